@@ -1,0 +1,64 @@
+# `make help` lists the targets. Each one makes the virtual environment it needs: nothing but make and
+# Python 3.11 or newer has to be there before.
+#
+#   PYTHON       the interpreter that makes the environment (default: the first of python3.11 .. python3
+#                that runs and is new enough)
+#   VENV         the environment (.venv); give another Python another one
+#   CONSTRAINTS  pinned versions (default: by the interpreter: Django 5.2 up to Python 3.11, then 6.1)
+#   PYTEST_ARGS  arguments for pytest
+
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo "$$python" && break; done)
+VENV ?= .venv
+CONSTRAINTS ?= $(shell $(or $(PYTHON),false) -c 'import sys; \
+	print("constraints.txt" if sys.version_info < (3, 12) else "constraints-3.13.txt")' 2>/dev/null)
+PYTEST_ARGS ?=
+
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c "$(CONSTRAINTS)"
+SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_queue_sqlite tests \
+	$(wildcard benchmarks examples docs)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format types contracts clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) \
+	| while IFS='	' read -r target text; do printf 'make %-10s %s\n' "$$target" "$$text"; done
+
+demo: $(VENV)/.demo-installed ## run tasks through real worker processes and check the outcome
+	$(BIN)/steady-queue demo
+
+test: $(VENV)/.installed ## run the whole test suite
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed ## check style and formatting (ruff)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+
+format: $(VENV)/.installed ## rewrite style and formatting where ruff can
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+types: $(VENV)/.installed ## check types (mypy strict with django-stubs)
+	$(BIN)/mypy
+
+contracts: $(VENV)/.installed ## check which package may import which (import-linter)
+	$(BIN)/lint-imports
+
+clean: ## remove the environment, caches and build results
+	rm -rf "$(VENV)" .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis htmlcov
+	rm -rf .coverage .coverage.* steady_queue_*/dist steady_queue_*/build
+	find steady_queue_* tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.demo-installed: $(CONSTRAINTS) steady_queue_core/pyproject.toml steady_queue_sqlite/pyproject.toml
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found; name one: make PYTHON=..." >&2; exit 1; }
+	test -x "$(BIN)/python" || $(PYTHON) -m venv "$(VENV)"
+	$(PIP_INSTALL) -e ./steady_queue_core -e ./steady_queue_sqlite
+	@touch "$@"
+
+$(VENV)/.installed: $(VENV)/.demo-installed requirements-test.txt steady_queue_postgres/pyproject.toml \
+		steady_queue_mysql/pyproject.toml
+	$(PIP_INSTALL) -r requirements-test.txt -e ./steady_queue_postgres -e ./steady_queue_mysql
+	@touch "$@"

@@ -1,0 +1,47 @@
+"""Steady Queue: a background task queue for Django that lives in the project's own database.
+
+The module-level settings below are the defaults that ``STEADY_QUEUE`` and ``TASKS`` options
+override. They may be assigned in ``settings.py``.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .recurring_task import recurring
+    from .tasks import task
+
+__version__ = "0.1.0"
+
+__all__ = ["__version__", "recurring", "task"]
+
+#: How often every process writes that it is alive.
+process_heartbeat_interval = timedelta(seconds=60)
+#: How long after its last heartbeat a process counts as dead.
+process_alive_threshold = timedelta(minutes=5)
+#: How long a stopping supervisor waits for running tasks before it ends them.
+shutdown_timeout = timedelta(seconds=5)
+#: A file that keeps a second supervisor from starting; ``None``: no such file.
+supervisor_pidfile: str | Path | None = None
+#: Whether finished jobs stay in the database.
+preserve_finished_jobs = True
+#: How long finished jobs are kept.
+clear_finished_jobs_after = timedelta(days=1)
+#: Default ``duration`` of a concurrency limit.
+default_concurrency_control_period = timedelta(minutes=3)
+
+
+def __getattr__(name: str) -> Any:
+    # Public names are imported on first use: they need configured settings, this module not.
+    if name == "task":
+        from .tasks import task
+
+        return task
+    if name == "recurring":
+        from .recurring_task import recurring
+
+        return recurring
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

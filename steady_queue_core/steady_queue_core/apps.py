@@ -1,0 +1,20 @@
+"""The Django application."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+from django.utils.module_loading import autodiscover_modules
+
+
+class SteadyQueueConfig(AppConfig):
+    """Registers the system checks and imports every installed app's ``tasks`` module."""
+
+    name = "steady_queue_core"
+    label = "steady_queue"
+    verbose_name = "Steady Queue"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from . import checks  # noqa: F401  (registers the checks)
+
+        autodiscover_modules("tasks")

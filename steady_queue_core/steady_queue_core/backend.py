@@ -1,0 +1,200 @@
+"""SteadyQueueBackend: what ``TASKS`` names."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from functools import cached_property, partial
+from typing import Any
+
+from django.core.checks import CheckMessage, Error
+from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
+
+from . import arguments
+from .arguments import Limits
+from .compat import (
+    BaseTaskBackend,
+    InvalidTask,
+    Task,
+    TaskResult,
+    TaskResultDoesNotExist,
+    TaskResultStatus,
+    task_enqueued,
+)
+from .configuration import ConfigurationError
+from .dialects import NewJob, dialect_for
+from .instants import from_utc, to_utc
+from .options import BackendOptions
+from .results import send, task_result_of
+from .tasks import (
+    SteadyQueueTask,
+    SteadyQueueTaskResult,
+    enqueue_after_commit,
+    register,
+)
+
+logger = logging.getLogger("steady_queue")
+
+LONGEST_NAME = 255
+
+
+class SteadyQueueBackend(BaseTaskBackend):
+    """Stores tasks as jobs in a database of the project. See ``BackendOptions`` for ``OPTIONS``."""
+
+    task_class = SteadyQueueTask
+    supports_defer = True
+    supports_async_task = True
+    supports_get_result = True
+    supports_priority = True
+
+    def __init__(self, alias: str, params: dict[str, Any]) -> None:
+        super().__init__(alias, params)
+        self.alias = alias
+
+    @cached_property
+    def settings(self) -> BackendOptions:
+        """The parsed ``OPTIONS``; raises ``ConfigurationError``."""
+        return BackendOptions.parse(self.alias, self.options)
+
+    @property
+    def limits(self) -> Limits:
+        """How large arguments and results may be."""
+        return Limits(
+            max_bytes=self.settings.max_payload_bytes, max_depth=self.settings.max_payload_depth
+        )
+
+    @property
+    def database(self) -> str:
+        """Alias of the database that holds the jobs."""
+        if self.settings.database:
+            return self.settings.database
+        from .models import Job
+
+        return router.db_for_write(Job)
+
+    @property
+    def caller_database(self) -> str:
+        """Alias whose transaction ``enqueue_on_commit`` waits for: one the caller is in."""
+        opened = [c.alias for c in connections.all(initialized_only=True) if c.in_atomic_block]
+        preferred = [DEFAULT_DB_ALIAS, self.database]
+        return next((alias for alias in [*preferred, *opened] if alias in opened), self.database)
+
+    def validate_task(self, task: Task) -> None:
+        """Raise ``InvalidTask`` unless this backend can run ``task``."""
+        super().validate_task(task)
+        name = task.queue_name
+        if not isinstance(name, str) or not name or len(name) > LONGEST_NAME:
+            raise InvalidTask(
+                f"Queue name {_shown(name)} is not valid: give text of 1 to {LONGEST_NAME} "
+                "characters."
+            )
+        if not name.isprintable() or name != name.strip():
+            raise InvalidTask(
+                f"Queue name {_shown(name)} is not valid: it has control characters, or blanks "
+                "at an end."
+            )
+        if len(task.module_path) > LONGEST_NAME:
+            raise InvalidTask(
+                f"Task {_shown(task.module_path)} is not valid: its path has more than "
+                f"{LONGEST_NAME} characters."
+            )
+        attempts = getattr(task, "max_attempts", None)
+        if attempts is not None and (type(attempts) is not int or not 1 <= attempts <= 1000):
+            raise InvalidTask(
+                f"max_attempts must be a whole number from 1 to 1000, not {attempts!r}."
+            )
+
+    def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
+        """Store a call of ``task``, in the caller's transaction if there is one.
+
+        Raises ``InvalidTask``, and ``arguments.TaskArgumentError`` for arguments that cannot be
+        stored; nothing is stored then.
+        """
+        self.validate_task(task)
+        register(task)
+        call = arguments.encode_call(args, kwargs, limits=self.limits)
+        on_commit = getattr(task, "enqueue_on_commit", None)
+        if on_commit is None:
+            on_commit = self.settings.enqueue_on_commit
+        if on_commit:
+            return enqueue_after_commit(self, task, call, args, kwargs)
+        return self.insert(task, call, args, kwargs)
+
+    def insert(self, task: Task, call: str, args: Any, kwargs: Any) -> TaskResult:
+        """Insert the job of an encoded call, and say so."""
+        using = self.database
+        connection, dialect = connections[using], dialect_for(using)
+        [stored] = dialect.enqueue(connection, [self._new_job(task, call)])
+        if connection.in_atomic_block:
+            ring = partial(dialect.ring, connection, [task.queue_name])
+            transaction.on_commit(ring, using=using, robust=True)
+        else:
+            dialect.ring(connection, [task.queue_name])
+        result = self.new_result(task, str(stored.job_id), stored.enqueued_at, args, kwargs)
+        send(task_enqueued, type(self), result)
+        return result
+
+    def new_result(
+        self, task: Task, result_id: str, enqueued_at: datetime | None, args: Any, kwargs: Any
+    ) -> TaskResult:
+        """Return the result of a call that has not run."""
+        return SteadyQueueTaskResult(
+            task=task,
+            id=result_id,
+            status=TaskResultStatus.READY,
+            enqueued_at=from_utc(enqueued_at) if enqueued_at else None,
+            started_at=None,
+            finished_at=None,
+            last_attempted_at=None,
+            args=list(args),
+            kwargs=dict(kwargs),
+            backend=self.alias,
+            errors=[],
+            worker_ids=[],
+        )
+
+    def get_result(self, result_id: str) -> TaskResult:
+        """Return the present state of a job; raise ``TaskResultDoesNotExist``."""
+        from .models.results import find_job
+
+        job = find_job(self.database, result_id)
+        if job is None:
+            raise TaskResultDoesNotExist(result_id)
+        return task_result_of(job)
+
+    def check(self, **kwargs: Any) -> list[CheckMessage]:
+        """Report wrong ``OPTIONS``."""
+        try:
+            options = self.settings
+            options.resolve_backoff()
+        except (ConfigurationError, ValueError) as error:
+            problems = getattr(error, "problems", [str(error)])
+            return [Error(problem, id="steady_queue.E004") for problem in problems]
+        if options.database and options.database not in connections:
+            return [
+                Error(
+                    f"TASKS[{self.alias!r}]['OPTIONS']['database'] is {options.database!r}, which "
+                    f"is not in DATABASES ({', '.join(sorted(connections))}).",
+                    id="steady_queue.E004",
+                )
+            ]
+        return []
+
+    def _new_job(self, task: Task, call: str) -> NewJob:
+        run_after = task.run_after
+        own_attempts = getattr(task, "max_attempts", None)
+        return NewJob(
+            queue_name=task.queue_name,
+            rank=-int(task.priority),
+            task_path=task.module_path,
+            backend_name=self.alias,
+            arguments=call,
+            max_attempts=own_attempts or self.settings.max_attempts,
+            run_at=to_utc(run_after) if run_after is not None else None,
+            delay=getattr(task, "delay", None),
+        )
+
+
+def _shown(name: object) -> str:
+    text = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
+    return text if len(text) <= 80 else f"{text[:77]}...'"

@@ -1,0 +1,102 @@
+"""System checks. Ids are documented and stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import packages_distributions
+from typing import Any
+
+from django.apps import AppConfig
+from django.core.checks import CheckMessage, Error, register
+from django.core.checks import Tags as DjangoTags
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
+
+from .errors import DialectConflict, DialectError
+
+TAG = "steady_queue"
+
+
+@register(TAG)
+def check_framework(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """E003: a task framework is there. E007: no other distribution owns our names."""
+    problems: list[CheckMessage] = []
+    try:
+        from . import compat  # noqa: F401  (its import is the check)
+    except ImproperlyConfigured as error:
+        problems.append(Error(str(error), id="steady_queue.E003"))
+    if "steady_queue" in packages_distributions():
+        problems.append(
+            Error(
+                "The distribution steady-queue is installed beside steady-queue-core; both have "
+                "an app with the label 'steady_queue' and a command of that name.",
+                hint="Run: pip uninstall steady-queue",
+                id="steady_queue.E007",
+            )
+        )
+    return problems
+
+
+@register(TAG)
+def check_configuration(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> list[CheckMessage]:
+    """E004: ``STEADY_QUEUE`` is valid."""
+    from .configuration import Configuration, ConfigurationError
+
+    try:
+        Configuration.load()
+    except ConfigurationError as error:
+        return [Error(problem, id="steady_queue.E004") for problem in error.problems]
+    return []
+
+
+@register(TAG)
+def check_dialects(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """E001, E002: each database that holds a queue has exactly one dialect."""
+    from .dialects import dialect_for
+
+    problems: list[CheckMessage] = []
+    for using in _databases():
+        try:
+            dialect_for(using)
+        except DialectConflict as error:
+            problems.append(Error(str(error), id="steady_queue.E002"))
+        except DialectError as error:
+            problems.append(Error(str(error), id="steady_queue.E001"))
+    return problems
+
+
+@register(TAG, DjangoTags.database)
+def check_databases(
+    app_configs: Sequence[AppConfig] | None,
+    databases: Sequence[str] | None = None,
+    **kwargs: Any,
+) -> list[CheckMessage]:
+    """What the dialects have to say of the servers; runs with ``check --database``."""
+    from .dialects import dialect_for
+
+    problems: list[CheckMessage] = []
+    for using in _databases():
+        if using in (databases or ()):
+            try:
+                problems += dialect_for(using).checks(connections[using])
+            except DialectError:
+                continue  # check_dialects reports it.
+    return problems
+
+
+def _databases() -> list[str]:
+    try:
+        from .backend import SteadyQueueBackend
+        from .compat import task_backends
+    except ImproperlyConfigured:
+        return []  # check_framework reports it.
+    found = set()
+    for backend in task_backends.all():
+        if isinstance(backend, SteadyQueueBackend):
+            try:
+                found.add(backend.database)
+            except ImproperlyConfigured:
+                continue  # The backend's own check reports it.
+    return sorted(using for using in found if using in connections)

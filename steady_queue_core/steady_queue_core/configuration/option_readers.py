@@ -1,0 +1,123 @@
+"""How the values of ``Configuration.Options`` are read, where a plain type is not enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+from .errors import ConfigurationError, describe
+from .processes import Scheduler
+from .reader import Reader
+from .section import Section
+
+SectionT = TypeVar("SectionT", bound=Section)
+
+LIFETIMES = (
+    "process_heartbeat_interval",
+    "process_alive_threshold",
+    "shutdown_timeout",
+    "supervisor_pidfile",
+)
+"""The options that have a module-level setting as their default."""
+
+
+def read_lifetimes(reader: Reader) -> dict[str, object]:
+    """Read heartbeat, threshold, time-out and pidfile; None stays None."""
+    before = len(reader.problems)
+    heartbeat = _optional_duration(reader, "process_heartbeat_interval")
+    threshold = _optional_duration(reader, "process_alive_threshold")
+    values: dict[str, object] = {
+        "process_heartbeat_interval": heartbeat,
+        "process_alive_threshold": threshold,
+        "shutdown_timeout": _optional_duration(reader, "shutdown_timeout", zero=True),
+        "supervisor_pidfile": _read_path(reader, "supervisor_pidfile"),
+    }
+    if heartbeat and threshold and threshold <= 2 * heartbeat and len(reader.problems) == before:
+        reader.problems.append(
+            f"{reader.where}: process_alive_threshold ({threshold}) must be more than twice "
+            f"process_heartbeat_interval ({heartbeat}), "
+            "or a process counts as dead after one late heartbeat"
+        )
+    return values
+
+
+def _optional_duration(reader: Reader, name: str, *, zero: bool = False) -> timedelta | None:
+    return reader.duration(name, zero=zero) if reader.given(name) else None
+
+
+def _read_path(reader: Reader, name: str) -> Path | None:
+    value = reader.values[name]
+    if isinstance(value, Path):
+        return value
+    if isinstance(value, str) and value and "\0" not in value:
+        return Path(value)
+    if value is not None:
+        reader.wrong(name, "a path to a file, or None")
+    return None
+
+
+def read_sections(reader: Reader, name: str, kind: type[SectionT]) -> tuple[SectionT, ...] | None:
+    """Read a list of sections, each an instance or a dict; None stays None."""
+    value = reader.values[name]
+    if value is None:
+        return None
+    if not isinstance(value, (list, tuple)):
+        reader.wrong(name, f"a list of Configuration.{kind.__name__} or dicts")
+        return None
+    sections = (
+        _read_section(reader, f"{reader.path(name)}[{at}]", each, kind)
+        for at, each in enumerate(value)
+    )
+    return tuple(section for section in sections if section is not None)
+
+
+def read_scheduler(reader: Reader) -> Scheduler | None:
+    """Read the scheduler, an instance or a dict; None stays None."""
+    value = reader.values["scheduler"]
+    if value is None:
+        return None
+    return _read_section(reader, reader.path("scheduler"), value, Scheduler)
+
+
+def _read_section(
+    reader: Reader, where: str, value: object, kind: type[SectionT]
+) -> SectionT | None:
+    if isinstance(value, kind):
+        return value
+    if not isinstance(value, Mapping):
+        reader.problems.append(
+            f"{where}: expected a Configuration.{kind.__name__} or a dict, got {describe(value)}"
+        )
+        return None
+    try:
+        return kind.parse(value, where)
+    except ConfigurationError as error:
+        reader.problems += error.problems
+        return None
+
+
+def read_dialects(reader: Reader) -> dict[str, str]:
+    """Read a dict of database alias to plugin name; None is an empty one."""
+    value = reader.values["dialects"]
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(
+        isinstance(part, str) and part for pair in value.items() for part in pair
+    ):
+        reader.wrong("dialects", "a dict of database alias to the name of a dialect plugin")
+        return {}
+    return dict(value)
+
+
+def read_task_modules(reader: Reader) -> tuple[str, ...]:
+    """Read dotted paths of modules."""
+    modules = reader.names("task_modules")
+    for module in modules:
+        if not all(part.isidentifier() for part in module.split(".")):
+            reader.problems.append(
+                f"{reader.path('task_modules')}: "
+                f"{describe(module)} is not the dotted path of a module"
+            )
+    return modules

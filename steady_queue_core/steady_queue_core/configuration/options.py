@@ -1,0 +1,126 @@
+"""``Configuration.Options``: the whole topology, as written and as resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from pathlib import Path
+
+from .module_settings import module_reader
+from .option_readers import (
+    LIFETIMES,
+    read_dialects,
+    read_lifetimes,
+    read_scheduler,
+    read_sections,
+    read_task_modules,
+)
+from .processes import Dispatcher, Scheduler, Worker
+from .reader import Reader
+from .section import Section
+
+SETTING = "STEADY_QUEUE"
+
+
+@dataclass(frozen=True, kw_only=True, init=False)
+class Options(Section):
+    """What the supervisor starts and how it treats it, as the settings say it; None: not given."""
+
+    workers: tuple[Worker, ...] | None
+    """None: one worker with the defaults. An empty list: no worker."""
+    dispatchers: tuple[Dispatcher, ...] | None
+    """None: one dispatcher with the defaults. An empty list: no dispatcher."""
+    scheduler: Scheduler | None
+    """None: the defaults. The scheduler is started when there are recurring tasks."""
+    process_heartbeat_interval: timedelta | None
+    """Time between two heartbeats of a process."""
+    process_alive_threshold: timedelta | None
+    """Silence after which a process counts as dead; more than two heartbeats."""
+    shutdown_timeout: timedelta | None
+    """Time that running tasks get after TERM, before QUIT."""
+    supervisor_pidfile: Path | None
+    """File that keeps a second supervisor from starting on this host; None: no file."""
+    fork_startup_timeout: timedelta
+    """Time that a forked process has to report ready before it is replaced."""
+    dialects: Mapping[str, str] = field(hash=False)
+    """Name of the dialect plugin to use for a database alias, where asking is not enough."""
+    task_modules: tuple[str, ...]
+    """Modules with tasks to import at start, besides the ``tasks`` module of each app."""
+
+    def __init__(
+        self,
+        *,
+        workers: Sequence[Worker | Mapping[str, object]] | None = None,
+        dispatchers: Sequence[Dispatcher | Mapping[str, object]] | None = None,
+        scheduler: Scheduler | Mapping[str, object] | None = None,
+        process_heartbeat_interval: timedelta | float | None = None,
+        process_alive_threshold: timedelta | float | None = None,
+        shutdown_timeout: timedelta | float | None = None,
+        supervisor_pidfile: str | Path | None = None,
+        fork_startup_timeout: timedelta | float = timedelta(seconds=30),
+        dialects: Mapping[str, str] | None = None,
+        task_modules: str | Sequence[str] = (),
+    ) -> None:
+        arguments = {
+            "workers": workers,
+            "dispatchers": dispatchers,
+            "scheduler": scheduler,
+            "process_heartbeat_interval": process_heartbeat_interval,
+            "process_alive_threshold": process_alive_threshold,
+            "shutdown_timeout": shutdown_timeout,
+            "supervisor_pidfile": supervisor_pidfile,
+            "fork_startup_timeout": fork_startup_timeout,
+            "dialects": dialects,
+            "task_modules": task_modules,
+        }
+        self._fill(Reader.for_call("Configuration.Options", arguments))
+
+    @staticmethod
+    def _read(reader: Reader) -> dict[str, object]:
+        values: dict[str, object] = {
+            "workers": read_sections(reader, "workers", Worker),
+            "dispatchers": read_sections(reader, "dispatchers", Dispatcher),
+            "scheduler": read_scheduler(reader),
+            **read_lifetimes(reader),
+            "fork_startup_timeout": reader.duration("fork_startup_timeout"),
+            "dialects": read_dialects(reader),
+            "task_modules": read_task_modules(reader),
+        }
+        if values["workers"] == () and values["dispatchers"] == () and not reader.problems:
+            reader.problems.append(
+                f"{reader.where}: nothing to run: 'workers' and 'dispatchers' are both empty; "
+                "leave one of them out to get its default"
+            )
+        return values
+
+    def resolve(self) -> ResolvedOptions:
+        """Fill in what was not given: from the package's module-level settings, then the defaults.
+
+        Raises ConfigurationError if those are wrong or do not fit together.
+        """
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        reader = module_reader(LIFETIMES)
+        defaults = read_lifetimes(reader)
+        reader.finish()
+        defaults |= {
+            "workers": (Worker(),),
+            "dispatchers": (Dispatcher(),),
+            "scheduler": Scheduler(),
+        }
+        for name, default in defaults.items():
+            if values[name] is None:
+                values[name] = default
+        return ResolvedOptions.parse(values, SETTING)
+
+
+@dataclass(frozen=True, kw_only=True, init=False)
+class ResolvedOptions(Options):
+    """Options without gaps: what the processes read."""
+
+    workers: tuple[Worker, ...]
+    dispatchers: tuple[Dispatcher, ...]
+    scheduler: Scheduler
+    process_heartbeat_interval: timedelta
+    process_alive_threshold: timedelta
+    shutdown_timeout: timedelta

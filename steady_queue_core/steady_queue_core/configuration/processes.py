@@ -1,0 +1,135 @@
+"""What the supervisor can start: workers, dispatchers and the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from .errors import describe
+from .queues import objection
+from .reader import Reader
+from .section import Section
+
+
+@dataclass(frozen=True, kw_only=True, init=False)
+class Worker(Section):
+    """Worker processes that share their settings."""
+
+    queues: tuple[str, ...]
+    """Queues in the order of their polling: exact names, prefixes ``name*``, ``*`` for all."""
+    threads: int
+    """Synchronous tasks that one process runs at a time."""
+    coroutines: int
+    """Coroutine tasks that one process runs at a time."""
+    processes: int
+    """How many processes are started with these settings."""
+    polling_interval: timedelta
+    """Longest wait between two polls of an idle worker."""
+
+    def __init__(
+        self,
+        *,
+        queues: str | Sequence[str] = ("*",),
+        threads: int = 3,
+        coroutines: int = 100,
+        processes: int = 1,
+        polling_interval: timedelta | float = timedelta(seconds=0.1),
+    ) -> None:
+        arguments = {
+            "queues": queues,
+            "threads": threads,
+            "coroutines": coroutines,
+            "processes": processes,
+            "polling_interval": polling_interval,
+        }
+        self._fill(Reader.for_call("Configuration.Worker", arguments))
+
+    @staticmethod
+    def _read(reader: Reader) -> dict[str, object]:
+        return {
+            "queues": _read_queues(reader),
+            "threads": reader.integer("threads", least=1),
+            "coroutines": reader.integer("coroutines", least=1),
+            "processes": reader.integer("processes", least=1),
+            "polling_interval": reader.duration("polling_interval"),
+        }
+
+
+def _read_queues(reader: Reader) -> tuple[str, ...]:
+    before = len(reader.problems)
+    entries = reader.names("queues")
+    for entry in entries:
+        if reason := objection(entry):
+            reader.problems.append(f"{reader.path('queues')}: the entry {describe(entry)} {reason}")
+    if not entries and len(reader.problems) == before:
+        reader.wrong("queues", "at least one queue ('*' for all)")
+    return tuple(dict.fromkeys(entries))
+
+
+@dataclass(frozen=True, kw_only=True, init=False)
+class Dispatcher(Section):
+    """A process that makes due jobs ready and maintains the concurrency limits."""
+
+    polling_interval: timedelta
+    """Longest wait between two looks for due jobs."""
+    batch_size: int
+    """Most jobs that are moved in one transaction."""
+    concurrency_maintenance: bool
+    """Whether this dispatcher repairs semaphores and unblocks jobs."""
+    concurrency_maintenance_interval: timedelta
+    """Time between two rounds of that."""
+
+    def __init__(
+        self,
+        *,
+        polling_interval: timedelta | float = timedelta(seconds=1),
+        batch_size: int = 500,
+        concurrency_maintenance: bool = True,
+        concurrency_maintenance_interval: timedelta | float = timedelta(seconds=600),
+    ) -> None:
+        arguments = {
+            "polling_interval": polling_interval,
+            "batch_size": batch_size,
+            "concurrency_maintenance": concurrency_maintenance,
+            "concurrency_maintenance_interval": concurrency_maintenance_interval,
+        }
+        self._fill(Reader.for_call("Configuration.Dispatcher", arguments))
+
+    @staticmethod
+    def _read(reader: Reader) -> dict[str, object]:
+        return {
+            "polling_interval": reader.duration("polling_interval"),
+            "batch_size": reader.integer("batch_size", least=1),
+            "concurrency_maintenance": reader.flag("concurrency_maintenance"),
+            "concurrency_maintenance_interval": reader.duration("concurrency_maintenance_interval"),
+        }
+
+
+@dataclass(frozen=True, kw_only=True, init=False)
+class Scheduler(Section):
+    """The process that enqueues recurring tasks when they are due."""
+
+    polling_interval: timedelta
+    """Longest wait between two looks at the recurring tasks."""
+    dynamic_tasks_enabled: bool
+    """Whether recurring tasks that were added at run time are enqueued as well."""
+
+    def __init__(
+        self,
+        *,
+        polling_interval: timedelta | float = timedelta(seconds=5),
+        dynamic_tasks_enabled: bool = False,
+    ) -> None:
+        arguments = {
+            "polling_interval": polling_interval,
+            "dynamic_tasks_enabled": dynamic_tasks_enabled,
+        }
+        self._fill(Reader.for_call("Configuration.Scheduler", arguments))
+
+    @staticmethod
+    def _read(reader: Reader) -> dict[str, object]:
+        return {
+            "polling_interval": reader.duration("polling_interval"),
+            "dynamic_tasks_enabled": reader.flag("dynamic_tasks_enabled"),
+        }

@@ -1,0 +1,55 @@
+"""Dialects: how each database does the operations of the queue.
+
+This is the only package of the core that a plugin imports. See ``hookspecs`` for the contract,
+``portable`` for building blocks that need nothing but Django, and ``conformance`` for the tests
+that a dialect must pass.
+"""
+
+from __future__ import annotations
+
+from ..errors import (
+    DialectConflict,
+    DialectError,
+    DialectInvalid,
+    DialectNotFound,
+    DialectUnsupported,
+)
+from . import portable, tables
+from .dialect import Dialect
+from .hookspecs import hookimpl
+from .records import (
+    API_VERSION,
+    ClaimedJob,
+    DialectInfo,
+    Dispatched,
+    Ending,
+    EnqueuedJob,
+    NewJob,
+    Outcome,
+    QueueSelector,
+    Wakeup,
+)
+from .registry import dialect_for
+
+__all__ = [
+    "API_VERSION",
+    "ClaimedJob",
+    "Dialect",
+    "DialectConflict",
+    "DialectError",
+    "DialectInfo",
+    "DialectInvalid",
+    "DialectNotFound",
+    "DialectUnsupported",
+    "Dispatched",
+    "Ending",
+    "EnqueuedJob",
+    "NewJob",
+    "Outcome",
+    "QueueSelector",
+    "Wakeup",
+    "dialect_for",
+    "hookimpl",
+    "portable",
+    "tables",
+]

@@ -1,0 +1,190 @@
+"""The typed face of the plugin that was picked for a database.
+
+Models and processes call these methods; nobody else touches pluggy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from django.core.checks import CheckMessage
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Expression, Model, QuerySet
+
+from .portable import current_time
+from .records import (
+    ClaimedJob,
+    DialectInfo,
+    Dispatched,
+    EnqueuedJob,
+    NewJob,
+    Outcome,
+    QueueSelector,
+    Wakeup,
+)
+
+if TYPE_CHECKING:
+    from pluggy import HookRelay
+
+M = TypeVar("M", bound=Model)
+
+
+class Dialect:
+    """A database's way of doing the operations of the queue. See ``hookspecs`` for promises."""
+
+    def __init__(self, info: DialectInfo, hooks: HookRelay, implemented: set[str]) -> None:
+        self.info = info
+        self._hooks = cast(Any, hooks)
+        self._implemented = implemented
+
+    def __repr__(self) -> str:
+        return f"<Dialect {self.info.name}>"
+
+    def prepare(self, connection: BaseDatabaseWrapper) -> list[str]:
+        return self._hooks.steady_queue_prepare(connection=connection) or []
+
+    def transaction(self, connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
+        return cast(
+            AbstractContextManager[None],
+            self._hooks.steady_queue_transaction(connection=connection),
+        )
+
+    def lock_rows(
+        self, connection: BaseDatabaseWrapper, rows: QuerySet[M], *, wait: bool
+    ) -> QuerySet[M]:
+        return cast(
+            "QuerySet[M]",
+            self._hooks.steady_queue_lock_rows(connection=connection, rows=rows, wait=wait),
+        )
+
+    def is_contention(self, connection: BaseDatabaseWrapper, error: BaseException) -> bool:
+        return bool(self._hooks.steady_queue_is_contention(connection=connection, error=error))
+
+    def is_lost_connection(self, connection: BaseDatabaseWrapper, error: BaseException) -> bool:
+        return bool(self._hooks.steady_queue_is_lost_connection(connection=connection, error=error))
+
+    def enqueue(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
+        return cast(
+            "list[EnqueuedJob]", self._hooks.steady_queue_enqueue(connection=connection, jobs=jobs)
+        )
+
+    def claim(
+        self,
+        connection: BaseDatabaseWrapper,
+        process_id: int,
+        selector: QueueSelector,
+        limit: int,
+    ) -> list[ClaimedJob]:
+        return cast(
+            "list[ClaimedJob]",
+            self._hooks.steady_queue_claim(
+                connection=connection, process_id=process_id, selector=selector, limit=limit
+            ),
+        )
+
+    def settle(self, connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
+        return cast(
+            "set[int]",
+            self._hooks.steady_queue_settle(connection=connection, outcomes=outcomes),
+        )
+
+    def settle_and_claim(
+        self,
+        connection: BaseDatabaseWrapper,
+        outcomes: Sequence[Outcome],
+        process_id: int,
+        selector: QueueSelector,
+        limit: int,
+    ) -> tuple[set[int], list[ClaimedJob]]:
+        """Settle, then claim: at once where the dialect can, else as two operations."""
+        if not outcomes:
+            return set(), self.claim(connection, process_id, selector, limit)
+        if limit <= 0:
+            return self.settle(connection, outcomes), []
+        if "steady_queue_settle_and_claim" not in self._implemented:
+            held = self.settle(connection, outcomes)
+            return held, self.claim(connection, process_id, selector, limit)
+        return cast(
+            "tuple[set[int], list[ClaimedJob]]",
+            self._hooks.steady_queue_settle_and_claim(
+                connection=connection,
+                outcomes=outcomes,
+                process_id=process_id,
+                selector=selector,
+                limit=limit,
+            ),
+        )
+
+    def dispatch(self, connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
+        return cast(
+            Dispatched, self._hooks.steady_queue_dispatch(connection=connection, limit=limit)
+        )
+
+    def list_queues(self, connection: BaseDatabaseWrapper, prefix: str = "") -> list[str]:
+        return cast(
+            "list[str]",
+            self._hooks.steady_queue_list_queues(connection=connection, prefix=prefix),
+        )
+
+    def insert_if_absent(
+        self, connection: BaseDatabaseWrapper, row: Model, unique_fields: Sequence[str]
+    ) -> bool:
+        return bool(
+            self._hooks.steady_queue_insert_if_absent(
+                connection=connection, row=row, unique_fields=unique_fields
+            )
+        )
+
+    def upsert(
+        self,
+        connection: BaseDatabaseWrapper,
+        rows: Sequence[Model],
+        unique_fields: Sequence[str],
+        update_fields: Sequence[str],
+    ) -> None:
+        self._hooks.steady_queue_upsert(
+            connection=connection,
+            rows=rows,
+            unique_fields=unique_fields,
+            update_fields=update_fields,
+        )
+
+    def take_permit(
+        self, connection: BaseDatabaseWrapper, key: str, limit: int, duration: timedelta
+    ) -> bool:
+        return bool(
+            self._hooks.steady_queue_take_permit(
+                connection=connection, key=key, limit=limit, duration=duration
+            )
+        )
+
+    def give_permit(self, connection: BaseDatabaseWrapper, key: str, limit: int) -> bool:
+        return bool(
+            self._hooks.steady_queue_give_permit(connection=connection, key=key, limit=limit)
+        )
+
+    def now(self, connection: BaseDatabaseWrapper) -> Expression:
+        return cast(Expression, self._hooks.steady_queue_now(connection=connection))
+
+    def current_time(self, connection: BaseDatabaseWrapper) -> datetime:
+        """Ask the database for its present time; aware, in UTC."""
+        return current_time(connection, self.now(connection))
+
+    def exact_collation(self, connection: BaseDatabaseWrapper) -> str | None:
+        return cast("str | None", self._hooks.steady_queue_exact_collation(connection=connection))
+
+    def wakeup(self, connection: BaseDatabaseWrapper) -> Wakeup | None:
+        return cast("Wakeup | None", self._hooks.steady_queue_wakeup(connection=connection))
+
+    def ring(self, connection: BaseDatabaseWrapper, queue_names: Sequence[str]) -> None:
+        if "steady_queue_ring" in self._implemented:
+            self._hooks.steady_queue_ring(connection=connection, queue_names=queue_names)
+
+    def checks(self, connection: BaseDatabaseWrapper) -> list[CheckMessage]:
+        found: Iterable[CheckMessage] | None = self._hooks.steady_queue_checks(
+            connection=connection
+        )
+        return list(found or ())

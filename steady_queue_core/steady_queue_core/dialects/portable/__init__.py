@@ -1,0 +1,38 @@
+"""Building blocks that need nothing but Django's ORM.
+
+A dialect delegates to them, in one line each, what its database does not do better. They are
+right on every database that Django drives with row locks or with transactions that lock as a
+whole, and make no use of anything else: expect several statements where a tuned hook needs one.
+"""
+
+from __future__ import annotations
+
+from .clock import aware, current_time, now, storable
+from .enqueue import enqueue
+from .listing import list_queues, paused_queues, prefix_end, queues_to_poll
+from .locking import is_contention, is_lost_connection, lock_rows, transaction
+from .polling import claim, dispatch, settle
+from .upserts import give_permit, insert_if_absent, take_permit, upsert
+
+__all__ = [
+    "aware",
+    "claim",
+    "current_time",
+    "dispatch",
+    "enqueue",
+    "give_permit",
+    "insert_if_absent",
+    "is_contention",
+    "is_lost_connection",
+    "list_queues",
+    "lock_rows",
+    "now",
+    "paused_queues",
+    "prefix_end",
+    "queues_to_poll",
+    "settle",
+    "storable",
+    "take_permit",
+    "transaction",
+    "upsert",
+]

@@ -1,0 +1,42 @@
+"""The database's clock, and the form in which instants are stored: always UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from django.conf import settings
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Expression
+from django.db.models.functions import Now
+from django.db.models.sql import Query
+
+
+def now(connection: BaseDatabaseWrapper) -> Expression:
+    """Return Django's own expression for the present time of the statement."""
+    return Now()
+
+
+def current_time(connection: BaseDatabaseWrapper, expression: Expression) -> datetime:
+    """Ask the database for the value of ``expression``, a clock; return it aware, in UTC."""
+    query: Query = Query(cast(Any, None), alias_cols=False)
+    compiler = query.get_compiler(connection=connection)
+    sql, params = compiler.compile(expression.resolve_expression(query))
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {sql}", params)
+        value: Any = cursor.fetchone()[0]
+    converters = connection.ops.get_db_converters(expression)
+    for converter in [*converters, *expression.get_db_converters(connection)]:
+        value = converter(value, expression, connection)
+    return aware(value)
+
+
+def aware(value: datetime) -> datetime:
+    """Return an instant read from the database as aware, in UTC."""
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def storable(value: datetime) -> datetime:
+    """Return an aware instant in the form in which the ORM stores UTC under any ``USE_TZ``."""
+    value = value.astimezone(UTC)
+    return value if settings.USE_TZ else value.replace(tzinfo=None)

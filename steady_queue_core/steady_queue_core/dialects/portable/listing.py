@@ -1,0 +1,56 @@
+"""Which queues there are, and which of them to poll."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from ..records import QueueSelector
+from .models import model
+
+LAST_CODE_POINT = 0x10FFFF
+
+
+def list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
+    """List the distinct names of ready jobs; reads every ready row of the prefix."""
+    rows = model("ReadyExecution").objects.using(connection.alias)
+    if prefix:
+        rows = rows.filter(queue_name__gte=prefix)
+        end = prefix_end(prefix)
+        if end is not None:
+            rows = rows.filter(queue_name__lt=end)
+    return sorted(rows.order_by().values_list("queue_name", flat=True).distinct())
+
+
+def prefix_end(prefix: str) -> str | None:
+    """Return the first name after all that start with ``prefix``; ``None``: there is no such name.
+
+    A range finds a prefix exactly wherever names compare by code point, needs no escapes for
+    ``%`` and ``_``, and is served by the index.
+    """
+    while prefix:
+        head, last = prefix[:-1], ord(prefix[-1])
+        if last < LAST_CODE_POINT:
+            # The surrogates, U+D800 to U+DFFF, are no characters and cannot be stored.
+            following = 0xE000 if last == 0xD7FF else last + 1
+            return head + chr(following)
+        prefix = head
+    return None
+
+
+def paused_queues(connection: BaseDatabaseWrapper) -> frozenset[str]:
+    """Return the names of the paused queues."""
+    pauses = model("Pause").objects.using(connection.alias)
+    return frozenset(pauses.values_list("queue_name", flat=True))
+
+
+def queues_to_poll(
+    selector: QueueSelector,
+    paused: frozenset[str],
+    existing: Callable[[str], Sequence[str]],
+) -> list[str] | None:
+    """Return the exact names to poll, in order; ``None``: all at once, by priority alone."""
+    if selector.takes_all and not paused:
+        return None
+    return selector.matching(existing, paused)

@@ -1,0 +1,155 @@
+"""Claiming, settling and dispatching, in plain ORM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+
+from ..records import ClaimedJob, Dispatched, Ending, Outcome, QueueSelector
+from .clock import aware, current_time, now, storable
+from .listing import list_queues, paused_queues, queues_to_poll
+from .locking import lock_rows
+from .models import model
+
+
+def claim(
+    connection: BaseDatabaseWrapper, process_id: int, selector: QueueSelector, limit: int
+) -> list[ClaimedJob]:
+    """Lock ready rows in order, move them to claimed, and load their jobs."""
+    using = connection.alias
+    ready = model("ReadyExecution").objects.using(using)
+    if limit <= 0 or not ready.exists():
+        return []
+    with atomic(using=using, savepoint=False):
+        if not model("Process").objects.using(using).filter(pk=process_id).exists():
+            return []
+        queues = queues_to_poll(
+            selector, paused_queues(connection), lambda prefix: list_queues(connection, prefix)
+        )
+        picked: list[Any] = []
+        for scope in [ready] if queues is None else [ready.filter(queue_name=q) for q in queues]:
+            rows = scope.order_by("rank", "job_id")[: limit - len(picked)]
+            picked += lock_rows(connection, rows, wait=False)
+            if len(picked) >= limit:
+                break
+        if not picked:
+            return []
+        ready.filter(pk__in=[row.pk for row in picked]).delete()
+        jobs = model("Job").objects.using(using).in_bulk([row.pk for row in picked])
+        # A ready row whose job somebody deleted ends here.
+        taken = [row for row in picked if row.pk in jobs]
+        present = current_time(connection, now(connection))
+        model("ClaimedExecution").objects.using(using).bulk_create(
+            [
+                _moved("ClaimedExecution", row, row.token + 1, present, process_id=process_id)
+                for row in taken
+            ]
+        )
+    return [_claimed_job(jobs[row.pk], row.token + 1, present) for row in taken]
+
+
+def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
+    """Lock the claims that are still held, and end each of them."""
+    using = connection.alias
+    with atomic(using=using, savepoint=False):
+        claims = model("ClaimedExecution").objects.using(using)
+        rows = claims.filter(pk__in=[outcome.job_id for outcome in outcomes]).order_by("pk")
+        tokens = {row.pk: row.token for row in lock_rows(connection, rows, wait=True)}
+        # One job may appear twice only with different tokens, of which one can match.
+        held = [o for o in outcomes if tokens.get(o.job_id) == o.token]
+        claims.filter(pk__in=[outcome.job_id for outcome in held]).delete()
+        present = current_time(connection, now(connection))
+        for outcome in held:
+            _end(using, outcome, present)
+    return {outcome.job_id for outcome in held}
+
+
+def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
+    """Lock due rows in order and move them to ready."""
+    using = connection.alias
+    scheduled = model("ScheduledExecution").objects.using(using)
+    with atomic(using=using, savepoint=False):
+        present = current_time(connection, now(connection))
+        due = scheduled.filter(due_at__lte=storable(present)).order_by("due_at", "rank", "job_id")
+        rows = list(lock_rows(connection, due[:limit], wait=False))
+        model("ReadyExecution").objects.using(using).bulk_create(
+            [_moved("ReadyExecution", row, row.token, present) for row in rows]
+        )
+        scheduled.filter(pk__in=[row.pk for row in rows]).delete()
+        following = scheduled.order_by("due_at").values_list("due_at", flat=True).first()
+    waits = (aware(following) - present).total_seconds() if following else None
+    return Dispatched(len(rows), waits)
+
+
+def _moved(name: str, row: Any, token: int, present: datetime, **extra: Any) -> Any:
+    return model(name)(
+        job_id=row.job_id,
+        queue_name=row.queue_name,
+        rank=row.rank,
+        token=token,
+        created_at=storable(present),
+        **extra,
+    )
+
+
+def _claimed_job(job: Any, token: int, present: datetime) -> ClaimedJob:
+    return ClaimedJob(
+        job_id=job.pk,
+        token=token,
+        queue_name=job.queue_name,
+        rank=job.rank,
+        task_path=job.task_path,
+        backend_name=job.backend_name,
+        arguments=job.arguments,
+        attempts=job.attempts,
+        max_attempts=job.max_attempts,
+        worker_ids=job.worker_ids,
+        errors=job.errors,
+        enqueued_at=aware(job.enqueued_at),
+        started_at=aware(job.started_at) if job.started_at else None,
+        claimed_at=present,
+    )
+
+
+def _end(using: str, outcome: Outcome, present: datetime) -> None:
+    job = model("Job").objects.using(using).filter(pk=outcome.job_id)
+    if outcome.ending is Ending.FINISHED and not outcome.preserve:
+        job._raw_delete(using)
+        return
+    if outcome.ending is not Ending.RELEASED:
+        ended = outcome.ending is not Ending.RETRIED
+        job.update(
+            attempts=outcome.attempts,
+            token=outcome.token,
+            worker_ids=outcome.worker_ids,
+            errors=outcome.errors,
+            return_value=outcome.return_value,
+            started_at=storable(outcome.started_at) if outcome.started_at else None,
+            last_attempted_at=(
+                storable(outcome.last_attempted_at) if outcome.last_attempted_at else None
+            ),
+            finished_at=storable(present) if ended else None,
+        )
+    _place(using, outcome, present)
+
+
+def _place(using: str, outcome: Outcome, present: datetime) -> None:
+    if outcome.ending is Ending.FINISHED:
+        return
+    if outcome.ending is Ending.FAILED:
+        row = model("FailedExecution")(
+            job_id=outcome.job_id,
+            created_at=storable(present),
+            exception_class=outcome.exception_class,
+            message=outcome.message,
+        )
+    elif outcome.ending is Ending.RETRIED and outcome.delay > 0:
+        due = storable(present + timedelta(seconds=outcome.delay))
+        row = _moved("ScheduledExecution", outcome, outcome.token, present, due_at=due)
+    else:
+        row = _moved("ReadyExecution", outcome, outcome.token, present)
+    row.save(using=using, force_insert=True)

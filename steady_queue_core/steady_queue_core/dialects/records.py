@@ -1,0 +1,160 @@
+"""The values that pass between the core and a dialect. All instants are aware and in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A job to be inserted, with what decides its first execution."""
+
+    queue_name: str
+    #: Negated priority: the smaller, the sooner.
+    rank: int
+    task_path: str
+    backend_name: str
+    #: The encoded call, ready to be stored as text.
+    arguments: str
+    max_attempts: int = 1
+    #: Not before this instant; in the past or ``None``: ready at once.
+    run_at: datetime | None = None
+    #: Not before this long after the database's present time. Excludes ``run_at``.
+    delay: timedelta | None = None
+
+
+class EnqueuedJob(NamedTuple):
+    """What the database decided about a new job."""
+
+    job_id: int
+    enqueued_at: datetime
+
+
+class ClaimedJob(NamedTuple):
+    """A job taken by a process, with all that is needed to run it."""
+
+    job_id: int
+    #: The fence: counts the claims of this job and never repeats for it.
+    token: int
+    queue_name: str
+    rank: int
+    task_path: str
+    backend_name: str
+    arguments: str
+    #: Attempts that ended before this claim.
+    attempts: int
+    max_attempts: int
+    #: JSON list of the workers of earlier attempts, or ``None``.
+    worker_ids: str | None
+    #: JSON list of ``[exception path, traceback]`` of earlier attempts, or ``None``.
+    errors: str | None
+    enqueued_at: datetime
+    #: When the first attempt started, if there was one.
+    started_at: datetime | None
+    claimed_at: datetime
+
+
+class Ending(Enum):
+    """How a claim ends."""
+
+    FINISHED = "finished"
+    FAILED = "failed"
+    #: The attempt failed and the job runs again, after ``Outcome.delay`` seconds.
+    RETRIED = "retried"
+    #: Given back unstarted: the job is ready again and no attempt is counted.
+    RELEASED = "released"
+
+
+class Outcome(NamedTuple):
+    """The end of one claim. ``job_id`` and ``token`` must match the claim or nothing changes."""
+
+    ending: Ending
+    job_id: int
+    token: int
+    queue_name: str
+    rank: int
+    #: Attempts that have ended, this one included.
+    attempts: int = 0
+    worker_ids: str | None = None
+    errors: str | None = None
+    started_at: datetime | None = None
+    last_attempted_at: datetime | None = None
+    #: The encoded return value of a finished job.
+    return_value: str | None = None
+    #: Whether a finished job's row stays.
+    preserve: bool = True
+    #: Seconds until a retried job is due.
+    delay: float = 0.0
+    #: Class path and message of a failed job's last error.
+    exception_class: str = ""
+    message: str = ""
+
+
+class Dispatched(NamedTuple):
+    """One round of moving due jobs."""
+
+    moved: int
+    #: Seconds until the earliest job that is still scheduled is due; ``None``: there is none.
+    next_due_in: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSelector:
+    """The queues a worker serves: exact names, ``prefix*`` and ``*``, in order of precedence."""
+
+    patterns: tuple[str, ...] = ("*",)
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether any queue is served, so that order is by priority alone."""
+        return "*" in self.patterns
+
+    def matching(
+        self, existing: Callable[[str], Sequence[str]], paused: frozenset[str]
+    ) -> list[str]:
+        """Return the exact names to poll, in order, without the paused ones.
+
+        ``existing(prefix)`` lists the names that have ready jobs and start with ``prefix``.
+        """
+        names: dict[str, None] = {}
+        for pattern in ("*",) if self.takes_all else self.patterns:
+            found = existing(pattern[:-1]) if pattern.endswith("*") else (pattern,)
+            names.update(dict.fromkeys(found))
+        return [name for name in names if name not in paused]
+
+
+class Wakeup(Protocol):
+    """A bell that rings when new work may be there. It may ring for nothing, never stay silent
+    for long: polling remains the floor."""
+
+    def fileno(self) -> int:
+        """Return a descriptor that becomes readable when the bell has rung."""
+
+    def clear(self) -> None:
+        """Read off what has rung so far; never blocks."""
+
+    def close(self) -> None:
+        """Give up the descriptor."""
+
+
+#: Version of the contract that a plugin states in its ``DialectInfo``.
+API_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DialectInfo:
+    """What a dialect says of itself: facts that the core asks instead of a vendor's name."""
+
+    #: Must equal the name of the plugin's entry point.
+    name: str
+    #: The product as shown to people, such as ``"SQLite 3.40.1"``.
+    display_name: str
+    api_version: int = API_VERSION
+    #: Whether a second worker passes over rows that a first has locked, rather than waits.
+    skips_locked: bool = True
+    #: Whether ``steady_queue_wakeup`` gives a bell.
+    has_wakeup: bool = False

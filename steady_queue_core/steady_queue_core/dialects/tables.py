@@ -1,0 +1,18 @@
+"""The names of the tables, for dialects that write their own statements.
+
+The models take their names from here, so a dialect's SQL and the migrations cannot differ.
+"""
+
+from __future__ import annotations
+
+JOBS = "steady_queue_jobs"
+READY = "steady_queue_ready_executions"
+SCHEDULED = "steady_queue_scheduled_executions"
+BLOCKED = "steady_queue_blocked_executions"
+CLAIMED = "steady_queue_claimed_executions"
+FAILED = "steady_queue_failed_executions"
+SEMAPHORES = "steady_queue_semaphores"
+PAUSES = "steady_queue_pauses"
+PROCESSES = "steady_queue_processes"
+RECURRING_TASKS = "steady_queue_recurring_tasks"
+RECURRING_EXECUTIONS = "steady_queue_recurring_executions"

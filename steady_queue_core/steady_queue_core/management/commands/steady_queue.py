@@ -1,0 +1,82 @@
+"""``manage.py steady_queue``: run the queue's processes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from importlib import import_module
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from ...configuration import Configuration, ConfigurationError
+from ...errors import DialectError, MigrationsMissing
+from ...processes.drain import Drain
+from ...processes.pidfile import PidfileError
+from ...processes.start import choose_database, with_changes
+from ...processes.supervisor import Supervisor
+
+
+class Command(BaseCommand):
+    """Starts the supervisor, which forks workers, dispatchers and the scheduler."""
+
+    help = (
+        "Runs Steady Queue: a supervisor with the workers, dispatchers and scheduler of "
+        "settings.STEADY_QUEUE. TERM and INT stop it gracefully, QUIT at once."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--queues", help="comma-separated queues for one kind of worker, instead of those set"
+        )
+        parser.add_argument("--threads", type=int, help="threads of every worker process")
+        parser.add_argument("--processes", type=int, help="processes of every kind of worker")
+        parser.add_argument("--backend", help="alias in TASKS, where several databases are used")
+        parser.add_argument("--pidfile", help="refuse to start while another supervisor holds it")
+        parser.add_argument(
+            "--skip-recurring", action="store_true", help="do not start the scheduler"
+        )
+        parser.add_argument(
+            "--drain",
+            action="store_true",
+            help="exit with 0 when nothing is left to run; recurring tasks are not scheduled",
+        )
+        parser.add_argument(
+            "--drain-horizon",
+            type=float,
+            default=60.0,
+            metavar="SECONDS",
+            help="with --drain: also wait for jobs that are due this soon (default: 60)",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            configuration = with_changes(
+                Configuration.load(),
+                queues=options["queues"],
+                threads=options["threads"],
+                processes=options["processes"],
+                pidfile=options["pidfile"],
+            )
+            for module in configuration.task_modules:
+                import_module(module)
+            drain = None
+            if options["drain"]:
+                drain = Drain(timedelta(seconds=options["drain_horizon"]))
+            supervisor = Supervisor(
+                configuration,
+                choose_database(options["backend"]),
+                drain=drain,
+                skip_recurring=options["skip_recurring"],
+                say=self._say,
+            )
+            supervisor.run()
+        except (ConfigurationError, DialectError, MigrationsMissing, PidfileError) as error:
+            raise CommandError(str(error)) from error
+        except ImportError as error:
+            raise CommandError(
+                f"STEADY_QUEUE['task_modules'] cannot be imported: {error}"
+            ) from error
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()

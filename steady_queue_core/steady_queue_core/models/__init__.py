@@ -1,0 +1,30 @@
+"""The tables: jobs, their executions by state, and the processes that work on them."""
+
+from __future__ import annotations
+
+from .execution import (
+    BlockedExecution,
+    ClaimedExecution,
+    FailedExecution,
+    ReadyExecution,
+    ScheduledExecution,
+)
+from .job import Job
+from .pause import Pause
+from .process import Process
+from .recurring import RecurringExecution, RecurringTask
+from .semaphore import Semaphore
+
+__all__ = [
+    "BlockedExecution",
+    "ClaimedExecution",
+    "FailedExecution",
+    "Job",
+    "Pause",
+    "Process",
+    "ReadyExecution",
+    "RecurringExecution",
+    "RecurringTask",
+    "ScheduledExecution",
+    "Semaphore",
+]

@@ -1,0 +1,22 @@
+"""What all models have in common."""
+
+from __future__ import annotations
+
+from django.db import connections, models
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from ..dialects import Dialect, dialect_for
+
+
+class Record(models.Model):
+    """A row of the queue, with the instant of its insertion by the database's clock."""
+
+    created_at = models.DateTimeField()
+
+    class Meta:
+        abstract = True
+
+
+def queue_database(using: str) -> tuple[BaseDatabaseWrapper, Dialect]:
+    """Return the calling thread's connection to ``using``, and its dialect."""
+    return connections[using], dialect_for(using)

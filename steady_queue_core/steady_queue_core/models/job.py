@@ -1,0 +1,56 @@
+"""Job: one enqueued call of a task."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from ..dialects import tables
+from .fields import ExactCharField
+
+
+class Job(models.Model):
+    """One call of a task with its arguments, and what became of it.
+
+    Where a job stands is the one execution row it has, or ``finished_at`` when it has ended well.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    queue_name = ExactCharField(max_length=255)
+    task_path = ExactCharField(max_length=255)
+    #: Alias in ``TASKS`` of the backend that enqueued the job.
+    backend_name = ExactCharField(max_length=255)
+    #: Negated priority, so that ascending indexes serve the order of the poll everywhere.
+    rank = models.SmallIntegerField(default=0)
+    #: The encoded call; see ``steady_queue_core.arguments``.
+    arguments = models.TextField()
+    concurrency_key = ExactCharField(max_length=255, null=True)
+    max_attempts = models.SmallIntegerField(default=1)
+    #: Attempts that have ended; a claim in progress is one more.
+    attempts = models.IntegerField(default=0)
+    #: The token of the last claim that ended; the next claim's is greater.
+    token = models.BigIntegerField(default=0)
+    #: JSON list: the worker of each attempt.
+    worker_ids = models.TextField(null=True)
+    #: JSON list: ``[exception path, traceback]`` of each failed attempt.
+    errors = models.TextField(null=True)
+    #: The encoded return value.
+    return_value = models.TextField(null=True)
+    enqueued_at = models.DateTimeField()
+    scheduled_at = models.DateTimeField(null=True)
+    #: Start of the first attempt.
+    started_at = models.DateTimeField(null=True)
+    last_attempted_at = models.DateTimeField(null=True)
+    #: When the job ended, well or failed.
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = tables.JOBS
+        indexes = (models.Index(fields=["finished_at"], name="steady_queue_jobs_finished"),)
+
+    def __str__(self) -> str:
+        return f"{self.task_path} #{self.pk}"
+
+    @property
+    def priority(self) -> int:
+        """The job's priority, -100 to 100; larger runs first."""
+        return -self.rank

@@ -1,0 +1,82 @@
+"""Process: a running supervisor, worker, dispatcher or scheduler."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db import models
+
+from ..dialects import portable, tables
+from .base import Record, queue_database
+from .fields import ExactCharField
+
+
+class Process(Record):
+    """A process that is, or was, alive. It holds the claims of the jobs that it runs."""
+
+    id = models.BigAutoField(primary_key=True)
+    kind = models.CharField(max_length=32)
+    name = ExactCharField(max_length=255, unique=True)
+    pid = models.PositiveIntegerField()
+    hostname = models.CharField(max_length=255)
+    supervisor_id = models.BigIntegerField(null=True)
+    #: JSON object: what the process serves, and where it can be found.
+    metadata = models.TextField(default="{}")
+    last_heartbeat_at = models.DateTimeField()
+
+    class Meta:
+        db_table = tables.PROCESSES
+        indexes = (models.Index(fields=["last_heartbeat_at"], name="steady_queue_heartbeat"),)
+
+    def __str__(self) -> str:
+        return f"{self.name} (pid {self.pid} on {self.hostname})"
+
+
+def register(
+    using: str,
+    *,
+    kind: str,
+    name: str,
+    pid: int,
+    hostname: str,
+    supervisor_id: int | None,
+    metadata: str,
+) -> int:
+    """Insert the row of a process that begins; return its id, which is never used again."""
+    connection, dialect = queue_database(using)
+    with dialect.transaction(connection):
+        present = portable.storable(dialect.current_time(connection))
+        process = Process.objects.using(using).create(
+            kind=kind,
+            name=name,
+            pid=pid,
+            hostname=hostname[:255],
+            supervisor_id=supervisor_id,
+            metadata=metadata,
+            created_at=present,
+            last_heartbeat_at=present,
+        )
+    return int(process.pk)
+
+
+def beat(using: str, process_id: int) -> bool:
+    """Write that a process is alive; ``False``: its row is gone, it was declared dead."""
+    connection, dialect = queue_database(using)
+    with dialect.transaction(connection):
+        rows = Process.objects.using(using).filter(pk=process_id)
+        return bool(rows.update(last_heartbeat_at=dialect.now(connection)))
+
+
+def deregister(using: str, name: str) -> None:
+    """Delete the row of a process, if it is there."""
+    connection, dialect = queue_database(using)
+    with dialect.transaction(connection):
+        Process.objects.using(using).filter(name=name).delete()
+
+
+def expired(using: str, threshold: timedelta) -> list[Process]:
+    """Return the processes whose last heartbeat is older than ``threshold``."""
+    connection, dialect = queue_database(using)
+    limit = dialect.current_time(connection) - threshold
+    rows = Process.objects.using(using).filter(last_heartbeat_at__lt=portable.storable(limit))
+    return list(rows.order_by("pk"))

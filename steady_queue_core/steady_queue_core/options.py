@@ -1,0 +1,119 @@
+"""The options of one backend: ``TASKS[alias]["OPTIONS"]``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from typing import cast
+
+from .configuration.errors import ConfigurationError
+from .configuration.module_settings import module_reader
+from .configuration.reader import Reader
+from .retries import Backoff, as_backoff
+
+MOST_ATTEMPTS = 1000
+LARGEST_PAYLOAD = 2**30
+DEEPEST_PAYLOAD = 500
+
+RETENTION = ("preserve_finished_jobs", "clear_finished_jobs_after")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackendOptions:
+    """What a backend does with the jobs that are enqueued through it."""
+
+    alias: str = "default"
+    """The backend's key in ``TASKS``."""
+    database: str | None = None
+    """Alias of the database that holds its jobs; None: the routers decide."""
+    max_attempts: int = 1
+    """How often a job runs at most, unless its task says otherwise; 1: no retry."""
+    backoff: Backoff | str | float | timedelta | None = None
+    """Delay before a retry, as ``retries.as_backoff`` takes it; None: exponential with jitter."""
+    preserve_finished_jobs: bool = True
+    """Whether jobs that finished well stay in the table."""
+    clear_finished_jobs_after: timedelta | None = timedelta(days=1)
+    """How long they stay; None (from the module-level setting): for ever."""
+    max_payload_bytes: int = 2**20
+    """Most bytes that the encoded arguments, or the result, of a job may have."""
+    max_payload_depth: int = 64
+    """Deepest nesting that they may have."""
+    enqueue_on_commit: bool = False
+    """Whether enqueuing waits for the caller's transaction to commit."""
+
+    @classmethod
+    def parse(cls, alias: str, mapping: object) -> BackendOptions:
+        """Read the ``OPTIONS`` of ``TASKS[alias]``; None is an empty dict.
+
+        Raises ConfigurationError for unknown keys and wrong values, all of them at once. A dotted
+        path in ``backoff`` is imported later, by ``resolve_backoff``: it may lead to code that
+        needs the models.
+        """
+        defaults = {each.name: each.default for each in fields(cls) if each.name != "alias"}
+        defaults |= dict.fromkeys(RETENTION)
+        reader = Reader.for_mapping(_where(alias), {} if mapping is None else mapping, defaults)
+        modules = module_reader(name for name in RETENTION if not reader.given(name))
+        options = cls(
+            alias=alias,
+            database=_read_database(reader),
+            max_attempts=reader.integer("max_attempts", least=1, most=MOST_ATTEMPTS),
+            backoff=_read_backoff(reader),
+            preserve_finished_jobs=_read_preserve(modules, reader),
+            clear_finished_jobs_after=_read_clear_after(modules, reader),
+            max_payload_bytes=reader.integer("max_payload_bytes", least=1, most=LARGEST_PAYLOAD),
+            max_payload_depth=reader.integer("max_payload_depth", least=1, most=DEEPEST_PAYLOAD),
+            enqueue_on_commit=reader.flag("enqueue_on_commit"),
+        )
+        reader.problems += modules.problems
+        reader.finish()
+        return options
+
+    def resolve_backoff(self) -> Backoff:
+        """Return the back-off, importing it where it is a dotted path.
+
+        Raises ConfigurationError that names the setting.
+        """
+        try:
+            return as_backoff(self.backoff)
+        except ValueError as error:
+            raise ConfigurationError(f"{_where(self.alias)}['backoff']: {error}") from error
+
+
+def _where(alias: str) -> str:
+    return f"TASKS[{alias!r}]['OPTIONS']"
+
+
+def _read_database(reader: Reader) -> str | None:
+    value = reader.values["database"]
+    if value is None or (isinstance(value, str) and value):
+        return value
+    reader.wrong("database", "an alias of DATABASES, or None")
+    return None
+
+
+def _read_backoff(reader: Reader) -> Backoff | str | float | timedelta | None:
+    value = reader.values["backoff"]
+    if isinstance(value, str):
+        if "." in value and all(part.isidentifier() for part in value.split(".")):
+            return value
+    else:
+        try:
+            as_backoff(value)
+        except ValueError:
+            pass
+        else:
+            return cast("Backoff | float | timedelta | None", value)
+    reader.wrong("backoff", "None, a number of seconds, a timedelta, a callable or its dotted path")
+    return None
+
+
+def _read_preserve(modules: Reader, reader: Reader) -> bool:
+    name = "preserve_finished_jobs"
+    return (reader if reader.given(name) else modules).flag(name)
+
+
+def _read_clear_after(modules: Reader, reader: Reader) -> timedelta | None:
+    name = "clear_finished_jobs_after"
+    if reader.given(name):
+        return reader.duration(name, zero=True)
+    return modules.duration(name, zero=True) if modules.given(name) else None

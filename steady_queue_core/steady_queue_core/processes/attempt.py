@@ -1,0 +1,142 @@
+"""One attempt at a job: from the claim to its outcome."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import arguments
+from ..arguments import DeserializationError, TaskArgumentError
+from ..compat import Task, TaskResult, TaskResultStatus
+from ..dialects import ClaimedJob, Ending, Outcome
+from ..errors import UnregisteredTaskError
+from ..instants import from_utc
+from ..results import task_errors
+from ..retries import delay_of
+from ..tasks import SteadyQueueTask, SteadyQueueTaskContext, SteadyQueueTaskResult
+from . import outcomes
+from .failures import describe
+
+if TYPE_CHECKING:
+    from ..backend import SteadyQueueBackend
+
+logger = logging.getLogger("steady_queue.worker")
+
+
+class Done(NamedTuple):
+    """An outcome to be stored, and what to tell the project when it is."""
+
+    outcome: Outcome
+    result: TaskResult | None = None
+    backend: SteadyQueueBackend | None = None
+    error: BaseException | None = None
+
+
+class Attempt:
+    """Holds what an attempt needs to begin and to end; the caller runs the task in between."""
+
+    __slots__ = ("backend", "claim", "result", "started_at", "task", "worker")
+
+    def __init__(
+        self,
+        claim: ClaimedJob,
+        task: Task,
+        backend: SteadyQueueBackend,
+        worker: str,
+        started_at: datetime,
+    ) -> None:
+        self.claim, self.task, self.backend = claim, task, backend
+        self.worker, self.started_at = worker, started_at
+        first = claim.started_at or started_at
+        self.result: TaskResult = SteadyQueueTaskResult(
+            task=task,
+            id=str(claim.job_id),
+            status=TaskResultStatus.RUNNING,
+            enqueued_at=from_utc(claim.enqueued_at),
+            started_at=from_utc(first),
+            finished_at=None,
+            last_attempted_at=from_utc(started_at),
+            args=[],
+            kwargs={},
+            backend=claim.backend_name,
+            errors=task_errors(claim.errors) if claim.errors else [],
+            worker_ids=[*(json.loads(claim.worker_ids) if claim.worker_ids else ()), worker],
+        )
+
+    @property
+    def needs_models(self) -> bool:
+        """Whether decoding the arguments queries the database."""
+        return "__sq_model__" in self.claim.arguments
+
+    def decode(self) -> None:
+        """Decode the arguments. Raises ``DeserializationError``."""
+        args, kwargs = arguments.decode_call(self.claim.arguments, resolve_models=True)
+        object.__setattr__(self.result, "args", args)
+        object.__setattr__(self.result, "kwargs", kwargs)
+
+    def positional(self) -> list[Any]:
+        """Return the positional arguments, the context first if the task takes it."""
+        if not self.task.takes_context:
+            return self.result.args
+        context = SteadyQueueTaskContext(task_result=self.result, token=self.claim.token)
+        return [context, *self.result.args]
+
+    def succeeded(self, value: Any, ended_at: datetime) -> Done:
+        """Return the outcome of a task that returned ``value``."""
+        try:
+            text = arguments.encode(value, limits=self.backend.limits, root="return value")
+        except TaskArgumentError as error:
+            return self.failed(error, ended_at)
+        outcome = outcomes.finished(
+            self.claim,
+            self.worker,
+            self.started_at,
+            text,
+            self.backend.settings.preserve_finished_jobs,
+        )
+        self._end(TaskResultStatus.SUCCESSFUL, ended_at)
+        object.__setattr__(self.result, "_return_value", value)
+        return Done(outcome, self.result, self.backend)
+
+    def failed(self, error: BaseException, ended_at: datetime) -> Done:
+        """Return the outcome of a task that raised ``error``, or could not begin for it."""
+        failure = describe(error)
+        outcome = outcomes.unsuccessful(
+            self.claim,
+            self.worker,
+            self.started_at,
+            failure,
+            lambda: self._delay(error),
+        )
+        self.result.errors[:] = task_errors(outcome.errors)
+        if outcome.ending is Ending.RETRIED:
+            logger.info(
+                "Task id=%s path=%s failed in attempt %d of %d, again in %.1f s: %s",
+                self.result.id,
+                self.claim.task_path,
+                outcome.attempts,
+                self.claim.max_attempts,
+                outcome.delay,
+                failure.exception_class,
+            )
+            return Done(outcome)
+        self._end(TaskResultStatus.FAILED, ended_at)
+        return Done(outcome, self.result, self.backend, error)
+
+    def _delay(self, error: BaseException) -> float | None:
+        if isinstance(error, (DeserializationError, UnregisteredTaskError)):
+            return None  # It will not go better the next time.
+        backoff = None
+        if isinstance(self.task, SteadyQueueTask):
+            backoff = self.task.backoff
+        try:
+            return delay_of(backoff or self.backend.settings.resolve_backoff(), error, self.result)
+        except ValueError:
+            logger.exception("The back-off of task %s failed: no retry", self.claim.task_path)
+            return None
+
+    def _end(self, status: TaskResultStatus, ended_at: datetime) -> None:
+        object.__setattr__(self.result, "status", status)
+        object.__setattr__(self.result, "finished_at", from_utc(ended_at))

@@ -1,0 +1,97 @@
+"""A process's way to its database: through outages, without noise."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from ..dialects import Dialect, dialect_for
+
+T = TypeVar("T")
+
+logger = logging.getLogger("steady_queue.database")
+
+#: Seconds between tries during an outage: the first, and the longest.
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 30.0
+
+
+class Unavailable(Exception):
+    """The database did not answer; ``pause`` says how many seconds to wait before another try."""
+
+    def __init__(self, pause: float, *, lost: bool) -> None:
+        super().__init__(f"the database is unavailable; next try in {pause:.1f} s")
+        self.pause = pause
+        #: Whether it is unknown if the operation took place: the connection was lost.
+        self.lost = lost
+
+
+class QueueDatabase:
+    """Runs operations of a process's main thread on the queue's database.
+
+    An operation that fails because the database is away, busy, full or not itself raises
+    ``Unavailable`` with a growing, jittered pause. An outage is logged once when it begins and
+    once when it ends. Only what is wrong with the data themselves is raised as it is.
+    """
+
+    def __init__(self, using: str) -> None:
+        self.using = using
+        self._failures = 0
+        self._down_since = 0.0
+
+    @property
+    def connection(self) -> BaseDatabaseWrapper:
+        return connections[self.using]
+
+    @property
+    def dialect(self) -> Dialect:
+        return dialect_for(self.using)
+
+    def run(self, operation: Callable[[BaseDatabaseWrapper, Dialect], T]) -> T:
+        """Return what ``operation(connection, dialect)`` returns."""
+        connection = self.connection
+        try:
+            result = operation(connection, self.dialect)
+        except (DataError, IntegrityError):
+            raise
+        except (DatabaseError, InterfaceError) as error:
+            raise self._judged(connection, error) from error
+        if self._failures:
+            self._recovered()
+        return result
+
+    def close(self) -> None:
+        """Close the connection of the calling thread."""
+        self._close_broken(self.connection)
+
+    def _judged(self, connection: BaseDatabaseWrapper, error: Exception) -> Unavailable:
+        lost = not self.dialect.is_contention(connection, error)
+        if lost:
+            self._close_broken(connection)
+        self._failures += 1
+        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._failures, 20))
+        if lost and not self._down_since:
+            self._down_since = time.monotonic()
+            logger.warning("Database %r is unavailable: %s", self.using, _first_line(error))
+        return Unavailable(pause * random.uniform(0.5, 1.0), lost=lost)
+
+    def _close_broken(self, connection: BaseDatabaseWrapper) -> None:
+        try:
+            connection.close()
+        except Exception:
+            connection.connection = None
+
+    def _recovered(self) -> None:
+        if self._down_since:
+            seconds = time.monotonic() - self._down_since
+            logger.info("Database %r is available again after %.1f s", self.using, seconds)
+        self._failures, self._down_since = 0, 0.0
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0][:200]

@@ -1,0 +1,99 @@
+"""Runs claimed jobs: finds their task, calls it, and makes the outcome of what it does."""
+
+from __future__ import annotations
+
+import logging
+from inspect import iscoroutinefunction
+
+from asgiref.sync import sync_to_async
+
+from ..backend import SteadyQueueBackend
+from ..compat import Task, task_backends, task_started
+from ..dialects import ClaimedJob
+from ..results import asend, send
+from ..tasks import find_task, rebuilt, unregistered
+from .attempt import Attempt, Done
+from .clock import DatabaseClock
+from .connections import tidy_connections
+from .marks import StartMarks
+
+logger = logging.getLogger("steady_queue.worker")
+
+
+def is_coroutine(task: Task) -> bool:
+    """Whether the task runs on the event loop."""
+    return iscoroutinefunction(task.func)
+
+
+class Executor:
+    """Executes jobs on behalf of one worker. Used by its threads and its event loop at once."""
+
+    def __init__(self, worker: str, clock: DatabaseClock, marks: StartMarks) -> None:
+        self.worker, self.clock, self.marks = worker, clock, marks
+        self._backends = {
+            alias: backend
+            for alias in task_backends
+            if isinstance(backend := task_backends[alias], SteadyQueueBackend)
+        }
+        self._tasks: dict[tuple[str, str, int, str], Task] = {}
+
+    def task_of(self, claim: ClaimedJob) -> Task:
+        """Return the task of a job as it was enqueued. Raises ``UnregisteredTaskError``."""
+        key = (claim.task_path, claim.queue_name, claim.rank, claim.backend_name)
+        task = self._tasks.get(key)
+        if task is None:
+            if len(self._tasks) > 10_000:
+                self._tasks.clear()
+            task = self._tasks[key] = rebuilt(
+                find_task(claim.task_path),
+                queue_name=claim.queue_name,
+                priority=-claim.rank,
+                backend=claim.backend_name,
+            )
+        return task
+
+    def refuse(self, claim: ClaimedJob, error: BaseException) -> Done:
+        """Return the outcome of a job that could not be run, or whose outcome not be stored."""
+        logger.error("Job %d failed: %s", claim.job_id, error)
+        stand_in = unregistered(claim.task_path, claim.backend_name)
+        attempt = Attempt(claim, stand_in, self._backend_of(claim), self.worker, self.clock.now())
+        return attempt.failed(error, self.clock.now())
+
+    def run(self, claim: ClaimedJob, task: Task) -> Done:
+        """Run a job in the calling thread."""
+        attempt = self._begin(claim, task)
+        try:
+            attempt.decode()
+            send(task_started, type(attempt.backend), attempt.result)
+            value = task.call(*attempt.positional(), **attempt.result.kwargs)
+        except BaseException as error:
+            return attempt.failed(error, self.clock.now())
+        else:
+            return attempt.succeeded(value, self.clock.now())
+        finally:
+            tidy_connections()
+
+    async def arun(self, claim: ClaimedJob, task: Task) -> Done:
+        """Run a job on the running event loop."""
+        attempt = self._begin(claim, task)
+        try:
+            if attempt.needs_models:
+                await sync_to_async(attempt.decode)()
+            else:
+                attempt.decode()
+            await asend(task_started, type(attempt.backend), attempt.result)
+            value = await task.acall(*attempt.positional(), **attempt.result.kwargs)
+        except BaseException as error:
+            done = attempt.failed(error, self.clock.now())
+            # The thread that serves the loop's queries may hold a broken connection.
+            await sync_to_async(tidy_connections)()
+            return done
+        return attempt.succeeded(value, self.clock.now())
+
+    def _begin(self, claim: ClaimedJob, task: Task) -> Attempt:
+        self.marks.start(claim.job_id)
+        return Attempt(claim, task, self._backend_of(claim), self.worker, self.clock.now())
+
+    def _backend_of(self, claim: ClaimedJob) -> SteadyQueueBackend:
+        # An alias may have been renamed since the enqueue: any backend of ours will do then.
+        return self._backends.get(claim.backend_name) or next(iter(self._backends.values()))

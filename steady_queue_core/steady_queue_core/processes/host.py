@@ -1,0 +1,53 @@
+"""What the operating system tells of a process and of this host."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from functools import cache
+
+PR_SET_PDEATHSIG = 1
+
+
+def lease_clock() -> float:
+    """Return seconds that also pass while the host, or this process, is suspended."""
+    return time.clock_gettime(_LEASE_CLOCK) if _LEASE_CLOCK is not None else time.monotonic()
+
+
+_LEASE_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+
+
+@cache
+def identity() -> str | None:
+    """Return what tells this boot of this host, and this view of its processes, from any other;
+    ``None`` where the system does not say."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            boot = file.read().strip()
+        return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return None
+
+
+def birth(pid: int) -> str | None:
+    """Return the start time of process ``pid`` in the system's own units; ``None``: no such
+    process, or a zombie. With the pid it names a process that no later one can be taken for."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            # The second field is the program's name, which may hold anything but is in brackets.
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in ("Z", "X") else fields[19]
+
+
+def follow_parent(parent: int, signum: int = signal.SIGTERM) -> bool:
+    """Have the system send us ``signum`` when our parent dies; ``False``: it is dead already."""
+    if sys.platform.startswith("linux"):
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signum, 0, 0, 0)
+    return os.getppid() == parent

@@ -1,0 +1,21 @@
+"""Whether the database is ready for the queue."""
+
+from __future__ import annotations
+
+from django.apps import apps
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from ..dialects import Dialect
+from ..errors import MigrationsMissing
+
+
+def require_tables(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
+    """Raise ``MigrationsMissing`` unless all tables of the queue exist."""
+    wanted = {model._meta.db_table for model in apps.get_app_config("steady_queue").get_models()}
+    missing = wanted - set(connection.introspection.table_names())
+    if missing:
+        option = "" if connection.alias == "default" else f" --database {connection.alias}"
+        raise MigrationsMissing(
+            f"Database {connection.alias!r} lacks the tables of Steady Queue "
+            f"({', '.join(sorted(missing)[:2])}, ...). Run: manage.py migrate{option}"
+        )

@@ -1,0 +1,108 @@
+"""What every forked process has: its settings, database, membership, and the wish to stop."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Thread
+from types import FrameType
+
+from ..configuration import ResolvedOptions
+from .database import QueueDatabase, Unavailable
+from .marks import StartMarks
+from .membership import Membership
+from .waiter import Waiter
+
+logger = logging.getLogger("steady_queue.process")
+
+#: Seconds that a process whose supervisor died may take to end.
+ORPHAN_GRACE = 3.0
+
+
+@dataclass
+class Runtime:
+    """The surroundings of a worker, dispatcher or scheduler."""
+
+    options: ResolvedOptions
+    using: str
+    name: str
+    parent: int
+    marks: StartMarks
+    #: Tells the supervisor that the process lives, and, with an id, that it is ready.
+    report: Callable[[int | None], None]
+    supervisor_id: int | None = None
+    waiter: Waiter = field(default_factory=Waiter)
+    stop_requested: bool = False
+
+    def __post_init__(self) -> None:
+        self.database = QueueDatabase(self.using)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether to take no more work: asked to stop, or orphaned."""
+        return self.stop_requested or self.orphaned
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether the supervisor is gone."""
+        return os.getppid() != self.parent
+
+    def install_signals(self) -> None:
+        """TERM and INT ask to stop; QUIT ends the process at once, in good order."""
+        signal.set_wakeup_fd(self.waiter.write_descriptor, warn_on_full_buffer=False)
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signum, self._stop)
+        signal.signal(signal.SIGQUIT, self._quit)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+    def watch_parent(self) -> None:
+        """End the process for certain, soon after its supervisor has died."""
+        Thread(target=self._watch, name="steady-queue-parent-watch", daemon=True).start()
+
+    def join(self, kind: str, metadata: dict[str, object]) -> Membership | None:
+        """Register among the processes, however long the database takes; ``None``: stopped."""
+        membership = Membership(
+            self.database,
+            kind=kind,
+            name=self.name,
+            supervisor_id=self.supervisor_id,
+            interval=self.options.process_heartbeat_interval,
+            threshold=self.options.process_alive_threshold,
+            metadata=metadata,
+        )
+        while not self.stopping:
+            try:
+                process_id = membership.register()
+            except Unavailable as unavailable:
+                self.report(None)
+                self.waiter.wait(unavailable.pause)
+            else:
+                self.report(process_id)
+                return membership
+        return None
+
+    def leave(self, membership: Membership) -> None:
+        """Take the row away, unless the supervisor will do it."""
+        if self.orphaned:
+            try:
+                membership.deregister()
+            except Unavailable:
+                logger.warning("%s could not deregister; it will be pruned", self.name)
+
+    def _stop(self, signum: int, frame: FrameType | None) -> None:
+        self.stop_requested = True
+
+    def _quit(self, signum: int, frame: FrameType | None) -> None:
+        self.marks.leave_cleanly()
+        os._exit(0)
+
+    def _watch(self) -> None:
+        while not self.orphaned:
+            time.sleep(0.5)
+        self.waiter.wake()
+        time.sleep(ORPHAN_GRACE)
+        os._exit(1)

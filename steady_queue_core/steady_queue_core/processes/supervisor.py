@@ -1,0 +1,334 @@
+"""Supervisor: forks the processes, watches them, and stops them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from types import FrameType
+
+from ..configuration import ResolvedOptions
+from ..errors import ProcessExitError, ProcessPrunedError
+from ..models import process as processes
+from ..models.process import Process
+from . import marks, team
+from .banner import write_banner
+from .child import Child, Role, close_connections, fork
+from .database import QueueDatabase, Unavailable
+from .drain import Drain
+from .membership import Membership, new_name
+from .pidfile import Pidfile
+from .readiness import require_tables
+from .recovery import Recovery, is_dead
+from .restarts import Restarts
+from .waiter import Waiter
+
+logger = logging.getLogger("steady_queue.supervisor")
+
+#: Seconds between two looks at everything, signals apart.
+TICK = 1.0
+#: Seconds that a child may take to follow QUIT before it is killed.
+QUIT_GRACE = 2.0
+
+
+class Supervisor:
+    """Runs in the foreground until TERM, INT or QUIT, or until the queue is drained.
+
+    It has no thread and, while it forks, no connection. It outlives any outage of the database.
+    """
+
+    kind = "supervisor"
+
+    def __init__(
+        self,
+        options: ResolvedOptions,
+        using: str,
+        *,
+        drain: Drain | None = None,
+        skip_recurring: bool = False,
+        say: Callable[[str], object] = print,
+    ) -> None:
+        self.options, self.using, self.say = options, using, say
+        self.drain = drain
+        # A drained queue must stay empty: nothing new is scheduled.
+        scheduling = drain is None and not skip_recurring
+        self.roles = list(team.roles(options, scheduling=scheduling))
+        self.name = new_name(self.kind)
+        self.database = QueueDatabase(using)
+        self.waiter = Waiter()
+        self.recovery = Recovery(self.database)
+        self.restarts = Restarts()
+        self.children: dict[int, Child] = {}
+        #: Children declared dead that may yet wake up, and when to kill them.
+        self._condemned: dict[int, float] = {}
+        #: Work on the database that an outage put off.
+        self._postponed: list[Callable[[], None]] = []
+        self._retry_at = 0.0
+        self._next_prune = 0.0
+        self._signal: int | None = None
+        self._stopping = False
+        #: Children that did not follow QUIT.
+        self._killed: set[int] = set()
+        self._membership: Membership | None = None
+
+    def run(self) -> None:
+        """Supervise. Raises ``PidfileError``, ``MigrationsMissing`` and ``DialectError``."""
+        pidfile = Pidfile(path) if (path := self.options.supervisor_pidfile) else None
+        if pidfile is not None:
+            pidfile.acquire()
+        self._install_signals()
+        try:
+            if self._wait_for_database():
+                self._start_children()
+                self._supervise()
+            self._stop()
+        finally:
+            if pidfile is not None:
+                pidfile.release()
+
+    # --- start -------------------------------------------------------------------------------
+
+    def _install_signals(self) -> None:
+        signal.set_wakeup_fd(self.waiter.write_descriptor, warn_on_full_buffer=False)
+        for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+            signal.signal(signum, self._note_signal)
+        signal.signal(signal.SIGCHLD, lambda signum, frame: None)
+
+    def _note_signal(self, signum: int, frame: FrameType | None) -> None:
+        # QUIT overrides a graceful stop under way; a second TERM changes nothing.
+        if self._signal is None or signum == signal.SIGQUIT:
+            self._signal = signum
+
+    def _wait_for_database(self) -> bool:
+        """Register when the database answers; ``False``: asked to stop before."""
+        while self._signal is None:
+            try:
+                self.database.run(require_tables)
+                set_up = self.database.run(lambda connection, dialect: dialect.prepare(connection))
+                self._join()
+            except Unavailable as unavailable:
+                self.waiter.wait(unavailable.pause)
+            else:
+                write_banner(self, set_up)
+                return True
+        return False
+
+    def _join(self) -> None:
+        membership = Membership(
+            self.database,
+            kind=self.kind,
+            name=self.name,
+            supervisor_id=None,
+            interval=self.options.process_heartbeat_interval,
+            threshold=self.options.process_alive_threshold,
+            metadata={},
+        )
+        membership.register()
+        self._membership = membership
+
+    def _start_children(self) -> None:
+        self._maintain()
+        for role in self.roles:
+            self._fork(role)
+
+    def _fork(self, role: Role) -> None:
+        supervisor_id = self._membership.process_id if self._membership else None
+        child = fork(role, self.options, self.using, supervisor_id, list(self.children.values()))
+        self.children[child.pid] = child
+        logger.info("Started %s (pid %d): %s", child.name, child.pid, role.description)
+
+    # --- watch -------------------------------------------------------------------------------
+
+    def _supervise(self) -> None:
+        while self._signal is None:
+            self._reap()
+            self._look_after_children()
+            self._maintain()
+            for role in self.restarts.due():
+                self._fork(role)
+            if self._drained():
+                return
+            # No connection stays open here: the next fork may come at any time.
+            close_connections()
+            self.waiter.wait(min(TICK, self.restarts.pause))
+
+    def _reap(self) -> None:
+        """Take leave of children that have ended, and of processes that PID 1 inherits."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            child = self.children.pop(pid, None)
+            if child is not None:
+                self._ended(child, status)
+
+    def _ended(self, child: Child, status: int) -> None:
+        child.read_reports(0.0)
+        condemned = self._condemned.pop(child.pid, None) is not None
+        how = _ending(status)
+        if child.marks.left_cleanly or child.pid in self._killed:
+            logger.info("%s (pid %d) %s", child.name, child.pid, how)
+            started: frozenset[int] = frozenset()
+        else:
+            logger.warning("%s (pid %d) %s", child.name, child.pid, how)
+            started = child.marks.started
+        error = ProcessExitError(
+            f"The process {child.name} (pid {child.pid}) {how} while it was running this job."
+        )
+        child.forget()
+        self._do(lambda: self.recovery.process_died(child.name, started, error))
+        if not self._stopping and not condemned:
+            self.restarts.plan(child)
+
+    def _look_after_children(self) -> None:
+        """Replace children that never got ready, and those that were declared dead."""
+        now = time.monotonic()
+        patience = self.options.fork_startup_timeout.total_seconds()
+        for child in list(self.children.values()):
+            child.read_reports(patience)
+            if child.ready_at is None and now > child.deadline:
+                logger.error("%s (pid %d) did not get ready; killed", child.name, child.pid)
+                child.signal(signal.SIGKILL)
+                child.deadline = now + patience
+        for pid, deadline in list(self._condemned.items()):
+            if now > deadline:
+                self.children[pid].signal(signal.SIGKILL)
+                self._condemned[pid] = now + patience
+
+    # --- the database ------------------------------------------------------------------------
+
+    def _do(self, work: Callable[[], None]) -> None:
+        """Do work on the database; put it off while the database is away."""
+        self._postponed.append(work)
+        self._do_postponed()
+
+    def _do_postponed(self) -> None:
+        while self._postponed and time.monotonic() >= self._retry_at:
+            try:
+                self._postponed[0]()
+            except Unavailable as unavailable:
+                self._retry_at = time.monotonic() + unavailable.pause
+                return
+            except Exception:
+                logger.exception("Work on the queue's database failed; it is given up")
+            self._postponed.pop(0)
+
+    def _maintain(self) -> None:
+        self._do_postponed()
+        if self._postponed:
+            return
+        try:
+            self._beat()
+            if time.monotonic() >= self._next_prune:
+                self._prune()
+                self._next_prune = time.monotonic() + self._prune_interval()
+        except Unavailable as unavailable:
+            self._next_prune = max(self._next_prune, time.monotonic() + unavailable.pause)
+
+    def _beat(self) -> None:
+        if self._membership is not None and not self._membership.beat_if_due():
+            logger.warning("%s was declared dead; it registers anew", self.name)
+            self.name = new_name(self.kind)
+            self._join()
+
+    def _prune_interval(self) -> float:
+        # Often enough that nobody is dead for much longer than the threshold.
+        threshold = self.options.process_alive_threshold.total_seconds()
+        return max(0.5, min(60.0, threshold / 4))
+
+    def _prune(self) -> None:
+        """End the claims of processes that are dead, or silent for too long."""
+        threshold = self.options.process_alive_threshold
+        silent = self.database.run(
+            lambda connection, _: processes.expired(connection.alias, threshold)
+        )
+        own = {child.name: child for child in self.children.values()}
+        for process in silent:
+            if process.name != self.name:
+                self._prune_silent(process, own.get(process.name), threshold)
+        others = self.database.run(
+            lambda connection, _: list(Process.objects.using(connection.alias).all())
+        )
+        for process in others:
+            if process.name not in own and process.name != self.name and is_dead(process):
+                error = ProcessExitError(f"The process {process} ended while running this job.")
+                logger.warning("%s ended without its supervisor; its jobs are recovered", process)
+                self.recovery.process_died(process.name, marks.left_by(process.name), error)
+        self.recovery.orphaned_claims()
+
+    def _prune_silent(self, process: Process, child: Child | None, threshold: timedelta) -> None:
+        error = ProcessPrunedError(
+            f"The process {process} was found dead: its last heartbeat was at "
+            f"{process.last_heartbeat_at:%Y-%m-%d %H:%M:%S} UTC."
+        )
+        logger.warning("%s gave no heartbeat for %s; its jobs are recovered", process, threshold)
+        # It starts nothing when it wakes up, for it looks at its lease first.
+        started = marks.left_by(process.name) if child is None else child.marks.started
+        self.recovery.process_died(process.name, started, error)
+        if child is not None and child.pid not in self._condemned:
+            self._condemned[child.pid] = time.monotonic() + threshold.total_seconds()
+            child.signal(signal.SIGTERM)
+            self.restarts.now(child.role)
+
+    # --- stop --------------------------------------------------------------------------------
+
+    def _drained(self) -> bool:
+        if self.drain is None:
+            return False
+        try:
+            return self.drain.is_done(self.database, self.options)
+        except Unavailable:
+            return False
+
+    def _stop(self) -> None:
+        """Stop the children, give back what they had claimed, and leave."""
+        self._stopping = True
+        if self._signal != signal.SIGQUIT:
+            logger.info("Stopping: running tasks may take up to %s", self.options.shutdown_timeout)
+            self._signal_all(signal.SIGTERM)
+            self._await_children(self.options.shutdown_timeout.total_seconds())
+        self._signal_all(signal.SIGQUIT)
+        self._await_children(QUIT_GRACE, interruptible=False)
+        self._killed = set(self.children)
+        self._signal_all(signal.SIGKILL)
+        while self.children:
+            self._await_children(1.0, interruptible=False)
+        self._retry_at = 0.0
+        self._do_postponed()
+        if self._membership is not None:
+            membership = self._membership
+            with suppress(Unavailable):
+                membership.deregister()
+        if self._postponed:
+            logger.warning("The database is away: claims are recovered by the next supervisor")
+        self.database.close()
+
+    def _signal_all(self, signum: int) -> None:
+        for child in self.children.values():
+            child.signal(signum)
+
+    def _await_children(self, seconds: float, *, interruptible: bool = True) -> None:
+        deadline = time.monotonic() + seconds
+        while self.children and time.monotonic() < deadline:
+            if interruptible and self._signal == signal.SIGQUIT:
+                return
+            self._reap()
+            if self.children:
+                self.waiter.wait(min(0.1, deadline - time.monotonic()))
+
+
+def _ending(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"

@@ -1,0 +1,43 @@
+"""Which processes a supervisor runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from ..configuration import ResolvedOptions
+from ..recurring_task import registered
+from . import worker
+from .child import Role
+from .dispatcher import Dispatcher
+from .scheduler import Scheduler
+from .worker import Worker
+
+
+def roles(options: ResolvedOptions, *, scheduling: bool = True) -> Iterator[Role]:
+    """Yield a role for every process that ``options`` ask for."""
+    for dispatcher in options.dispatchers:
+        yield Role(
+            kind=Dispatcher.kind,
+            description=f"every {dispatcher.polling_interval.total_seconds():g} s, "
+            f"batches of {dispatcher.batch_size}",
+            slots=0,
+            build=partial(Dispatcher, settings=dispatcher),
+        )
+    tasks = registered()
+    if scheduling and tasks:
+        yield Role(
+            kind=Scheduler.kind,
+            description=f"{len(tasks)} recurring task{'s' if len(tasks) > 1 else ''}",
+            slots=0,
+            build=partial(Scheduler, settings=options.scheduler),
+        )
+    for settings in options.workers:
+        for _ in range(settings.processes):
+            yield Role(
+                kind=Worker.kind,
+                description=f"queues {', '.join(settings.queues)}; "
+                f"{settings.threads} thread{'s' if settings.threads > 1 else ''}",
+                slots=worker.slots(settings),
+                build=partial(Worker, settings=settings),
+            )

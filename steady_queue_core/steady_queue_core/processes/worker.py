@@ -1,0 +1,320 @@
+"""Worker: takes ready jobs, runs them, and stores what became of them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+
+from django.db import DataError, IntegrityError
+
+from ..compat import Task
+from ..configuration import Configuration
+from ..dialects import ClaimedJob, Ending, QueueSelector, Wakeup
+from ..errors import UnregisteredTaskError
+from ..models import claims
+from . import outcomes
+from .appetite import LARGEST_PREFETCH, Appetite
+from .attempt import Done
+from .clock import DatabaseClock
+from .database import Unavailable
+from .event_loop import EventLoop
+from .executor import Executor, is_coroutine
+from .membership import Membership
+from .notifier import Notifier
+from .pool import ThreadPool
+from .runtime import Runtime
+
+logger = logging.getLogger("steady_queue.worker")
+
+#: Most outcomes that one statement stores.
+LARGEST_BATCH = 500
+#: Seconds after which jobs that wait behind long tasks go back to the queue.
+STALL = 0.25
+#: First pause of an idle worker without a bell; it doubles up to the polling interval.
+FIRST_PAUSE = 0.005
+
+
+def slots(settings: Configuration.Worker) -> int:
+    """Return how many jobs a worker can hold at once."""
+    return settings.threads + settings.coroutines + LARGEST_PREFETCH
+
+
+class Worker:
+    """Its main thread alone talks to the queue's tables: one statement stores the outcomes that
+    have gathered and claims the next jobs. Threads and an event loop run the tasks."""
+
+    kind = "worker"
+
+    def __init__(self, runtime: Runtime, settings: Configuration.Worker) -> None:
+        self.runtime, self.settings = runtime, settings
+        self.selector = QueueSelector(patterns=settings.queues)
+        self.clock = DatabaseClock()
+        self.executor = Executor(runtime.name, self.clock, runtime.marks)
+        self.pool = ThreadPool(settings.threads, self._run_in_thread)
+        self.loop = EventLoop(self._run_on_loop)
+        self.notifier = Notifier()
+        self.appetite = Appetite(settings.threads, settings.coroutines)
+        self.membership: Membership
+        #: Claims whose outcome is not stored, by job.
+        self._held: dict[int, ClaimedJob] = {}
+        #: Outcomes on their way from the threads to the main thread, with seconds of a thread.
+        self._finished: deque[tuple[Done, float | None]] = deque()
+        self._unsettled: list[Done] = []
+        self._in_threads = self._on_loop = 0
+        self._next_poll = self._last_progress = 0.0
+        self._pause = 0.0
+        #: Whether a lost connection left open which of our statements took place.
+        self._doubtful: set[tuple[int, int]] = set()
+        self._claims_in_doubt = False
+        self._declared_dead = False
+
+    def run(self) -> None:
+        """Work until asked to stop; then let the running tasks end, and return."""
+        metadata: dict[str, object] = {
+            "queues": list(self.settings.queues),
+            "threads": self.settings.threads,
+        }
+        membership = self.runtime.join(self.kind, metadata)
+        if membership is None:
+            return
+        self.membership = membership
+        self.runtime.waiter.listen_to(self._bell())
+        while not self.runtime.stopping and not self._declared_dead:
+            self._turn(claiming=True)
+        self._wind_up()
+
+    def _wind_up(self) -> None:
+        deadline = time.monotonic() + self.runtime.options.shutdown_timeout.total_seconds()
+        self._give_back_waiting()
+        while self._held and time.monotonic() < deadline:
+            self._turn(claiming=False, longest_wait=deadline - time.monotonic())
+        self.notifier.stop(seconds=1.0)
+        self.runtime.marks.leave_cleanly()
+        if not self._held:
+            self.runtime.leave(self.membership)
+
+    # --- the main thread ---------------------------------------------------------------------
+
+    def _turn(self, *, claiming: bool, longest_wait: float = 60.0) -> None:
+        """Do what is to be done, and sleep until there may be more."""
+        pause = longest_wait
+        try:
+            self._beat()
+            self._collect()
+            limit = self._limit() if claiming else 0
+            if self._unsettled or limit:
+                self._exchange(limit)
+        except Unavailable as unavailable:
+            pause = min(pause, unavailable.pause)
+        else:
+            pause = min(pause, self._idle_time(claiming))
+        self._sleep(pause)
+
+    def _sleep(self, seconds: float) -> None:
+        waiter = self.runtime.waiter
+        # Set before the last look: a thread that finishes after it will wake us.
+        waiter.sleeping = True
+        if not self._finished and waiter.wait(seconds):
+            self._next_poll = 0.0
+        waiter.sleeping = False
+
+    def _idle_time(self, claiming: bool) -> float:
+        now = time.monotonic()
+        moments = [self.membership.until_beat]
+        if claiming and self._appetite():
+            moments.append(self._next_poll - now)
+        if self.pool.waiting:
+            moments.append(self._last_progress + STALL - now)
+        return max(0.0, min(moments))
+
+    def _beat(self) -> None:
+        if self._declared_dead or self.membership.beat_if_due():
+            return
+        # Our claims were taken away: what still runs will not be recorded.
+        logger.warning("%s was declared dead; it ends", self.runtime.name)
+        self._declared_dead = True
+
+    def _collect(self) -> None:
+        """Take over what the threads and the loop have finished."""
+        seconds = jobs = 0.0
+        while self._finished and len(self._unsettled) < LARGEST_BATCH:
+            done, duration = self._finished.popleft()
+            self._unsettled.append(done)
+            if duration is None:
+                self._on_loop -= 1
+            else:
+                self._in_threads -= 1
+                if done.outcome.ending is not Ending.RELEASED:
+                    seconds, jobs = seconds + duration, jobs + 1
+        now = time.monotonic()
+        if jobs:
+            self.appetite.observe_duration(seconds / jobs)
+            self._last_progress = now
+        elif self.pool.waiting and now - self._last_progress >= STALL:
+            self.appetite.observe_stall(STALL)
+            self._give_back_waiting()
+
+    def _appetite(self) -> int:
+        if not self.membership.holds_lease or self._declared_dead:
+            return 0
+        room = slots(self.settings) - len(self._held)
+        return min(room, self.appetite.limit(self._in_threads, self._on_loop))
+
+    def _limit(self) -> int:
+        # Outcomes take a claim along on their way, even before the next poll is due.
+        due = self._unsettled or time.monotonic() >= self._next_poll
+        return self._appetite() if due else 0
+
+    def _exchange(self, limit: int) -> None:
+        """Store outcomes and claim jobs, at once."""
+        if self._claims_in_doubt:
+            self._release_unknown_claims()
+        batch = self._unsettled
+        try:
+            held, claimed = self.runtime.database.run(
+                lambda connection, dialect: dialect.settle_and_claim(
+                    connection,
+                    [done.outcome for done in batch],
+                    self.membership.process_id,
+                    self.selector,
+                    limit,
+                )
+            )
+        except Unavailable as unavailable:
+            if unavailable.lost:
+                self._doubtful |= {_claim_of(done) for done in batch}
+                self._claims_in_doubt = limit > 0
+            raise
+        except (DataError, IntegrityError):
+            self._settle_one_by_one()
+            return
+        self._unsettled = []
+        self._settled(batch, held)
+        self._begin(claimed)
+        self._plan_next_poll(limit, len(claimed))
+
+    def _plan_next_poll(self, limit: int, claimed: int) -> None:
+        longest = self.settings.polling_interval.total_seconds()
+        if limit and claimed >= limit:
+            self._pause = 0.0
+        elif limit:
+            has_bell = self.runtime.waiter.has_bell
+            self._pause = longest if has_bell else min(longest, self._pause * 2 or FIRST_PAUSE)
+        self._next_poll = time.monotonic() + self._pause
+
+    def _settled(self, batch: list[Done], held: set[int]) -> None:
+        stored = []
+        for done in batch:
+            job_id = done.outcome.job_id
+            self._held.pop(job_id, None)
+            self.runtime.marks.clear(job_id)
+            if job_id in held or _claim_of(done) in self._doubtful:
+                stored.append(done)
+            else:
+                logger.warning(
+                    "The claim of job %d (token %d) was lost: its outcome, %s, is not recorded",
+                    job_id,
+                    done.outcome.token,
+                    done.outcome.ending.value,
+                )
+        self._doubtful.clear()
+        if stored:
+            self.notifier.tell(stored)
+
+    def _settle_one_by_one(self) -> None:
+        """Find the outcome that the database refuses, and store a refusal in its place."""
+        for done in self._unsettled:
+            try:
+                held = self._settle([done])
+            except (DataError, IntegrityError) as error:
+                logger.exception("The outcome of job %d cannot be stored", done.outcome.job_id)
+                claim = self._held[done.outcome.job_id]
+                done = self.executor.refuse(claim, error)
+                held = self._settle([done])
+            self._settled([done], held)
+        self._unsettled = []
+
+    def _settle(self, batch: list[Done]) -> set[int]:
+        return self.runtime.database.run(
+            lambda connection, dialect: dialect.settle(connection, [done.outcome for done in batch])
+        )
+
+    def _begin(self, claimed: list[ClaimedJob]) -> None:
+        """Hand claimed jobs to where their tasks run."""
+        if not claimed:
+            return
+        self.clock.set(claimed[0].claimed_at)
+        for_loop: list[tuple[ClaimedJob, Task]] = []
+        for claim in claimed:
+            self._held[claim.job_id] = claim
+            try:
+                task = self.executor.task_of(claim)
+            except UnregisteredTaskError as error:
+                self._unsettled.append(self.executor.refuse(claim, error))
+                continue
+            if is_coroutine(task):
+                for_loop.append((claim, task))
+            else:
+                self._in_threads += 1
+                self.pool.submit(claim, task)
+        if for_loop:
+            self._on_loop += len(for_loop)
+            self.loop.submit(for_loop)
+        self.appetite.observe_kinds(len(for_loop), len(claimed))
+        self._last_progress = time.monotonic()
+
+    def _give_back_waiting(self) -> None:
+        """Release the jobs that no thread has begun."""
+        for claim in self.pool.withdraw():
+            self._in_threads -= 1
+            self._unsettled.append(Done(outcomes.released(claim)))
+
+    def _release_unknown_claims(self) -> None:
+        """Give back what a claim took whose answer never reached us."""
+        found = self.runtime.database.run(
+            lambda connection, _: claims.held_by(
+                connection.alias, self.membership.process_id, slots(self.settings) * 2
+            )
+        )
+        unknown = [claim for claim in found if claim.job_id not in self._held]
+        if unknown:
+            self._settle([Done(outcomes.released(claim)) for claim in unknown])
+        self._claims_in_doubt = False
+
+    def _bell(self) -> Wakeup | None:
+        try:
+            return self.runtime.database.run(lambda connection, dialect: dialect.wakeup(connection))
+        except Unavailable:
+            return None
+
+    # --- threads and event loop --------------------------------------------------------------
+
+    def _run_in_thread(self, claim: ClaimedJob, task: Task) -> None:
+        began = time.monotonic()
+        if self.membership.holds_lease:
+            try:
+                done = self.executor.run(claim, task)
+            except BaseException as error:
+                done = self.executor.refuse(claim, error)
+        else:
+            # We were asleep, perhaps for long: the job may be somebody else's by now.
+            done = Done(outcomes.released(claim))
+        self._finish(done, time.monotonic() - began)
+
+    async def _run_on_loop(self, claim: ClaimedJob, task: Task) -> None:
+        try:
+            done = await self.executor.arun(claim, task)
+        except BaseException as error:
+            done = self.executor.refuse(claim, error)
+        self._finish(done, None)
+
+    def _finish(self, done: Done, seconds: float | None) -> None:
+        self._finished.append((done, seconds))
+        if self.runtime.waiter.sleeping:
+            self.runtime.waiter.sleeping = False
+            self.runtime.waiter.wake()
+
+
+def _claim_of(done: Done) -> tuple[int, int]:
+    return done.outcome.job_id, done.outcome.token

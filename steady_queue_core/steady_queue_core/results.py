@@ -1,0 +1,114 @@
+"""Task results made from jobs, and the signals that carry them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django.dispatch import Signal
+
+from . import arguments
+from .arguments import DeserializationError
+from .compat import Task, TaskError, TaskResult, TaskResultStatus
+from .dialects import portable
+from .errors import UnregisteredTaskError
+from .instants import from_utc
+from .tasks import SteadyQueueTaskResult, find_task, rebuilt, unregistered
+
+if TYPE_CHECKING:
+    from .models import Job
+
+logger = logging.getLogger("steady_queue")
+
+
+def send(signal: Signal, sender: type, result: TaskResult) -> None:
+    """Send a signal of the task framework. A receiver that raises is logged, and no more."""
+    try:
+        signal.send_robust(sender=sender, task_result=result)
+    except BaseException:  # A receiver that calls sys.exit() must not end a worker.
+        logger.exception("A receiver of a task signal failed for task %s", result.id)
+
+
+async def asend(signal: Signal, sender: type, result: TaskResult) -> None:
+    """Do as ``send``, from a coroutine: receivers that are not coroutines run in a thread."""
+    if len(signal.receivers) <= 1:
+        # Django's own receiver only logs: not worth a change of threads.
+        send(signal, sender, result)
+        return
+    try:
+        await signal.asend_robust(sender=sender, task_result=result)
+    except BaseException:
+        logger.exception("A receiver of a task signal failed for task %s", result.id)
+
+
+def task_of(path: str, backend: str, queue_name: str, rank: int) -> Task:
+    """Return the task of a job as it was enqueued, or a stand-in if it is not known here."""
+    try:
+        task = find_task(path)
+    except UnregisteredTaskError:
+        task = unregistered(path, backend)
+    return rebuilt(task, backend=backend, queue_name=queue_name, priority=-rank)
+
+
+def task_result_of(job: Job) -> TaskResult:
+    """Return the result that a job's row, with its claim and failure, stands for."""
+    claim = getattr(job, "claimedexecution", None)
+    worker_ids = json.loads(job.worker_ids or "[]")
+    status, started_at, last_attempted_at = TaskResultStatus.READY, job.started_at, None
+    if job.finished_at is not None:
+        failed = getattr(job, "failedexecution", None) is not None
+        status = TaskResultStatus.FAILED if failed else TaskResultStatus.SUCCESSFUL
+    elif claim is not None:
+        from .models import Process
+
+        status = TaskResultStatus.RUNNING
+        holder = Process.objects.using(job._state.db).filter(pk=claim.process_id).first()
+        worker_ids.append(holder.name if holder else f"process-{claim.process_id}")
+        started_at = started_at or claim.created_at
+        last_attempted_at = claim.created_at
+    args, kwargs = _call_of(job)
+    result: TaskResult = SteadyQueueTaskResult(
+        task=task_of(job.task_path, job.backend_name, job.queue_name, job.rank),
+        id=str(job.pk),
+        status=status,
+        enqueued_at=_instant(job.enqueued_at),
+        started_at=_instant(started_at),
+        finished_at=_instant(job.finished_at),
+        last_attempted_at=_instant(last_attempted_at or job.last_attempted_at),
+        args=args,
+        kwargs=kwargs,
+        backend=job.backend_name,
+        errors=task_errors(job.errors),
+        worker_ids=worker_ids,
+    )
+    if job.return_value is not None:
+        object.__setattr__(result, "_return_value", _value_of(job.return_value))
+    return result
+
+
+def task_errors(text: str | None) -> list[TaskError]:
+    """Return the errors of a job's attempts from their stored form."""
+    return [
+        TaskError(exception_class_path=path, traceback=traceback)
+        for path, traceback in json.loads(text or "[]")
+    ]
+
+
+def _instant(value: datetime | None) -> datetime | None:
+    return from_utc(portable.aware(value)) if value is not None else None
+
+
+def _call_of(job: Job) -> tuple[list[Any], dict[str, Any]]:
+    try:
+        return arguments.decode_call(job.arguments, resolve_models=False)
+    except DeserializationError:
+        return [], {}
+
+
+def _value_of(text: str) -> Any:
+    try:
+        return arguments.decode(text, resolve_models=False)
+    except DeserializationError:
+        return None

@@ -1,0 +1,137 @@
+"""When a failed job runs again.
+
+A back-off is a callable ``backoff(exception, task_result)`` that returns the delay before the next
+attempt (seconds or a ``timedelta``), or None to give up although there are attempts left.
+``task_result.attempts`` counts the attempts so far: 1 after the first run.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+from django.utils.module_loading import import_string
+
+from .configuration.durations import LONGEST, to_timedelta
+from .configuration.errors import describe
+
+Backoff: TypeAlias = Callable[[BaseException, Any], "float | timedelta | None"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exponential:
+    """Waits ``first`` seconds, and each time ``factor`` times longer, up to ``longest``."""
+
+    first: float
+    factor: float
+    longest: float
+    jitter: float
+    random: Callable[[float, float], float] = field(repr=False, compare=False)
+
+    def __call__(self, exception: BaseException, task_result: Any) -> float:
+        attempt: int = max(1, task_result.attempts)
+        try:
+            delay = min(self.longest, self.first * self.factor ** (attempt - 1))
+        except OverflowError:
+            delay = self.longest
+        return max(0.0, delay * self.random(1 - self.jitter, 1 + self.jitter))
+
+
+def _seconds(what: str, value: object) -> float:
+    try:
+        return to_timedelta(value).total_seconds()
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{what} must be a number of seconds or a timedelta from 0 to {LONGEST.days} days, "
+            f"got {describe(value)}"
+        ) from None
+
+
+def exponential(
+    first: float = 1.0,
+    factor: float = 2.0,
+    longest: float = 3600.0,
+    jitter: float = 0.25,
+    *,
+    random: Callable[[float, float], float] = random.uniform,
+) -> Exponential:
+    """Return a back-off of ``first`` seconds that grows by ``factor`` with each attempt.
+
+    ``longest`` (seconds) bounds it before the jitter, which multiplies it by a random number
+    between 1 - ``jitter`` and 1 + ``jitter``, so that jobs that failed together do not come back
+    together.
+
+    Raises ValueError for a negative or endless ``first`` or ``longest``, a ``factor`` below 1, or a
+    ``jitter`` outside 0 to 1.
+    """
+    first, longest = _seconds("first", first), _seconds("longest", longest)
+    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor < 1e9:
+        raise ValueError(f"factor must be a number of at least 1, not {factor!r}")
+    if isinstance(jitter, bool) or not isinstance(jitter, (int, float)) or not 0 <= jitter <= 1:
+        raise ValueError(f"jitter must be a number from 0 to 1, not {jitter!r}")
+    return Exponential(
+        first=first, factor=float(factor), longest=longest, jitter=float(jitter), random=random
+    )
+
+
+def constant(
+    seconds: float | timedelta,
+    jitter: float = 0.0,
+    *,
+    random: Callable[[float, float], float] = random.uniform,
+) -> Exponential:
+    """Return a back-off that always waits ``seconds``, give or take ``jitter`` of it."""
+    delay = _seconds("seconds", seconds)
+    return exponential(delay, factor=1.0, longest=delay, jitter=jitter, random=random)
+
+
+DEFAULT = exponential()
+"""1 s, 2 s, 4 s ... up to an hour, each a quarter shorter or longer by chance."""
+
+
+def as_backoff(value: object) -> Backoff:
+    """Return the back-off that a setting means.
+
+    None is ``DEFAULT``, a number of seconds or a timedelta a constant one, a callable itself, and
+    a string the dotted path of a callable, which is imported now.
+
+    Raises ValueError for anything else, and for a path that cannot be imported.
+    """
+    if value is None:
+        return DEFAULT
+    backoff = value
+    if isinstance(value, str):
+        try:
+            backoff = import_string(value)
+        except ImportError as error:
+            raise ValueError(f"backoff {value!r} cannot be imported: {error}") from error
+        if not callable(backoff):
+            raise ValueError(f"backoff {value!r} is not callable, but {type(backoff).__name__}")
+    if inspect.iscoroutinefunction(backoff):
+        raise ValueError(f"backoff {value!r} is a coroutine function; write it with a plain def")
+    if callable(backoff):
+        return backoff
+    if isinstance(value, (int, float, timedelta)):
+        return constant(_seconds("backoff", value))
+    raise ValueError(
+        f"backoff must be None, a number of seconds, a timedelta, a callable or its dotted path, "
+        f"not {type(value).__name__}"
+    )
+
+
+def delay_of(backoff: Backoff, exception: BaseException, task_result: Any) -> float | None:
+    """Ask ``backoff`` for the delay before the next attempt, in seconds; None: give up.
+
+    Raises ValueError, and nothing else, when the back-off raises or returns anything but None, a
+    finite number of seconds or a timedelta from 0 to ten years.
+    """
+    name = getattr(backoff, "__qualname__", None) or type(backoff).__qualname__
+    try:
+        delay: object = backoff(exception, task_result)
+    except BaseException as error:  # a task's own code: even SystemExit must not end the worker
+        raise ValueError(f"backoff {name} raised {type(error).__name__}") from error
+    return None if delay is None else _seconds(f"backoff {name}: its result", delay)

@@ -1,0 +1,50 @@
+"""What can be wrong with an SQLite database that is to hold a queue."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from django.core.checks import CheckMessage, Warning
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from steady_queue_core.dialects import DialectUnsupported
+
+from .wal_watch import database_path
+
+#: RETURNING came with it.
+MINIMUM_VERSION = (3, 35, 0)
+
+
+def require_version() -> str:
+    """Return the version of the SQLite library; raise ``DialectUnsupported`` if it is too old."""
+    if sqlite3.sqlite_version_info < MINIMUM_VERSION:
+        needed = ".".join(map(str, MINIMUM_VERSION))
+        raise DialectUnsupported(
+            f"SQLite {sqlite3.sqlite_version} is too old for Steady Queue; it needs {needed} or "
+            "newer. Upgrade Python, or the SQLite library that it uses."
+        )
+    return sqlite3.sqlite_version
+
+
+def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
+    """Warn of a database that other processes cannot see, or cannot write to."""
+    path = database_path(connection)
+    if path is None:
+        return [
+            Warning(
+                f"Database {connection.alias!r} is in memory: worker processes cannot see it.",
+                hint="Give it a file name, or run the queue in a database of its own.",
+                id="steady_queue.W101",
+            )
+        ]
+    folder = os.path.dirname(path)
+    if not os.access(folder, os.W_OK):
+        return [
+            Warning(
+                f"The folder of database {connection.alias!r}, {folder}, is not writable.",
+                hint="SQLite keeps its WAL file there; workers need write access to it.",
+                id="steady_queue.W102",
+            )
+        ]
+    return []

@@ -1,0 +1,20 @@
+"""Instants in SQLite: text in UTC, as Django writes it, so that both compare alike."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+#: As Django's own expression has it: milliseconds, and it moves on within a transaction.
+NOW_SQL = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
+
+
+def to_text(value: datetime) -> str:
+    """Return an aware instant as it is stored."""
+    return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def from_text(value: str | datetime) -> datetime:
+    """Return a stored instant, aware in UTC. Columns come converted or not, by the statement."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

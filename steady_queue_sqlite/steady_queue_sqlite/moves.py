@@ -1,0 +1,227 @@
+"""Claiming, settling and dispatching under the one write lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from steady_queue_core.dialects import (
+    ClaimedJob,
+    Dispatched,
+    Ending,
+    Outcome,
+    QueueSelector,
+    portable,
+    tables,
+)
+
+from .clock import NOW_SQL, from_text, to_text
+from .enqueue import INSERT_READY, INSERT_SCHEDULED, PRESENT, later
+from .listing import list_queues
+from .locking import transaction
+
+# Read without the write lock, so that idle workers disturb nobody.
+ANY_READY = f"SELECT 1 FROM {tables.READY} LIMIT 1"
+ANY_DUE = f"SELECT 1 FROM {tables.SCHEDULED} WHERE due_at <= {NOW_SQL} LIMIT 1"
+
+REGISTERED = f"SELECT 1 FROM {tables.PROCESSES} WHERE id = %s"
+PAUSED = f"SELECT queue_name FROM {tables.PAUSES}"
+
+# CROSS JOIN keeps the planner from starting at the jobs. A ready row whose job somebody deleted
+# comes with no job and ends here.
+PICK = f"""
+SELECT r.job_id, r.token + 1, r.queue_name, r."rank", j.task_path, j.backend_name, j.arguments,
+       j.attempts, j.max_attempts, j.worker_ids, j.errors, j.enqueued_at, j.started_at
+FROM {tables.READY} r LEFT JOIN {tables.JOBS} j ON j.id = r.job_id
+{{where}} ORDER BY r."rank", r.job_id LIMIT %s"""
+PICK_ANY = PICK.format(where="")
+PICK_QUEUE = PICK.format(where="WHERE r.queue_name = %s")
+
+DELETE_READY = f"DELETE FROM {tables.READY} WHERE job_id = %s"
+INSERT_CLAIMED = f"""
+INSERT INTO {tables.CLAIMED} (job_id, queue_name, "rank", token, created_at, process_id)
+VALUES (%s, %s, %s, %s, %s, %s)"""
+
+HELD = f"""
+SELECT c.job_id, c.token FROM json_each(%s) AS wanted
+JOIN {tables.CLAIMED} c ON c.job_id = wanted.value"""
+DELETE_CLAIMED = f"DELETE FROM {tables.CLAIMED} WHERE job_id = %s"
+END_JOB = f"""
+UPDATE {tables.JOBS} SET attempts = %s, token = %s, worker_ids = %s, errors = %s,
+       return_value = %s, started_at = %s, last_attempted_at = %s, finished_at = %s
+WHERE id = %s"""
+DELETE_JOB = f"DELETE FROM {tables.JOBS} WHERE id = %s"
+INSERT_FAILED = f"""
+INSERT OR REPLACE INTO {tables.FAILED} (job_id, created_at, exception_class, message)
+VALUES (%s, %s, %s, %s)"""
+
+PICK_DUE = f"""
+SELECT job_id, queue_name, "rank", token FROM {tables.SCHEDULED}
+WHERE due_at <= %s ORDER BY due_at, "rank", job_id LIMIT %s"""
+DELETE_SCHEDULED = f"DELETE FROM {tables.SCHEDULED} WHERE job_id = %s"
+NEXT_DUE = f"SELECT min(due_at) FROM {tables.SCHEDULED}"
+
+
+def claim(
+    connection: BaseDatabaseWrapper, process_id: int, selector: QueueSelector, limit: int
+) -> list[ClaimedJob]:
+    with connection.cursor() as cursor:
+        cursor.execute(ANY_READY)
+        if limit <= 0 or cursor.fetchone() is None:
+            return []
+        with transaction(connection):
+            return _claim(connection, cursor, process_id, selector, limit)
+
+
+def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
+    with transaction(connection), connection.cursor() as cursor:
+        return _settle(cursor, outcomes)
+
+
+def settle_and_claim(
+    connection: BaseDatabaseWrapper,
+    outcomes: Sequence[Outcome],
+    process_id: int,
+    selector: QueueSelector,
+    limit: int,
+) -> tuple[set[int], list[ClaimedJob]]:
+    with transaction(connection), connection.cursor() as cursor:
+        held = _settle(cursor, outcomes)
+        return held, _claim(connection, cursor, process_id, selector, limit)
+
+
+def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
+    with connection.cursor() as cursor:
+        cursor.execute(ANY_DUE)
+        moved = 0
+        if cursor.fetchone() is not None:
+            with transaction(connection):
+                moved = _dispatch(cursor, limit)
+        cursor.execute(NEXT_DUE)
+        next_due = cursor.fetchone()[0]
+        if next_due is None:
+            return Dispatched(moved, None)
+        present = _present(cursor)
+    waits = from_text(next_due) - from_text(present)
+    return Dispatched(moved, max(0.0, waits.total_seconds()))
+
+
+def _claim(
+    connection: BaseDatabaseWrapper,
+    cursor: Any,
+    process_id: int,
+    selector: QueueSelector,
+    limit: int,
+) -> list[ClaimedJob]:
+    cursor.execute(REGISTERED, [process_id])
+    if cursor.fetchone() is None:
+        return []
+    cursor.execute(PAUSED)
+    paused = frozenset(name for (name,) in cursor.fetchall())
+    queues = portable.queues_to_poll(
+        selector, paused, lambda prefix: list_queues(connection, prefix)
+    )
+    picked = _pick(cursor, queues, limit)
+    if not picked:
+        return []
+    present_text = _present(cursor)
+    taken = [row for row in picked if row[4] is not None]
+    cursor.executemany(DELETE_READY, [row[:1] for row in picked])
+    cursor.executemany(
+        INSERT_CLAIMED,
+        [(job_id, queue, rank, token, present_text, process_id)
+         for job_id, token, queue, rank, *_ in taken],
+    )  # fmt: skip
+    present = from_text(present_text)
+    return [
+        ClaimedJob._make(
+            (*row[:11], from_text(row[11]), from_text(row[12]) if row[12] else None, present)
+        )
+        for row in taken
+    ]
+
+
+def _pick(cursor: Any, queues: Iterable[str] | None, limit: int) -> list[tuple[Any, ...]]:
+    if queues is None:
+        cursor.execute(PICK_ANY, [limit])
+        return list(cursor.fetchall())
+    picked: list[tuple[Any, ...]] = []
+    for queue in queues:
+        cursor.execute(PICK_QUEUE, [queue, limit - len(picked)])
+        picked += cursor.fetchall()
+        if len(picked) >= limit:
+            break
+    return picked
+
+
+def _settle(cursor: Any, outcomes: Sequence[Outcome]) -> set[int]:
+    cursor.execute(HELD, [str([outcome.job_id for outcome in outcomes])])
+    tokens = dict(cursor.fetchall())
+    held = [outcome for outcome in outcomes if tokens.get(outcome.job_id) == outcome.token]
+    if held:
+        present = _present(cursor)
+        cursor.executemany(DELETE_CLAIMED, [(outcome.job_id,) for outcome in held])
+        _complete(cursor, held, present)
+        _place(cursor, held, present)
+    return {outcome.job_id for outcome in held}
+
+
+def _complete(cursor: Any, held: Sequence[Outcome], present: str) -> None:
+    """Write what became of the jobs into their rows."""
+    gone = [o for o in held if o.ending is Ending.FINISHED and not o.preserve]
+    kept = [
+        (
+            outcome.attempts,
+            outcome.token,
+            outcome.worker_ids,
+            outcome.errors,
+            outcome.return_value,
+            to_text(outcome.started_at) if outcome.started_at else None,
+            to_text(outcome.last_attempted_at) if outcome.last_attempted_at else None,
+            None if outcome.ending is Ending.RETRIED else present,
+            outcome.job_id,
+        )
+        for outcome in held
+        if outcome.ending is not Ending.RELEASED
+        and (outcome.ending is not Ending.FINISHED or outcome.preserve)
+    ]
+    if kept:
+        cursor.executemany(END_JOB, kept)
+    if gone:
+        cursor.executemany(DELETE_JOB, [(outcome.job_id,) for outcome in gone])
+
+
+def _place(cursor: Any, held: Sequence[Outcome], present: str) -> None:
+    """Insert the execution rows that the jobs move to."""
+    ready, scheduled, failed = [], [], []
+    for outcome in held:
+        placed = (outcome.job_id, outcome.queue_name, outcome.rank, outcome.token, present)
+        if outcome.ending is Ending.FAILED:
+            failed.append((outcome.job_id, present, outcome.exception_class, outcome.message))
+        elif outcome.ending is Ending.RETRIED and outcome.delay > 0:
+            scheduled.append((*placed, later(present, outcome.delay)))
+        elif outcome.ending is not Ending.FINISHED:
+            ready.append(placed)
+    for statement, rows in (
+        (INSERT_READY, ready),
+        (INSERT_SCHEDULED, scheduled),
+        (INSERT_FAILED, failed),
+    ):
+        if rows:
+            cursor.executemany(statement, rows)
+
+
+def _dispatch(cursor: Any, limit: int) -> int:
+    present = _present(cursor)
+    cursor.execute(PICK_DUE, [present, limit])
+    due = cursor.fetchall()
+    cursor.executemany(DELETE_SCHEDULED, [row[:1] for row in due])
+    cursor.executemany(INSERT_READY, [(*row, present) for row in due])
+    return len(due)
+
+
+def _present(cursor: Any) -> str:
+    cursor.execute(PRESENT)
+    return str(cursor.fetchone()[0])

@@ -1,0 +1,56 @@
+"""What a queue process sets on its connections."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from django.db import OperationalError
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from .locking import is_contention
+from .wal_watch import database_path
+
+#: Milliseconds that a statement waits for other writers, where the project does not say.
+BUSY_TIMEOUT = 20_000
+#: Seconds to try to switch to WAL: it needs the database to itself for a moment.
+WAL_PATIENCE = 5.0
+
+
+def prepare(connection: BaseDatabaseWrapper) -> list[str]:
+    """Switch the file to WAL, wait longer for locks, and write in IMMEDIATE transactions."""
+    done = []
+    options = connection.settings_dict.get("OPTIONS") or {}
+    if database_path(connection) is not None:
+        done += _use_wal(connection)
+    if "timeout" not in options:
+        with connection.cursor() as cursor:
+            cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT}")
+        done.append(f"waits up to {BUSY_TIMEOUT // 1000} s for other writers")
+    wrapper: Any = connection
+    if wrapper.transaction_mode is None:
+        # Tasks that read and then write would else fail as soon as another worker writes.
+        wrapper.transaction_mode = "IMMEDIATE"
+        done.append("transactions of tasks begin IMMEDIATE")
+    return done
+
+
+def _use_wal(connection: BaseDatabaseWrapper) -> list[str]:
+    deadline = time.monotonic() + WAL_PATIENCE
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA journal_mode")
+        mode = str(cursor.fetchone()[0]).lower()
+        while mode != "wal":
+            try:
+                cursor.execute("PRAGMA journal_mode = WAL")
+                changed = str(cursor.fetchone()[0]).lower()
+            except OperationalError as error:
+                if not is_contention(error):
+                    raise
+                changed = mode
+            if changed == "wal":
+                return [f"journal_mode is WAL now (was {mode})"]
+            if time.monotonic() > deadline:
+                return [f"journal_mode stays {mode}: the database is in use; WAL is tried again"]
+            time.sleep(0.05)
+    return []

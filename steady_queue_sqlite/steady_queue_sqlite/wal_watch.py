@@ -1,0 +1,97 @@
+"""A bell made of the kernel's file notices: whoever commits writes to the WAL file.
+
+Linux only (inotify, by way of the C library). Elsewhere there is no bell and workers poll.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import sys
+from functools import cache
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+IN_MODIFY, IN_CREATE, IN_MOVED_TO = 0x2, 0x100, 0x80
+IN_NONBLOCK, IN_CLOEXEC = os.O_NONBLOCK, getattr(os, "O_CLOEXEC", 0)
+EVENT_HEADER = struct.Struct("iIII")
+
+
+def database_path(connection: BaseDatabaseWrapper) -> str | None:
+    """Return the path of the database file; ``None`` for one in memory."""
+    name = str(connection.settings_dict["NAME"])
+    if not name or ":memory:" in name or "mode=memory" in name:
+        return None
+    if name.startswith("file:"):
+        name = name.removeprefix("file:").partition("?")[0]
+    return os.path.abspath(name)
+
+
+def can_watch(connection: BaseDatabaseWrapper) -> bool:
+    """Say whether commits to this database can be noticed."""
+    return database_path(connection) is not None and _libc() is not None
+
+
+@cache
+def _libc() -> ctypes.CDLL | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    library = ctypes.CDLL(None, use_errno=True)
+    return library if hasattr(library, "inotify_init1") else None
+
+
+class WalWatch:
+    """Becomes readable when the WAL file of a database was written."""
+
+    def __init__(self, descriptor: int, path: str) -> None:
+        self._descriptor = descriptor
+        self._directory, name = os.path.split(path)
+        self._wal = f"{path}-wal"
+        self._wal_name = os.fsencode(f"{name}-wal")
+        # The WAL file comes and goes with the first and last connection; its folder stays.
+        self._add(self._directory, IN_CREATE | IN_MOVED_TO)
+        self._watch_file()
+
+    @classmethod
+    def start(cls, path: str) -> WalWatch | None:
+        """Watch the WAL of the database at ``path``; ``None``: the kernel refuses."""
+        library = _libc()
+        if library is None:
+            return None
+        descriptor = library.inotify_init1(IN_NONBLOCK | IN_CLOEXEC)
+        return cls(descriptor, path) if descriptor >= 0 else None
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def clear(self) -> None:
+        while True:
+            try:
+                events = os.read(self._descriptor, 65536)
+            except BlockingIOError:
+                return
+            if self._names_wal(events):
+                self._watch_file()
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def _watch_file(self) -> None:
+        if os.path.exists(self._wal):
+            self._add(self._wal, IN_MODIFY)
+
+    def _add(self, path: str, mask: int) -> int:
+        library = _libc()
+        assert library is not None
+        return int(library.inotify_add_watch(self._descriptor, os.fsencode(path), mask))
+
+    def _names_wal(self, events: bytes) -> bool:
+        position = 0
+        while position < len(events):
+            _, _, _, length = EVENT_HEADER.unpack_from(events, position)
+            position += EVENT_HEADER.size
+            if events[position : position + length].rstrip(b"\0") == self._wal_name:
+                return True
+            position += length
+        return False

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from django.db import models
+
+
+class Item(models.Model):
+    """A row for tasks to take as an argument and to change."""
+
+    name = models.CharField(max_length=100)
+    count = models.IntegerField(default=0)
+
+    class Meta:
+        app_label = "testapp"
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,29 @@
+"""What every test shares."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+def _remove_database() -> None:
+    # A killed process leaves its write-ahead log behind, and the next database must not inherit it.
+    database = Path(os.environ["STEADY_QUEUE_TEST_DB"])
+    for path in database.parent.glob(f"{database.name}*"):
+        path.unlink(missing_ok=True)
+
+
+def pytest_sessionstart() -> None:
+    _remove_database()
+
+
+def pytest_unconfigure() -> None:
+    _remove_database()
+
+
+@pytest.fixture(scope="session")
+def workspace() -> Path:
+    """The folder that holds the four distributions."""
+    return Path(__file__).resolve().parent.parent

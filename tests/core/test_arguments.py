@@ -1,0 +1,802 @@
+"""Task arguments to text and back: what comes back exactly, and what is refused how."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import io
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time as clock
+import tracemalloc
+from collections import Counter, OrderedDict, defaultdict, namedtuple
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from decimal import Decimal
+from functools import partial
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, User
+from django.db import models
+from django.http import HttpRequest, QueryDict
+from django.utils.functional import SimpleLazyObject
+from django.utils.safestring import mark_safe
+from django.utils.translation import gettext_lazy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steady_queue_core.arguments import (
+    DeserializationError,
+    Limits,
+    ModelReference,
+    TaskArgumentError,
+    decode,
+    decode_call,
+    encode,
+    encode_call,
+)
+from tests.app.models import Item
+
+BERLIN = ZoneInfo("Europe/Berlin")
+STORABLE = (
+    "None, bool, int, float, str, bytes, list, tuple, dict, set, frozenset, datetime, date, "
+    "time, timedelta, Decimal, UUID, a saved model instance"
+)
+
+
+def exact(value: Any) -> Any:
+    """Return a form of ``value`` that is equal only for equal values of equal types."""
+    kind = type(value)
+    if kind in (list, tuple):
+        return kind, tuple(exact(item) for item in value)
+    if kind in (set, frozenset):
+        return kind, frozenset(exact(item) for item in value)
+    if kind is dict:
+        return kind, tuple((exact(key), exact(item)) for key, item in value.items())
+    if kind in (datetime, time):
+        zone = value.tzinfo
+        return (
+            kind,
+            value.replace(tzinfo=None).isoformat(),
+            value.fold,
+            zone.key if isinstance(zone, ZoneInfo) else value.utcoffset(),
+        )
+    if kind in (float, Decimal):
+        return kind, repr(value)
+    return kind, value
+
+
+def refusal(value: Any, **options: Any) -> str:
+    with pytest.raises(TaskArgumentError) as caught:
+        encode(value, **options)
+    return str(caught.value)
+
+
+def call_refusal(*args: Any, **kwargs: Any) -> str:
+    with pytest.raises(TaskArgumentError) as caught:
+        encode_call(args, kwargs)
+    return str(caught.value)
+
+
+def unreadable(text: Any, **options: Any) -> str:
+    with pytest.raises(DeserializationError) as caught:
+        decode(text, **options)
+    assert len(str(caught.value)) < 500
+    return str(caught.value)
+
+
+# Round trip
+
+zones = st.sampled_from(
+    [
+        None,
+        UTC,
+        ZoneInfo("UTC"),
+        BERLIN,
+        ZoneInfo("America/Argentina/Ushuaia"),
+        timezone(timedelta(hours=-3, minutes=-30)),
+        timezone(timedelta(hours=1, seconds=7, microseconds=3)),
+    ]
+)
+folds = st.sampled_from([0, 1])
+texts = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20),
+    st.sampled_from(
+        ["__sq_", "__sq_date__", "__sq_dict__", "__sq_tuple__", "é", "\U0001f600", '"\\']
+    ),
+)
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.integers(-(10**40), 10**40),
+    st.floats(allow_nan=False, allow_infinity=False),
+    texts,
+    st.binary(max_size=20),
+    st.builds(lambda value, fold: value.replace(fold=fold), st.datetimes(timezones=zones), folds),
+    st.dates(),
+    st.builds(lambda value, fold: value.replace(fold=fold), st.times(timezones=zones), folds),
+    st.timedeltas(),
+    st.decimals(allow_nan=False, allow_infinity=False),
+    st.uuids(),
+    st.builds(ModelReference, texts, texts, st.integers() | texts | st.uuids()),
+)
+hashables = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3).map(tuple) | st.frozensets(inner, max_size=3),
+    max_leaves=5,
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.lists(inner, max_size=4).map(tuple),
+        st.sets(hashables, max_size=4),
+        st.frozensets(hashables, max_size=4),
+        st.dictionaries(texts, inner, max_size=4),
+        st.dictionaries(hashables, inner, max_size=4),
+    ),
+    max_leaves=20,
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(values)
+def test_what_is_stored_comes_back_with_its_value_and_its_type(value: Any) -> None:
+    text = encode(value)
+    assert text.isascii()
+    assert "\n" not in text
+    assert exact(decode(text, resolve_models=False)) == exact(value)
+
+
+@settings(deadline=None)
+@given(st.lists(values, max_size=3), st.dictionaries(texts, values, max_size=3))
+def test_the_arguments_of_a_call_come_back(args: list[Any], kwargs: dict[str, Any]) -> None:
+    again = decode_call(encode_call(tuple(args), kwargs), resolve_models=False)
+    assert exact(list(again)) == exact([args, kwargs])
+
+
+@settings(deadline=None)
+@given(
+    st.recursive(
+        scalars | st.floats() | st.text(st.characters(), max_size=3) | st.builds(object),
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+        ),
+        max_leaves=10,
+    )
+)
+def test_any_value_comes_back_or_is_refused_by_path(value: Any) -> None:
+    try:
+        text = encode(value)
+    except TaskArgumentError:
+        assert re.match(r"value.* cannot be stored: ", refusal(value))
+    else:
+        assert exact(decode(text, resolve_models=False)) == exact(value)
+
+
+@settings(deadline=None)
+@given(values)
+def test_the_size_limit_is_the_length_of_the_text(value: Any) -> None:
+    text = encode(value)
+    assert encode(value, limits=Limits(max_bytes=len(text))) == text
+    if len(text) > 1:
+        assert "bytes, the limit is" in refusal(value, limits=Limits(max_bytes=len(text) - 1))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        -0.0,
+        1e308,
+        5e-324,
+        2**64,
+        -(2**63) - 1,
+        10**4300 - 1,
+        -(10**4300) + 1,
+        datetime.max.replace(tzinfo=UTC),
+        datetime(2025, 10, 26, 2, 30, tzinfo=BERLIN, fold=1),
+        datetime(2025, 10, 26, 2, 30, tzinfo=UTC, fold=1),
+        datetime(1, 1, 1),
+        time(2, 30, fold=1),
+        time(2, 30, tzinfo=BERLIN),
+        timedelta.min,
+        timedelta.max,
+        timedelta(microseconds=-1),
+        Decimal("-0.00"),
+        Decimal("1E+999999"),
+        Decimal("1." + "3" * 100),
+        {1: "a", "1": "b", None: "c", (1, frozenset({2})): "d", date(2025, 1, 1): "e"},
+        {"__sq_set__": [1]},
+        {"__sq_dict__": ["__sq_set__", [1]]},
+        {"__sq_model__": ["auth", "user", 1]},
+        {"__sq_unknown__": 1, "x": 2},
+        {"a": {"__sq_": {"__sq_tuple__": ()}}},
+        {"b": 1, "a": 2},
+        [[], {}, (), set(), frozenset(), "", b""],
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_edges_come_back(value: Any) -> None:
+    assert exact(decode(encode(value))) == exact(value)
+
+
+def test_text_is_compact_ascii_and_readable() -> None:
+    assert encode_call((1, "é", (None,)), {"when": date(2025, 3, 30)}) == (
+        '{"args":[1,"\\u00e9",{"__sq_tuple__":[null]}],'
+        '"kwargs":{"when":{"__sq_date__":"2025-03-30"}}}'
+    )
+
+
+def test_equal_sets_have_equal_text() -> None:
+    assert encode({"b", "a", "c"}) == '{"__sq_set__":["a","b","c"]}'
+    assert encode({3, "a", None, (1,)}) == encode({(1,), None, "a", 3})
+
+
+def test_a_zone_keeps_its_key_and_any_other_its_offset() -> None:
+    class Summer(tzinfo):
+        def utcoffset(self, moment: datetime | None) -> timedelta:
+            return timedelta(hours=2)
+
+    assert decode(encode(datetime(2025, 7, 1, tzinfo=BERLIN))).tzinfo is BERLIN
+    again = decode(encode(datetime(2025, 7, 1, tzinfo=Summer())))
+    assert again.tzinfo == timezone(timedelta(hours=2))
+
+
+Point = namedtuple("Point", "x y")
+
+
+class Colour(models.TextChoices):
+    RED = "red"
+
+
+class Level(models.IntegerChoices):
+    HIGH = 3
+
+
+class Loud(list[int]):
+    def __iter__(self) -> Any:
+        raise AssertionError("the value's own method was called")
+
+    __len__ = __repr__ = __iter__
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (mark_safe("<b>"), "<b>"),
+        (Colour.RED, "red"),
+        (Level.HIGH, 3),
+        (Point(1, 2), (1, 2)),
+        (OrderedDict(a=1), {"a": 1}),
+        (defaultdict(list, a=[1]), {"a": [1]}),
+        (Counter("aab"), {"a": 2, "b": 1}),
+        (QueryDict("a=1&a=2"), {"a": ["1", "2"]}),
+        ({mark_safe("k"): 1}, {"k": 1}),
+        ({mark_safe("__sq_k"): 1}, {"__sq_k": 1}),
+        ({Level.HIGH: Colour.RED}, {3: "red"}),
+        (Loud([1, 2]), [1, 2]),
+        (type("Ratio", (float,), {})(0.5), 0.5),
+        (type("Moment", (datetime,), {})(2025, 1, 1), datetime(2025, 1, 1)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_instance_of_a_subclass_is_stored_as_its_base(value: Any, plain: Any) -> None:
+    assert exact(decode(encode(value))) == exact(plain)
+
+
+def test_an_ordered_dict_keeps_its_own_order() -> None:
+    value = OrderedDict(a=1, b=2)
+    value.move_to_end("a")
+    assert list(decode(encode(value))) == ["b", "a"]
+
+
+# Refusals
+
+
+def test_a_refusal_says_what_where_and_how_to_mend_it() -> None:
+    assert call_refusal({"x": lambda: None}) == (
+        "args[0]['x'] cannot be stored: a function ('<lambda>') is not one of the types a task "
+        f"argument may have ({STORABLE}). Pass the data it works on and choose the function inside "
+        "the task."
+    )
+
+
+def test_a_refusal_is_a_type_error_and_a_value_error() -> None:
+    assert issubclass(TaskArgumentError, TypeError)
+    assert issubclass(TaskArgumentError, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "path"),
+    [
+        ((1, object()), {}, "args[1]"),
+        (({"x": [0, (object(),)]},), {}, "args[0]['x'][1][0]"),
+        ((), {"name": [1, 2, object()]}, "kwargs['name'][2]"),
+        (({1: {None: object()}},), {}, "args[0][1][<NoneType>]"),
+        (({object()},), {}, "args[0]{element}"),
+        (({enum.Enum("Shade", "DARK").DARK: 1},), {}, "args[0][<Shade>]"),
+        ((), {"a\0b": 1}, r"kwargs['a\x00b']"),
+    ],
+)
+def test_a_refusal_names_the_path(args: tuple[Any, ...], kwargs: dict[str, Any], path: str) -> None:
+    assert call_refusal(*args, **kwargs).startswith(f"{path} cannot be stored: ")
+
+
+def test_a_refusal_calls_a_single_value_by_the_name_it_is_given() -> None:
+    assert refusal([object()], root="the result").startswith("the result[0] cannot be stored: ")
+
+
+@dataclasses.dataclass
+class Invoice:
+    number: int
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (len, "Pass the data it works on"),
+        (partial(print, 1), "Pass the data it works on"),
+        (Invoice, r"a class \('Invoice'\) is not one"),
+        (Invoice(1), "Pass dataclasses.asdict"),
+        (enum.Enum("Shade", "DARK").DARK, r"Pass its \.value"),
+        (gettext_lazy("hello"), r"Pass str\(\.\.\.\) of it"),
+        (io.StringIO(), "Pass its path, or its content"),
+        (HttpRequest(), "Pass the few plain values"),
+        (User.objects.all(), "Pass a list of primary keys"),
+        (User.objects, "Run the query inside the task"),
+        (User, "choose the class inside the task"),
+        (AnonymousUser(), "Pass the few plain values"),
+        ((i for i in range(3)), r"Pass list\(\.\.\.\) of it"),
+        (range(3), r"Pass list\(\.\.\.\) of it"),
+        ({}.keys(), r"Pass list\(\.\.\.\) of it"),
+        (bytearray(b"x"), r"Pass bytes\(\.\.\.\) of it"),
+        (pathlib.Path("x"), r"Pass str\(\.\.\.\) of it"),
+        (1j, "real and imaginary"),
+        (json, "Import it inside the task"),
+        (object(), "Pass the few plain values"),
+        (ValueError("x"), "Pass the few plain values"),
+        (float("nan"), "NaN and infinity"),
+        (float("-inf"), "NaN and infinity"),
+        (Decimal("NaN"), "must be finite"),
+        (Decimal("sNaN"), "must be finite"),
+        (Decimal("-Infinity"), "must be finite"),
+        ("a\0b", "NUL"),
+        ("a\ud800", r"lone surrogate \(at index 1\)"),
+        ("\ud83d\ude00", "lone surrogate"),
+        (10**4300, "too many digits"),
+        (-(10**4300), "too many digits"),
+        (1 << 10**7, "an integer of 10,000,001 bits has too many digits"),
+        (User(), "the user instance has no primary key. Save it first"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else ascii(value)[:20],
+)
+def test_what_cannot_come_back_is_refused(value: Any, reason: str) -> None:
+    with pytest.raises(TaskArgumentError, match=reason):
+        encode([value])
+
+
+def test_a_file_is_refused(tmp_path: pathlib.Path) -> None:
+    with (tmp_path / "x").open("w") as file:
+        assert "Pass its path, or its content" in refusal(file)
+
+
+def test_names_of_arguments_must_be_text() -> None:
+    with pytest.raises(TaskArgumentError, match="a name of type int is not a str"):
+        encode_call((), {1: 2})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("zone_raises", [True, False])
+def test_a_zone_without_an_offset_is_refused(zone_raises: bool) -> None:
+    class Nowhere(tzinfo):
+        def utcoffset(self, moment: datetime | None) -> timedelta | None:
+            if zone_raises:
+                raise ZeroDivisionError
+            return None
+
+    assert "the time zone of the datetime gives no offset" in refusal(
+        datetime(2025, 1, 1, tzinfo=Nowhere())
+    )
+    assert "the time zone of the time gives no offset" in refusal(time(1, tzinfo=Nowhere()))
+
+
+def test_a_cycle_is_refused_where_it_closes() -> None:
+    ring: dict[str, Any] = {"inner": [1]}
+    ring["inner"].append(ring)
+    assert call_refusal(ring) == (
+        "args[0]['inner'][1] cannot be stored: it is a cycle, a container inside itself. Pass the "
+        "parts of it that the task needs."
+    )
+    wide: list[Any] = Loud()
+    list.extend(wide, [wide] * 10)
+    assert refusal(wide).startswith("value[0] cannot be stored: it is a cycle")
+
+
+def test_the_same_container_twice_is_not_a_cycle() -> None:
+    shared = [1]
+    assert decode(encode([shared, shared, (), ()])) == [[1], [1], (), ()]
+
+
+class Hostile:
+    def explode(self, *args: Any) -> Any:
+        raise RuntimeError("a method of the value was called")
+
+    __repr__ = __str__ = __eq__ = __bool__ = __getattr__ = __iter__ = __len__ = explode  # type: ignore[assignment]
+
+    def __hash__(self) -> int:
+        return 1
+
+    @property
+    def __class__(self) -> Any:
+        raise ValueError("not telling")
+
+    @__class__.setter
+    def __class__(self, value: Any) -> None: ...
+
+
+def test_no_method_of_a_refused_value_is_called() -> None:
+    assert "a value of type Hostile is not one" in refusal([Hostile()])
+    assert refusal({Hostile(): object()}).startswith("value[<Hostile>] cannot")
+    assert len(refusal([type("x" * 10**6, (), {})()])) < 1000
+    assert len(refusal({"k" * 10**5: object()})) < 1000
+
+
+# Limits
+
+
+def nested(depth: int) -> Any:
+    value: Any = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
+def test_depth_is_limited() -> None:
+    assert decode(encode(nested(64))) == nested(64)
+    assert decode_call(encode_call([nested(64)], {}), resolve_models=True) == ([nested(64)], {})
+    assert refusal(nested(65)) == (
+        "value[0][0][0][0][0][0][0][0]...[0][0][0][0] cannot be stored: it is nested more than 64 "
+        "levels deep. Pass a flatter structure, or raise the limit."
+    )
+    assert "nested more than 64 levels deep" in call_refusal(nested(65))
+    assert "nested more than 2 levels deep" in refusal({"a": ({},)}, limits=Limits(max_depth=2))
+
+
+def test_the_deepest_structure_that_can_be_allowed_comes_back() -> None:
+    value: Any = ()
+    for _ in range(199):
+        value = {(1,): value}
+    text = encode_call([value], {}, limits=Limits(max_depth=200))
+    assert decode_call(text, resolve_models=True) == ([value], {})
+
+
+def test_size_is_limited() -> None:
+    assert encode("x" * (2**20 - 2))
+    assert refusal("x" * (2**20 - 1)) == (
+        "value cannot be stored: the JSON text takes at least 1,048,577 bytes, the limit is "
+        "1,048,576. Store the data elsewhere and pass its primary key or file name, or raise the "
+        "limit. It is passed at value."
+    )
+    assert "the JSON text takes 1,200,002 bytes" in refusal("é" * 200_000)
+    assert call_refusal(b"", data={"x": bytes(10**6)}).endswith("passed at kwargs['data']['x'].")
+
+
+@pytest.mark.parametrize(
+    "bounds", [{"max_bytes": 0}, {"max_depth": 0}, {"max_depth": 201}, {"max_bytes": "1"}]
+)
+def test_limits_are_checked(bounds: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must"):
+        Limits(**bounds)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: "x" * 2**26,
+        lambda: "é" * 2**26,
+        lambda: bytes(2**26),
+        lambda: [0] * 10**7,
+        lambda: [[]] * 10**7,
+        lambda: (0,) * 10**7,
+        lambda: dict.fromkeys(range(10**6)),
+        lambda: {f"key number {number}": number for number in range(100_000)},
+        lambda: set(range(10**6)),
+        lambda: nested(5000),
+        lambda: [10**4000] * 10**5,
+    ],
+    ids=[
+        "string",
+        "wide string",
+        "bytes",
+        "list",
+        "list of lists",
+        "tuple",
+        "dict of integers",
+        "dict",
+        "set",
+        "nesting",
+        "integers",
+    ],
+)
+def test_absurd_values_are_refused_at_once(make: Callable[[], Any]) -> None:
+    value = make()
+    spent = []
+    for _ in range(3):
+        start = clock.perf_counter()
+        with pytest.raises(TaskArgumentError):
+            encode_call([value], {})
+        spent.append(clock.perf_counter() - start)
+    assert min(spent) < 0.15
+
+    tracemalloc.start()
+    try:
+        with pytest.raises(TaskArgumentError):
+            encode_call([value], {})
+        assert tracemalloc.get_traced_memory()[1] < 32 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_container_counts_as_often_as_it_is_written() -> None:
+    value: Any = []
+    for _ in range(60):
+        value = [value] * 10
+    assert "the JSON text takes at least" in refusal(value)
+
+
+def test_a_caller_with_no_stack_left_gets_a_refusal() -> None:
+    def descend() -> str:
+        try:
+            return descend()
+        except RecursionError:
+            return refusal(nested(60))
+
+    assert "recursion limit" in descend()
+
+
+# Reading what was not written here
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        b"1",
+        1,
+        "",
+        "nonsense",
+        "[1",
+        "[1] 2",
+        "{'a': 1}",
+        "NaN",
+        "[-Infinity]",
+        "[" * 100_000,
+        "[" * 100_000 + "]" * 100_000,
+        "[" * 300 + "]" * 300,
+        '{"a":' * 5000 + "1" + "}" * 5000,
+        '{"__sq_tuple__":[' * 300 + "]}" * 300,
+        '{"__sq_dict__":[1,' * 300 + "2" + "]}" * 300,
+        "9" * 5000,
+        "\ud800",
+        '{"__sq_unknown__": 1}',
+        '{"__sq_": 1}',
+        '{"__sq_' + "x" * 10**6 + '": 1}',
+    ],
+    ids=lambda text: repr(text)[:24],
+)
+def test_text_that_is_not_ours_is_refused(text: Any) -> None:
+    unreadable(text)
+
+
+TAGS = [
+    "bytes",
+    "date",
+    "datetime",
+    "decimal",
+    "dict",
+    "frozenset",
+    "model",
+    "set",
+    "time",
+    "timedelta",
+    "tuple",
+    "uuid",
+]
+
+
+@pytest.mark.parametrize("tag", TAGS)
+@pytest.mark.parametrize(
+    "stored",
+    [
+        None,
+        True,
+        1.5,
+        "x" * 100_000,
+        {"a": 1},
+        [1],
+        [[1], 2, 3, 4, 5],
+        ["2025-01-01", "../../etc/passwd", 0],
+        ["2025-01-01", "Nowhere/Atlantis", 0],
+        ["2025-01-01", 7, 0],
+        ["10:00", None, 2],
+        [10**30, 0, 0],
+        ["x", {}, 3],
+        ["auth", "user", None],
+        ["auth", "user", [1]],
+        "NaN",
+        "\u00e9",
+        {"__sq_set__": [1]},
+    ],
+    ids=lambda stored: repr(stored)[:24],
+)
+def test_a_tag_takes_its_own_form_or_is_refused(tag: str, stored: Any) -> None:
+    text = json.dumps({f"__sq_{tag}__": stored})
+    try:
+        value = decode(text, resolve_models=False)
+    except DeserializationError:
+        assert unreadable(text, resolve_models=False) == (
+            f"The stored text has no proper value under '__sq_{tag}__'."
+        )
+    else:  # any list is a proper tuple, ["x", {}] a proper dict, and so on
+        assert type(value).__name__.lower().removesuffix("reference") == tag
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1",
+        "null",
+        "[[],{}]",
+        "{}",
+        '{"args":[]}',
+        '{"args":[],"kwargs":[]}',
+        '{"args":{},"kwargs":{}}',
+        '{"args":[],"kwargs":{},"more":1}',
+        '{"args":{"__sq_tuple__":[]},"kwargs":{}}',
+        '{"args":[],"kwargs":{"__sq_dict__":[1,2]}}',
+    ],
+)
+def test_text_that_is_not_of_a_call_is_refused(text: str) -> None:
+    with pytest.raises(DeserializationError, match="not that of a call's arguments"):
+        decode_call(text, resolve_models=True)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(
+                st.text(max_size=3) | st.sampled_from([f"__sq_{tag}__" for tag in TAGS]),
+                inner,
+                max_size=2,
+            )
+        ),
+        max_leaves=15,
+    )
+)
+def test_any_json_is_read_or_refused(data: Any) -> None:
+    with suppress(DeserializationError):
+        decode(json.dumps(data), resolve_models=False)
+
+
+def test_reading_imports_nothing_the_text_names() -> None:
+    before = set(sys.modules)
+    for tag in ("__sq_model__", "__sq_object__", "py/object"):
+        text = json.dumps({tag: ["antigravity", "antigravity", 1]})
+        with suppress(DeserializationError):
+            decode(text)
+    unreadable('{"__sq_datetime__":["2025-01-01","antigravity",0]}')
+    assert "antigravity" not in set(sys.modules) - before
+
+
+# Model instances
+
+
+@pytest.mark.django_db
+def test_an_instance_is_fetched_anew() -> None:
+    item = Item.objects.create(name="old")
+    text = encode_call([item], {"more": [item]})
+    assert f'{{"__sq_model__":["{Item._meta.app_label}","item",{item.pk}]}}' in text
+    Item.objects.update(name="new")
+    args, kwargs = decode_call(text, resolve_models=True)
+    assert type(args[0]) is Item
+    assert [args[0].name, kwargs["more"][0].name] == ["new", "new"]
+
+
+@pytest.mark.django_db
+def test_instances_come_back_as_keys_and_elements() -> None:
+    items = {Item.objects.create(name="a"), Item.objects.create(name="b")}
+    assert decode(encode(items)) == items
+    by_item = {item: item.name for item in items}
+    assert decode(encode(by_item)) == by_item
+
+
+@pytest.mark.django_db
+def test_deferred_lazy_and_proxy_instances_are_stored_like_any() -> None:
+    user = User.objects.create(username="ada")
+    assert encode(User.objects.only("pk").get()) == encode(user)
+    assert encode(SimpleLazyObject(lambda: user)) == encode(user)
+
+    class Admin(User):
+        class Meta:
+            proxy = True
+            app_label = Item._meta.app_label
+
+    again = decode(encode(Admin.objects.get()))
+    assert type(again) is Admin
+    assert again.pk == user.pk
+
+
+def test_an_instance_can_be_left_as_a_reference() -> None:
+    text = encode([User(pk=7)])
+    reference = ModelReference("auth", "user", 7)
+    assert decode(text, resolve_models=False) == [reference]
+    assert encode([reference]) == text
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        reference.pk = 8  # type: ignore[misc]
+
+
+@pytest.mark.django_db
+def test_a_deleted_instance_is_reported() -> None:
+    item = Item.objects.create(name="gone")
+    text = encode(item)
+    pk = item.pk
+    item.delete()
+    assert unreadable(text) == (
+        f"{Item._meta.label} with primary key {pk} does not exist: it was deleted after the job "
+        "was enqueued, or enqueued before its transaction was committed."
+    )
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("pk", ["x", 1.5, 10**30, UUID(int=1), (1, 2), b"x", "9" * 10_000])
+def test_a_primary_key_that_does_not_fit_is_reported(pk: Any) -> None:
+    assert "primary key" in unreadable(encode(ModelReference("auth", "user", pk)))
+
+
+@pytest.mark.parametrize(
+    ("app_label", "model"),
+    [("auth", "nobody"), ("nothing", "user"), ("os", "system"), ("", ""), ("auth.user", "x.y")],
+)
+def test_a_model_that_is_not_installed_is_reported(app_label: str, model: str) -> None:
+    assert unreadable(encode(ModelReference(app_label, model, 1))) == (
+        f"No model ('{app_label}', '{model}') is installed: it was renamed or removed after the "
+        "job was enqueued."
+    )
+
+
+def test_a_reference_without_a_primary_key_is_refused() -> None:
+    assert call_refusal(User(username="new")) == (
+        "args[0] cannot be stored: the user instance has no primary key. Save it first, and "
+        "enqueue the task after that."
+    )
+
+
+def test_an_odd_primary_key_is_refused_by_path() -> None:
+    assert call_refusal(User(pk=float("nan"))).startswith("args[0].pk cannot be stored: NaN")
+
+
+def test_arguments_need_no_configured_django() -> None:
+    script = (
+        "from steady_queue_core.arguments import *\n"
+        "assert decode(encode([1, (2,)])) == [1, (2,)]\n"
+        "try: encode(lambda: 1)\n"
+        "except TaskArgumentError: print('refused')\n"
+    )
+    environment = {
+        key: value for key, value in os.environ.items() if key != "DJANGO_SETTINGS_MODULE"
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("refused\n", "")
