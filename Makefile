@@ -21,7 +21,7 @@ SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_que
 	$(wildcard benchmarks examples docs)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types contracts clean
+.PHONY: help bench demo test lint format types contracts clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) \
@@ -62,3 +62,6 @@ $(VENV)/.installed: $(VENV)/.demo-installed requirements-test.txt steady_queue_p
 		steady_queue_mysql/pyproject.toml
 	$(PIP_INSTALL) -r requirements-test.txt -e ./steady_queue_postgres -e ./steady_queue_mysql
 	@touch "$@"
+
+bench: ## measure against other queues; needs Python 3.12 or newer: make bench PYTHON=python3.13
+	$(PYTHON) -m benchmarks $(BENCH_ARGS)

@@ -17,4 +17,7 @@ class SteadyQueueConfig(AppConfig):
     def ready(self) -> None:
         from . import checks  # noqa: F401  (registers the checks)
 
+        from .sharing import share_connections
+
         autodiscover_modules("tasks")
+        share_connections()

@@ -85,15 +85,24 @@ def _begin(connection: BaseDatabaseWrapper, atomic: Atomic) -> None:
 def lock_file(connection: BaseDatabaseWrapper) -> Iterator[None]:
     """Hold the database's lock file, if there can be one, for the time of a transaction."""
     descriptor = _descriptor(database_path(connection))
-    if descriptor is None:
+    if descriptor is None or descriptor in _held():
         yield
         return
-    held = _acquire(descriptor)
+    if not _acquire(descriptor):
+        yield
+        return
+    _held().add(descriptor)
     try:
         yield
     finally:
-        if held:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        _held().discard(descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def _held() -> set[int]:
+    """Return the descriptors of the lock files that this thread holds."""
+    held: set[int] = _open_files.__dict__.setdefault("held", set())
+    return held
 
 
 def _acquire(descriptor: int) -> bool:

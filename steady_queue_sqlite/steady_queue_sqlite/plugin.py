@@ -24,7 +24,7 @@ from steady_queue_core.dialects import (
     portable,
 )
 
-from . import checks, locking, moves, semaphores, session
+from . import checks, locking, moves, semaphores, session, sharing
 from .enqueue import enqueue
 from .listing import list_queues
 from .wal_watch import WalWatch, can_watch, database_path
@@ -45,6 +45,11 @@ def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
 @hookimpl
 def steady_queue_prepare(connection: BaseDatabaseWrapper) -> list[str]:
     return session.prepare(connection)
+
+
+@hookimpl
+def steady_queue_share(connection: BaseDatabaseWrapper) -> None:
+    sharing.share(connection)
 
 
 @hookimpl

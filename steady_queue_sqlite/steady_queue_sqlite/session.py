@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from .locking import is_contention
+from .sharing import begins_immediate
 from .wal_watch import database_path
 
 #: Milliseconds that a statement waits for other writers, where the project does not say.
@@ -18,7 +18,7 @@ WAL_PATIENCE = 5.0
 
 
 def prepare(connection: BaseDatabaseWrapper) -> list[str]:
-    """Switch the file to WAL, wait longer for locks, and write in IMMEDIATE transactions."""
+    """Switch the file to WAL, and wait longer for locks; say so."""
     done = []
     options = connection.settings_dict.get("OPTIONS") or {}
     if database_path(connection) is not None:
@@ -27,11 +27,8 @@ def prepare(connection: BaseDatabaseWrapper) -> list[str]:
         with connection.cursor() as cursor:
             cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT}")
         done.append(f"waits up to {BUSY_TIMEOUT // 1000} s for other writers")
-    wrapper: Any = connection
-    if wrapper.transaction_mode is None:
-        # Tasks that read and then write would else fail as soon as another worker writes.
-        wrapper.transaction_mode = "IMMEDIATE"
-        done.append("transactions of tasks begin IMMEDIATE")
+    if database_path(connection) is not None and begins_immediate(connection):
+        done.append("the project's transactions on it begin IMMEDIATE")
     return done
 
 

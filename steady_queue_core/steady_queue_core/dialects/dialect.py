@@ -46,6 +46,10 @@ class Dialect:
     def prepare(self, connection: BaseDatabaseWrapper) -> list[str]:
         return self._hooks.steady_queue_prepare(connection=connection) or []
 
+    def share(self, connection: BaseDatabaseWrapper) -> None:
+        if "steady_queue_share" in self._implemented:
+            self._hooks.steady_queue_share(connection=connection)
+
     def transaction(self, connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
         return cast(
             AbstractContextManager[None],

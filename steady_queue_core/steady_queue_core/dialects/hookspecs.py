@@ -54,6 +54,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT_NAME)
 OPTIONAL = frozenset(
     {
         "steady_queue_prepare",
+        "steady_queue_share",
         "steady_queue_settle_and_claim",
         "steady_queue_exact_collation",
         "steady_queue_wakeup",
@@ -81,6 +82,15 @@ def steady_queue_prepare(connection: BaseDatabaseWrapper) -> list[str]:  # type:
 
     Optional. Called when a queue process, or a thread of it, has opened the connection. Sentences
     are shown once, in the supervisor's banner; return ``[]`` when nothing was changed.
+    """
+
+
+@hookspec(firstresult=True)
+def steady_queue_share(connection: BaseDatabaseWrapper) -> None:
+    """Make the project's own use of ``connection`` get along with the queue's.
+
+    Optional. Called in every process of the project when a connection to a database that holds a
+    queue was opened, also again for the same object.
     """
 
 

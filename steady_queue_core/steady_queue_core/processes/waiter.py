@@ -32,11 +32,6 @@ class Waiter:
         if bell is not None:
             self._poll.register(bell.fileno(), select.POLLIN)
 
-    @property
-    def has_bell(self) -> bool:
-        """Whether new work makes itself heard."""
-        return self._bell is not None
-
     def wake(self) -> None:
         """Wake the waiting thread, now or when it next waits."""
         with suppress(BlockingIOError):  # The pipe is full of wake-ups already.

@@ -31,8 +31,8 @@ logger = logging.getLogger("steady_queue.worker")
 LARGEST_BATCH = 500
 #: Seconds after which jobs that wait behind long tasks go back to the queue.
 STALL = 0.25
-#: First pause of an idle worker without a bell; it doubles up to the polling interval.
-FIRST_PAUSE = 0.005
+#: First pause of a worker that found nothing; it doubles up to the polling interval.
+FIRST_PAUSE = 0.001
 
 
 def slots(settings: Configuration.Worker) -> int:
@@ -116,7 +116,8 @@ class Worker:
         # Set before the last look: a thread that finishes after it will wake us.
         waiter.sleeping = True
         if not self._finished and waiter.wait(seconds):
-            self._next_poll = 0.0
+            # A bell may ring a moment before the commit can be seen: look again soon after.
+            self._next_poll = self._pause = 0.0
         waiter.sleeping = False
 
     def _idle_time(self, claiming: bool) -> float:
@@ -199,8 +200,7 @@ class Worker:
         if limit and claimed >= limit:
             self._pause = 0.0
         elif limit:
-            has_bell = self.runtime.waiter.has_bell
-            self._pause = longest if has_bell else min(longest, self._pause * 2 or FIRST_PAUSE)
+            self._pause = min(longest, self._pause * 2 or FIRST_PAUSE)
         self._next_poll = time.monotonic() + self._pause
 
     def _settled(self, batch: list[Done], held: set[int]) -> None:

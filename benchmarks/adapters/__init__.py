@@ -1,0 +1,22 @@
+"""One file for each contender."""
+
+from __future__ import annotations
+
+from benchmarks.adapters.base import Adapter, Capabilities
+
+__all__ = ["Adapter", "Capabilities", "contenders"]
+
+
+def contenders() -> dict[str, Adapter]:
+    """Return every contender by its name, in the order of the table's columns."""
+    from benchmarks.adapters import django_tasks_db, floor, huey, steady_queue, steady_queue_030
+
+    adapters: tuple[Adapter, ...] = (
+        steady_queue.SteadyQueue(),
+        floor.Floor(),
+        steady_queue_030.SteadyQueue030(),
+        django_tasks_db.DjangoTasksDb(),
+        huey.Huey(results=True),
+        huey.Huey(results=False),
+    )
+    return {adapter.name: adapter for adapter in adapters}

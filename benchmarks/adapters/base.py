@@ -1,0 +1,89 @@
+"""What the harness asks of a contender.
+
+An adapter has two halves in one file. The first describes the contender to the harness, which runs
+outside of its environment: nothing there may import Django. The second runs inside, in the
+throw-away project with Django set up: there imports belong into the functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from benchmarks.databases import Database
+from benchmarks.options import Options
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capabilities:
+    """What a contender can do, so that the table says `n/a` instead of a wrong figure."""
+
+    bulk: bool = False
+    """It has an interface of its own that enqueues many jobs at once."""
+    coroutine: bool = False
+    """It runs `async def` tasks."""
+    results: bool = False
+    """What a task returns is stored."""
+
+
+class Adapter(Protocol):
+    """One contender."""
+
+    @property
+    def name(self) -> str:
+        """What `--only` and the head of the column call it."""
+
+    @property
+    def distributions(self) -> Sequence[str]:
+        """Distributions whose installed versions the report names."""
+
+    @property
+    def requirements(self) -> Sequence[str]:
+        """What pip installs; `./` is the root of the repository."""
+
+    @property
+    def databases(self) -> Sequence[str]:
+        """The databases it runs on."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+
+    @property
+    def note(self) -> str:
+        """What a reader of the table has to know about it, in one line."""
+
+    # Outside of its environment.
+
+    def settings(self, database: Database, options: Options) -> str:
+        """Return lines to add to the settings module of the throw-away project."""
+
+    def files(self, options: Options) -> dict[str, str]:
+        """Return the files of the project's app `jobs`: path and text.
+
+        Among them `jobs/tasks.py` with `noop`, `stamp` and, where it can, `anoop`.
+        """
+
+    def worker_commands(self, python: str, database: Database, options: Options) -> list[list[str]]:
+        """Return the commands that together start the worker processes."""
+
+    # Inside of it.
+
+    def prepare(self) -> None:
+        """Make the tables in an empty database."""
+
+    def fill(self, task: str, count: int) -> None:
+        """Enqueue ``count`` jobs by the fastest means there is; not measured."""
+
+    def enqueue(self, task: str, count: int) -> None:
+        """Enqueue ``count`` jobs one by one, each in a transaction of its own."""
+
+    def enqueue_many(self, task: str, count: int) -> None:
+        """Enqueue ``count`` jobs with one call."""
+
+    def stamp(self, sample: int) -> None:
+        """Enqueue one job that notes the time at which it starts."""
+
+    def unfinished(self, enqueued: int) -> int:
+        """Return how many of the ``enqueued`` jobs have no stored outcome yet."""

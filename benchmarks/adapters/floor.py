@@ -1,0 +1,219 @@
+"""The floor: what this project's tables and statements cost without a framework around them.
+
+Two processes, each a loop over a bare `sqlite3` connection: claim a batch, look each task up in a
+dict, decode its arguments, call it, encode what it returned, store the batch's outcomes together
+with the next claim. The same rows are written and fenced as by this project, under the same kind of
+lock file. There are no threads, signals, task objects, retries, schedules, heartbeats or error
+handling, and no Django in the workers: nothing with those can reach it.
+
+The statements are written out again here, so that the floor stays where it is while the project's
+change; when its tables or the moves between them change, change these as well.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from benchmarks import probe
+from benchmarks.adapters import portable
+from benchmarks.adapters.base import Capabilities
+from benchmarks.databases import Database
+from benchmarks.options import Options
+
+BATCH = 500
+"""Most jobs of one claim: what this project's worker takes of jobs as short as these."""
+
+NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
+PRESENT = f"SELECT {NOW}"
+LAST_ID = "SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs'"
+INSERT_JOB = """
+INSERT INTO steady_queue_jobs (id, queue_name, task_path, backend_name, "rank", arguments,
+                               max_attempts, attempts, token, enqueued_at, scheduled_at)
+VALUES (?, 'default', ?, 'default', 0, ?, 1, 0, 0, ?, NULL)"""
+INSERT_READY = """
+INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
+VALUES (?, 'default', 0, 0, ?)"""
+
+ANY_READY = "SELECT 1 FROM steady_queue_ready_executions LIMIT 1"
+REGISTERED = "SELECT 1 FROM steady_queue_processes WHERE id = ?"
+PAUSED = "SELECT queue_name FROM steady_queue_pauses"
+PICK = """
+SELECT r.job_id, r.token + 1, r.queue_name, r."rank", j.task_path, j.backend_name, j.arguments,
+       j.attempts, j.max_attempts, j.worker_ids, j.errors, j.enqueued_at, j.started_at
+FROM steady_queue_ready_executions r LEFT JOIN steady_queue_jobs j ON j.id = r.job_id
+ORDER BY r."rank", r.job_id LIMIT ?"""
+DELETE_READY = "DELETE FROM steady_queue_ready_executions WHERE job_id = ?"
+INSERT_CLAIMED = """
+INSERT INTO steady_queue_claimed_executions
+       (job_id, queue_name, "rank", token, created_at, process_id)
+VALUES (?, ?, ?, ?, ?, ?)"""
+HELD = """
+SELECT c.job_id, c.token FROM json_each(?) AS wanted
+JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value"""
+DELETE_CLAIMED = "DELETE FROM steady_queue_claimed_executions WHERE job_id = ?"
+END_JOB = """
+UPDATE steady_queue_jobs SET attempts = ?, token = ?, worker_ids = ?, errors = ?,
+       return_value = ?, started_at = ?, last_attempted_at = ?, finished_at = ?
+WHERE id = ?"""
+REGISTER = f"""
+INSERT INTO steady_queue_processes (kind, name, pid, hostname, metadata, created_at,
+                                    last_heartbeat_at)
+VALUES ('worker', ?, ?, '', '{{}}', {NOW}, {NOW})"""
+
+
+class Queue:
+    """The statements on one connection, each move under the lock file."""
+
+    def __init__(self, file: str, synchronous: str) -> None:
+        self.connection = sqlite3.connect(file, isolation_level=None, timeout=20)
+        self.connection.execute("PRAGMA journal_mode = WAL")
+        self.connection.execute(f"PRAGMA synchronous = {synchronous}")
+        self.lock = os.open(f"{file}-queue.lock", os.O_RDWR | os.O_CREAT, 0o666)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
+        try:
+            self.connection.execute("BEGIN IMMEDIATE")
+            yield self.connection
+            self.connection.execute("COMMIT")
+        finally:
+            fcntl.flock(self.lock, fcntl.LOCK_UN)
+
+    def enqueue(self, task: str, arguments: Sequence[object], count: int) -> None:
+        call = json.dumps([arguments, {}])
+        with self.transaction() as connection:
+            (present,) = connection.execute(PRESENT).fetchone()
+            row = connection.execute(LAST_ID).fetchone()
+            ids = range((row[0] if row else 0) + 1, (row[0] if row else 0) + 1 + count)
+            connection.executemany(INSERT_JOB, [(i, task, call, present) for i in ids])
+            connection.executemany(INSERT_READY, [(i, present) for i in ids])
+
+    def register(self) -> int:
+        with self.transaction() as connection:
+            cursor = connection.execute(REGISTER, [f"floor-{os.getpid()}", os.getpid()])
+            return int(cursor.lastrowid or 0)
+
+    def exchange(self, outcomes: list[tuple[Any, ...]], process: int) -> list[tuple[Any, ...]]:
+        """Store the outcomes and claim the next batch, in one transaction."""
+        with self.transaction() as connection:
+            if outcomes:
+                self._settle(connection, outcomes)
+            return self._claim(connection, process)
+
+    def _settle(self, connection: sqlite3.Connection, outcomes: list[tuple[Any, ...]]) -> None:
+        wanted = json.dumps([outcome[0] for outcome in outcomes])
+        tokens = dict(connection.execute(HELD, [wanted]).fetchall())
+        held = [outcome for outcome in outcomes if tokens.get(outcome[0]) == outcome[1]]
+        (present,) = connection.execute(PRESENT).fetchone()
+        connection.executemany(DELETE_CLAIMED, [(outcome[0],) for outcome in held])
+        connection.executemany(
+            END_JOB,
+            [
+                (1, token, workers, None, value, started, started, present, job_id)
+                for job_id, token, workers, value, started in held
+            ],
+        )
+
+    def _claim(self, connection: sqlite3.Connection, process: int) -> list[tuple[Any, ...]]:
+        connection.execute(REGISTERED, [process]).fetchone()
+        connection.execute(PAUSED).fetchall()
+        picked = connection.execute(PICK, [BATCH]).fetchall()
+        if picked:
+            (present,) = connection.execute(PRESENT).fetchone()
+            connection.executemany(DELETE_READY, [row[:1] for row in picked])
+            connection.executemany(
+                INSERT_CLAIMED,
+                [(row[0], row[2], row[3], row[1], present, process) for row in picked],
+            )
+        return picked
+
+
+def work(file: str, synchronous: str, poll: float) -> None:
+    """Claim, run and settle until the process is ended."""
+    queue = Queue(file, synchronous)
+    process = queue.register()
+    tasks: dict[str, Callable[..., object]] = {
+        "jobs.tasks.noop": probe.mark,
+        "jobs.tasks.stamp": probe.stamp,
+    }
+    worker = json.dumps([f"floor-{os.getpid()}"])
+    outcomes: list[tuple[Any, ...]] = []
+    while True:
+        if not outcomes and not queue.connection.execute(ANY_READY).fetchone():
+            time.sleep(poll)
+            continue
+        claimed = queue.exchange(outcomes, process)
+        outcomes = []
+        for row in claimed:
+            started = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+            arguments, keywords = json.loads(row[6])
+            value = tasks[row[4]](*arguments, **keywords)
+            outcomes.append((row[0], row[1], worker, json.dumps(value), started))
+
+
+class Floor:
+    """Not a queue: the least that this project's way of storing jobs can cost."""
+
+    name = "floor"
+    distributions = ("steady-queue-core",)
+    requirements = ("./steady_queue_core", "./steady_queue_sqlite")
+    databases = ("sqlite",)
+    capabilities = Capabilities(bulk=True, results=True)
+    note = "not a queue: this project's statements in a bare sqlite3 loop; polls"
+
+    def __init__(self) -> None:
+        self._opened: Queue | None = None
+
+    def settings(self, database: Database, options: Options) -> str:
+        return (
+            'INSTALLED_APPS += ["steady_queue_core"]\n'
+            f'FLOOR = ({database.file!r}, "{options.synchronous}")\n'
+        )
+
+    def files(self, options: Options) -> dict[str, str]:
+        return {"jobs/tasks.py": ""}
+
+    def worker_commands(self, python: str, database: Database, options: Options) -> list[list[str]]:
+        command = [python, "-m", "benchmarks.adapters.floor", database.file]
+        return [[*command, options.synchronous, str(options.poll)]] * options.processes
+
+    def prepare(self) -> None:
+        portable.migrate()
+
+    def fill(self, task: str, count: int) -> None:
+        self._queue().enqueue(f"jobs.tasks.{task}", [], count)
+
+    def enqueue(self, task: str, count: int) -> None:
+        queue = self._queue()
+        for _ in range(count):
+            queue.enqueue(f"jobs.tasks.{task}", [], 1)
+
+    def enqueue_many(self, task: str, count: int) -> None:
+        self.fill(task, count)
+
+    def stamp(self, sample: int) -> None:
+        self._queue().enqueue("jobs.tasks.stamp", [sample], 1)
+
+    def unfinished(self, enqueued: int) -> int:
+        return portable.scalar("SELECT count(*) FROM steady_queue_jobs WHERE finished_at IS NULL")
+
+    def _queue(self) -> Queue:
+        if self._opened is None:
+            from django.conf import settings
+
+            file, synchronous = getattr(settings, "FLOOR")  # noqa: B009
+            self._opened = Queue(file, synchronous)
+        return self._opened
+
+
+if __name__ == "__main__":
+    work(sys.argv[1], sys.argv[2], float(sys.argv[3]))

@@ -1,0 +1,70 @@
+"""steady-queue 0.3.0: the port of Solid Queue whose interface this project takes over."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from benchmarks.adapters import portable
+from benchmarks.adapters.base import Capabilities
+from benchmarks.databases import Database
+from benchmarks.options import Options
+
+
+class SteadyQueue030:
+    """The release 0.3.0, with as many processes and threads as this project gets.
+
+    Its polling interval is its default, 0.1 s: a shorter one gains nothing in a drain (its threads
+    wake it) and costs locks that the other process waits for.
+    """
+
+    name = "steady-queue-0.3.0"
+    distributions = ("steady-queue", "Django")
+    requirements = ("steady-queue==0.3.0",)
+    databases = ("sqlite",)
+    capabilities = Capabilities()
+    note = (
+        "stores no results; given WAL and transaction_mode IMMEDIATE, without which two workers"
+        " stall in 'database is locked'"
+    )
+
+    def settings(self, database: Database, options: Options) -> str:
+        return (
+            "from steady_queue.configuration import Configuration\n\n"
+            'INSTALLED_APPS += ["steady_queue"]\n'
+            'DATABASES["default"]["OPTIONS"]["transaction_mode"] = "IMMEDIATE"\n'
+            'TASKS = {"default": {"BACKEND": "steady_queue.backend.SteadyQueueBackend"}}\n'
+            "STEADY_QUEUE = Configuration.Options(\n"
+            "    workers=[\n"
+            "        Configuration.Worker(\n"
+            f"            threads={options.threads},\n"
+            f"            processes={options.processes},\n"
+            "        )\n"
+            "    ]\n"
+            ")\n"
+        )
+
+    def files(self, options: Options) -> dict[str, str]:
+        return {"jobs/tasks.py": portable.TASKS}
+
+    def worker_commands(self, python: str, database: Database, options: Options) -> list[list[str]]:
+        return [portable.manage(python, "steady_queue")]
+
+    def prepare(self) -> None:
+        portable.migrate()
+
+    def fill(self, task: str, count: int) -> None:
+        portable.fill(task, count)
+
+    def enqueue(self, task: str, count: int) -> None:
+        portable.enqueue(task, count)
+
+    def enqueue_many(self, task: str, count: int) -> None:
+        raise portable.unsupported("no interface that enqueues many")
+
+    def stamp(self, sample: int) -> None:
+        portable.stamp(sample)
+
+    def unfinished(self, enqueued: int) -> int:
+        models = import_module("steady_queue.models")
+        waiting = models.Job.objects.filter(finished_at=None).count()
+        return int(waiting - models.FailedExecution.objects.count())

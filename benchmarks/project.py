@@ -1,0 +1,76 @@
+"""The throw-away Django project that a contender runs in."""
+
+from __future__ import annotations
+
+import pprint
+import shutil
+from pathlib import Path
+
+from benchmarks.adapters import Adapter
+from benchmarks.databases import Database
+from benchmarks.options import Options
+
+MANAGE = """\
+from __future__ import annotations
+
+import sys
+
+from django.core.management import execute_from_command_line
+
+if __name__ == "__main__":
+    execute_from_command_line(sys.argv)
+"""
+
+SETTINGS = """\
+from __future__ import annotations
+
+SECRET_KEY = "benchmark"
+DEBUG = False
+USE_TZ = True
+INSTALLED_APPS = ["django.contrib.contenttypes", "jobs"]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+DATABASES = {{"default": {database}}}
+# Nobody prints a line for each job.
+LOGGING = {{
+    "version": 1,
+    "disable_existing_loggers": False,
+    "handlers": {{"console": {{"class": "logging.StreamHandler"}}}},
+    "root": {{"handlers": ["console"], "level": "WARNING"}},
+    "loggers": {{"django.tasks": {{"level": "WARNING"}}}},
+}}
+
+"""
+
+SITECUSTOMIZE = """\
+from __future__ import annotations
+
+import os
+
+if os.environ.get("BENCHMARK_TRACE"):
+    from benchmarks import trace
+
+    trace.install()
+"""
+
+
+def write(directory: Path, adapter: Adapter, database: Database, options: Options) -> None:
+    """Write the project of one contender into an empty directory."""
+    settings = SETTINGS.format(database=pprint.pformat(database.settings(options.synchronous)))
+    files = {
+        "manage.py": MANAGE,
+        "settings.py": settings + adapter.settings(database, options),
+        "sitecustomize.py": SITECUSTOMIZE,
+        "jobs/__init__.py": "",
+        **adapter.files(options),
+    }
+    for name, text in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    # The project has a copy of the harness: the root of the repository is not importable there, so
+    # that what runs is what was installed.
+    shutil.copytree(
+        Path(__file__).parent,
+        directory / "benchmarks",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
