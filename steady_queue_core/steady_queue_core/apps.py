@@ -16,7 +16,6 @@ class SteadyQueueConfig(AppConfig):
 
     def ready(self) -> None:
         from . import checks  # noqa: F401  (registers the checks)
-
         from .sharing import share_connections
 
         autodiscover_modules("tasks")

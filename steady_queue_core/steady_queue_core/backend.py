@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import datetime
 from functools import cached_property, partial
+from inspect import iscoroutinefunction
 from typing import Any
 
 from django.core.checks import CheckMessage, Error
@@ -22,6 +23,8 @@ from .compat import (
     task_enqueued,
 )
 from .configuration import ConfigurationError
+from .configuration.durations import LONGEST
+from .configuration.errors import describe
 from .dialects import NewJob, dialect_for
 from .instants import from_utc, to_utc
 from .options import BackendOptions
@@ -81,6 +84,10 @@ class SteadyQueueBackend(BaseTaskBackend):
 
     def validate_task(self, task: Task) -> None:
         """Raise ``InvalidTask`` unless this backend can run ``task``."""
+        if not isinstance(task.run_after, datetime | None):
+            raise InvalidTask(
+                f"run_after must be a datetime, not of type {type(task.run_after).__name__}."
+            )
         super().validate_task(task)
         name = task.queue_name
         if not isinstance(name, str) or not name or len(name) > LONGEST_NAME:
@@ -103,6 +110,13 @@ class SteadyQueueBackend(BaseTaskBackend):
             raise InvalidTask(
                 f"max_attempts must be a whole number from 1 to 1000, not {attempts!r}."
             )
+        backoff = getattr(task, "backoff", None)
+        if backoff is not None and (not callable(backoff) or iscoroutinefunction(backoff)):
+            raise InvalidTask(
+                "backoff must be a plain function of the exception and the task result, such as "
+                f"steady_queue_core.retries.constant(seconds), not {describe(backoff)}."
+            )
+        _check_due(task)
 
     def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
         """Store a call of ``task``, in the caller's transaction if there is one.
@@ -192,6 +206,22 @@ class SteadyQueueBackend(BaseTaskBackend):
             max_attempts=own_attempts or self.settings.max_attempts,
             run_at=to_utc(run_after) if run_after is not None else None,
             delay=getattr(task, "delay", None),
+        )
+
+
+def _check_due(task: Task) -> None:
+    if task.run_after is not None:
+        try:
+            to_utc(task.run_after)
+        except OverflowError:
+            raise InvalidTask(
+                f"run_after {task.run_after.isoformat()} is not valid: it lies outside the years "
+                "1 to 9999 in UTC."
+            ) from None
+    delay = getattr(task, "delay", None)
+    if delay is not None and abs(delay) > LONGEST:
+        raise InvalidTask(
+            f"run_after {describe(delay)} is not valid: it is more than {LONGEST.days} days."
         )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import cast
 
+from .arguments.limits import DEEPEST
 from .configuration.errors import ConfigurationError
 from .configuration.module_settings import module_reader
 from .configuration.reader import Reader
@@ -13,7 +14,6 @@ from .retries import Backoff, as_backoff
 
 MOST_ATTEMPTS = 1000
 LARGEST_PAYLOAD = 2**30
-DEEPEST_PAYLOAD = 500
 
 RETENTION = ("preserve_finished_jobs", "clear_finished_jobs_after")
 
@@ -61,7 +61,7 @@ class BackendOptions:
             preserve_finished_jobs=_read_preserve(modules, reader),
             clear_finished_jobs_after=_read_clear_after(modules, reader),
             max_payload_bytes=reader.integer("max_payload_bytes", least=1, most=LARGEST_PAYLOAD),
-            max_payload_depth=reader.integer("max_payload_depth", least=1, most=DEEPEST_PAYLOAD),
+            max_payload_depth=reader.integer("max_payload_depth", least=1, most=DEEPEST),
             enqueue_on_commit=reader.flag("enqueue_on_commit"),
         )
         reader.problems += modules.problems

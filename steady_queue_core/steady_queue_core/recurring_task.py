@@ -1,4 +1,4 @@
-"""Recurring tasks: ``@recurring`` over ``@task`` runs a task on a cron schedule."""
+"""Recurring tasks: ``@recurring`` over ``@task`` runs a task on a schedule."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import inspect
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from .cron import Schedule
+from .cron import InvalidScheduleError, Schedule
+from .interval import Interval
 
 LONGEST_KEY = 255
 LONGEST_QUEUE_NAME = 255
@@ -37,7 +39,7 @@ class RecurringTask:
 
     key: str
     task: TaskLike = field(hash=False)
-    schedule: Schedule
+    schedule: Schedule | Interval
     args: tuple[object, ...] = field(default=(), hash=False)
     kwargs: Mapping[str, object] = field(default_factory=dict, hash=False)
     queue_name: str | None = None
@@ -58,7 +60,7 @@ _registry: dict[str, RecurringTask] = {}
 
 def recurring(
     *,
-    schedule: str,
+    schedule: str | timedelta,
     key: str,
     args: Sequence[object] = (),
     kwargs: Mapping[str, object] | None = None,
@@ -70,7 +72,8 @@ def recurring(
     """Enqueue the decorated task by itself whenever ``schedule`` is due.
 
     ``schedule`` is a cron expression (see ``steady_queue_core.cron``), evaluated in ``timezone``,
-    by default ``settings.TIME_ZONE``. ``key`` names this schedule of the task and is unique in the
+    by default ``settings.TIME_ZONE``; or a timedelta, for a run every so many seconds (see
+    ``steady_queue_core.interval``). ``key`` names this schedule of the task and is unique in the
     project. May be used several times on one task. ``description`` is by default the first line of
     the task's docstring.
 
@@ -138,9 +141,20 @@ def _register(new: RecurringTask) -> None:
     _registry[new.key] = new
 
 
-def _schedule_of(key: str, expression: str, timezone: str | None) -> Schedule:
+def _schedule_of(key: str, schedule: str | timedelta, timezone: str | None) -> Schedule | Interval:
     try:
-        return Schedule(expression, timezone or "")
+        if isinstance(schedule, timedelta):
+            if timezone:
+                raise InvalidScheduleError(
+                    f"an interval has no time zone, but timezone={timezone!r} is given; leave it "
+                    "out, or write a cron expression"
+                )
+            return Interval(schedule)
+        if not isinstance(schedule, str):
+            raise InvalidScheduleError(
+                f"schedule must be a cron expression or a timedelta, not {type(schedule).__name__}"
+            )
+        return Schedule(schedule, timezone or "")
     except ValueError as error:
         raise type(error)(f"the recurring task {key!r}: {error}") from error
 

@@ -43,19 +43,23 @@ async def asend(signal: Signal, sender: type, result: TaskResult) -> None:
         logger.exception("A receiver of a task signal failed for task %s", result.id)
 
 
-def task_of(path: str, backend: str, queue_name: str, rank: int) -> Task:
+def task_of(
+    path: str, backend: str, queue_name: str, rank: int, run_after: datetime | None = None
+) -> Task:
     """Return the task of a job as it was enqueued, or a stand-in if it is not known here."""
     try:
         task = find_task(path)
     except UnregisteredTaskError:
         task = unregistered(path, backend)
-    return rebuilt(task, backend=backend, queue_name=queue_name, priority=-rank)
+    return rebuilt(
+        task, backend=backend, queue_name=queue_name, priority=-rank, run_after=run_after
+    )
 
 
 def task_result_of(job: Job) -> TaskResult:
     """Return the result that a job's row, with its claim and failure, stands for."""
     claim = getattr(job, "claimedexecution", None)
-    worker_ids = json.loads(job.worker_ids or "[]")
+    worker_ids = workers_of(job.worker_ids)
     status, started_at, last_attempted_at = TaskResultStatus.READY, job.started_at, None
     if job.finished_at is not None:
         failed = getattr(job, "failedexecution", None) is not None
@@ -69,8 +73,9 @@ def task_result_of(job: Job) -> TaskResult:
         started_at = started_at or claim.created_at
         last_attempted_at = claim.created_at
     args, kwargs = _call_of(job)
+    run_after = _instant(job.scheduled_at)
     result: TaskResult = SteadyQueueTaskResult(
-        task=task_of(job.task_path, job.backend_name, job.queue_name, job.rank),
+        task=task_of(job.task_path, job.backend_name, job.queue_name, job.rank, run_after),
         id=str(job.pk),
         status=status,
         enqueued_at=_instant(job.enqueued_at),
@@ -92,8 +97,31 @@ def task_errors(text: str | None) -> list[TaskError]:
     """Return the errors of a job's attempts from their stored form."""
     return [
         TaskError(exception_class_path=path, traceback=traceback)
-        for path, traceback in json.loads(text or "[]")
+        for path, traceback in errors_of(text)
     ]
+
+
+def errors_of(text: str | None) -> list[list[str]]:
+    """Return ``[exception path, traceback]`` of each failed attempt from the stored list; of a
+    damaged one what can be read: it must not keep a job from ending."""
+    return [
+        each
+        for each in _list_of(text)
+        if isinstance(each, list) and len(each) == 2 and all(isinstance(part, str) for part in each)
+    ]
+
+
+def workers_of(text: str | None) -> list[str]:
+    """Return the worker of each attempt from the stored list, as ``errors_of`` does."""
+    return [each for each in _list_of(text) if isinstance(each, str)]
+
+
+def _list_of(text: str | None) -> list[Any]:
+    try:
+        items = json.loads(text) if text else []
+    except (ValueError, RecursionError):
+        return []
+    return items if isinstance(items, list) else []
 
 
 def _instant(value: datetime | None) -> datetime | None:

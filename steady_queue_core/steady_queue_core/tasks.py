@@ -142,6 +142,7 @@ def task(
             priority=priority,
             queue_name=queue_name,
             backend=backend,
+            run_after=None,  # Django 6.0 has no default for it.
             takes_context=takes_context,
             **{name: value for name, value in options.items() if name in known},
         )
@@ -169,8 +170,10 @@ def find_task(path: str) -> Task:
     if task is None:
         # A task declared for another backend reaches us by using(backend=...).
         module, _, name = path.rpartition(".")
-        task = vars(sys.modules.get(module, object)).get(name)
-        if not isinstance(task, Task) or task.module_path != path:
+        found = getattr(sys.modules.get(module), "__dict__", {}).get(name)
+        # By its type alone: to ask a lazy object of the module for its class would evaluate it.
+        task = found if issubclass(type(found), Task) else None
+        if task is None or task.module_path != path:
             raise UnregisteredTaskError(
                 f"Task {path!r} is not registered in this process. Define it with @task in the "
                 "tasks.py of an installed app, or name its module in "
@@ -198,7 +201,14 @@ def unregistered(path: str, backend: str) -> Task:
     missing.__module__, _, missing.__qualname__ = path.rpartition(".")
     missing.__name__ = missing.__qualname__
     stand_in = object.__new__(SteadyQueueTask)
-    values: dict[str, Any] = {"func": missing, "backend": backend}
+    # Not all of these have defaults in Django 6.0.
+    values: dict[str, Any] = {
+        "func": missing,
+        "priority": DEFAULT_TASK_PRIORITY,
+        "backend": backend,
+        "queue_name": DEFAULT_TASK_QUEUE_NAME,
+        "run_after": None,
+    }
     for field in fields(SteadyQueueTask):
         value = values.get(field.name, field.default)
         object.__setattr__(stand_in, field.name, value)

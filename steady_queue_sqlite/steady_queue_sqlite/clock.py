@@ -10,7 +10,7 @@ NOW_SQL = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
 
 def to_text(value: datetime) -> str:
     """Return an aware instant as it is stored."""
-    return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+    return value.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
 
 
 def from_text(value: str | datetime) -> datetime:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from threading import local
 from typing import Any
 
@@ -40,6 +40,8 @@ SHORTEST_STEP, LONGEST_STEP = 0.0002, 0.002
 BECOME_WRITER = f"DELETE FROM {tables.PAUSES} WHERE 0"
 
 _open_files = local()
+#: The lock files that the threads of this process have open.
+_descriptors: list[int] = []
 
 
 @contextmanager
@@ -126,15 +128,30 @@ def _descriptor(path: str | None) -> int | None:
     """Return this thread's descriptor of the lock file beside ``path``."""
     if fcntl is None or path is None:
         return None
-    # A forked child shares its parent's descriptors, and with them the lock: it needs its own.
-    key = (os.getpid(), path)
-    opened: dict[tuple[int, str], int] = _open_files.__dict__.setdefault("opened", {})
-    if key not in opened:
+    opened: dict[str, int] = _open_files.__dict__.setdefault("opened", {})
+    if path not in opened:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         try:
-            opened[key] = os.open(f"{path}-queue.lock", os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = os.open(f"{path}-queue.lock", flags, 0o666)
         except OSError:
             return None
-    return opened[key]
+        opened[path] = descriptor
+        _descriptors.append(descriptor)
+    return opened[path]
+
+
+def _forget_descriptors() -> None:
+    """In a forked child: it shares its parent's descriptors, and with them the locks."""
+    global _open_files
+    _open_files = local()
+    for descriptor in _descriptors:
+        with suppress(OSError):
+            os.close(descriptor)
+    _descriptors.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_descriptors)
 
 
 def is_contention(error: BaseException) -> bool:

@@ -71,7 +71,7 @@ def steady_queue_is_contention(connection: BaseDatabaseWrapper, error: BaseExcep
 
 @hookimpl
 def steady_queue_is_lost_connection(connection: BaseDatabaseWrapper, error: BaseException) -> bool:
-    return False  # There is no server to lose.
+    return portable.is_lost_connection(connection, error)
 
 
 @hookimpl

@@ -23,13 +23,20 @@ def prepare(connection: BaseDatabaseWrapper) -> list[str]:
     options = connection.settings_dict.get("OPTIONS") or {}
     if database_path(connection) is not None:
         done += _use_wal(connection)
-    if "timeout" not in options:
-        with connection.cursor() as cursor:
-            cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT}")
+    if "timeout" not in options and _wait_longer(connection):
         done.append(f"waits up to {BUSY_TIMEOUT // 1000} s for other writers")
     if database_path(connection) is not None and begins_immediate(connection):
         done.append("the project's transactions on it begin IMMEDIATE")
     return done
+
+
+def _wait_longer(connection: BaseDatabaseWrapper) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA busy_timeout")
+        if cursor.fetchone()[0] == BUSY_TIMEOUT:
+            return False
+        cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT}")
+    return True
 
 
 def _use_wal(connection: BaseDatabaseWrapper) -> list[str]:

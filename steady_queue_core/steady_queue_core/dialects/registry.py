@@ -7,7 +7,8 @@ fallback, because a guess about locking loses jobs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from threading import Lock
@@ -43,6 +44,7 @@ class DialectRegistry:
         for plugin in plugins:
             self._load(plugin)
         self._refuse_unknown_hooks()
+        self._dialects = self._find_dialects()
 
     def dialect_for(self, using: str) -> Dialect:
         """Return the dialect of database ``using``.
@@ -59,7 +61,7 @@ class DialectRegistry:
 
     def names(self) -> list[str]:
         """Return the names of the installed dialects, sorted."""
-        return sorted(name for name, plugin in self._manager.list_name_plugin() if plugin)
+        return sorted(self._dialects)
 
     def _load(self, entry_point: EntryPoint) -> None:
         # One name at a time: pluggy's own loader lets an ImportError escape without a name.
@@ -88,17 +90,32 @@ class DialectRegistry:
                 "steady_queue_core.dialects.hookspecs."
             ) from error
 
+    def _find_dialects(self) -> dict[str, object]:
+        """Return the plugins that answer the selection hook; the others may only wrap hooks."""
+        selection = self._manager.hook.steady_queue_dialect
+        dialects = {hook.plugin_name: hook.plugin for hook in _answering(selection)}
+        for name, plugin in self._manager.list_name_plugin():
+            if name in dialects:
+                continue
+            for caller in self._manager.get_hookcallers(plugin) or []:
+                if any(hook.plugin is plugin for hook in _answering(caller)):
+                    raise DialectInvalid(
+                        f"Dialect plugin {name!r} implements {caller.name} but not "
+                        "steady_queue_dialect, so it would answer for the databases of others. "
+                        "Implement that hook too, or make the implementation a wrapper."
+                    )
+        return dialects
+
     def _pick(self, connection: BaseDatabaseWrapper) -> Dialect:
-        answers = self._answers(connection)
         pinned = _pinned_name(connection.alias)
-        if pinned is not None:
-            if pinned not in answers:
-                raise DialectNotFound(
-                    f"STEADY_QUEUE['dialects'] pins {pinned!r} for database "
-                    f"{connection.alias!r}, but no installed plugin of that name drives it "
-                    f"(vendor {connection.vendor!r}). Installed dialects: {self._listed()}."
-                )
-            answers = {pinned: answers[pinned]}
+        # Only the pinned plugin is asked: another one may refuse this server.
+        answers = self._answers(connection, self._dialects if pinned is None else [pinned])
+        if pinned is not None and not answers:
+            raise DialectNotFound(
+                f"STEADY_QUEUE['dialects'] pins {pinned!r} for database "
+                f"{connection.alias!r}, but no installed plugin of that name drives it "
+                f"(vendor {connection.vendor!r}). Installed dialects: {self._listed()}."
+            )
         if not answers:
             raise DialectNotFound(self._not_found_text(connection))
         if len(answers) > 1:
@@ -111,22 +128,28 @@ class DialectRegistry:
         [(name, info)] = answers.items()
         return self._build(name, info)
 
-    def _answers(self, connection: BaseDatabaseWrapper) -> dict[str, DialectInfo]:
+    def _answers(
+        self, connection: BaseDatabaseWrapper, candidates: Iterable[str]
+    ) -> dict[str, DialectInfo]:
         answers: dict[str, DialectInfo] = {}
-        for implementation in self._manager.hook.steady_queue_dialect.get_hookimpls():
-            if implementation.wrapper or implementation.hookwrapper:
+        for name in candidates:
+            if name not in self._dialects:
                 continue
-            plugin_name = implementation.plugin_name
-            info = self._hooks_of(plugin_name).steady_queue_dialect(connection=connection)[0:1]
-            if not info:
+            found = self._hooks_of(name).steady_queue_dialect(connection=connection)
+            if not found:
                 continue
-            [answer] = info
-            if answer.name != plugin_name:
+            answer = found[0]
+            if not isinstance(answer, DialectInfo):
                 raise DialectInvalid(
-                    f"Dialect plugin {plugin_name!r} answers to the name {answer.name!r}. Give "
+                    f"Dialect plugin {name!r} answers steady_queue_dialect with {answer!r}. "
+                    "Return a DialectInfo, or None for a database that it does not drive."
+                )
+            if answer.name != name:
+                raise DialectInvalid(
+                    f"Dialect plugin {name!r} answers to the name {answer.name!r}. Give "
                     "its DialectInfo the name of its entry point."
                 )
-            answers[plugin_name] = answer
+            answers[name] = answer
         return answers
 
     def _build(self, name: str, info: DialectInfo) -> Dialect:
@@ -136,8 +159,13 @@ class DialectRegistry:
                 f"dialect contract; this Steady Queue has version {API_VERSION}. Install "
                 "versions of both that match."
             )
-        callers = self._manager.get_hookcallers(self._manager.get_plugin(name)) or []
-        implemented = {caller.name for caller in callers}
+        plugin = self._dialects[name]
+        callers = self._manager.get_hookcallers(plugin) or []
+        implemented = {
+            caller.name
+            for caller in callers
+            if any(hook.plugin is plugin for hook in _answering(caller))
+        }
         required = {hook for hook in vars(hookspecs) if hook.startswith("steady_queue_")}
         missing = sorted(required - hookspecs.OPTIONAL - implemented)
         if missing:
@@ -149,11 +177,7 @@ class DialectRegistry:
 
     def _hooks_of(self, name: str) -> pluggy.HookRelay:
         # Only the picked dialect answers; plugins that merely wrap hooks (tracing) still run.
-        others = [
-            plugin
-            for other, plugin in self._manager.list_name_plugin()
-            if plugin is not None and other != name and hasattr(plugin, "steady_queue_dialect")
-        ]
+        others = [plugin for other, plugin in self._dialects.items() if other != name]
         relay = pluggy.HookRelay()
         for hook in vars(hookspecs):
             if hook.startswith("steady_queue_"):
@@ -183,10 +207,34 @@ def _pinned_name(using: str) -> str | None:
     return Configuration.load().dialects.get(using)
 
 
+def _answering(caller: pluggy.HookCaller) -> Iterator[pluggy.HookImpl]:
+    """Yield the implementations of a hook that give its result, not those that wrap it."""
+    for implementation in caller.get_hookimpls():
+        if not (implementation.wrapper or implementation.hookwrapper):
+            yield implementation
+
+
 @cache
+def _installed() -> DialectRegistry:
+    return DialectRegistry(entry_points(group=ENTRY_POINT_GROUP))
+
+
+_overrides: list[DialectRegistry] = []
+
+
 def registry() -> DialectRegistry:
     """Return this process's registry, loading the installed plugins on the first call."""
-    return DialectRegistry(entry_points(group=ENTRY_POINT_GROUP))
+    return _overrides[-1] if _overrides else _installed()
+
+
+@contextmanager
+def override(replacement: DialectRegistry) -> Iterator[None]:
+    """Use another registry in this process, in all its threads: for tests of plugins."""
+    _overrides.append(replacement)
+    try:
+        yield
+    finally:
+        _overrides.remove(replacement)
 
 
 def dialect_for(using: str) -> Dialect:

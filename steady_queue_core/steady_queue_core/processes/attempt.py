@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import arguments
 from ..arguments import DeserializationError, TaskArgumentError
 from ..compat import Task, TaskResult, TaskResultStatus
+from ..configuration import ConfigurationError
 from ..dialects import ClaimedJob, Ending, Outcome
 from ..errors import UnregisteredTaskError
 from ..instants import from_utc
-from ..results import task_errors
+from ..results import task_errors, workers_of
 from ..retries import delay_of
 from ..tasks import SteadyQueueTask, SteadyQueueTaskContext, SteadyQueueTaskResult
 from . import outcomes
@@ -62,7 +62,7 @@ class Attempt:
             kwargs={},
             backend=claim.backend_name,
             errors=task_errors(claim.errors) if claim.errors else [],
-            worker_ids=[*(json.loads(claim.worker_ids) if claim.worker_ids else ()), worker],
+            worker_ids=[*workers_of(claim.worker_ids), worker],
         )
 
     @property
@@ -133,7 +133,7 @@ class Attempt:
             backoff = self.task.backoff
         try:
             return delay_of(backoff or self.backend.settings.resolve_backoff(), error, self.result)
-        except ValueError:
+        except (ConfigurationError, ValueError):
             logger.exception("The back-off of task %s failed: no retry", self.claim.task_path)
             return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -23,6 +24,8 @@ from .membership import new_name
 from .runtime import Runtime
 
 logger = logging.getLogger("steady_queue.process")
+
+STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
 
 
 class Actor(Protocol):
@@ -94,6 +97,8 @@ def fork(
     close_connections()
     sys.stdout.flush()
     sys.stderr.flush()
+    # A signal must reach the parent's handlers or the child's, not the parent's within the child.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     pid = os.fork()
     if pid == 0:
         # Whatever happens here must not unwind into the supervisor's code.
@@ -121,6 +126,7 @@ def fork(
                 sys.stdout.flush()
                 sys.stderr.flush()
             os._exit(code)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     os.close(write_end)
     child = Child(role, name, pid, marks, read_end)
     child.deadline = time.monotonic() + options.fork_startup_timeout.total_seconds()
@@ -150,6 +156,7 @@ def prepare_connections(using: str) -> None:
 
 def _be(role: Role, runtime: Runtime) -> int:
     runtime.install_signals()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     if not host.follow_parent(runtime.parent):
         return 1
     runtime.watch_parent()

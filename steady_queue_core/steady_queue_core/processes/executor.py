@@ -10,12 +10,11 @@ from asgiref.sync import sync_to_async
 from ..backend import SteadyQueueBackend
 from ..compat import Task, task_backends, task_started
 from ..dialects import ClaimedJob
-from ..results import asend, send
-from ..tasks import find_task, rebuilt, unregistered
+from ..results import asend, send, task_of
+from ..tasks import find_task, rebuilt
 from .attempt import Attempt, Done
 from .clock import DatabaseClock
 from .connections import tidy_connections
-from .marks import StartMarks
 
 logger = logging.getLogger("steady_queue.worker")
 
@@ -28,8 +27,8 @@ def is_coroutine(task: Task) -> bool:
 class Executor:
     """Executes jobs on behalf of one worker. Used by its threads and its event loop at once."""
 
-    def __init__(self, worker: str, clock: DatabaseClock, marks: StartMarks) -> None:
-        self.worker, self.clock, self.marks = worker, clock, marks
+    def __init__(self, worker: str, clock: DatabaseClock) -> None:
+        self.worker, self.clock = worker, clock
         self._backends = {
             alias: backend
             for alias in task_backends
@@ -55,8 +54,8 @@ class Executor:
     def refuse(self, claim: ClaimedJob, error: BaseException) -> Done:
         """Return the outcome of a job that could not be run, or whose outcome not be stored."""
         logger.error("Job %d failed: %s", claim.job_id, error)
-        stand_in = unregistered(claim.task_path, claim.backend_name)
-        attempt = Attempt(claim, stand_in, self._backend_of(claim), self.worker, self.clock.now())
+        task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
+        attempt = Attempt(claim, task, self._backend_of(claim), self.worker, self.clock.now())
         return attempt.failed(error, self.clock.now())
 
     def run(self, claim: ClaimedJob, task: Task) -> Done:
@@ -91,7 +90,6 @@ class Executor:
         return attempt.succeeded(value, self.clock.now())
 
     def _begin(self, claim: ClaimedJob, task: Task) -> Attempt:
-        self.marks.start(claim.job_id)
         return Attempt(claim, task, self._backend_of(claim), self.worker, self.clock.now())
 
     def _backend_of(self, claim: ClaimedJob) -> SteadyQueueBackend:

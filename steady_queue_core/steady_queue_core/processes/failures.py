@@ -6,6 +6,8 @@ import json
 from traceback import format_exception
 from typing import NamedTuple
 
+from ..results import errors_of
+
 #: Most characters kept of a traceback, of those of earlier attempts, and of a message.
 LONGEST_TRACEBACK, LONGEST_EARLIER, LONGEST_MESSAGE = 65_536, 8_192, 2_048
 LONGEST_PATH = 255
@@ -32,8 +34,7 @@ def describe(error: BaseException) -> Failure:
 
 def appended(errors: str | None, failure: Failure) -> str:
     """Return the stored list of errors with one more, the earlier ones shortened."""
-    earlier = json.loads(errors or "[]")
-    kept = [[path, bounded(text, LONGEST_EARLIER)] for path, text in earlier]
+    kept = [[path, bounded(text, LONGEST_EARLIER)] for path, text in errors_of(errors)]
     return json.dumps([*kept, [failure.exception_class, failure.traceback]])
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from ..dialects import ClaimedJob, Ending, Outcome
+from ..results import workers_of
 from .failures import Failure, appended
 
 
@@ -72,4 +73,4 @@ def with_worker(worker_ids: str | None, worker: str) -> str:
     """Return the stored list of workers with one more."""
     if not worker_ids:
         return f'["{worker}"]'
-    return json.dumps([*json.loads(worker_ids), worker])
+    return json.dumps([*workers_of(worker_ids), worker])

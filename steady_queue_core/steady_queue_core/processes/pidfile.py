@@ -48,6 +48,8 @@ class Pidfile:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         self._descriptor = descriptor
+        # The lock belongs to the open file, which children share: they must not hold it on.
+        os.register_at_fork(after_in_child=self._close)
 
     def release(self) -> None:
         """Remove the file and give up the lock."""
@@ -55,8 +57,12 @@ class Pidfile:
             return
         with suppress(OSError):
             self.path.unlink()
-        os.close(self._descriptor)
-        self._descriptor = None
+        self._close()
+
+    def _close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
 
 def _is_at(descriptor: int, path: Path) -> bool:

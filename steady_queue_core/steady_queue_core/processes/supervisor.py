@@ -31,6 +31,10 @@ logger = logging.getLogger("steady_queue.supervisor")
 
 #: Seconds between two looks at everything, signals apart.
 TICK = 1.0
+#: Seconds between two looks for processes of this host that died with their supervisor.
+LOOK_INTERVAL = 3.0
+#: Seconds that a child that was declared dead may take to wake up and end of itself.
+SHORTEST_MERCY, LONGEST_MERCY = 10.0, 60.0
 #: Seconds that a child may take to follow QUIT before it is killed.
 QUIT_GRACE = 2.0
 
@@ -68,7 +72,7 @@ class Supervisor:
         #: Work on the database that an outage put off.
         self._postponed: list[Callable[[], None]] = []
         self._retry_at = 0.0
-        self._next_prune = 0.0
+        self._next_prune = self._next_look = 0.0
         self._signal: int | None = None
         self._stopping = False
         #: Children that did not follow QUIT.
@@ -226,6 +230,9 @@ class Supervisor:
             return
         try:
             self._beat()
+            if time.monotonic() >= self._next_look:
+                self._next_look = time.monotonic() + LOOK_INTERVAL
+                self._recover_dead()
             if time.monotonic() >= self._next_prune:
                 self._prune()
                 self._next_prune = time.monotonic() + self._prune_interval()
@@ -253,15 +260,26 @@ class Supervisor:
         for process in silent:
             if process.name != self.name:
                 self._prune_silent(process, own.get(process.name), threshold)
-        others = self.database.run(
-            lambda connection, _: list(Process.objects.using(connection.alias).all())
-        )
-        for process in others:
-            if process.name not in own and process.name != self.name and is_dead(process):
+        self.recovery.orphaned_claims()
+
+    def _recover_dead(self) -> None:
+        """End the claims of processes of this host that ended with their supervisor, and replace
+        children that somebody else has declared dead."""
+        processes_by_name = {
+            process.name: process
+            for process in self.database.run(
+                lambda connection, _: list(Process.objects.using(connection.alias).all())
+            )
+        }
+        own = {child.name: child for child in self.children.values()}
+        for name, process in processes_by_name.items():
+            if name not in own and name != self.name and is_dead(process):
                 error = ProcessExitError(f"The process {process} ended while running this job.")
                 logger.warning("%s ended without its supervisor; its jobs are recovered", process)
-                self.recovery.process_died(process.name, marks.left_by(process.name), error)
-        self.recovery.orphaned_claims()
+                self.recovery.process_died(name, marks.left_by(name), error)
+        for name, child in own.items():
+            if child.ready_at is not None and name not in processes_by_name:
+                self._condemn(child)
 
     def _prune_silent(self, process: Process, child: Child | None, threshold: timedelta) -> None:
         error = ProcessPrunedError(
@@ -269,13 +287,22 @@ class Supervisor:
             f"{process.last_heartbeat_at:%Y-%m-%d %H:%M:%S} UTC."
         )
         logger.warning("%s gave no heartbeat for %s; its jobs are recovered", process, threshold)
+        if child is not None:
+            # First, for it may hold the locks that all others wait for.
+            self._condemn(child)
         # It starts nothing when it wakes up, for it looks at its lease first.
         started = marks.left_by(process.name) if child is None else child.marks.started
         self.recovery.process_died(process.name, started, error)
-        if child is not None and child.pid not in self._condemned:
-            self._condemned[child.pid] = time.monotonic() + threshold.total_seconds()
-            child.signal(signal.SIGTERM)
-            self.restarts.now(child.role)
+
+    def _condemn(self, child: Child) -> None:
+        """Replace a child that was declared dead; kill it if it does not end of itself."""
+        if child.pid in self._condemned:
+            return
+        threshold = self.options.process_alive_threshold.total_seconds()
+        grace = max(SHORTEST_MERCY, min(LONGEST_MERCY, threshold))
+        self._condemned[child.pid] = time.monotonic() + grace
+        child.signal(signal.SIGTERM)
+        self.restarts.now(child.role)
 
     # --- stop --------------------------------------------------------------------------------
 

@@ -50,7 +50,7 @@ class Worker:
         self.runtime, self.settings = runtime, settings
         self.selector = QueueSelector(patterns=settings.queues)
         self.clock = DatabaseClock()
-        self.executor = Executor(runtime.name, self.clock, runtime.marks)
+        self.executor = Executor(runtime.name, self.clock)
         self.pool = ThreadPool(settings.threads, self._run_in_thread)
         self.loop = EventLoop(self._run_on_loop)
         self.notifier = Notifier()
@@ -292,22 +292,33 @@ class Worker:
 
     def _run_in_thread(self, claim: ClaimedJob, task: Task) -> None:
         began = time.monotonic()
-        if self.membership.holds_lease:
+        if self._may_start(claim):
             try:
                 done = self.executor.run(claim, task)
             except BaseException as error:
                 done = self.executor.refuse(claim, error)
         else:
-            # We were asleep, perhaps for long: the job may be somebody else's by now.
             done = Done(outcomes.released(claim))
         self._finish(done, time.monotonic() - began)
 
     async def _run_on_loop(self, claim: ClaimedJob, task: Task) -> None:
-        try:
-            done = await self.executor.arun(claim, task)
-        except BaseException as error:
-            done = self.executor.refuse(claim, error)
+        if self._may_start(claim):
+            try:
+                done = await self.executor.arun(claim, task)
+            except BaseException as error:
+                done = self.executor.refuse(claim, error)
+        else:
+            done = Done(outcomes.released(claim))
         self._finish(done, None)
+
+    def _may_start(self, claim: ClaimedJob) -> bool:
+        """Mark a job as started, unless it may be somebody else's by now: we may have slept."""
+        # In this order: who declares us dead finds the mark, or we find our lease at its end.
+        self.runtime.marks.start(claim.job_id)
+        if self.membership.holds_lease:
+            return True
+        self.runtime.marks.clear(claim.job_id)
+        return False
 
     def _finish(self, done: Done, seconds: float | None) -> None:
         self._finished.append((done, seconds))

@@ -39,7 +39,9 @@ def claim(
         if not picked:
             return []
         ready.filter(pk__in=[row.pk for row in picked]).delete()
-        jobs = model("Job").objects.using(using).in_bulk([row.pk for row in picked])
+        wanted = model("Job").objects.using(using).filter(pk__in=[row.pk for row in picked])
+        # Locked, so that a job is seen even if it is newer than this transaction's snapshot.
+        jobs = {job.pk: job for job in lock_rows(connection, wanted, wait=True)}
         # A ready row whose job somebody deleted ends here.
         taken = [row for row in picked if row.pk in jobs]
         present = current_time(connection, now(connection))
@@ -81,8 +83,9 @@ def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
         )
         scheduled.filter(pk__in=[row.pk for row in rows]).delete()
         following = scheduled.order_by("due_at").values_list("due_at", flat=True).first()
-    waits = (aware(following) - present).total_seconds() if following else None
-    return Dispatched(len(rows), waits)
+    if following is None:
+        return Dispatched(len(rows), None)
+    return Dispatched(len(rows), max(0.0, (aware(following) - present).total_seconds()))
 
 
 def _moved(name: str, row: Any, token: int, present: datetime, **extra: Any) -> Any:

@@ -11,6 +11,7 @@ from django.db.models import F, Model
 from django.db.transaction import atomic
 
 from .clock import current_time, now, storable
+from .locking import lock_rows
 from .models import model
 
 
@@ -24,9 +25,13 @@ def insert_if_absent(
             row.save(using=using, force_insert=True)
     except IntegrityError:
         wanted = {field: getattr(row, field) for field in unique_fields}
-        if type(row)._default_manager.using(using).filter(**wanted).exists():
-            return False
-        raise
+        present = type(row)._default_manager.using(using).filter(**wanted)
+        if connection.in_atomic_block:
+            # Locked, so that a row is seen even if it is newer than this transaction's snapshot.
+            present = lock_rows(connection, present, wait=True)
+        if present.first() is None:
+            raise
+        return False
     return True
 
 
@@ -50,13 +55,17 @@ def upsert(
 
 def take_permit(connection: BaseDatabaseWrapper, key: str, limit: int, duration: timedelta) -> bool:
     """Take from the row if it is there; insert it with one permit taken if it is not."""
+    if limit <= 0:
+        return False
     using = connection.alias
     semaphores = model("Semaphore").objects.using(using)
     with atomic(using=using, savepoint=False):
         expires_at = storable(current_time(connection, now(connection)) + duration)
         for _ in range(2):
-            left = semaphores.filter(pk=key, value__gt=0)
-            if left.update(value=F("value") - 1, limit=limit, expires_at=expires_at):
+            # The row counts by the limit it was written with: this one may be another.
+            left = semaphores.filter(pk=key, value__gt=F("limit") - limit)
+            value = F("value") - F("limit") + (limit - 1)
+            if left.update(value=value, limit=limit, expires_at=expires_at):
                 return True
             row = model("Semaphore")(key=key, value=limit - 1, limit=limit, expires_at=expires_at)
             if insert_if_absent(connection, row, ["key"]):
@@ -68,5 +77,9 @@ def take_permit(connection: BaseDatabaseWrapper, key: str, limit: int, duration:
 def give_permit(connection: BaseDatabaseWrapper, key: str, limit: int) -> bool:
     """Give back one permit unless all are back already."""
     semaphores = model("Semaphore").objects.using(connection.alias)
-    taken = semaphores.filter(pk=key, value__lt=limit)
-    return bool(taken.update(value=F("value") + 1, limit=limit))
+    taken = semaphores.filter(pk=key, value__lt=F("limit"))
+    # A smaller limit is taken over once no more permits than that are out.
+    fitting = taken.filter(value__gte=F("limit") - (limit + 1))
+    if fitting.update(value=F("value") - F("limit") + (limit + 1), limit=limit):
+        return True
+    return bool(taken.update(value=F("value") + 1))

@@ -1,0 +1,77 @@
+"""The console script ``steady-queue``: the demo, and a short way to ``manage.py steady_queue``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import __version__
+
+USAGE = """\
+usage: steady-queue demo [--keep]       watch tasks run in a throw-away project, and check them
+       steady-queue start [options]     run the queue of the project in this folder
+       steady-queue --version
+       steady-queue --help
+
+'steady-queue start' is 'manage.py steady_queue': it needs a manage.py in this folder, or the
+variable DJANGO_SETTINGS_MODULE. 'steady-queue start --help' lists its options there.
+"""
+
+NO_PROJECT = """\
+steady-queue: there is no project here. Go to the folder of its manage.py, or set
+DJANGO_SETTINGS_MODULE. Without a project there is 'steady-queue demo'.
+"""
+
+#: Wrong usage, as argparse has it.
+WRONG_USAGE = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says; return the exit status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given:
+        sys.stderr.write(USAGE)
+        return WRONG_USAGE
+    command, *rest = given
+    if command in ("-h", "--help", "help"):
+        sys.stdout.write(USAGE)
+        return 0
+    if command == "--version":
+        sys.stdout.write(f"steady-queue {__version__}\n")
+        return 0
+    if command == "demo":
+        return _demo(rest)
+    return _in_project(rest if command == "start" else given)
+
+
+def _demo(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="steady-queue demo",
+        description="Makes a throw-away project with an SQLite file, runs tasks in it through real "
+        "processes, prints what happens, and checks it. Exits with 0 only if all went as planned.",
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the project's folder, and say where it is"
+    )
+    options = parser.parse_args(arguments)
+    from .demo import run
+
+    return run(keep=options.keep)
+
+
+def _in_project(arguments: list[str]) -> int:
+    if Path("manage.py").is_file():
+        sys.stdout.flush()
+        # In our place: signals for the supervisor reach it, and its exit status is ours.
+        os.execv(sys.executable, [sys.executable, "manage.py", "steady_queue", *arguments])
+    if not os.environ.get("DJANGO_SETTINGS_MODULE"):
+        sys.stderr.write(NO_PROJECT)
+        return WRONG_USAGE
+    from django.core.management import execute_from_command_line
+
+    sys.path.insert(0, os.getcwd())
+    execute_from_command_line(["steady-queue", "steady_queue", *arguments])
+    return 0

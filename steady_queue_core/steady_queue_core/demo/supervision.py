@@ -1,0 +1,61 @@
+"""The supervisor of the demo: ``manage.py steady_queue`` in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+from types import TracebackType
+
+from ..processes import host
+from .project import Project
+
+#: Seconds that the supervisor may take to stop after TERM: its own patience, and some more.
+PATIENCE = 12.0
+
+
+class Supervision:
+    """Starts the supervisor on entering, and sees to it that it is gone on leaving."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+
+    def __enter__(self) -> Supervision:
+        sys.stdout.flush()  # The supervisor says what it runs on the same output.
+        with self.project.supervisor_log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "manage.py", "steady_queue"],
+                cwd=self.project.folder,
+                stdin=subprocess.DEVNULL,
+                stderr=log,
+                # Ctrl-C is for us; we stop it. Should we be killed, the system does.
+                start_new_session=True,
+                preexec_fn=partial(host.follow_parent, os.getpid()),
+            )
+        return self
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the supervisor ended; ``None``: it runs."""
+        return self._process.poll()
+
+    def stop(self) -> int:
+        """Ask the supervisor to stop; return its exit code, which is negative for a signal."""
+        self._process.terminate()
+        try:
+            return self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            # Its processes end by themselves when it is gone.
+            os.killpg(self._process.pid, signal.SIGKILL)
+            return self._process.wait()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.exit_code is None:
+            self.stop()

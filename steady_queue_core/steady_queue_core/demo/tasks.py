@@ -1,0 +1,87 @@
+"""The tasks of the demo. Each run writes a line to a file beside the database."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from contextlib import contextmanager
+from datetime import timedelta
+
+from django.conf import settings
+
+from steady_queue_core import recurring, task
+from steady_queue_core.retries import constant
+
+
+@contextmanager
+def effect(name, number=0):
+    """Write down that a task ran, from when to when, and whether it got to its end."""
+    began = time.time()
+    ended = False
+    try:
+        yield
+        ended = True
+    finally:
+        line = json.dumps([name, number, began, time.time(), ended])
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        descriptor = os.open(settings.BASE_DIR / "effects.log", flags, 0o600)
+        try:
+            os.write(descriptor, f"{line}\n".encode())
+        finally:
+            os.close(descriptor)
+
+
+@task
+def greet(number):
+    """Be quick."""
+    with effect("greet", number):
+        return f"Hello, number {number}"
+
+
+@task(queue_name="reports")
+def report(number):
+    """Take a while."""
+    with effect("report", number):
+        time.sleep(0.2)
+        return number**2
+
+
+@task(queue_name="mail")
+def remind(number):
+    """Is enqueued for later."""
+    with effect("remind", number):
+        return None
+
+
+@task(queue_name="mail", takes_context=True, max_attempts=3, backoff=constant(0.5))
+def flaky(context, number):
+    """Fail twice, then succeed."""
+    with effect("flaky", number):
+        if context.attempt < 3:
+            raise ConnectionError("try later")
+        return context.attempt
+
+
+@task(max_attempts=2, backoff=constant(0.3))
+def broken(number):
+    """Fail, and fail again."""
+    with effect("broken", number):
+        raise ValueError("this one always fails")
+
+
+@task(queue_name="web")
+async def fetch(number):
+    """Wait for something far away, without a thread."""
+    with effect("fetch", number):
+        await asyncio.sleep(1)
+        return number
+
+
+@recurring(schedule=timedelta(seconds=2), key="tick")
+@task(queue_name="clock")
+def tick():
+    """Run every two seconds."""
+    with effect("tick"):
+        return None

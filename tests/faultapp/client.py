@@ -1,0 +1,95 @@
+"""A process of the project that enqueues and writes like a web process, on request.
+
+Reads one JSON array ``[function, keyword arguments]`` a line and answers each with an object that
+has a ``value`` or an ``error``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import django
+
+
+def enqueue(task: str, calls: list[list[Any]], delay: float | None = None, queue: str = "") -> Any:
+    """Enqueue a task for each list of arguments; return the ids."""
+    from django.db import transaction
+
+    from . import tasks
+
+    chosen = getattr(tasks, task)
+    if delay is not None:
+        chosen = chosen.using(run_after=timedelta(seconds=delay))
+    if queue:
+        chosen = chosen.using(queue_name=queue)
+    ids = []
+    for first in range(0, len(calls), 200):
+        with transaction.atomic():
+            for args in calls[first : first + 200]:
+                ids.append(int(chosen.enqueue(*args).id))
+    return ids
+
+
+def write_like_a_web_process(seconds: float, pause: float, work: float) -> Any:
+    """Write a row and enqueue a job in one transaction, again and again, on stock settings."""
+    from django.db import transaction
+
+    from .models import Note
+    from .tasks import work as task
+
+    ids, waits, errors = [], [], []
+    end = time.monotonic() + seconds
+    while (began := time.monotonic()) < end:
+        try:
+            with transaction.atomic():
+                Note.objects.create(text="from the web")
+                ids.append(int(task.enqueue(random.random() * work).id))
+        except Exception as error:
+            errors.append(repr(error))
+        waits.append(time.monotonic() - began)
+        began = time.monotonic()
+        try:
+            Note.objects.create(text="alone")
+        except Exception as error:
+            errors.append(repr(error))
+        waits.append(time.monotonic() - began)
+        time.sleep(pause)
+    return {"ids": ids, "waits": waits, "errors": errors}
+
+
+def status(job_id: int) -> Any:
+    """Return what the public API tells of a job."""
+    from . import tasks
+
+    result = tasks.work.get_backend().get_result(str(job_id))
+    return {"status": str(result.status), "errors": [error.traceback for error in result.errors]}
+
+
+def main() -> None:
+    django.setup()
+    functions: dict[str, Callable[..., Any]] = {
+        function.__name__: function for function in (enqueue, write_like_a_web_process, status)
+    }
+    # What the project prints must not mix with the answers.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        name, arguments = json.loads(line)
+        try:
+            answer = {"value": functions[name](**arguments)}
+        except BaseException:
+            answer = {"error": traceback.format_exc()}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

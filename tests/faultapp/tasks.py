@@ -1,0 +1,84 @@
+"""Tasks for the fault tests: each leaves lines in the effect log and returns its claim's token."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from typing import Any
+
+from django.db import transaction
+
+from steady_queue_core import task
+
+from .effects import record
+from .models import Note
+
+
+@task(takes_context=True)
+def work(context: Any, seconds: float = 0.0) -> int:
+    record("start", context)
+    time.sleep(seconds)
+    record("end", context)
+    return context.token
+
+
+@task(takes_context=True, max_attempts=10, backoff=0.0)
+def work_again(context: Any, seconds: float = 0.0) -> int:
+    """Work that may be begun anew when its worker dies."""
+    record("start", context)
+    time.sleep(seconds)
+    record("end", context)
+    return context.token
+
+
+@task(takes_context=True)
+async def awork(context: Any, seconds: float = 0.0) -> int:
+    record("start", context)
+    await asyncio.sleep(seconds)
+    record("end", context)
+    return context.token
+
+
+@task(takes_context=True)
+async def block_loop(context: Any, seconds: float) -> int:
+    """What a coroutine should not do: keep the loop for itself."""
+    record("start", context)
+    time.sleep(seconds)
+    record("end", context)
+    return context.token
+
+
+@task(takes_context=True, max_attempts=3, backoff=0.3)
+def flaky(context: Any, failures: int) -> int:
+    """Fail so many times, then succeed."""
+    record("start", context)
+    record("end", context)
+    if context.attempt <= failures:
+        raise RuntimeError(f"attempt {context.attempt} fails")
+    return context.token
+
+
+@task(takes_context=True)
+def note(context: Any, seconds: float = 0.0) -> int:
+    """Write a row of the project, in a transaction that reads first."""
+    record("start", context)
+    with transaction.atomic():
+        Note.objects.count()
+        Note.objects.create(text=f"job {context.task_result.id}")
+        time.sleep(seconds)
+    record("end", context)
+    return context.token
+
+
+@task(takes_context=True, max_attempts=2, backoff=0.0)
+def freeze_in_transaction(context: Any) -> int:
+    """Stop the whole worker while it holds the database's write lock; only once."""
+    record("start", context)
+    if context.attempt == 1:
+        with transaction.atomic():
+            Note.objects.create(text="frozen")
+            os.kill(os.getpid(), signal.SIGSTOP)
+    record("end", context)
+    return context.token

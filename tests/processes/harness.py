@@ -1,0 +1,363 @@
+"""A throw-away project whose queue runs in real processes, and gets real signals.
+
+The test's own process never forks and never writes to the project's database through Django: it
+reads the file with ``sqlite3``, starts processes, and signals those, and their children, alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import django
+
+from . import proc
+from .checker import Attempt, Kill, Snapshot, read_effects, take_snapshot
+
+T = TypeVar("T")
+
+WORKSPACE = Path(__file__).resolve().parent.parent.parent
+#: Multiplies the number of jobs, and the length of the faults, of the large tests.
+SCALE = float(os.environ.get("STEADY_QUEUE_FAULT_SCALE", "1"))
+
+SETTINGS = """
+from pathlib import Path
+
+BASE_DIR = Path(__file__).resolve().parent
+SECRET_KEY = "for tests only"
+USE_TZ = True
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+INSTALLED_APPS = {apps!r}
+DATABASES = {{
+    "default": {{"ENGINE": "django.db.backends.sqlite3", "NAME": BASE_DIR / "db.sqlite3"}},
+}}
+TASKS = {{
+    "default": {{"BACKEND": "steady_queue_core.backend.SteadyQueueBackend", "QUEUES": []}},
+}}
+LOGGING = {{
+    "version": 1,
+    "formatters": {{"line": {{"format": "%(asctime)s %(process)d %(levelname)s %(message)s"}}}},
+    "handlers": {{"console": {{"class": "logging.StreamHandler", "formatter": "line"}}}},
+    "loggers": {{"steady_queue": {{"handlers": ["console"], "level": "INFO"}}}},
+    "disable_existing_loggers": False,
+}}
+STEADY_QUEUE = {queue!r}
+"""
+
+
+def wait_for(condition: Callable[[], T], seconds: float, what: str = "") -> T:
+    """Return the first true value of ``condition``; fail when the time is over."""
+    deadline = time.monotonic() + seconds
+    pause = 0.005
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what or condition} did not come true in {seconds:g} s")
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.1)
+    return value
+
+
+@dataclass
+class Supervisor:
+    """A supervisor that a test has started, and its children."""
+
+    project: Project
+    process: subprocess.Popen[bytes]
+    out: Path
+    err: Path
+    birth: int
+    #: Children that were seen, by pid, with the time of their birth.
+    family: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def children(self) -> list[int]:
+        """Return the pids of the living children."""
+        found = [each for each in proc.everything() if each.parent == self.pid and each.alive]
+        self.family.update({each.pid: each.birth for each in found})
+        return [each.pid for each in found]
+
+    def workers(self) -> list[int]:
+        """Return the pids of the workers that are registered and alive."""
+        registered = {
+            pid for (pid,) in self.project.query(
+                "SELECT pid FROM steady_queue_processes WHERE kind = 'worker'"
+            )
+        }  # fmt: skip
+        return [pid for pid in self.children() if pid in registered]
+
+    def wait_ready(self, workers: int = 1, seconds: float = 20.0) -> list[int]:
+        """Return the pids of the workers as soon as there are so many."""
+
+        def ready() -> list[int]:
+            if self.process.poll() is not None:
+                raise AssertionError(f"the supervisor has ended:\n{self.errors()}")
+            found = self.workers()
+            return found if len(found) >= workers else []
+
+        return wait_for(ready, seconds, f"{workers} workers of {self.pid}")
+
+    def signal(self, signum: int, pid: int | None = None) -> Kill | None:
+        """Signal the supervisor or one of its children; ``None``: it had ended already."""
+        if pid is None or pid == self.pid:
+            pid, birth = self.pid, self.birth
+            if self.process.poll() is not None:
+                return None
+        else:
+            if pid not in self.family:
+                self.children()
+            birth = self.family[pid]
+        before = time.monotonic_ns()
+        if not proc.send(pid, signum, birth):
+            return None
+        kill = Kill(pid, before, time.monotonic_ns(), signum)
+        self.project.kills.append(kill)
+        return kill
+
+    def signal_tree(self, signum: int) -> None:
+        """Signal the supervisor and every child."""
+        for pid in [self.pid, *self.children()]:
+            self.signal(signum, pid)
+
+    def wait_exit(self, seconds: float = 20.0) -> int:
+        """Return the exit code."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(
+                f"the supervisor has not ended in {seconds:g} s:\n{self.errors()}"
+            ) from None
+
+    def stop(self, signum: int = signal.SIGTERM, seconds: float = 20.0) -> int:
+        """Signal the supervisor and return its exit code."""
+        self.signal(signum)
+        return self.wait_exit(seconds)
+
+    def output(self) -> str:
+        return self.out.read_text(errors="replace")
+
+    def errors(self) -> str:
+        return self.err.read_text(errors="replace")
+
+    def destroy(self) -> None:
+        """Kill whatever is left of the session."""
+        deadline = time.monotonic() + 10
+        while left := proc.in_session(self.pid):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"cannot get rid of {left}")
+            for each in left:
+                proc.send(each.pid, signal.SIGKILL, each.birth)
+            self.process.poll()
+            time.sleep(0.01)
+        self.process.wait()
+
+
+class Client:
+    """A process of the project that does what a web process does. See ``faultapp.client``."""
+
+    def __init__(self, project: Project) -> None:
+        self._errors = open(project.folder / "client.err", "ab")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faultapp.client"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            cwd=project.folder,
+            env=project.environment(),
+            start_new_session=True,
+            text=True,
+        )
+
+    def begin(self, function: str, **arguments: Any) -> None:
+        """Have a function called; ``finish`` returns its value."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps([function, arguments]) + "\n")
+        self._process.stdin.flush()
+
+    def finish(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        answer = json.loads(line) if line else {"error": "the client has ended"}
+        if "error" in answer:
+            raise AssertionError(answer["error"])
+        return answer["value"]
+
+    def call(self, function: str, **arguments: Any) -> Any:
+        self.begin(function, **arguments)
+        return self.finish()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+        self._errors.close()
+
+
+class Project:
+    """A folder with settings, a migrated SQLite database and an effect log."""
+
+    def __init__(
+        self, folder: Path, template: Path | None, queue: Mapping[str, Any], extra: str = ""
+    ) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.database = folder / "db.sqlite3"
+        self.effect_log = folder / "effects.log"
+        self.effect_log.touch()
+        #: Signals that were sent, in order.
+        self.kills: list[Kill] = []
+        self.enqueued: list[int] = []
+        self.supervisors: list[Supervisor] = []
+        self.mutant = ""
+        self._client: Client | None = None
+        apps = ["django.contrib.contenttypes", "django.contrib.auth", "steady_queue_core"]
+        if django.VERSION < (6, 0):
+            apps.append("django_tasks")
+        apps.append("tests.faultapp")
+        settings = SETTINGS.format(apps=apps, queue=dict(queue))
+        (folder / "project_settings.py").write_text(settings + textwrap.dedent(extra))
+        if template is not None:
+            shutil.copy(template, self.database)
+
+    # --- processes ---------------------------------------------------------------------------
+
+    def environment(self) -> dict[str, str]:
+        kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONWARNINGS")
+        return {
+            **{name: os.environ[name] for name in kept if name in os.environ},
+            "DJANGO_SETTINGS_MODULE": "project_settings",
+            "PYTHONPATH": f"{self.folder}{os.pathsep}{WORKSPACE}",
+            "STEADY_QUEUE_EFFECT_LOG": str(self.effect_log),
+            "STEADY_QUEUE_MUTANT": self.mutant,
+        }
+
+    def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a management command to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "django", *arguments],
+            cwd=self.folder,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def start(self, *arguments: str) -> Supervisor:
+        """Start a supervisor, in a session of its own."""
+        number = len(self.supervisors)
+        out, err = (self.folder / f"supervisor-{number}.{kind}" for kind in ("out", "err"))
+        with open(out, "wb") as out_file, open(err, "wb") as err_file:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "django", "steady_queue", *arguments],
+                cwd=self.folder,
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=out_file,
+                stderr=err_file,
+                start_new_session=True,
+            )
+        found = proc.stat(process.pid)
+        assert found is not None
+        supervisor = Supervisor(self, process, out, err, found.birth)
+        self.supervisors.append(supervisor)
+        return supervisor
+
+    def new_client(self) -> Client:
+        return Client(self)
+
+    @property
+    def client(self) -> Client:
+        if self._client is None:
+            self._client = self.new_client()
+        return self._client
+
+    def close(self) -> None:
+        """Kill every process that was started."""
+        if self._client is not None:
+            self._client.close()
+        for supervisor in self.supervisors:
+            supervisor.destroy()
+
+    # --- the queue ---------------------------------------------------------------------------
+
+    def enqueue(self, task: str, *calls: Sequence[Any], **options: Any) -> list[int]:
+        """Enqueue a task once for each list of arguments (none: once without); return the ids."""
+        ids = self.client.call("enqueue", task=task, calls=list(calls) or [[]], **options)
+        self.enqueued += ids
+        return list(ids)
+
+    def query(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(self.database, timeout=20)) as connection:
+            return connection.execute(statement, parameters).fetchall()
+
+    def count(self, table: str) -> int:
+        return int(self.query(f"SELECT count(*) FROM steady_queue_{table}")[0][0])
+
+    def unfinished(self) -> int:
+        found = self.query("SELECT count(*) FROM steady_queue_jobs WHERE finished_at IS NULL")
+        return int(found[0][0])
+
+    def wait_done(self, seconds: float = 60.0) -> None:
+        """Wait until every job has ended, well or not."""
+        try:
+            wait_for(lambda: self.unfinished() == 0, seconds, "the end of all jobs")
+        except AssertionError as error:
+            left = self.query(
+                "SELECT (SELECT count(*) FROM steady_queue_ready_executions), "
+                "(SELECT count(*) FROM steady_queue_claimed_executions)"
+            )
+            raise AssertionError(f"{error}; (ready, claimed) = {left[0]}\n{self.logs()}") from None
+
+    def state_of(self, job_id: int) -> str:
+        return "+".join(self.snapshot().jobs[job_id].states)
+
+    def snapshot(self) -> Snapshot:
+        with closing(sqlite3.connect(self.database, timeout=20)) as connection:
+            return take_snapshot(connection)
+
+    def attempts(self) -> list[Attempt]:
+        return read_effects(self.effect_log.read_text())
+
+    def attempts_at(self, job_id: int) -> list[Attempt]:
+        return [attempt for attempt in self.attempts() if attempt.job_id == job_id]
+
+    def wait_started(self, job_id: int, times: int = 1, seconds: float = 20.0) -> Attempt:
+        """Wait until a job has started so many times; return the latest attempt."""
+
+        def latest() -> Attempt | None:
+            found = self.attempts_at(job_id)
+            return found[-1] if len(found) >= times else None
+
+        found = wait_for(latest, seconds, f"start {times} of job {job_id}")
+        assert found is not None
+        return found
+
+    @contextmanager
+    def write_lock(self) -> Iterator[None]:
+        """Hold the database like a foreign program that knows nothing of the queue."""
+        with closing(sqlite3.connect(self.database, timeout=20, isolation_level=None)) as foreign:
+            foreign.execute("BEGIN IMMEDIATE")
+            yield
+            with suppress(sqlite3.OperationalError):
+                foreign.execute("ROLLBACK")
+
+    def logs(self) -> str:
+        """Return the last lines of every supervisor's messages."""
+        return "\n".join(
+            f"--- supervisor {supervisor.pid}\n" + "\n".join(supervisor.errors().splitlines()[-40:])
+            for supervisor in self.supervisors
+        )

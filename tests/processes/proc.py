@@ -1,0 +1,74 @@
+"""What Linux tells of processes, and signals that cannot reach the wrong one."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from typing import NamedTuple
+
+
+class Stat(NamedTuple):
+    """The part of ``/proc/<pid>/stat`` that the tests look at."""
+
+    pid: int
+    state: str
+    parent: int
+    session: int
+    birth: int
+
+    @property
+    def alive(self) -> bool:
+        return self.state not in "ZX"
+
+
+def stat(pid: int) -> Stat | None:
+    """Return what is known of a process; ``None``: there is none."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return Stat(pid, fields[0], int(fields[1]), int(fields[3]), int(fields[19]))
+
+
+def everything() -> list[Stat]:
+    found = (stat(int(name)) for name in os.listdir("/proc") if name.isdigit())
+    return [each for each in found if each is not None]
+
+
+def alive(pid: int) -> bool:
+    found = stat(pid)
+    return found is not None and found.alive
+
+
+def in_session(session: int) -> list[Stat]:
+    """Return the living processes of a session."""
+    return [each for each in everything() if each.session == session and each.alive]
+
+
+def send(pid: int, signum: int, birth: int) -> bool:
+    """Signal the process that began at ``birth``; ``False``: it has ended."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    try:
+        found = stat(pid)
+        if found is None or found.birth != birth:
+            return False
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(descriptor, signum)
+            return True
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def open_files(pid: int) -> dict[int, str]:
+    """Return where the descriptors of a process lead."""
+    found = {}
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with suppress(FileNotFoundError):
+            found[int(name)] = os.readlink(f"/proc/{pid}/fd/{name}")
+    return found
