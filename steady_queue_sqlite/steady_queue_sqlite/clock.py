@@ -13,6 +13,14 @@ def to_text(value: datetime) -> str:
     return value.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
 
 
+def read(value: object, otherwise: datetime) -> datetime:
+    """Return a stored instant; of a row that somebody has damaged, ``otherwise``."""
+    try:
+        return from_text(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, AttributeError):
+        return otherwise
+
+
 def from_text(value: str | datetime) -> datetime:
     """Return a stored instant, aware in UTC. Columns come converted or not, by the statement."""
     if isinstance(value, str):

@@ -22,12 +22,13 @@ INSERT INTO {tables.JOBS} (id, queue_name, task_path, backend_name, "rank", argu
                            max_attempts, attempts, token, enqueued_at, scheduled_at)
 VALUES (%s, %s, %s, %s, %s, %s, %s, 0, 0, %s, %s)"""
 
+# A stray row of the same job, which nobody but a stranger can have left, gives way.
 INSERT_READY = f"""
-INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
+INSERT OR REPLACE INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
 VALUES (%s, %s, %s, %s, %s)"""
 
 INSERT_SCHEDULED = f"""
-INSERT INTO {tables.SCHEDULED} (job_id, queue_name, "rank", token, created_at, due_at)
+INSERT OR REPLACE INTO {tables.SCHEDULED} (job_id, queue_name, "rank", token, created_at, due_at)
 VALUES (%s, %s, %s, %s, %s, %s)"""
 
 

@@ -17,7 +17,7 @@ from steady_queue_core.dialects import (
     tables,
 )
 
-from .clock import NOW_SQL, from_text, to_text
+from .clock import NOW_SQL, from_text, read, to_text
 from .enqueue import INSERT_READY, INSERT_SCHEDULED, PRESENT, later
 from .listing import list_queues
 from .locking import transaction
@@ -29,12 +29,15 @@ ANY_DUE = f"SELECT 1 FROM {tables.SCHEDULED} WHERE due_at <= {NOW_SQL} LIMIT 1"
 REGISTERED = f"SELECT 1 FROM {tables.PROCESSES} WHERE id = %s"
 PAUSED = f"SELECT queue_name FROM {tables.PAUSES}"
 
-# CROSS JOIN keeps the planner from starting at the jobs. A ready row whose job somebody deleted
-# comes with no job and ends here.
+# The first column says whether the row may be claimed. A stray one, whose job is gone, has ended or
+# is running, ends here. SQLite stores any type in any column: numbers are made so.
 PICK = f"""
-SELECT r.job_id, r.token + 1, r.queue_name, r."rank", j.task_path, j.backend_name, j.arguments,
-       j.attempts, j.max_attempts, j.worker_ids, j.errors, j.enqueued_at, j.started_at
+SELECT j.id IS NOT NULL AND j.finished_at IS NULL AND c.job_id IS NULL,
+       r.job_id, r.token + 1, r.queue_name, CAST(r."rank" AS INTEGER), j.task_path,
+       j.backend_name, j.arguments, CAST(j.attempts AS INTEGER), CAST(j.max_attempts AS INTEGER),
+       j.worker_ids, j.errors, j.enqueued_at, j.started_at
 FROM {tables.READY} r LEFT JOIN {tables.JOBS} j ON j.id = r.job_id
+     LEFT JOIN {tables.CLAIMED} c ON c.job_id = r.job_id
 {{where}} ORDER BY r."rank", r.job_id LIMIT %s"""
 PICK_ANY = PICK.format(where="")
 PICK_QUEUE = PICK.format(where="WHERE r.queue_name = %s")
@@ -46,8 +49,8 @@ VALUES (%s, %s, %s, %s, %s, %s)"""
 
 HELD = f"""
 SELECT c.job_id, c.token FROM json_each(%s) AS wanted
-JOIN {tables.CLAIMED} c ON c.job_id = wanted.value"""
-DELETE_CLAIMED = f"DELETE FROM {tables.CLAIMED} WHERE job_id = %s"
+JOIN {tables.CLAIMED} c ON c.job_id = wanted.value JOIN {tables.JOBS} j ON j.id = c.job_id"""
+DELETE_CLAIMED = f"DELETE FROM {tables.CLAIMED} WHERE job_id = %s AND token = %s"
 END_JOB = f"""
 UPDATE {tables.JOBS} SET attempts = %s, token = %s, worker_ids = %s, errors = %s,
        return_value = %s, started_at = %s, last_attempted_at = %s, finished_at = %s
@@ -127,8 +130,8 @@ def _claim(
     if not picked:
         return []
     present_text = _present(cursor)
-    taken = [row for row in picked if row[4] is not None]
-    cursor.executemany(DELETE_READY, [row[:1] for row in picked])
+    taken = [row[1:] for row in picked if row[0]]
+    cursor.executemany(DELETE_READY, [row[1:2] for row in picked])
     cursor.executemany(
         INSERT_CLAIMED,
         [(job_id, queue, rank, token, present_text, process_id)
@@ -137,7 +140,7 @@ def _claim(
     present = from_text(present_text)
     return [
         ClaimedJob._make(
-            (*row[:11], from_text(row[11]), from_text(row[12]) if row[12] else None, present)
+            (*row[:11], read(row[11], present), row[12] and read(row[12], present), present)
         )
         for row in taken
     ]
@@ -160,9 +163,10 @@ def _settle(cursor: Any, outcomes: Sequence[Outcome]) -> set[int]:
     cursor.execute(HELD, [str([outcome.job_id for outcome in outcomes])])
     tokens = dict(cursor.fetchall())
     held = [outcome for outcome in outcomes if tokens.get(outcome.job_id) == outcome.token]
+    # Of all, not of those held alone: a claim whose job somebody deleted ends here too.
+    cursor.executemany(DELETE_CLAIMED, [(outcome.job_id, outcome.token) for outcome in outcomes])
     if held:
         present = _present(cursor)
-        cursor.executemany(DELETE_CLAIMED, [(outcome.job_id,) for outcome in held])
         _complete(cursor, held, present)
         _place(cursor, held, present)
     return {outcome.job_id for outcome in held}

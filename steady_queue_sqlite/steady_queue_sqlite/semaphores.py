@@ -24,7 +24,7 @@ GIVE = f"""
 UPDATE {tables.SEMAPHORES}
 SET value = value + 1 + iif(value + 1 - "limit" + %s < 0, 0, %s - "limit"),
     "limit" = iif(value + 1 - "limit" + %s < 0, "limit", %s)
-WHERE "key" = %s AND value < "limit""""
+WHERE "key" = %s AND "limit" > value"""
 
 
 def take_permit(connection: BaseDatabaseWrapper, key: str, limit: int, duration: timedelta) -> bool:

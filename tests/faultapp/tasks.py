@@ -11,6 +11,7 @@ from typing import Any
 from django.db import transaction
 
 from steady_queue_core import task
+from steady_queue_core.retries import constant
 
 from .effects import record
 from .models import Note
@@ -24,7 +25,7 @@ def work(context: Any, seconds: float = 0.0) -> int:
     return context.token
 
 
-@task(takes_context=True, max_attempts=10, backoff=0.0)
+@task(takes_context=True, max_attempts=10, backoff=constant(0))
 def work_again(context: Any, seconds: float = 0.0) -> int:
     """Work that may be begun anew when its worker dies."""
     record("start", context)
@@ -50,7 +51,7 @@ async def block_loop(context: Any, seconds: float) -> int:
     return context.token
 
 
-@task(takes_context=True, max_attempts=3, backoff=0.3)
+@task(takes_context=True, max_attempts=3, backoff=constant(0.3))
 def flaky(context: Any, failures: int) -> int:
     """Fail so many times, then succeed."""
     record("start", context)
@@ -72,7 +73,7 @@ def note(context: Any, seconds: float = 0.0) -> int:
     return context.token
 
 
-@task(takes_context=True, max_attempts=2, backoff=0.0)
+@task(takes_context=True, max_attempts=2, backoff=constant(0))
 def freeze_in_transaction(context: Any) -> int:
     """Stop the whole worker while it holds the database's write lock; only once."""
     record("start", context)

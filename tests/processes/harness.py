@@ -111,7 +111,7 @@ class Supervisor:
 
         return wait_for(ready, seconds, f"{workers} workers of {self.pid}")
 
-    def signal(self, signum: int, pid: int | None = None) -> Kill | None:
+    def send(self, signum: int, pid: int | None = None) -> Kill | None:
         """Signal the supervisor or one of its children; ``None``: it had ended already."""
         if pid is None or pid == self.pid:
             pid, birth = self.pid, self.birth
@@ -128,10 +128,10 @@ class Supervisor:
         self.project.kills.append(kill)
         return kill
 
-    def signal_tree(self, signum: int) -> None:
+    def send_tree(self, signum: int) -> None:
         """Signal the supervisor and every child."""
         for pid in [self.pid, *self.children()]:
-            self.signal(signum, pid)
+            self.send(signum, pid)
 
     def wait_exit(self, seconds: float = 20.0) -> int:
         """Return the exit code."""
@@ -144,7 +144,7 @@ class Supervisor:
 
     def stop(self, signum: int = signal.SIGTERM, seconds: float = 20.0) -> int:
         """Signal the supervisor and return its exit code."""
-        self.signal(signum)
+        self.send(signum)
         return self.wait_exit(seconds)
 
     def output(self) -> str:

@@ -6,17 +6,20 @@ import asyncio
 import json
 import os
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-
-from django.conf import settings
+from pathlib import Path
+from typing import Any
 
 from steady_queue_core import recurring, task
 from steady_queue_core.retries import constant
 
+EFFECTS = Path(__file__).resolve().parent.parent / "effects.log"
+
 
 @contextmanager
-def effect(name, number=0):
+def effect(name: str, number: int = 0) -> Iterator[None]:
     """Write down that a task ran, from when to when, and whether it got to its end."""
     began = time.time()
     ended = False
@@ -26,7 +29,7 @@ def effect(name, number=0):
     finally:
         line = json.dumps([name, number, began, time.time(), ended])
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        descriptor = os.open(settings.BASE_DIR / "effects.log", flags, 0o600)
+        descriptor = os.open(EFFECTS, flags, 0o600)
         try:
             os.write(descriptor, f"{line}\n".encode())
         finally:
@@ -34,45 +37,45 @@ def effect(name, number=0):
 
 
 @task
-def greet(number):
+def greet(number: int) -> int:
     """Be quick."""
     with effect("greet", number):
-        return f"Hello, number {number}"
+        return number
 
 
 @task(queue_name="reports")
-def report(number):
+def report(number: int) -> int:
     """Take a while."""
     with effect("report", number):
         time.sleep(0.2)
-        return number**2
+        return number
 
 
 @task(queue_name="mail")
-def remind(number):
+def remind(number: int) -> int:
     """Is enqueued for later."""
     with effect("remind", number):
-        return None
+        return number
 
 
 @task(queue_name="mail", takes_context=True, max_attempts=3, backoff=constant(0.5))
-def flaky(context, number):
+def flaky(context: Any, number: int) -> int:
     """Fail twice, then succeed."""
     with effect("flaky", number):
         if context.attempt < 3:
             raise ConnectionError("try later")
-        return context.attempt
+        return number
 
 
 @task(max_attempts=2, backoff=constant(0.3))
-def broken(number):
+def broken(number: int) -> None:
     """Fail, and fail again."""
     with effect("broken", number):
         raise ValueError("this one always fails")
 
 
 @task(queue_name="web")
-async def fetch(number):
+async def fetch(number: int) -> int:
     """Wait for something far away, without a thread."""
     with effect("fetch", number):
         await asyncio.sleep(1)
@@ -81,7 +84,7 @@ async def fetch(number):
 
 @recurring(schedule=timedelta(seconds=2), key="tick")
 @task(queue_name="clock")
-def tick():
+def tick() -> None:
     """Run every two seconds."""
     with effect("tick"):
-        return None
+        pass

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ..dialects import ClaimedJob, portable
+from .base import queue_database
 from .execution import ClaimedExecution
+from .job import Job
 from .process import Process
 
 
@@ -18,6 +20,15 @@ def without_process(using: str, limit: int) -> list[ClaimedJob]:
     registered = Process.objects.using(using).values("pk")
     rows = ClaimedExecution.objects.using(using).exclude(process_id__in=registered)
     return [_claimed_job(row) for row in rows.select_related("job").order_by("job_id")[:limit]]
+
+
+def discard_without_job(using: str) -> int:
+    """Delete the claims of jobs that do not exist any more; return how many there were."""
+    connection, dialect = queue_database(using)
+    jobs = Job.objects.using(using).values("pk")
+    with dialect.transaction(connection):
+        rows = ClaimedExecution.objects.using(using).exclude(job_id__in=jobs)
+        return rows._raw_delete(using)
 
 
 def _claimed_job(row: ClaimedExecution) -> ClaimedJob:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from django.db import DataError, IntegrityError
+
 from ..configuration import Configuration
 from .database import Unavailable
 from .runtime import Runtime
@@ -32,6 +34,9 @@ class Dispatcher:
                 pause = min(self._dispatch(), membership.until_beat)
             except Unavailable as unavailable:
                 pause = unavailable.pause
+            except (DataError, IntegrityError):
+                logger.exception("Due jobs could not be moved")
+                pause = self.settings.polling_interval.total_seconds()
             self.runtime.waiter.wait(pause)
         self.runtime.marks.leave_cleanly()
         self.runtime.leave(membership)

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from ..dialects import ClaimedJob, Ending, Outcome
 from ..results import workers_of
-from .failures import Failure, appended
+from .failures import Failure, appended, describe
 
 
 def finished(
@@ -53,6 +53,27 @@ def unsuccessful(
         started_at=claim.started_at or started_at,
         last_attempted_at=started_at,
         delay=pause or 0.0,
+        exception_class=failure.exception_class,
+        message=failure.message,
+    )
+
+
+def unreadable(
+    claim: ClaimedJob, worker: str, started_at: datetime, error: BaseException
+) -> Outcome:
+    """Nothing can be made of the job's row: it fails, and what the row said is not used."""
+    failure = describe(error)
+    return Outcome(
+        ending=Ending.FAILED,
+        job_id=claim.job_id,
+        token=claim.token,
+        queue_name=claim.queue_name,
+        rank=claim.rank,
+        attempts=1,
+        worker_ids=with_worker(None, worker),
+        errors=appended(None, failure),
+        started_at=started_at,
+        last_attempted_at=started_at,
         exception_class=failure.exception_class,
         message=failure.message,
     )

@@ -65,6 +65,7 @@ class Recovery:
         def read(connection: BaseDatabaseWrapper, dialect: Dialect) -> list[ClaimedJob]:
             return claims.without_process(connection.alias, BATCH)
 
+        self.database.run(lambda connection, _: claims.discard_without_job(connection.alias))
         error = ProcessMissingError(
             "The process that had claimed this job is not registered any more."
         )

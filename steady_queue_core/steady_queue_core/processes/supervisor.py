@@ -31,6 +31,8 @@ logger = logging.getLogger("steady_queue.supervisor")
 
 #: Seconds between two looks at everything, signals apart.
 TICK = 1.0
+#: The same while the queue is to be drained.
+DRAIN_TICK = 0.2
 #: Seconds between two looks for processes of this host that died with their supervisor.
 LOOK_INTERVAL = 3.0
 #: Seconds that a child that was declared dead may take to wake up and end of itself.
@@ -158,7 +160,8 @@ class Supervisor:
                 return
             # No connection stays open here: the next fork may come at any time.
             close_connections()
-            self.waiter.wait(min(TICK, self.restarts.pause))
+            tick = TICK if self.drain is None else DRAIN_TICK
+            self.waiter.wait(min(tick, self.restarts.pause))
 
     def _reap(self) -> None:
         """Take leave of children that have ended, and of processes that PID 1 inherits."""

@@ -31,6 +31,8 @@ logger = logging.getLogger("steady_queue.worker")
 LARGEST_BATCH = 500
 #: Seconds after which jobs that wait behind long tasks go back to the queue.
 STALL = 0.25
+#: Seconds between two claims when rows are at odds with each other.
+REFUSAL_PAUSE = 1.0
 #: First pause of a worker that found nothing; it doubles up to the polling interval.
 FIRST_PAUSE = 0.001
 
@@ -98,18 +100,17 @@ class Worker:
 
     def _turn(self, *, claiming: bool, longest_wait: float = 60.0) -> None:
         """Do what is to be done, and sleep until there may be more."""
-        pause = longest_wait
         try:
-            self._beat()
             self._collect()
+            self._beat()
             limit = self._limit() if claiming else 0
             if self._unsettled or limit:
                 self._exchange(limit)
         except Unavailable as unavailable:
-            pause = min(pause, unavailable.pause)
+            # Finished tasks do not cut this short: the database needs the rest.
+            self.runtime.waiter.wait(min(longest_wait, unavailable.pause))
         else:
-            pause = min(pause, self._idle_time(claiming))
-        self._sleep(pause)
+            self._sleep(min(longest_wait, self._idle_time(claiming)))
 
     def _sleep(self, seconds: float) -> None:
         waiter = self.runtime.waiter
@@ -188,7 +189,9 @@ class Worker:
                 self._claims_in_doubt = limit > 0
             raise
         except (DataError, IntegrityError):
+            logger.exception("Outcomes or claims were refused; outcomes are stored one by one")
             self._settle_one_by_one()
+            self._next_poll = time.monotonic() + REFUSAL_PAUSE
             return
         self._unsettled = []
         self._settled(batch, held)
@@ -209,7 +212,8 @@ class Worker:
             job_id = done.outcome.job_id
             self._held.pop(job_id, None)
             self.runtime.marks.clear(job_id)
-            if job_id in held or _claim_of(done) in self._doubtful:
+            doubtful = _claim_of(done) in self._doubtful and self.membership.holds_lease
+            if job_id in held or doubtful:
                 stored.append(done)
             else:
                 logger.warning(
@@ -228,9 +232,7 @@ class Worker:
             try:
                 held = self._settle([done])
             except (DataError, IntegrityError) as error:
-                logger.exception("The outcome of job %d cannot be stored", done.outcome.job_id)
-                claim = self._held[done.outcome.job_id]
-                done = self.executor.refuse(claim, error)
+                done = self._broken(self._held[done.outcome.job_id], error)
                 held = self._settle([done])
             self._settled([done], held)
         self._unsettled = []
@@ -245,13 +247,18 @@ class Worker:
         if not claimed:
             return
         self.clock.set(claimed[0].claimed_at)
+        if not self.pool.waiting:
+            self._last_progress = time.monotonic()
         for_loop: list[tuple[ClaimedJob, Task]] = []
         for claim in claimed:
             self._held[claim.job_id] = claim
             try:
                 task = self.executor.task_of(claim)
             except UnregisteredTaskError as error:
-                self._unsettled.append(self.executor.refuse(claim, error))
+                self._unsettled.append(self._refused(claim, error))
+                continue
+            except Exception as error:
+                self._unsettled.append(self._broken(claim, error))
                 continue
             if is_coroutine(task):
                 for_loop.append((claim, task))
@@ -262,7 +269,12 @@ class Worker:
             self._on_loop += len(for_loop)
             self.loop.submit(for_loop)
         self.appetite.observe_kinds(len(for_loop), len(claimed))
-        self._last_progress = time.monotonic()
+
+    def _refused(self, claim: ClaimedJob, error: UnregisteredTaskError) -> Done:
+        try:
+            return self.executor.refuse(claim, error)
+        except Exception:
+            return self._broken(claim, error)
 
     def _give_back_waiting(self) -> None:
         """Release the jobs that no thread has begun."""
@@ -296,7 +308,7 @@ class Worker:
             try:
                 done = self.executor.run(claim, task)
             except BaseException as error:
-                done = self.executor.refuse(claim, error)
+                done = self._broken(claim, error)
         else:
             done = Done(outcomes.released(claim))
         self._finish(done, time.monotonic() - began)
@@ -306,10 +318,15 @@ class Worker:
             try:
                 done = await self.executor.arun(claim, task)
             except BaseException as error:
-                done = self.executor.refuse(claim, error)
+                done = self._broken(claim, error)
         else:
             done = Done(outcomes.released(claim))
         self._finish(done, None)
+
+    def _broken(self, claim: ClaimedJob, error: BaseException) -> Done:
+        """Return the outcome of a job whose row made our own code fail."""
+        logger.error("Job %d could not be run", claim.job_id, exc_info=error)
+        return Done(outcomes.unreadable(claim, self.runtime.name, self.clock.now(), error))
 
     def _may_start(self, claim: ClaimedJob) -> bool:
         """Mark a job as started, unless it may be somebody else's by now: we may have slept."""

@@ -42,10 +42,16 @@ def claim(
         wanted = model("Job").objects.using(using).filter(pk__in=[row.pk for row in picked])
         # Locked, so that a job is seen even if it is newer than this transaction's snapshot.
         jobs = {job.pk: job for job in lock_rows(connection, wanted, wait=True)}
-        # A ready row whose job somebody deleted ends here.
-        taken = [row for row in picked if row.pk in jobs]
+        claims = model("ClaimedExecution").objects.using(using)
+        running = set(claims.filter(pk__in=jobs).values_list("pk", flat=True))
+        # A stray ready row, whose job is gone, has ended or is running, ends here.
+        taken = [
+            row
+            for row in picked
+            if row.pk in jobs and jobs[row.pk].finished_at is None and row.pk not in running
+        ]
         present = current_time(connection, now(connection))
-        model("ClaimedExecution").objects.using(using).bulk_create(
+        claims.bulk_create(
             [
                 _moved("ClaimedExecution", row, row.token + 1, present, process_id=process_id)
                 for row in taken

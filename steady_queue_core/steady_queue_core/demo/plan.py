@@ -1,0 +1,54 @@
+"""What the demo enqueues, and what is to become of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib import import_module
+
+from django.db import transaction
+
+#: How long the delayed tasks wait, and how late they may be: the dispatcher looks once a second.
+DELAY, LATEST = timedelta(seconds=2), timedelta(seconds=2)
+#: The pause of ``tasks.flaky`` between two attempts.
+BACKOFF = 0.5
+#: The interval of ``tasks.tick``, and how often it is to run before the demo ends.
+TICK, TICKS = timedelta(seconds=2), 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A task that was enqueued."""
+
+    name: str
+    number: int
+    result_id: str
+    #: How often it is to run.
+    runs: int = 1
+    succeeds: bool = True
+
+    @property
+    def job_id(self) -> int:
+        return int(self.result_id)
+
+
+def enqueue() -> list[Planned]:
+    """Enqueue the tasks of the demo, as any code of the project would."""
+    tasks = import_module("demo.tasks")
+    later = tasks.remind.using(run_after=DELAY)
+    calls = [
+        *(("remind", later, number, 1, True) for number in range(1, 6)),
+        *(("greet", tasks.greet, number, 1, True) for number in range(1, 11)),
+        *(("report", tasks.report, number, 1, True) for number in range(1, 6)),
+        *(("flaky", tasks.flaky, number, 3, True) for number in range(1, 4)),
+        ("broken", tasks.broken, 1, 2, False),
+    ]
+    planned = [_enqueue(*call) for call in calls]
+    with transaction.atomic():  # They become visible at once.
+        planned += [_enqueue("fetch", tasks.fetch, number, 1, True) for number in range(1, 11)]
+    return planned
+
+
+def _enqueue(name: str, task: object, number: int, runs: int, succeeds: bool) -> Planned:
+    result = task.enqueue(number)  # type: ignore[attr-defined]
+    return Planned(name=name, number=number, result_id=result.id, runs=runs, succeeds=succeeds)

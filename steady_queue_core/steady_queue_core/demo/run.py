@@ -1,0 +1,127 @@
+"""The course of the demo."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import time
+from datetime import datetime, tzinfo
+from types import FrameType
+
+from django.core.exceptions import ImproperlyConfigured
+
+from .project import Project
+from .supervision import Supervision
+
+#: Seconds that the tasks may take; they need about five.
+PATIENCE = 15.0
+#: Seconds between two looks at the tables.
+PERIOD = 0.1
+#: The shell's exit status for a program that Ctrl-C ended.
+INTERRUPTED = 130
+
+NO_FORK = (
+    "this system cannot fork processes, which the queue's supervisor does. Linux, macOS and the "
+    "BSDs can."
+)
+
+
+def run(*, keep: bool) -> int:
+    """Run the demo; return 0 if all went as planned, else 1."""
+    if not hasattr(os, "fork"):
+        print(f"steady-queue demo: {NO_FORK}", file=sys.stderr)
+        return 1
+    began = time.monotonic()
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
+    zone = datetime.now().astimezone().tzinfo
+    assert zone is not None
+    project = Project()
+    try:
+        problem = _prepare(project)
+        if problem is not None:
+            print(f"steady-queue demo: {problem}", file=sys.stderr)
+            return 1
+        return _run_in(project, zone, began)
+    except KeyboardInterrupt:
+        print("\nInterrupted: nothing is checked.", file=sys.stderr)
+        return INTERRUPTED
+    finally:
+        if keep:
+            print(f"The project is kept in {project.folder}")
+        else:
+            shutil.rmtree(project.folder, ignore_errors=True)
+
+
+def _prepare(project: Project) -> str | None:
+    """Make the project; return what keeps it from running, in words."""
+    try:
+        from .. import compat  # noqa: F401  (its import says whether there is a task framework)
+
+        project.make()
+        project.enter()
+    except ImproperlyConfigured as error:
+        return str(error)
+    return None
+
+
+def _run_in(project: Project, zone: tzinfo, began: float) -> int:
+    # These need the project's settings.
+    from ..configuration import Configuration
+    from . import effects, plan
+    from .observer import Observer
+    from .verdict import Verdict
+
+    with Supervision(project) as supervision:
+        _await_worker(supervision)
+        print()
+        planned = plan.enqueue()
+        observer = Observer(zone, _say)
+        wanted = {each.job_id for each in planned}
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline and supervision.exit_code is None:
+            observer.look()
+            if wanted <= observer.ended and len(observer.done.get("tick", ())) >= plan.TICKS:
+                break
+            time.sleep(PERIOD)
+        exit_code = supervision.stop()
+        observer.look()
+    verdict = Verdict(
+        planned,
+        effects.read(project.effects),
+        supervisor_exit=exit_code,
+        threads=sum(worker.threads for worker in Configuration.load().workers),
+    ).reach()
+    print()
+    for line in verdict.lines:
+        _say(line)
+    seconds = time.monotonic() - began
+    if not verdict.differences:
+        _say(f"\n  OK in {seconds:.1f} s")
+        return 0
+    _say(f"\n  FAILED in {seconds:.1f} s: {verdict.differences} of {len(verdict.lines)} differ")
+    _say("  The processes wrote:")
+    for line in project.supervisor_log.read_text(errors="replace").splitlines()[-40:]:
+        _say(f"    {line}")
+    return 1
+
+
+def _await_worker(supervision: Supervision) -> None:
+    """Wait until a worker is registered, so that its banner comes first."""
+    from ..models import Process
+
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and supervision.exit_code is None:
+        if Process.objects.filter(kind="worker").exists():
+            return
+        time.sleep(PERIOD / 2)
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

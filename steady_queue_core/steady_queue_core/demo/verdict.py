@@ -1,0 +1,187 @@
+"""Compares what was planned with what the database and the tasks' own file say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from ..compat import TaskResult, TaskResultDoesNotExist, TaskResultStatus, task_backends
+from ..models import ClaimedExecution, Job, Process, ReadyExecution, RecurringExecution
+from .effects import Run, most_at_once
+from .plan import BACKOFF, DELAY, LATEST, TICK, TICKS, Planned
+
+#: By how many seconds two looks at the same clock may differ: the database's has milliseconds.
+TOLERANCE = 0.002
+
+
+class Different(Exception):
+    """An expectation did not hold; the text says what differs."""
+
+
+@dataclass
+class Verdict:
+    """A line for every expectation, with what was found."""
+
+    planned: Sequence[Planned]
+    runs: Sequence[Run]
+    supervisor_exit: int
+    threads: int
+    lines: list[str] = field(default_factory=list)
+    differences: int = 0
+
+    def reach(self) -> Verdict:
+        """Check every expectation."""
+        expectations: list[Callable[[], str]] = [
+            self._all_done,
+            self._failed_for_good,
+            self._retried,
+            self._delayed,
+            self._coroutines,
+            self._schedule,
+            self._end,
+        ]
+        for expectation in expectations:
+            try:
+                self.lines.append(f"  ok     {expectation()}")
+            except Different as difference:
+                self.lines.append(f"  WRONG  {difference}")
+                self.differences += 1
+        return self
+
+    def _of(self, *names: str) -> list[Planned]:
+        return [each for each in self.planned if each.name in names]
+
+    def _runs_of(self, each: Planned) -> list[Run]:
+        return [run for run in self.runs if (run.name, run.number) == (each.name, each.number)]
+
+    def _all_done(self) -> str:
+        good = [each for each in self.planned if each.succeeds]
+        queues = Job.objects.filter(pk__in=[each.job_id for each in good]).values("queue_name")
+        for each in good:
+            result = _result(each)
+            _expect(
+                result.status == TaskResultStatus.SUCCESSFUL,
+                f"{each.name} #{each.result_id} is {result.status.name}, not SUCCESSFUL",
+            )
+            _expect(
+                result.return_value == each.number,
+                f"{each.name} #{each.result_id} returned {result.return_value!r}, "
+                f"not {each.number}",
+            )
+            self._expect_runs(each)
+        return (
+            f"{len(good)} tasks on {queues.distinct().count()} queues done, none lost, none run "
+            "more often than it should"
+        )
+
+    def _expect_runs(self, each: Planned) -> None:
+        runs = len(self._runs_of(each))
+        _expect(
+            runs == each.runs, f"{each.name} #{each.result_id} ran {runs} times, not {each.runs}"
+        )
+
+    def _failed_for_good(self) -> str:
+        bad = [each for each in self.planned if not each.succeeds]
+        for each in bad:
+            result = _result(each)
+            _expect(
+                result.status == TaskResultStatus.FAILED,
+                f"{each.name} #{each.result_id} is {result.status.name}, not FAILED",
+            )
+            _expect_errors(each, result, ["builtins.ValueError"] * each.runs)
+            self._expect_runs(each)
+        return f"{len(bad)} task failed for good, as planned, after {bad[0].runs} attempts"
+
+    def _retried(self) -> str:
+        flaky = self._of("flaky")
+        for each in flaky:
+            _expect_errors(each, _result(each), ["builtins.ConnectionError"] * (each.runs - 1))
+            for earlier, later in pairwise(self._runs_of(each)):
+                pause = later.began - earlier.ended
+                _expect(
+                    pause >= BACKOFF - TOLERANCE,
+                    f"{each.name} #{each.result_id} ran again after {pause:.3f} s, "
+                    f"before its back-off of {BACKOFF} s",
+                )
+        return f"{len(flaky)} tasks failed twice, each waited {BACKOFF} s, then succeeded"
+
+    def _delayed(self) -> str:
+        late = []
+        for each in self._of("remind"):
+            enqueued_at, runs = _result(each).enqueued_at, self._runs_of(each)
+            _expect(bool(runs), f"remind #{each.result_id} did not run")
+            assert enqueued_at is not None
+            late.append(runs[0].began - (enqueued_at + DELAY).timestamp())
+        _expect(
+            min(late) >= -TOLERANCE, f"a delayed task started {-min(late) * 1000:.0f} ms too early"
+        )
+        _expect(
+            max(late) <= LATEST.total_seconds(), f"a delayed task started {max(late):.1f} s late"
+        )
+        return (
+            f"{len(late)} tasks delayed by {DELAY.total_seconds():g} s started on time, at worst "
+            f"{max(0, max(late)) * 1000:.0f} ms late"
+        )
+
+    def _coroutines(self) -> str:
+        runs = [run for run in self.runs if run.name == "fetch"]
+        most = most_at_once(runs)
+        _expect(
+            most > self.threads,
+            f"only {most} of {len(runs)} coroutines ran at once: no more than the worker has "
+            f"threads ({self.threads})",
+        )
+        return (
+            f"{len(runs)} coroutines ran, {most} of them at once (the worker has "
+            f"{self.threads} threads)"
+        )
+
+    def _schedule(self) -> str:
+        slots = list(RecurringExecution.objects.filter(task_key="tick").order_by("run_at"))
+        jobs = Job.objects.in_bulk([slot.job_id for slot in slots])
+        done = [slot for slot in slots if slot.job_id in jobs and jobs[slot.job_id].finished_at]
+        runs = [run for run in self.runs if run.name == "tick"]
+        _expect(len(done) >= TICKS, f"the schedule ran {len(done)} times, not {TICKS}")
+        _expect(len(jobs) == len(slots), f"{len(slots)} slots have {len(jobs)} jobs")
+        # The stop may come between the enqueue of the last one and its run.
+        _expect(
+            len(slots) - len(done) <= 1, f"{len(slots) - len(done)} scheduled tasks did not run"
+        )
+        _expect(len(runs) == len(done), f"{len(done)} scheduled tasks ran {len(runs)} times")
+        for earlier, later in pairwise(slots):
+            _expect(
+                later.run_at - earlier.run_at == TICK,
+                f"the schedule left out a slot between {earlier.run_at} and {later.run_at}",
+            )
+        return f"the schedule of {TICK.total_seconds():g} s ran {len(runs)} times, no slot left out"
+
+    def _end(self) -> str:
+        code = self.supervisor_exit
+        _expect(code == 0, f"the supervisor ended with {code} rather than 0")
+        left = Process.objects.count()
+        _expect(left == 0, f"{left} processes are still registered")
+        _expect(not ClaimedExecution.objects.exists(), "jobs are still claimed by a process")
+        ready = ReadyExecution.objects.exclude(queue_name="clock").count()
+        _expect(ready == 0, f"{ready} jobs were left unrun")
+        return "the supervisor stopped at TERM and left nothing behind"
+
+
+def _expect(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise Different(otherwise)
+
+
+def _expect_errors(each: Planned, result: TaskResult, expected: Iterable[str]) -> None:
+    found = [error.exception_class_path for error in result.errors]
+    _expect(
+        found == list(expected),
+        f"{each.name} #{each.result_id} has the errors {', '.join(found) or 'none'}",
+    )
+
+
+def _result(each: Planned) -> TaskResult:
+    try:
+        return task_backends["default"].get_result(each.result_id)
+    except TaskResultDoesNotExist:
+        raise Different(f"{each.name} #{each.result_id} is lost") from None

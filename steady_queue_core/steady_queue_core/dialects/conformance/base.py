@@ -1,0 +1,180 @@
+"""What the cases share: making jobs, and looking at the tables through the models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from .. import portable
+from ..dialect import Dialect
+from ..records import ClaimedJob, Ending, NewJob, Outcome, QueueSelector
+from ..registry import dialect_for
+from ..portable.models import model
+from . import threads
+
+if TYPE_CHECKING:
+    from django.test import TransactionTestCase as _Base
+else:
+    _Base = object
+
+T = TypeVar("T")
+
+#: The tables whose one row says where a job stands.
+STATES = ("Ready", "Scheduled", "Blocked", "Claimed", "Failed")
+TABLES = ("Job", *(f"{state}Execution" for state in STATES), "Semaphore", "Pause", "Process")
+
+
+def new_job(queue_name: str = "default", **fields: Any) -> NewJob:
+    """Return a job to enqueue; what a case does not care about has a default."""
+    defaults: dict[str, Any] = {
+        "rank": 0,
+        "task_path": "conformance.tasks.work",
+        "backend_name": "default",
+        "arguments": "{}",
+    }
+    return NewJob(queue_name=queue_name, **(defaults | fields))
+
+
+def ending(ending: Ending, claim: ClaimedJob, **fields: Any) -> Outcome:
+    """Return an outcome that matches ``claim``."""
+    return Outcome(ending, claim.job_id, claim.token, claim.queue_name, claim.rank)._replace(
+        **fields
+    )
+
+
+class ConformanceCase(_Base):
+    """The database under test, and short names for what the cases do with it."""
+
+    #: The alias of the database to test.
+    using = "default"
+    #: Seconds to wait for what must happen.
+    patience = 30.0
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.addCleanup(self.check_states)
+
+    @property
+    def connection(self) -> BaseDatabaseWrapper:
+        """The calling thread's connection."""
+        return connections[self.using]
+
+    @property
+    def dialect(self) -> Dialect:
+        return dialect_for(self.using)
+
+    def rows(self, name: str) -> Any:
+        """Return all rows of a model, by its class name."""
+        return model(name).objects.using(self.using).all()
+
+    # --- what a queue does
+
+    def enqueue(self, *jobs: NewJob) -> list[int]:
+        """Enqueue ``jobs``; return their ids."""
+        return [new.job_id for new in self.dialect.enqueue(self.connection, jobs)]
+
+    def enqueue_many(self, count: int, queue_name: str = "default") -> list[int]:
+        return self.enqueue(*[new_job(queue_name) for _ in range(count)])
+
+    def register(self, name: str = "worker") -> int:
+        """Insert the row of a process; return its id."""
+        present = portable.storable(self.present())
+        number = self.rows("Process").count()
+        process = self.rows("Process").create(
+            kind="Worker", name=f"{name}-{number}", pid=1, hostname="conformance",
+            created_at=present, last_heartbeat_at=present,
+        )  # fmt: skip
+        return int(process.pk)
+
+    def claim(
+        self, limit: int = 1000, *patterns: str, process_id: int | None = None
+    ) -> list[ClaimedJob]:
+        """Claim from all queues or from ``patterns``, for a new process unless one is named."""
+        if process_id is None:
+            process_id = self.register()
+        selector = QueueSelector(patterns=patterns or ("*",))
+        return self.dialect.claim(self.connection, process_id, selector, limit)
+
+    def claimed_job(self, *jobs: NewJob) -> ClaimedJob:
+        """Enqueue one job and claim it."""
+        [job_id] = self.enqueue(*(jobs or [new_job()]))
+        [claim] = [found for found in self.claim() if found.job_id == job_id]
+        return claim
+
+    def settle(self, *outcomes: Outcome) -> set[int]:
+        return self.dialect.settle(self.connection, outcomes)
+
+    def pause(self, *queue_names: str) -> None:
+        present = portable.storable(self.present())
+        for name in queue_names:
+            self.rows("Pause").create(queue_name=name, created_at=present)
+
+    def make_due(self, job_id: int, seconds_ago: float = 60) -> datetime:
+        """Let a scheduled job have been due for some time; return since when."""
+        due = self.present() - timedelta(seconds=seconds_ago)
+        self.rows("ScheduledExecution").filter(pk=job_id).update(due_at=portable.storable(due))
+        return due
+
+    def present(self) -> datetime:
+        """Return the database's present time."""
+        return self.dialect.current_time(self.connection)
+
+    # --- what became of it
+
+    def job(self, job_id: int) -> Any:
+        return self.rows("Job").get(pk=job_id)
+
+    def ids(self, state: str) -> list[int]:
+        """Return the ids of the jobs in a state such as ``"Ready"``, sorted."""
+        return sorted(self.rows(f"{state}Execution").values_list("pk", flat=True))
+
+    def everything(self) -> dict[str, list[Any]]:
+        """Return the content of all tables, to see that nothing changes."""
+        return {name: list(self.rows(name).order_by("pk").values()) for name in TABLES}
+
+    def check_states(self) -> None:
+        """Every job is in exactly one state, whatever a case has done."""
+        places: dict[int, list[str]] = {}
+        for state in STATES:
+            for job_id in self.ids(state):
+                places.setdefault(job_id, []).append(state)
+        jobs = dict(self.rows("Job").values_list("pk", "finished_at"))
+        for job_id, states in places.items():
+            self.assertEqual(len(states), 1, f"job {job_id} is in several states: {states}")
+            self.assertIn(job_id, jobs, f"{states[0]} job {job_id} has no job row")
+        for job_id, finished_at in jobs.items():
+            ended = places.get(job_id, ["Failed"]) == ["Failed"]
+            self.assertEqual(
+                finished_at is not None, ended, f"job {job_id}: finished_at {finished_at}, "
+                f"but its execution rows are {places.get(job_id, [])}",
+            )  # fmt: skip
+
+    # --- other threads
+
+    def elsewhere(self, function: Callable[[], T]) -> T:
+        """Run ``function`` in another thread, and so on another connection."""
+        return threads.run_all(self.using, [function], self.patience)[0]
+
+    def in_threads(self, functions: Sequence[Callable[[], T]]) -> list[T]:
+        """Run each function in a thread of its own; return their results."""
+        return threads.run_all(self.using, functions, self.patience)
+
+    def holding(self, work: Callable[[], Any]) -> Any:
+        """Do ``work`` in a transaction of another thread that stays open; see ``threads``."""
+        return threads.holding(self.using, work, self.patience)
+
+    def wait_until(self, condition: Callable[[], bool], what: str) -> None:
+        """Look again and again until ``condition`` holds."""
+        deadline = monotonic() + self.patience
+        while not condition():
+            self.assertLess(monotonic(), deadline, f"waited {self.patience} s for: {what}")
+            sleep(0.005)
+
+    def assert_between(self, earliest: datetime, value: datetime, latest: datetime) -> None:
+        self.assertLessEqual(earliest, value)
+        self.assertLessEqual(value, latest)

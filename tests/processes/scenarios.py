@@ -1,0 +1,86 @@
+"""Configurations and steps that several fault tests share."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Collection
+from typing import Any
+
+from . import proc
+from .checker import check
+from .harness import Project, Supervisor, wait_for
+
+#: Leases short enough for a test to outlast them.
+SHORT_LEASE = {"process_heartbeat_interval": 0.3, "process_alive_threshold": 1.5}
+
+
+def queue(processes: int = 2, threads: int = 2, **options: Any) -> dict[str, Any]:
+    """Return a ``STEADY_QUEUE`` with that many workers and a brisk dispatcher."""
+    return {
+        "workers": [{"processes": processes, "threads": threads, "polling_interval": 0.05}],
+        "dispatchers": [{"polling_interval": 0.2}],
+        **options,
+    }
+
+
+def durations(count: int, longest: float, seed: int = 1) -> list[list[float]]:
+    """Return the argument lists of tasks that take up to ``longest`` seconds."""
+    source = random.Random(seed)
+    return [[round(source.uniform(0, longest), 4)] for _ in range(count)]
+
+
+def verdict(
+    project: Project, *, own_failures: Collection[int] = (), threads: int | None = None
+) -> list[str]:
+    """Return what the checker finds in a project whose processes have been stopped, or run on."""
+    snapshot = project.snapshot()
+    return check(
+        project.enqueued,
+        project.attempts(),
+        snapshot,
+        project.kills,
+        living=[pid for pid in snapshot.processes if proc.alive(pid)],
+        own_failures=own_failures,
+        threads=threads,
+    )
+
+
+def stop_all(project: Project) -> None:
+    """End every supervisor that still runs; each must do so in good order."""
+    running = [each for each in project.supervisors if each.process.poll() is None]
+    for supervisor in running:
+        supervisor.send(signal.SIGTERM)
+    assert [supervisor.wait_exit() for supervisor in running] == [0] * len(running)
+
+
+def one_state_each(project: Project) -> None:
+    """I2, in the middle of things."""
+    for job_id, row in project.snapshot().jobs.items():
+        assert len(row.states) == 1, f"job {job_id} is in states {row.states}"
+
+
+def registered(project: Project, pid: int) -> bool:
+    return bool(project.query("SELECT 1 FROM steady_queue_processes WHERE pid = ?", pid))
+
+
+def wait_pruned(project: Project, pid: int, seconds: float = 30.0) -> None:
+    wait_for(lambda: not registered(project, pid), seconds, f"the end of the row of {pid}")
+
+
+def wait_gone(pids: Collection[int], seconds: float) -> float:
+    """Wait until processes have ended; return how long it took."""
+    began = time.monotonic()
+    wait_for(lambda: not any(map(proc.alive, pids)), seconds, f"the end of {sorted(pids)}")
+    return time.monotonic() - began
+
+
+def busy_worker(project: Project, supervisor: Supervisor) -> int:
+    """Return a worker of ``supervisor`` that is running a task now."""
+
+    def found() -> int:
+        running = {attempt.pid for attempt in project.attempts() if attempt.ended_at is None}
+        return next(iter(running.intersection(supervisor.workers())), 0)
+
+    return wait_for(found, 20, "a running task")

@@ -1,0 +1,157 @@
+"""``steady-queue demo``: what it shows, that it judges by what happened, and what it leaves."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+
+#: Runs the command line after the statements that each test puts before it.
+MAIN = "import sys; from steady_queue_core.cli import main; sys.exit(main(sys.argv[1:]))"
+
+#: Makes three of the tasks behave otherwise than planned.
+SABOTAGE = """
+from steady_queue_core.demo.project import Project
+
+make = Project.make
+
+def make_and_change(self):
+    make(self)
+    tasks = self.folder / "demo" / "tasks.py"
+    text = tasks.read_text()
+    for old, new in [
+        ("context.attempt < 3", "context.attempt < 9"),
+        ("raise ValueError(\\"this one always fails\\")", "return None"),
+        ("await asyncio.sleep(1)", "time.sleep(0.1)"),
+    ]:
+        assert old in text
+        text = text.replace(old, new)
+    tasks.write_text(text)
+
+Project.make = make_and_change
+"""
+
+
+def start(folder: Path, *arguments: str, before: str = "") -> subprocess.Popen[str]:
+    private = ("DJANGO_", "STEADY_QUEUE_")
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(private)}
+    return subprocess.Popen(
+        [sys.executable, "-c", f"{before}\n{MAIN}", "demo", *arguments],
+        cwd=folder,
+        env=environ | {"TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def projects(folder: Path) -> list[Path]:
+    return list(folder.glob("steady-queue-demo-*"))
+
+
+def processes_in(folder: Path) -> list[str]:
+    """Return the command lines of the processes that work in a project of ``folder``."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(process / "cwd").startswith(str(folder / "steady-queue-demo-")):
+                found.append((process / "cmdline").read_text())
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture
+def _leaves_no_process(tmp_path: Path):
+    yield
+    deadline = time.monotonic() + 10
+    while (left := processes_in(tmp_path)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert left == []
+
+
+@pytest.mark.usefixtures("_leaves_no_process")
+def test_all_goes_as_planned_and_nothing_is_left(tmp_path: Path) -> None:
+    began = time.monotonic()
+
+    output, errors = start(tmp_path).communicate(timeout=60)
+
+    assert "  OK in " in output, output + errors
+    assert errors == ""
+    assert time.monotonic() - began < 20
+    assert "Steady Queue" in output.splitlines()[0]
+    for word in ("delayed", "done", "retry", "failed"):
+        assert re.search(rf"^  \d\d:\d\d:\d\d  {word} +demo\.tasks\.\w+ #\d+ ", output, re.M), word
+    assert output.count("\n  ok     ") == 7
+    assert "WRONG" not in output
+    assert projects(tmp_path) == []
+
+
+@pytest.mark.usefixtures("_leaves_no_process")
+def test_what_differs_from_the_plan_is_named_and_makes_it_fail(tmp_path: Path) -> None:
+    demo = start(tmp_path, "--keep", before=SABOTAGE)
+
+    output, _ = demo.communicate(timeout=60)
+
+    assert demo.returncode == 1
+    assert re.search(r"WRONG  flaky #\d+ is FAILED, not SUCCESSFUL", output)
+    assert re.search(r"WRONG  broken #\d+ is SUCCESSFUL, not FAILED", output)
+    assert re.search(r"WRONG  only 1 of 10 coroutines ran at once", output)
+    assert "\n  ok     the supervisor stopped at TERM" in output
+    assert "FAILED in" in output
+    [kept] = projects(tmp_path)
+    assert f"The project is kept in {kept}" in output
+    assert (kept / "manage.py").exists()
+
+
+@pytest.mark.usefixtures("_leaves_no_process")
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_stops_its_supervisor_and_removes_the_project(
+    signum: signal.Signals, tmp_path: Path
+) -> None:
+    demo = start(tmp_path)
+    assert demo.stdout is not None
+    while "  done " not in (line := demo.stdout.readline()):
+        assert line, "the demo ended early"
+
+    demo.send_signal(signum)
+    _, errors = demo.communicate(timeout=30)
+
+    assert demo.returncode == 130
+    assert "nothing is checked" in errors
+    assert "Traceback" not in errors
+    assert projects(tmp_path) == []
+
+
+@pytest.mark.usefixtures("_leaves_no_process")
+def test_killed_it_takes_its_supervisor_along(tmp_path: Path) -> None:
+    if not sys.platform.startswith("linux"):
+        pytest.skip("only Linux tells a process that its parent has died")
+    demo = start(tmp_path)
+    assert demo.stdout is not None
+    while "  done " not in (line := demo.stdout.readline()):
+        assert line, "the demo ended early"
+
+    demo.kill()
+    demo.communicate(timeout=30)
+
+
+def test_without_a_dialect_it_names_the_package_to_install(tmp_path: Path) -> None:
+    hide = "import importlib.metadata\nimportlib.metadata.entry_points = lambda **kwargs: []"
+    demo = start(tmp_path, before=hide)
+
+    output, errors = demo.communicate(timeout=60)
+
+    assert demo.returncode == 1
+    assert "pip install steady-queue-sqlite" in errors
+    assert "Traceback" not in errors
+    assert output == ""
+    assert projects(tmp_path) == []
