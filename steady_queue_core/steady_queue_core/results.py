@@ -7,6 +7,7 @@ import logging
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from asgiref.sync import sync_to_async
 from django.dispatch import Signal
 
 from . import arguments
@@ -32,15 +33,14 @@ def send(signal: Signal, sender: type, result: TaskResult) -> None:
 
 
 async def asend(signal: Signal, sender: type, result: TaskResult) -> None:
-    """Do as ``send``, from a coroutine: receivers that are not coroutines run in a thread."""
-    if len(signal.receivers) <= 1:
+    """Do as ``send``, from a coroutine."""
+    receivers = signal.receivers
+    if len(receivers) <= 1 and not any(is_async for *_, is_async in receivers):
         # Django's own receiver only logs: not worth a change of threads.
         send(signal, sender, result)
         return
-    try:
-        await signal.asend_robust(sender=sender, task_result=result)
-    except BaseException:
-        logger.exception("A receiver of a task signal failed for task %s", result.id)
+    # Not by asend_robust(): SystemExit of a receiver would end the event loop.
+    await sync_to_async(send)(signal, sender, result)
 
 
 def task_of(

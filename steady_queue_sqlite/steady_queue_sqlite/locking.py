@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import local
 from typing import Any
@@ -34,6 +34,8 @@ except ImportError:  # Windows: SQLite's own lock has to do.
 LOCK_FILE_PATIENCE = 1.0
 #: How long to try to begin a transaction while others hold the database, in seconds.
 BEGIN_PATIENCE = 30.0
+#: The same for a thread that tries again by itself.
+IMPATIENCE = 2.0
 #: Waiting steps at the lock file, in seconds.
 SHORTEST_STEP, LONGEST_STEP = 0.0002, 0.002
 
@@ -65,10 +67,19 @@ def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
         atomic.__exit__(None, None, None)
 
 
+def set_patience(connection: BaseDatabaseWrapper, seconds: float) -> None:
+    """Wait so long for other writers, in single statements and at the begin of transactions."""
+    wrapper: Any = connection
+    wrapper.steady_queue_patience = seconds
+    with connection.cursor() as cursor:
+        cursor.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
+
+
 def _begin(connection: BaseDatabaseWrapper, atomic: Atomic) -> None:
-    deadline = time.monotonic() + BEGIN_PATIENCE
     connection.ensure_connection()  # Only then is the project's own mode known.
     wrapper: Any = connection
+    patience = getattr(wrapper, "steady_queue_patience", BEGIN_PATIENCE)
+    deadline = time.monotonic() + patience
     mode = wrapper.transaction_mode
     wrapper.transaction_mode = "IMMEDIATE"
     try:

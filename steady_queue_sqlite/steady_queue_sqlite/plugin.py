@@ -43,8 +43,8 @@ def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
 
 
 @hookimpl
-def steady_queue_prepare(connection: BaseDatabaseWrapper) -> list[str]:
-    return session.prepare(connection)
+def steady_queue_prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
+    return session.prepare(connection, impatient)
 
 
 @hookimpl

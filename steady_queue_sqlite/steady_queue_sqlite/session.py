@@ -7,36 +7,31 @@ import time
 from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .locking import is_contention
+from .locking import IMPATIENCE, is_contention, set_patience
 from .sharing import begins_immediate
 from .wal_watch import database_path
 
-#: Milliseconds that a statement waits for other writers, where the project does not say.
-BUSY_TIMEOUT = 20_000
+#: Seconds that a task's statement waits for other writers, where the project does not say.
+PATIENCE = 20.0
 #: Seconds to try to switch to WAL: it needs the database to itself for a moment.
 WAL_PATIENCE = 5.0
 
 
-def prepare(connection: BaseDatabaseWrapper) -> list[str]:
-    """Switch the file to WAL, and wait longer for locks; say so."""
+def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
+    """Switch the file to WAL, and set how long to wait for locks; say so."""
     done = []
     options = connection.settings_dict.get("OPTIONS") or {}
+    if impatient:
+        set_patience(connection, IMPATIENCE)
+    elif "timeout" not in options:
+        set_patience(connection, PATIENCE)
     if database_path(connection) is not None:
         done += _use_wal(connection)
-    if "timeout" not in options and _wait_longer(connection):
-        done.append(f"waits up to {BUSY_TIMEOUT // 1000} s for other writers")
-    if database_path(connection) is not None and begins_immediate(connection):
-        done.append("the project's transactions on it begin IMMEDIATE")
+        if begins_immediate(connection):
+            done.append("the project's transactions on it begin IMMEDIATE")
+    if "timeout" not in options:
+        done.append(f"tasks wait up to {PATIENCE:g} s for other writers")
     return done
-
-
-def _wait_longer(connection: BaseDatabaseWrapper) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("PRAGMA busy_timeout")
-        if cursor.fetchone()[0] == BUSY_TIMEOUT:
-            return False
-        cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT}")
-    return True
 
 
 def _use_wal(connection: BaseDatabaseWrapper) -> list[str]:

@@ -347,9 +347,10 @@ class Project:
         return found
 
     @contextmanager
-    def write_lock(self) -> Iterator[None]:
+    def write_lock(self, patience: float = 20.0) -> Iterator[None]:
         """Hold the database like a foreign program that knows nothing of the queue."""
-        with closing(sqlite3.connect(self.database, timeout=20, isolation_level=None)) as foreign:
+        connection = sqlite3.connect(self.database, timeout=patience, isolation_level=None)
+        with closing(connection) as foreign:
             foreign.execute("BEGIN IMMEDIATE")
             yield
             with suppress(sqlite3.OperationalError):

@@ -42,6 +42,11 @@ def alive(pid: int) -> bool:
     return found is not None and found.alive
 
 
+def is_stopped(pid: int) -> bool:
+    found = stat(pid)
+    return found is not None and found.state == "T"
+
+
 def in_session(session: int) -> list[Stat]:
     """Return the living processes of a session."""
     return [each for each in everything() if each.session == session and each.alive]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import signal
+import sqlite3
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 from . import proc
@@ -63,6 +65,22 @@ def one_state_each(project: Project) -> None:
 
 def registered(project: Project, pid: int) -> bool:
     return bool(project.query("SELECT 1 FROM steady_queue_processes WHERE pid = ?", pid))
+
+
+def freeze(project: Project, supervisor: Supervisor, pid: int) -> None:
+    """Stop a worker, at a moment when it does not hold the database's write lock."""
+
+    def stopped() -> bool:
+        sent = supervisor.send(signal.SIGSTOP, pid)
+        assert sent is not None, f"{pid} has ended"
+        wait_for(lambda: proc.is_stopped(pid), 5, f"the stop of {pid}")
+        with suppress(sqlite3.OperationalError), project.write_lock(patience=0.3):
+            return True
+        project.kills.remove(sent)
+        supervisor.send(signal.SIGCONT, pid)
+        return False
+
+    wait_for(stopped, 20, f"a moment to stop {pid}")
 
 
 def wait_pruned(project: Project, pid: int, seconds: float = 30.0) -> None:

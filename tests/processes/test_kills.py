@@ -15,6 +15,7 @@ from .scenarios import (
     SHORT_LEASE,
     busy_worker,
     durations,
+    freeze,
     one_state_each,
     queue,
     registered,
@@ -129,7 +130,7 @@ def test_a_stopped_worker_loses_its_jobs_and_records_nothing_when_it_resumes(
         project.wait_started(once)
         project.enqueue("work", *durations(150, 0.02, seed))
         project.enqueue("note", *durations(20, 0.005, seed))
-        supervisor.send(signal.SIGSTOP, stopped)
+        freeze(project, supervisor, stopped)
         wait_pruned(project, stopped)
         second = project.wait_started(again, times=2)
         assert second.pid != stopped
@@ -149,30 +150,22 @@ def test_a_stopped_worker_loses_its_jobs_and_records_nothing_when_it_resumes(
 def test_coroutines_that_waited_in_a_stopped_worker_do_not_start_when_it_resumes(
     make_project: MakeProject,
 ) -> None:
-    project = make_project(queue(processes=2, threads=1, **SHORT_LEASE))
+    project = make_project(queue(processes=1, threads=1, **SHORT_LEASE))
     supervisor = project.start()
-    supervisor.wait_ready(2)
-    [blocker] = project.enqueue("block_loop", [1.0])
-    stopped = project.wait_started(blocker).pid
-    # The other worker has a blocked loop of its own, so that both claim what comes now.
-    [other] = project.enqueue("block_loop", [1.0])
+    [stopped] = supervisor.wait_ready(1)
+    [blocker] = project.enqueue("block_loop", [1.5])
+    project.wait_started(blocker)
     ids = project.enqueue("awork", *[[0.0]] * 40)
-    wait_for(
-        lambda: project.query(
-            "SELECT count(*) FROM steady_queue_claimed_executions c "
-            "JOIN steady_queue_processes p ON p.id = c.process_id WHERE p.pid = ?",
-            stopped,
-        )[0][0] > 1,
-        10,
-        "waiting coroutines",
-    )  # fmt: skip
-    supervisor.send(signal.SIGSTOP, stopped)
+    wait_for(lambda: project.count("claimed_executions") == 41, 10, "waiting coroutines")
+    freeze(project, supervisor, stopped)
+    assert project.attempts_at(blocker)[0].ended_at is None
     wait_pruned(project, stopped)
+    wait_for(lambda: project.count("jobs") - 1 == len(project.attempts()) - 1, 20, "the others")
     supervisor.send(signal.SIGCONT, stopped)
-    project.wait_done(20)
     wait_gone([stopped], 20)
     stop_all(project)
-    assert {project.state_of(job_id) for job_id in [*ids, other]} <= {"finished", "failed"}
+    assert project.attempts_at(blocker)[0].ended_at is not None
+    assert {project.state_of(job_id) for job_id in ids} == {"finished"}
     assert verdict(project) == []
 
 

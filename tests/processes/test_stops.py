@@ -24,7 +24,7 @@ def test_restarts_under_load_repeat_nothing_and_fail_nothing(make_project: MakeP
     exits = []
     try:
         for number in range(STOPS):
-            calls = [*durations(500, 0.08, number), *durations(4, 2.0, number)]
+            calls = [*durations(700, 0.08, number), *durations(4, 2.0, number)]
             client.begin("enqueue", task="work", calls=calls)
             next_stop = time.monotonic() + 2.0
             project.enqueued += client.finish()

@@ -43,8 +43,11 @@ class Dialect:
     def __repr__(self) -> str:
         return f"<Dialect {self.info.name}>"
 
-    def prepare(self, connection: BaseDatabaseWrapper) -> list[str]:
-        return self._hooks.steady_queue_prepare(connection=connection) or []
+    def prepare(self, connection: BaseDatabaseWrapper, *, impatient: bool = False) -> list[str]:
+        said: list[str] | None = self._hooks.steady_queue_prepare(
+            connection=connection, impatient=impatient
+        )
+        return said or []
 
     def share(self, connection: BaseDatabaseWrapper) -> None:
         if "steady_queue_share" in self._implemented:

@@ -77,11 +77,15 @@ def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
 
 
 @hookspec(firstresult=True)
-def steady_queue_prepare(connection: BaseDatabaseWrapper) -> list[str]:  # type: ignore[empty-body]
+def steady_queue_prepare(  # type: ignore[empty-body]
+    connection: BaseDatabaseWrapper, impatient: bool
+) -> list[str]:
     """Set up ``connection`` for a queue process; say in short sentences what was changed.
 
-    Optional. Called when a queue process, or a thread of it, has opened the connection. Sentences
-    are shown once, in the supervisor's banner; return ``[]`` when nothing was changed.
+    Optional. Called when a queue process, or a thread of it, has opened the connection.
+    ``impatient``: its thread looks after others and tries again by itself, so that it should wait
+    for locks no longer than a few seconds; otherwise it runs tasks. The sentences are shown once,
+    in the supervisor's banner; return ``[]`` when nothing was changed.
     """
 
 

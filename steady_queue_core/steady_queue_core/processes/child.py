@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from ..configuration import ResolvedOptions
@@ -144,12 +146,16 @@ def close_connections() -> None:
                 close_pool()
 
 
-def prepare_connections(using: str) -> None:
-    """Have every new connection of this process to the queue's database set up by its dialect."""
+def prepare_connections(using: str, say: Callable[[list[str]], object] = len) -> None:
+    """Have every new connection of this process to the queue's database set up by its dialect.
 
-    def prepare(connection: object, **kwargs: object) -> None:
-        if getattr(connection, "alias", None) == using:
-            dialect_for(using).prepare(connections[using])
+    ``say`` gets the sentences on what was changed. The main thread has other things to look after than a lock; tasks run in the other threads.
+    """
+
+    def prepare(connection: BaseDatabaseWrapper, **kwargs: object) -> None:
+        if connection.alias == using:
+            impatient = threading.current_thread() is threading.main_thread()
+            say(dialect_for(using).prepare(connection, impatient=impatient))
 
     connection_created.connect(prepare, weak=False, dispatch_uid="steady_queue_prepare")
 

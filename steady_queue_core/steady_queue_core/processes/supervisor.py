@@ -17,7 +17,7 @@ from ..models import process as processes
 from ..models.process import Process
 from . import marks, team
 from .banner import write_banner
-from .child import Child, Role, close_connections, fork
+from .child import Child, Role, close_connections, fork, prepare_connections
 from .database import QueueDatabase, Unavailable
 from .drain import Drain
 from .membership import Membership, new_name
@@ -87,6 +87,7 @@ class Supervisor:
         if pidfile is not None:
             pidfile.acquire()
         self._install_signals()
+        prepare_connections(self.using)
         try:
             if self._wait_for_database():
                 self._start_children()
@@ -114,7 +115,9 @@ class Supervisor:
         while self._signal is None:
             try:
                 self.database.run(require_tables)
-                set_up = self.database.run(lambda connection, dialect: dialect.prepare(connection))
+                set_up = self.database.run(
+                    lambda connection, dialect: dialect.prepare(connection, impatient=True)
+                )
                 self._join()
             except Unavailable as unavailable:
                 self.waiter.wait(unavailable.pause)
@@ -229,9 +232,10 @@ class Supervisor:
 
     def _maintain(self) -> None:
         self._do_postponed()
-        if self._postponed:
-            return
         try:
+            self._condemn_silent()
+            if self._postponed:
+                return
             self._beat()
             if time.monotonic() >= self._next_look:
                 self._next_look = time.monotonic() + LOOK_INTERVAL
@@ -265,6 +269,20 @@ class Supervisor:
                 self._prune_silent(process, own.get(process.name), threshold)
         self.recovery.orphaned_claims()
 
+    def _condemn_silent(self) -> None:
+        """See to children without heartbeat. It only reads: such a child may hold locks that
+        everybody else, and we ourselves, would wait for."""
+        if time.monotonic() < self._next_prune:
+            return
+        threshold = self.options.process_alive_threshold
+        silent = self.database.run(
+            lambda connection, _: processes.expired(connection.alias, threshold)
+        )
+        names = {process.name for process in silent}
+        for child in list(self.children.values()):
+            if child.name in names:
+                self._condemn(child)
+
     def _recover_dead(self) -> None:
         """End the claims of processes of this host that ended with their supervisor, and replace
         children that somebody else has declared dead."""
@@ -290,9 +308,6 @@ class Supervisor:
             f"{process.last_heartbeat_at:%Y-%m-%d %H:%M:%S} UTC."
         )
         logger.warning("%s gave no heartbeat for %s; its jobs are recovered", process, threshold)
-        if child is not None:
-            # First, for it may hold the locks that all others wait for.
-            self._condemn(child)
         # It starts nothing when it wakes up, for it looks at its lease first.
         started = marks.left_by(process.name) if child is None else child.marks.started
         self.recovery.process_died(process.name, started, error)

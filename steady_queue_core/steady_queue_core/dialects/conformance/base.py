@@ -12,9 +12,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from .. import portable
 from ..dialect import Dialect
+from ..portable.models import model
 from ..records import ClaimedJob, Ending, NewJob, Outcome, QueueSelector
 from ..registry import dialect_for
-from ..portable.models import model
 from . import threads
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ class ConformanceCase(_Base):
     #: Seconds to wait for what must happen.
     patience = 30.0
 
-    def setUp(self) -> None:
-        super().setUp()
-        self.addCleanup(self.check_states)
+    def tearDown(self) -> None:
+        self.check_states()
+        super().tearDown()
 
     @property
     def connection(self) -> BaseDatabaseWrapper:

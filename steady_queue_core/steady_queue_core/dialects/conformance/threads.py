@@ -25,10 +25,10 @@ def start(using: str, function: Callable[[], T]) -> Future[T]:
             dialect_for(using).prepare(connections[using])
             result = function()
         except BaseException as error:
-            _close(using)
+            connections.close_all()
             future.set_exception(error)
         else:
-            _close(using)
+            connections.close_all()
             future.set_result(result)
 
     # A case that fails must not keep the test run from ending.
@@ -79,11 +79,6 @@ def holding(using: str, work: Callable[[], Any], patience: float) -> Iterator[Ca
     finally:
         ended.set()
         held.result(timeout=patience)
-
-
-def _close(using: str) -> None:
-    for alias in {using, *connections}:
-        connections[alias].close()
 
 
 class _RolledBack(Exception):

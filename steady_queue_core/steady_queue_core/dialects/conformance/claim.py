@@ -1,0 +1,130 @@
+"""Claiming: what is taken, and what is told of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db.transaction import atomic
+
+from ..records import Ending
+from .base import ConformanceCase, ending, new_job
+from .transactions import Refused
+
+
+class ClaimCases(ConformanceCase):
+    def test_a_claim_tells_all_that_was_enqueued(self) -> None:
+        job = new_job("mail", rank=-7, task_path="a.b", backend_name="other", arguments='{"x": 1}',
+                      max_attempts=3)  # fmt: skip
+        [new] = self.dialect.enqueue(self.connection, [job])
+        before = self.present()
+        [claim] = self.claim()
+        for field in ("queue_name", "rank", "task_path", "backend_name", "arguments",
+                      "max_attempts"):  # fmt: skip
+            self.assertEqual(getattr(claim, field), getattr(job, field), field)
+        self.assertEqual((claim.job_id, claim.enqueued_at), (new.job_id, new.enqueued_at))
+        self.assertEqual((claim.token, claim.attempts), (1, 0))
+        self.assertEqual((claim.worker_ids, claim.errors, claim.started_at), (None, None, None))
+        self.assert_between(before, claim.claimed_at, self.present())
+        for instant in (claim.enqueued_at, claim.claimed_at):
+            self.assertEqual(instant.utcoffset(), timedelta(0))
+
+    def test_a_claim_tells_of_earlier_attempts(self) -> None:
+        first = self.claimed_job(new_job(max_attempts=5))
+        started = self.present()
+        self.settle(
+            ending(Ending.RETRIED, first, attempts=1, worker_ids='["w"]', errors='[["E", "tb"]]',
+                   started_at=started, last_attempted_at=started)
+        )  # fmt: skip
+        [second] = self.claim()
+        self.assertEqual((second.job_id, second.attempts), (first.job_id, 1))
+        self.assertEqual((second.worker_ids, second.errors), ('["w"]', '[["E", "tb"]]'))
+        self.assertEqual(second.started_at, started)
+
+    def test_a_claimed_job_moves_from_ready_to_claimed(self) -> None:
+        [job_id] = self.enqueue(new_job("mail", rank=4))
+        process_id = self.register()
+        [claim] = self.claim(process_id=process_id)
+        self.assertEqual((self.ids("Ready"), self.ids("Claimed")), ([], [job_id]))
+        row = self.rows("ClaimedExecution").get()
+        self.assertEqual((row.process_id, row.token), (process_id, claim.token))
+        self.assertEqual((row.queue_name, row.rank), ("mail", 4))
+        self.assertEqual(self.aware(row.created_at), claim.claimed_at)
+
+    def test_the_token_is_the_ready_rows_plus_one(self) -> None:
+        [job_id] = self.enqueue_many(1)
+        self.rows("ReadyExecution").update(token=41)
+        [claim] = self.claim()
+        self.assertEqual((claim.job_id, claim.token), (job_id, 42))
+
+    def test_the_token_grows_with_each_claim_of_a_job(self) -> None:
+        """Whether the job came back released, retried at once, or retried later."""
+        tokens = [self.claimed_job().token]
+        for number, fields in enumerate([{}, {"delay": 0.0}, {"delay": 60.0}, {}]):
+            row = self.rows("ClaimedExecution").get()
+            self.assertEqual(row.token, tokens[-1])
+            [held] = [claim for claim in [self.last_claim] if claim.token == row.token]
+            how = Ending.RELEASED if not fields else Ending.RETRIED
+            self.settle(ending(how, held, attempts=number, **fields))
+            for job_id in self.ids("Scheduled"):
+                self.make_due(job_id)
+            self.dialect.dispatch(self.connection, 10)
+            [claim] = self.claim()
+            tokens.append(claim.token)
+        self.assertEqual(tokens, [1, 2, 3, 4, 5])
+
+    def test_only_ready_jobs_are_claimed(self) -> None:
+        claimed, failed, finished = self.enqueue_many(3)
+        _, failing, finishing = self.claim()
+        self.settle(self.failed(failing), self.finished(finishing))
+        [scheduled] = self.enqueue(new_job(delay=timedelta(hours=1)))
+        self.make_due(scheduled)
+        self.assertEqual(self.claim(), [])
+        self.assertEqual((self.ids("Claimed"), self.ids("Failed")), ([claimed], [failed]))
+        self.assertIsNotNone(self.job(finished).finished_at)
+
+    def test_an_empty_queue_gives_nothing(self) -> None:
+        self.assertEqual(self.claim(), [])
+        self.enqueue_many(1, "other")
+        self.assertEqual(self.claim(10, "mail"), [])
+        self.assertEqual(self.claim(10, "mail*"), [])
+
+    def test_a_process_that_is_not_registered_gets_nothing(self) -> None:
+        """Its lease was taken away: what it held may run elsewhere already."""
+        ids = self.enqueue_many(2)
+        gone = self.register()
+        self.rows("Process").filter(pk=gone).delete()
+        self.assertEqual(self.claim(process_id=gone), [])
+        self.assertEqual(self.claim(10, "default", process_id=gone), [])
+        self.assertEqual(self.ids("Ready"), ids)
+
+    def test_a_claim_takes_no_more_than_its_limit(self) -> None:
+        ids = self.enqueue_many(5)
+        self.assertEqual([claim.job_id for claim in self.claim(2)], ids[:2])
+        self.assertEqual(self.ids("Ready"), ids[2:])
+        self.assertEqual(len(self.claim(3)), 3)
+
+    def test_a_limit_of_nothing_takes_nothing(self) -> None:
+        ids = self.enqueue_many(2)
+        for patterns in ((), ("default",), ("def*",)):
+            self.assertEqual(self.claim(0, *patterns), [])
+        self.assertEqual(self.ids("Ready"), ids)
+
+    def test_a_claim_that_is_rolled_back_puts_the_jobs_back(self) -> None:
+        ids = self.enqueue_many(2)
+        process_id = self.register()
+        before = self.everything()
+        with self.assertRaises(Refused), atomic(using=self.using):
+            self.assertEqual(len(self.claim(process_id=process_id)), 2)
+            raise Refused
+        self.assertEqual(self.everything(), before)
+        self.assertEqual([(claim.job_id, claim.token) for claim in self.claim()],
+                         [(job_id, 1) for job_id in ids])  # fmt: skip
+
+    def test_a_claim_joins_the_callers_transaction(self) -> None:
+        """Others see it when that commits, not before."""
+        [job_id] = self.enqueue_many(1)
+        process_id = self.register()
+        with atomic(using=self.using):
+            self.claim(process_id=process_id)
+            self.assertEqual(self.elsewhere(lambda: self.ids("Claimed")), [])
+        self.assertEqual(self.elsewhere(lambda: self.ids("Claimed")), [job_id])

@@ -1,0 +1,75 @@
+"""Claiming: the order of jobs and queues, and paused queues."""
+
+from __future__ import annotations
+
+from .base import ConformanceCase, new_job
+
+
+class ClaimOrderCases(ConformanceCase):
+    def place(self, *places: str) -> None:
+        """Enqueue jobs, each given as ``queue:rank``, in this order."""
+        pairs = [place.rpartition(":") for place in places]
+        self.enqueue(*[new_job(name, rank=int(rank)) for name, _, rank in pairs])
+
+    def taken(self, limit: int, *patterns: str) -> list[str]:
+        """Claim, and tell the jobs as they were placed."""
+        return [f"{claim.queue_name}:{claim.rank}" for claim in self.claim(limit, *patterns)]
+
+    def test_the_smaller_rank_comes_first_over_all_queues(self) -> None:
+        self.place("b:5", "a:5", "c:-100", "a:100", "b:0")
+        self.assertEqual(self.taken(3), ["c:-100", "b:0", "b:5"])
+        self.assertEqual(self.taken(3), ["a:5", "a:100"])
+
+    def test_among_equal_ranks_the_older_job_comes_first(self) -> None:
+        ids = [*self.enqueue_many(3, "b"), *self.enqueue_many(3, "a")]
+        self.assertEqual([claim.job_id for claim in self.claim(4)], ids[:4])
+        self.assertEqual([claim.job_id for claim in self.claim(4)], ids[4:])
+
+    def test_named_queues_come_in_the_order_named_before_rank(self) -> None:
+        self.place("a:-9", "b:0", "b:-1", "c:-50", "a:3")
+        self.assertEqual(self.taken(10, "b", "a"), ["b:-1", "b:0", "a:-9", "a:3"])
+
+    def test_the_limit_spans_the_queues(self) -> None:
+        self.place("a:0", "b:0", "b:1", "a:1")
+        self.assertEqual(self.taken(3, "a", "b"), ["a:0", "a:1", "b:0"])
+
+    def test_a_prefix_takes_its_queues_by_name(self) -> None:
+        self.place("mail_b:0", "mail_a:9", "mail:5", "post:0", "mai:0")
+        self.assertEqual(self.taken(10, "mail*"), ["mail:5", "mail_a:9", "mail_b:0"])
+
+    def test_names_and_prefixes_mix_and_a_queue_is_polled_once(self) -> None:
+        self.place("a1:0", "b:0", "a2:0", "a1:1")
+        self.assertEqual(self.taken(10, "a2", "a*", "b", "a1"), ["a2:0", "a1:0", "a1:1", "b:0"])
+
+    def test_a_star_among_names_takes_all_by_rank(self) -> None:
+        self.place("a:5", "b:1", "c:3")
+        self.assertEqual(self.taken(10, "a", "*"), ["b:1", "c:3", "a:5"])
+
+    def test_queues_that_are_not_served_are_left_alone(self) -> None:
+        self.place("a:0", "b:0", "ab:0")
+        self.assertEqual(self.taken(10, "a"), ["a:0"])
+        self.assertEqual(len(self.ids("Ready")), 2)
+
+    def test_paused_queues_are_left_out(self) -> None:
+        self.place("a:0", "b:0", "a2:0")
+        self.pause("a")
+        self.assertEqual(self.taken(10, "a", "b"), ["b:0"])
+        self.assertEqual(self.taken(10, "a*"), ["a2:0"])
+        self.rows("Pause").all().delete()
+        self.assertEqual(self.taken(10, "a", "b"), ["a:0"])
+
+    def test_with_a_paused_queue_all_means_queue_by_queue_by_name(self) -> None:
+        self.place("c:-5", "b:1", "a:9", "b:0")
+        self.pause("c")
+        self.assertEqual(self.taken(10), ["a:9", "b:0", "b:1"])
+
+    def test_a_pause_of_another_queue_changes_nothing_but_the_order(self) -> None:
+        self.place("b:0", "a:9")
+        self.pause("elsewhere")
+        self.assertEqual(self.taken(10, "b", "a"), ["b:0", "a:9"])
+
+    def test_nothing_is_taken_when_every_queue_is_paused(self) -> None:
+        self.place("a:0", "b:0")
+        self.pause("a", "b")
+        for patterns in (("*",), ("a", "b"), ("a*", "b*")):
+            self.assertEqual(self.taken(10, *patterns), [])

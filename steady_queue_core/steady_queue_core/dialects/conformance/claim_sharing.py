@@ -1,0 +1,100 @@
+"""Claiming from many threads and processes: every job to exactly one."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import tempfile
+from pathlib import Path
+from threading import Barrier
+
+import django
+from django.apps import apps
+from django.db import connections
+from django.db.transaction import atomic
+
+from ..records import QueueSelector
+from ..registry import dialect_for
+from .base import ConformanceCase
+
+
+class ClaimSharingCases(ConformanceCase):
+    def test_every_job_goes_to_exactly_one_of_many_threads(self) -> None:
+        ids = self.enqueue_many(60) + self.enqueue_many(60, "mail")
+        workers = [self.register() for _ in range(6)]
+        together = Barrier(len(workers), timeout=self.patience)
+
+        def work(process_id: int) -> list[int]:
+            patterns = [(), ("mail", "default"), ("m*", "d*")][process_id % 3]
+            taken: list[int] = []
+            together.wait()
+            while True:
+                claims = self.claim(7, *patterns, process_id=process_id)
+                taken += [claim.job_id for claim in claims]
+                if not claims and not self.ids("Ready"):
+                    return taken
+
+        taken = self.in_threads([lambda worker=worker: work(worker) for worker in workers])
+        self.assertEqual(sorted(sum(taken, [])), ids)
+        self.assertEqual(self.ids("Claimed"), ids)
+        for worker, jobs in zip(workers, taken, strict=True):
+            held = self.rows("ClaimedExecution").filter(process_id=worker)
+            self.assertEqual(sorted(held.values_list("pk", flat=True)), sorted(jobs))
+
+    def test_every_job_goes_to_exactly_one_of_many_processes(self) -> None:
+        ids = self.enqueue_many(80)
+        workers = [self.register() for _ in range(3)]
+        database = str(self.connection.settings_dict["NAME"])
+        connections.close_all()  # A connection must not be shared with a child.
+        method = "fork" if hasattr(os, "fork") else "spawn"
+        context = multiprocessing.get_context(method)
+        with tempfile.TemporaryDirectory() as folder:
+            reports = [Path(folder, str(worker)) for worker in workers]
+            children = [
+                context.Process(target=_claim_all, args=(self.using, database, worker, str(report)))
+                for worker, report in zip(workers, reports, strict=True)
+            ]
+            for child in children:
+                child.start()
+            for child in children:
+                child.join(self.patience)
+                self.assertEqual(child.exitcode, 0)
+            taken = [json.loads(report.read_text()) for report in reports]
+        self.assertEqual(sorted(sum(taken, [])), ids)
+        self.assertEqual(self.ids("Claimed"), ids)
+
+    def test_a_second_worker_gets_jobs_while_a_first_holds_its_own(self) -> None:
+        """Neither in the order of all queues nor in that of named ones is it starved."""
+        if not self.dialect.info.skips_locked:
+            self.skipTest("DialectInfo.skips_locked is false")
+        ids = self.enqueue_many(200)
+        first, second = self.register(), self.register()
+        for patterns in ((), ("default",)):
+            with (
+                self.holding(lambda: self.claim(5, *patterns, process_id=first)),  # noqa: B023
+                atomic(using=self.using),
+            ):
+                claims = self.claim(5, *patterns, process_id=second)
+                self.assertEqual([claim.job_id for claim in claims], ids[5:10])
+                atomic_rollback(self.using)
+        self.assertEqual(self.ids("Ready"), ids)
+
+
+def atomic_rollback(using: str) -> None:
+    """Have the transaction of this thread rolled back at its end."""
+    connections[using].set_rollback(True)
+
+
+def _claim_all(using: str, database: str, process_id: int, report: str) -> None:
+    """Claim in small batches until nothing is left, and write down what was taken."""
+    if not apps.ready:
+        django.setup()
+    connections[using].settings_dict["NAME"] = database
+    connection, dialect = connections[using], dialect_for(using)
+    dialect.prepare(connection)
+    taken: list[int] = []
+    while claims := dialect.claim(connection, process_id, QueueSelector(), 3):
+        taken += [claim.job_id for claim in claims]
+    Path(report).write_text(json.dumps(taken))
+    connections.close_all()

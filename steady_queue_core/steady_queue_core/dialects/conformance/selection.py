@@ -1,0 +1,61 @@
+"""How a dialect answers for databases, and sets up its connections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..records import API_VERSION
+from ..registry import registry
+from .base import ConformanceCase
+
+
+class ForeignDatabase:
+    """A connection to a database that no dialect drives; being asked for more is an error."""
+
+    vendor = "no-such-vendor"
+    alias = "foreign"
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"asked a foreign database for {name!r}")
+
+
+class SelectionCases(ConformanceCase):
+    def test_info_names_the_dialect_and_the_product(self) -> None:
+        info = self.dialect.info
+        self.assertIn(info.name, registry().names())
+        self.assertEqual(info.api_version, API_VERSION)
+        self.assertTrue(info.display_name.strip())
+        self.assertIsInstance(info.skips_locked, bool)
+        self.assertIsInstance(info.has_wakeup, bool)
+
+    def test_a_foreign_vendor_is_declined_unasked(self) -> None:
+        """Nothing but the vendor's name is looked at."""
+        foreign: Any = ForeignDatabase()
+        self.assertIsNone(self.dialect.describe(foreign))
+
+    def test_selection_runs_no_query(self) -> None:
+        """The database may be away when the dialect is picked."""
+
+        def refuse(execute: Any, sql: Any, *context: Any) -> None:
+            raise AssertionError(f"selection ran: {sql}")
+
+        with self.connection.execute_wrapper(refuse):
+            self.assertEqual(self.dialect.describe(self.connection), self.dialect.info)
+
+    def test_prepare_says_what_it_changed(self) -> None:
+        sentences = self.elsewhere(lambda: self.dialect.prepare(self.connection))
+        self.assertIsInstance(sentences, list)
+        for sentence in sentences:
+            self.assertIsInstance(sentence, str)
+            self.assertTrue(sentence.strip())
+
+    def test_a_connection_may_be_prepared_and_shared_again(self) -> None:
+        """Both hooks are called again for the same connection, with no effect on its work."""
+
+        def work() -> list[int]:
+            for _ in range(3):
+                self.dialect.prepare(self.connection)
+                self.dialect.share(self.connection)
+            return self.enqueue_many(2)
+
+        self.assertEqual(self.elsewhere(work), self.ids("Ready"))

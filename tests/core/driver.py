@@ -1,0 +1,79 @@
+"""A worker in the calling thread, one step at a time."""
+
+from __future__ import annotations
+
+import os
+
+from asgiref.sync import async_to_sync
+from django.db import connections
+
+from steady_queue_core.compat import TaskResult
+from steady_queue_core.dialects import ClaimedJob, QueueSelector, dialect_for
+from steady_queue_core.models import process as processes
+from steady_queue_core.processes.attempt import Done
+from steady_queue_core.processes.clock import DatabaseClock
+from steady_queue_core.processes.executor import Executor, is_coroutine
+from steady_queue_core.processes.membership import new_name
+from steady_queue_core.processes.notifier import announce
+
+
+class Driver:
+    """Claims, runs and settles jobs when told to, with the parts that a worker is made of.
+
+    Running a job closes a connection that is inside ``atomic``: such tests need real transactions.
+    """
+
+    def __init__(self, using: str = "default") -> None:
+        self.using = using
+        self.name = new_name("worker")
+        self.process_id = processes.register(
+            using,
+            kind="worker",
+            name=self.name,
+            pid=os.getpid(),
+            hostname="here",
+            supervisor_id=None,
+            metadata="{}",
+        )
+        self.clock = DatabaseClock()
+        self.executor = Executor(self.name, self.clock)
+
+    def claim(self, *queues: str, limit: int = 100) -> list[ClaimedJob]:
+        selector = QueueSelector(patterns=queues or ("*",))
+        dialect = dialect_for(self.using)
+        claimed = dialect.claim(connections[self.using], self.process_id, selector, limit)
+        if claimed:
+            self.clock.set(claimed[0].claimed_at)
+        return claimed
+
+    def run(self, claim: ClaimedJob) -> Done:
+        """Run a job; its outcome is not stored yet."""
+        task = self.executor.task_of(claim)
+        if is_coroutine(task):
+            return async_to_sync(self.executor.arun)(claim, task)
+        return self.executor.run(claim, task)
+
+    def settle(self, done: Done) -> None:
+        """Store an outcome, and say so."""
+        dialect = dialect_for(self.using)
+        assert dialect.settle(connections[self.using], [done.outcome]) == {done.outcome.job_id}
+        announce(done)
+
+    def dispatch(self) -> None:
+        """Make the jobs ready that are due."""
+        dialect_for(self.using).dispatch(connections[self.using], 500)
+
+    def work(self) -> list[Done]:
+        """Run everything that is ready, and what becomes ready by it."""
+        outcomes: list[Done] = []
+        while claimed := self.claim():
+            for claim in claimed:
+                outcomes.append(self.run(claim))
+                self.settle(outcomes[-1])
+        return outcomes
+
+    def finish(self, result: TaskResult) -> TaskResult:
+        """Run everything that is ready; return ``result`` with what became of it."""
+        self.work()
+        result.refresh()
+        return result

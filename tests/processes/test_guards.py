@@ -1,0 +1,127 @@
+"""Without one of its guards the product breaks its promises, and these tests notice."""
+
+from __future__ import annotations
+
+import signal
+
+from . import proc
+from .conftest import MakeProject
+from .harness import Project, wait_for
+from .scenarios import SHORT_LEASE, durations, freeze, queue, stop_all, verdict, wait_pruned
+
+
+def kill_a_worker_with_a_backlog(project: Project) -> list[str]:
+    """Kill a worker that runs one job and has claimed others; return what the checker says."""
+    supervisor = project.start()
+    [worker] = supervisor.wait_ready(1)
+    # Short ones, until the worker claims ahead of its thread.
+    project.enqueue("work", *[[0.002]] * 150)
+    wait_for(lambda: len(project.attempts()) > 60, 20, "some starts")
+    project.enqueue("work", *[[0.002]] * 50, [0.2], *[[0.002]] * 20)
+    wait_for(lambda: project.count("ready_executions") == 0, 20, "a claim of all")
+    supervisor.send(signal.SIGKILL, worker)
+    project.wait_done(30)
+    stop_all(project)
+    return verdict(project, threads=1)
+
+
+def test_a_worker_killed_with_a_backlog_costs_one_job(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1, threads=1))
+    assert kill_a_worker_with_a_backlog(project) == []
+    failed = [row for row in project.snapshot().jobs.values() if row.states == ("failed",)]
+    assert len(failed) <= 1
+
+
+def test_without_start_marks_interrupted_jobs_run_more_often_than_they_may(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(queue(processes=1, threads=1))
+    project.mutant = "no start marks"
+    assert "2 times of 1 allowed" in "; ".join(kill_a_worker_with_a_backlog(project))
+
+
+def test_if_every_claim_counted_as_started_untouched_jobs_would_fail(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(queue(processes=1, threads=1))
+    project.mutant = "every claim started"
+    assert "had never started" in "; ".join(kill_a_worker_with_a_backlog(project))
+
+
+def resume_a_worker_whose_job_runs_elsewhere(project: Project) -> list[str]:
+    supervisor = project.start()
+    supervisor.wait_ready(1)
+    [job] = project.enqueue("work_again", [2.5])
+    stopped = project.wait_started(job).pid
+    freeze(project, supervisor, stopped)
+    wait_pruned(project, stopped)
+    project.wait_started(job, times=2)
+    supervisor.send(signal.SIGCONT, stopped)
+    project.wait_done(30)
+    wait_for(lambda: all(each.ended_at for each in project.attempts_at(job)), 20, "both ends")
+    stop_all(project)
+    return verdict(project)
+
+
+def test_an_outcome_of_a_lost_claim_is_not_recorded(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1, threads=1, **SHORT_LEASE))
+    assert resume_a_worker_whose_job_runs_elsewhere(project) == []
+
+
+def test_without_the_token_check_a_lost_claim_decides_the_outcome(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(queue(processes=1, threads=1, **SHORT_LEASE))
+    project.mutant = "no token check"
+    complaints = resume_a_worker_whose_job_runs_elsewhere(project)
+    assert "with the result of the attempt 1" in "; ".join(complaints)
+
+
+def resume_a_worker_with_a_backlog(project: Project) -> list[str]:
+    supervisor = project.start()
+    [stopped] = supervisor.wait_ready(1)
+    project.enqueue("work", *[[0.002]] * 150)
+    wait_for(lambda: len(project.attempts()) > 60, 20, "some starts")
+    project.enqueue("work", *[[0.002]] * 50)
+    [long] = project.enqueue("work", [0.3])
+    project.enqueue("work", *durations(10, 0.004))
+    project.wait_started(long)
+    freeze(project, supervisor, stopped)
+    wait_pruned(project, stopped)
+    wait_for(lambda: project.unfinished() == 0, 20, "the end of the others")
+    supervisor.send(signal.SIGCONT, stopped)
+    wait_for(lambda: not proc.alive(stopped), 20, "its end")
+    stop_all(project)
+    return verdict(project)
+
+
+def test_a_worker_that_was_asleep_starts_nothing_that_it_had_claimed(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(queue(processes=1, threads=1, **SHORT_LEASE))
+    assert resume_a_worker_with_a_backlog(project) == []
+
+
+def test_without_the_lease_check_a_worker_that_was_asleep_runs_jobs_again(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(queue(processes=1, threads=1, **SHORT_LEASE))
+    project.mutant = "no lease check"
+    assert "started with token 1 after 2" in "; ".join(resume_a_worker_with_a_backlog(project))
+
+
+def test_without_the_parent_watch_processes_outlive_a_killed_supervisor(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(queue(processes=1))
+    project.mutant = "no parent watch"
+    supervisor = project.start()
+    supervisor.wait_ready(1)
+    children = supervisor.children()
+    supervisor.send(signal.SIGKILL)
+    supervisor.wait_exit()
+    try:
+        wait_for(lambda: not any(map(proc.alive, children)), 5, "the end of the children")
+    except AssertionError:
+        return
+    raise AssertionError("the children ended though nothing told them to")
