@@ -19,6 +19,8 @@ def record(event: str, context: Any) -> None:
     descriptor = _descriptors.get(pid)
     if descriptor is None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        descriptor = _descriptors[pid] = os.open(os.environ["STEADY_QUEUE_EFFECT_LOG"], flags, 0o600)
+        descriptor = _descriptors[pid] = os.open(
+            os.environ["STEADY_QUEUE_EFFECT_LOG"], flags, 0o600
+        )
     line = f"{event} {context.task_result.id} {context.token} {pid} {time.monotonic_ns()}\n"
     os.write(descriptor, line.encode())

@@ -75,6 +75,8 @@ class Supervisor:
         self._postponed: list[Callable[[], None]] = []
         self._retry_at = 0.0
         self._next_prune = self._next_look = 0.0
+        #: What the dialect said of the connection that was opened first.
+        self._set_up: list[str] = []
         self._signal: int | None = None
         self._stopping = False
         #: Children that did not follow QUIT.
@@ -87,7 +89,8 @@ class Supervisor:
         if pidfile is not None:
             pidfile.acquire()
         self._install_signals()
-        prepare_connections(self.using)
+        # What was set up first is what was changed; a later connection finds it done.
+        prepare_connections(self.using, lambda said: self._set_up or self._set_up.extend(said))
         try:
             if self._wait_for_database():
                 self._start_children()
@@ -115,14 +118,11 @@ class Supervisor:
         while self._signal is None:
             try:
                 self.database.run(require_tables)
-                set_up = self.database.run(
-                    lambda connection, dialect: dialect.prepare(connection, impatient=True)
-                )
                 self._join()
             except Unavailable as unavailable:
                 self.waiter.wait(unavailable.pause)
             else:
-                write_banner(self, set_up)
+                write_banner(self, self._set_up)
                 return True
         return False
 

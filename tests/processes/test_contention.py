@@ -1,0 +1,71 @@
+"""Many writers on one SQLite file: nobody is told that it is locked, and nothing is lost."""
+
+from __future__ import annotations
+
+import time
+
+from .conftest import MakeProject
+from .harness import SCALE
+from .scenarios import durations, queue, stop_all, verdict
+
+
+def test_a_foreign_writer_that_holds_the_database_fails_nothing(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(queue(processes=4, threads=2))
+    supervisor = project.start()
+    supervisor.wait_ready(4)
+    project.enqueue("work", *durations(200, 0.02))
+    project.enqueue("note", *durations(50, 0.005))
+    client = project.new_client()
+    try:
+        with project.write_lock():
+            client.begin("enqueue", task="work", calls=durations(20, 0.01, 3))
+            time.sleep(3.0)  # How long the lock is held is the experiment.
+        project.enqueued += client.finish()
+    finally:
+        client.close()
+    project.wait_done(30)
+    stop_all(project)
+    assert verdict(project) == []
+    assert {row.states for row in project.snapshot().jobs.values()} == {("finished",)}
+    assert "locked" not in supervisor.errors()
+    assert "Traceback" not in supervisor.errors()
+    assert project.query("PRAGMA integrity_check") == [("ok",)]
+
+
+def test_a_web_process_that_writes_beside_four_workers_never_finds_the_file_locked(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(queue(processes=4, threads=3))
+    supervisor = project.start()
+    supervisor.wait_ready(4)
+    crowd = project.new_client()
+    seconds = 5.0 * SCALE
+    try:
+        project.client.begin("write_like_a_web_process", seconds=seconds, pause=0.005, work=0.005)
+        crowd.begin("enqueue", task="work", calls=durations(int(2000 * SCALE), 0.005))
+        project.enqueued += crowd.finish()
+        crowd.begin("enqueue", task="note", calls=durations(int(300 * SCALE), 0.002))
+        project.enqueued += crowd.finish()
+        web = project.client.finish()
+    finally:
+        crowd.close()
+    project.enqueued += web["ids"]
+    project.wait_done(60)
+    stop_all(project)
+    waits = sorted(web["waits"])
+    print(
+        f"\n{len(waits)} writes beside {project.count('jobs')} jobs: median "
+        f"{waits[len(waits) // 2] * 1000:.1f} ms, 99 % below {waits[len(waits) * 99 // 100]:.3f} s,"
+        f" worst {waits[-1]:.3f} s"
+    )
+    assert web["errors"] == []
+    assert waits[-1] < 3.0
+    assert verdict(project) == []
+    assert {row.states for row in project.snapshot().jobs.values()} == {("finished",)}
+    written = len(web["waits"]) + int(300 * SCALE)
+    assert project.query("SELECT count(*) FROM faultapp_note") == [(written,)]
+    assert "locked" not in supervisor.errors()
+    assert "Traceback" not in supervisor.errors()
+    assert project.query("PRAGMA integrity_check") == [("ok",)]
