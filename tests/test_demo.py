@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from . import documents
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
 
 #: Runs the command line after the statements that each test puts before it.
@@ -69,6 +71,21 @@ def processes_in(folder: Path) -> list[str]:
     return found
 
 
+def shape(line: str) -> str:
+    """Return ``line`` without what differs from run to run and from machine to machine."""
+    return re.sub(r" +", " ", re.sub(r"[\d.]*\d", "0", line))
+
+
+def assert_shown_in_the_readme(output: str) -> None:
+    """The README shows lines of this output, in this order, and all of the verdict."""
+    [shown] = documents.blocks(documents.page("README.md"), "text")
+    printed = iter([shape(line) for line in output.splitlines()])
+    for line in shown.splitlines():
+        if line.strip() != "...":
+            assert shape(line) in printed, f"the README shows, but the demo does not print: {line}"
+    assert shown.count("  ok     ") == output.count("  ok     ")
+
+
 @pytest.fixture
 def _leaves_no_process(tmp_path: Path):
     yield
@@ -93,6 +110,7 @@ def test_all_goes_as_planned_and_nothing_is_left(tmp_path: Path) -> None:
     assert output.count("\n  ok     ") == 7
     assert "WRONG" not in output
     assert projects(tmp_path) == []
+    assert_shown_in_the_readme(output)
 
 
 @pytest.mark.usefixtures("_leaves_no_process")

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from datetime import datetime
 from functools import cached_property, partial
 from inspect import iscoroutinefunction
 from typing import Any
 
 from django.core.checks import CheckMessage, Error
-from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    OperationalError,
+    ProgrammingError,
+    connections,
+    router,
+    transaction,
+)
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from . import arguments
 from .arguments import Limits
@@ -25,7 +35,7 @@ from .compat import (
 from .configuration import ConfigurationError
 from .configuration.durations import LONGEST
 from .configuration.errors import describe
-from .dialects import NewJob, dialect_for
+from .dialects import Dialect, NewJob, dialect_for
 from .instants import from_utc, to_utc
 from .options import BackendOptions
 from .results import send, task_result_of
@@ -138,7 +148,11 @@ class SteadyQueueBackend(BaseTaskBackend):
         """Insert the job of an encoded call, and say so."""
         using = self.database
         connection, dialect = connections[using], dialect_for(using)
-        [stored] = dialect.enqueue(connection, [self._new_job(task, call)])
+        try:
+            [stored] = dialect.enqueue(connection, [self._new_job(task, call)])
+        except (OperationalError, ProgrammingError):
+            self._require_tables(connection, dialect)
+            raise
         if connection.in_atomic_block:
             ring = partial(dialect.ring, connection, [task.queue_name])
             transaction.on_commit(ring, using=using, robust=True)
@@ -193,6 +207,13 @@ class SteadyQueueBackend(BaseTaskBackend):
                 )
             ]
         return []
+
+    def _require_tables(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
+        """Raise ``MigrationsMissing`` if that is why a statement failed."""
+        from .models.readiness import require_tables
+
+        with suppress(DatabaseError):
+            require_tables(connection, dialect)
 
     def _new_job(self, task: Task, call: str) -> NewJob:
         run_after = task.run_after

@@ -54,12 +54,15 @@ def check_configuration(
 @register(TAG)
 def check_dialects(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """E001, E002: each database that holds a queue has exactly one dialect."""
+    from .configuration import ConfigurationError
     from .dialects import dialect_for
 
     problems: list[CheckMessage] = []
     for using in _databases():
         try:
             dialect_for(using)
+        except ConfigurationError:
+            continue  # check_configuration reports it.
         except DialectConflict as error:
             problems.append(Error(str(error), id="steady_queue.E002"))
         except DialectError as error:
@@ -81,8 +84,8 @@ def check_databases(
         if using in (databases or ()):
             try:
                 problems += dialect_for(using).checks(connections[using])
-            except DialectError:
-                continue  # check_dialects reports it.
+            except ImproperlyConfigured:
+                continue  # check_dialects or check_configuration reports it.
     return problems
 
 

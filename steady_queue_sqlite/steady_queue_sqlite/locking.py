@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import local
 from typing import Any
+from weakref import WeakSet
 
 from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -42,8 +43,6 @@ SHORTEST_STEP, LONGEST_STEP = 0.0002, 0.002
 BECOME_WRITER = f"DELETE FROM {tables.PAUSES} WHERE 0"
 
 _open_files = local()
-#: The lock files that the threads of this process have open.
-_descriptors: list[int] = []
 
 
 @contextmanager
@@ -139,26 +138,43 @@ def _descriptor(path: str | None) -> int | None:
     """Return this thread's descriptor of the lock file beside ``path``."""
     if fcntl is None or path is None:
         return None
-    opened: dict[str, int] = _open_files.__dict__.setdefault("opened", {})
+    opened: dict[str, _LockFile] = _open_files.__dict__.setdefault("opened", {})
     if path not in opened:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         try:
-            descriptor = os.open(f"{path}-queue.lock", flags, 0o666)
+            opened[path] = _LockFile(path)
         except OSError:
             return None
-        opened[path] = descriptor
-        _descriptors.append(descriptor)
-    return opened[path]
+    return opened[path].descriptor
+
+
+class _LockFile:
+    """An open lock file: closed with the thread that opened it."""
+
+    def __init__(self, path: str) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        self.descriptor = os.open(f"{path}-queue.lock", flags, 0o666)
+        _lock_files.add(self)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self, close: Callable[[int], None] = os.close) -> None:
+        descriptor, self.descriptor = getattr(self, "descriptor", -1), -1
+        if descriptor >= 0:
+            close(descriptor)
+
+
+#: The lock files that the threads of this process have open.
+_lock_files: WeakSet[_LockFile] = WeakSet()
 
 
 def _forget_descriptors() -> None:
     """In a forked child: it shares its parent's descriptors, and with them the locks."""
     global _open_files
     _open_files = local()
-    for descriptor in _descriptors:
-        with suppress(OSError):
-            os.close(descriptor)
-    _descriptors.clear()
+    for opened in list(_lock_files):
+        opened.close()
+    _lock_files.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -140,8 +140,8 @@ PLAIN = "Pass the few plain values of it that the task needs."
         (object(), unsupported("a value of type object", PLAIN)),
         (HttpRequest(), unsupported("a value of type HttpRequest", PLAIN)),
         (deque([1]), unsupported("a value of type deque", "Pass list(...) of it.")),
-        (gettext_lazy("text"), unsupported("a value of type lazy.<locals>.__proxy__", "Pass str(...) "
-                               "of it.")),
+        (gettext_lazy("text"), unsupported("a value of type lazy.<locals>.__proxy__", "Pass "
+                               "str(...) of it.")),
         (bytearray(b"1"), unsupported("a value of type bytearray", "Pass bytes(...) of it.")),
         (1j, unsupported("a value of type complex", "Pass its real and imaginary parts.")),
         (range(3), unsupported("a value of type range", "Pass list(...) of it.")),

@@ -11,6 +11,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 #: Seconds after the last line of a task in which its outcome may not have been stored yet.
@@ -187,7 +188,7 @@ class _Judge:
 
     def repetitions(self, job_id: int, attempts: list[Attempt], row: JobRow | None) -> None:
         """I3 and I4: a job starts again only if the attempt before was interrupted."""
-        for earlier, later in zip(attempts, attempts[1:], strict=False):
+        for earlier, later in pairwise(attempts):
             if later.token <= earlier.token:
                 self.say(f"job {job_id} started with token {later.token} after {earlier.token}")
             if job_id in self.own_failures:

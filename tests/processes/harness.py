@@ -170,17 +170,17 @@ class Client:
     """A process of the project that does what a web process does. See ``faultapp.client``."""
 
     def __init__(self, project: Project) -> None:
-        self._errors = open(project.folder / "client.err", "ab")
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faultapp.client"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            cwd=project.folder,
-            env=project.environment(),
-            start_new_session=True,
-            text=True,
-        )
+        with open(project.folder / "client.err", "ab") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.faultapp.client"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                cwd=project.folder,
+                env=project.environment(),
+                start_new_session=True,
+                text=True,
+            )
 
     def begin(self, function: str, **arguments: Any) -> None:
         """Have a function called; ``finish`` returns its value."""
@@ -203,7 +203,6 @@ class Client:
     def close(self) -> None:
         self._process.kill()
         self._process.communicate()
-        self._errors.close()
 
 
 class Project:

@@ -67,20 +67,50 @@ def registered(project: Project, pid: int) -> bool:
     return bool(project.query("SELECT 1 FROM steady_queue_processes WHERE pid = ?", pid))
 
 
-def freeze(project: Project, supervisor: Supervisor, pid: int) -> None:
-    """Stop a worker, at a moment when it does not hold the database's write lock."""
+def freeze(project: Project, supervisor: Supervisor, *pids: int) -> None:
+    """Stop processes, at a moment when none of them holds the database's write lock."""
 
     def stopped() -> bool:
-        sent = supervisor.send(signal.SIGSTOP, pid)
-        assert sent is not None, f"{pid} has ended"
-        wait_for(lambda: proc.is_stopped(pid), 5, f"the stop of {pid}")
+        before = len(project.kills)
+        for pid in pids:
+            assert supervisor.send(signal.SIGSTOP, pid) is not None, f"{pid} has ended"
+        wait_for(lambda: all(map(proc.is_stopped, pids)), 5, f"the stop of {pids}")
         with suppress(sqlite3.OperationalError), project.write_lock(patience=0.3):
             return True
-        project.kills.remove(sent)
-        supervisor.send(signal.SIGCONT, pid)
+        thaw(supervisor, *pids)
+        del project.kills[before:]
         return False
 
-    wait_for(stopped, 20, f"a moment to stop {pid}")
+    wait_for(stopped, 20, f"a moment to stop {pids}")
+
+
+def thaw(supervisor: Supervisor, *pids: int) -> None:
+    for pid in pids:
+        supervisor.send(signal.SIGCONT, pid)
+
+
+def claimed_by(project: Project, pid: int) -> int:
+    """Return how many jobs a process has claimed."""
+    [(number,)] = project.query(
+        "SELECT count(*) FROM steady_queue_claimed_executions c "
+        "JOIN steady_queue_processes p ON p.id = c.process_id WHERE p.pid = ?",
+        pid,
+    )
+    return int(number)
+
+
+def work_with_a_backlog(project: Project, pid: int) -> int:
+    """Have a worker of one thread run a job and hold claims of others; return the job's id."""
+
+    def backlog() -> int:
+        # Short ones first, until the worker claims ahead of its thread.
+        short = [[0.002]] * 60
+        ids = project.enqueue("work", *short, [0.2], *short)
+        job_id = ids[len(short)]
+        project.wait_started(job_id)
+        return job_id if claimed_by(project, pid) > 5 else 0
+
+    return wait_for(backlog, 20, "a backlog")
 
 
 def wait_pruned(project: Project, pid: int, seconds: float = 30.0) -> None:

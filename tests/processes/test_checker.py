@@ -166,8 +166,9 @@ def test_a_snapshot_reads_every_state(template: Path) -> None:
             f"VALUES (3, {values}, '2024-01-02')"
         )
         db.execute(
-            "INSERT INTO steady_queue_failed_executions (created_at, job_id, exception_class, message) VALUES "
-            "('2024-01-01', 4, 'a.b.SomeError', 'text')"
+            "INSERT INTO steady_queue_failed_executions "
+            "(created_at, job_id, exception_class, message) "
+            "VALUES ('2024-01-01', 4, 'a.b.SomeError', 'text')"
         )
         db.execute(
             f"INSERT INTO steady_queue_claimed_executions {queued}, process_id) "

@@ -7,18 +7,22 @@ import signal
 from . import proc
 from .conftest import MakeProject
 from .harness import Project, wait_for
-from .scenarios import SHORT_LEASE, durations, freeze, queue, stop_all, verdict, wait_pruned
+from .scenarios import (
+    SHORT_LEASE,
+    freeze,
+    queue,
+    stop_all,
+    verdict,
+    wait_pruned,
+    work_with_a_backlog,
+)
 
 
 def kill_a_worker_with_a_backlog(project: Project) -> list[str]:
     """Kill a worker that runs one job and has claimed others; return what the checker says."""
     supervisor = project.start()
     [worker] = supervisor.wait_ready(1)
-    # Short ones, until the worker claims ahead of its thread.
-    project.enqueue("work", *[[0.002]] * 150)
-    wait_for(lambda: len(project.attempts()) > 60, 20, "some starts")
-    project.enqueue("work", *[[0.002]] * 50, [0.2], *[[0.002]] * 20)
-    wait_for(lambda: project.count("ready_executions") == 0, 20, "a claim of all")
+    work_with_a_backlog(project, worker)
     supervisor.send(signal.SIGKILL, worker)
     project.wait_done(30)
     stop_all(project)
@@ -80,15 +84,10 @@ def test_without_the_token_check_a_lost_claim_decides_the_outcome(
 def resume_a_worker_with_a_backlog(project: Project) -> list[str]:
     supervisor = project.start()
     [stopped] = supervisor.wait_ready(1)
-    project.enqueue("work", *[[0.002]] * 150)
-    wait_for(lambda: len(project.attempts()) > 60, 20, "some starts")
-    project.enqueue("work", *[[0.002]] * 50)
-    [long] = project.enqueue("work", [0.3])
-    project.enqueue("work", *durations(10, 0.004))
-    project.wait_started(long)
+    work_with_a_backlog(project, stopped)
     freeze(project, supervisor, stopped)
     wait_pruned(project, stopped)
-    wait_for(lambda: project.unfinished() == 0, 20, "the end of the others")
+    project.wait_done(20)
     supervisor.send(signal.SIGCONT, stopped)
     wait_for(lambda: not proc.alive(stopped), 20, "its end")
     stop_all(project)
@@ -121,7 +120,7 @@ def test_without_the_parent_watch_processes_outlive_a_killed_supervisor(
     supervisor.send(signal.SIGKILL)
     supervisor.wait_exit()
     try:
-        wait_for(lambda: not any(map(proc.alive, children)), 5, "the end of the children")
+        wait_for(lambda: not any(map(proc.alive, children)), 4.5, "the end of the children")
     except AssertionError:
         return
     raise AssertionError("the children ended though nothing told them to")

@@ -6,8 +6,6 @@ import random
 import signal
 import time
 
-import pytest
-
 from . import proc
 from .conftest import MakeProject
 from .harness import SCALE, wait_for
@@ -20,6 +18,7 @@ from .scenarios import (
     queue,
     registered,
     stop_all,
+    thaw,
     verdict,
     wait_gone,
     wait_pruned,
@@ -65,12 +64,10 @@ def test_killed_workers_cost_only_the_jobs_that_they_were_running(
     print(f"\n{jobs} jobs, {killed} kills: {failed} failed, {len(project.attempts())} starts")
 
 
-@pytest.mark.parametrize("pidfile", ["with a pidfile", "without"])
 def test_the_processes_of_a_killed_supervisor_end_and_a_new_one_starts_at_once(
-    make_project: MakeProject, pidfile: str
+    make_project: MakeProject,
 ) -> None:
-    options = {"supervisor_pidfile": "queue.pid"} if pidfile != "without" else {}
-    project = make_project(queue(processes=2, threads=2, **options))
+    project = make_project(queue(processes=2, threads=2, supervisor_pidfile="queue.pid"))
     first = project.start()
     workers = first.wait_ready(2)
     [long] = project.enqueue("work", [60.0])
@@ -123,7 +120,7 @@ def test_a_stopped_worker_loses_its_jobs_and_records_nothing_when_it_resumes(
     project = make_project(queue(processes=2, threads=2, **SHORT_LEASE))
     supervisor = project.start()
     supervisor.wait_ready(2)
-    for seed in range(max(2, int(2 * SCALE))):
+    for seed in range(max(1, int(SCALE))):
         [once] = project.enqueue("work", [2.5])
         [again] = project.enqueue("work_again", [2.5])
         stopped = project.wait_started(again).pid
@@ -199,10 +196,10 @@ def test_a_stopped_supervisor_with_all_its_processes_loses_its_jobs_and_comes_ba
         project.wait_started(job_id)
     project.enqueue("work", *durations(100, 0.02))
     family = first.children()
-    first.send_tree(signal.SIGSTOP)
+    freeze(project, first, first.pid, *family)
     for pid in [*family, first.pid]:
         wait_pruned(project, pid)
-    first.send_tree(signal.SIGCONT)
+    thaw(first, first.pid, *family)
     project.wait_done(40)
     wait_for(lambda: registered(project, first.pid), 10, "its registration")
     first.wait_ready(1, seconds=10)

@@ -43,6 +43,11 @@ class Dialect:
     def __repr__(self) -> str:
         return f"<Dialect {self.info.name}>"
 
+    def describe(self, connection: BaseDatabaseWrapper) -> DialectInfo | None:
+        """Ask the plugin whether it drives ``connection``."""
+        answers = self._hooks.steady_queue_dialect(connection=connection)
+        return cast("DialectInfo | None", answers[0] if answers else None)
+
     def prepare(self, connection: BaseDatabaseWrapper, *, impatient: bool = False) -> list[str]:
         said: list[str] | None = self._hooks.steady_queue_prepare(
             connection=connection, impatient=impatient

@@ -68,7 +68,8 @@ class Attempt:
     @property
     def needs_models(self) -> bool:
         """Whether decoding the arguments queries the database."""
-        return "__sq_model__" in self.claim.arguments
+        # SQLite lets a row hold something other than text.
+        return "__sq_model__" in str(self.claim.arguments)
 
     def decode(self) -> None:
         """Decode the arguments. Raises ``DeserializationError``."""

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
+from asyncio import CancelledError
 from contextlib import suppress
 
+from asgiref.sync import sync_to_async
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
+
+logger = logging.getLogger("steady_queue.worker")
+
+#: How the names of a worker's own threads begin.
+OUR_THREADS = "steady-queue-"
+
+#: Whether another thread, as sync_to_async() starts it, has connected to a database.
+_served_coroutines = threading.Event()
 
 
 def tidy_connections() -> None:
@@ -16,12 +29,32 @@ def tidy_connections() -> None:
     ``CONN_MAX_AGE``, or it belongs to a pool.
     """
     for connection in connections.all(initialized_only=True):
-        if connection.in_atomic_block or connection.closed_in_transaction:
+        try:
+            if connection.in_atomic_block or connection.closed_in_transaction:
+                _drop(connection)
+            elif connection.connection is not None and _is_spent(connection):
+                connection.close()
+        except Exception:
+            logger.warning("A connection to %r broke", connection.alias, exc_info=True)
             _drop(connection)
-        elif connection.connection is None:
-            continue
-        elif _is_spent(connection):
-            connection.close()
+
+
+async def atidy_connections() -> None:
+    """Do so on the thread that serves the queries of coroutines, if there have been any."""
+    if _served_coroutines.is_set():
+        with suppress(CancelledError):  # The task is over, whoever wanted it cancelled.
+            await sync_to_async(tidy_connections)()
+
+
+def watch_connections() -> None:
+    """Have ``atidy_connections`` know of the first query of a coroutine."""
+    connection_created.connect(_note_thread, dispatch_uid="steady_queue_note_thread")
+
+
+def _note_thread(**kwargs: object) -> None:
+    thread = threading.current_thread()
+    if thread is not threading.main_thread() and not thread.name.startswith(OUR_THREADS):
+        _served_coroutines.set()
 
 
 def _is_spent(connection: BaseDatabaseWrapper) -> bool:

@@ -14,7 +14,7 @@ from ..results import asend, send, task_of
 from ..tasks import find_task, rebuilt
 from .attempt import Attempt, Done
 from .clock import DatabaseClock
-from .connections import tidy_connections
+from .connections import atidy_connections, tidy_connections, watch_connections
 
 logger = logging.getLogger("steady_queue.worker")
 
@@ -35,6 +35,7 @@ class Executor:
             if isinstance(backend := task_backends[alias], SteadyQueueBackend)
         }
         self._tasks: dict[tuple[str, str, int, str], Task] = {}
+        watch_connections()
 
     def task_of(self, claim: ClaimedJob) -> Task:
         """Return the task of a job as it was enqueued. Raises ``UnregisteredTaskError``."""
@@ -84,10 +85,10 @@ class Executor:
             value = await task.acall(*attempt.positional(), **attempt.result.kwargs)
         except BaseException as error:
             done = attempt.failed(error, self.clock.now())
-            # The thread that serves the loop's queries may hold a broken connection.
-            await sync_to_async(tidy_connections)()
-            return done
-        return attempt.succeeded(value, self.clock.now())
+        else:
+            done = attempt.succeeded(value, self.clock.now())
+        await atidy_connections()
+        return done
 
     def _begin(self, claim: ClaimedJob, task: Task) -> Attempt:
         return Attempt(claim, task, self._backend_of(claim), self.worker, self.clock.now())

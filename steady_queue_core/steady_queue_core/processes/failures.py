@@ -23,10 +23,8 @@ class Failure(NamedTuple):
 
 def describe(error: BaseException) -> Failure:
     """Return the class path, message and traceback of ``error``, whatever it does to prevent it."""
-    kind = type(error)
-    path = f"{kind.__module__}.{kind.__qualname__}"
     return Failure(
-        bounded(path, LONGEST_PATH),
+        _storable(_path(error)[:LONGEST_PATH])[:LONGEST_PATH],
         bounded(_message(error), LONGEST_MESSAGE),
         bounded(_traceback(error), LONGEST_TRACEBACK),
     )
@@ -44,12 +42,25 @@ def bounded(text: str, longest: int) -> str:
         note = f"\n... {len(text) - longest} characters cut ...\n"
         half = max(0, longest - len(note)) // 2
         text = text[:half] + note + text[len(text) - half :] if half else text[:longest]
+    return _storable(text)
+
+
+def _storable(text: str) -> str:
     return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _path(error: BaseException) -> str:
+    kind = type(error)
+    try:
+        return f"{kind.__module__}.{kind.__qualname__}"
+    except BaseException:  # A metaclass may do anything.
+        return "builtins.BaseException"
 
 
 def _message(error: BaseException) -> str:
     try:
-        return str(error)
+        # It may be of a subclass of str with methods of its own.
+        return str.__str__(str(error))
     except BaseException as problem:
         return f"<str() of the exception failed with {type(problem).__name__}>"
 
@@ -59,4 +70,4 @@ def _traceback(error: BaseException) -> str:
         return "".join(format_exception(error))
     except BaseException as problem:
         # Such as a chain of causes deeper than the stack.
-        return f"{type(error).__qualname__}\n<no traceback: {type(problem).__name__}>\n"
+        return f"{_path(error)}\n<no traceback: {type(problem).__name__}>\n"

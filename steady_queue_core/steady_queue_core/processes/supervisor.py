@@ -15,6 +15,7 @@ from ..configuration import ResolvedOptions
 from ..errors import ProcessExitError, ProcessPrunedError
 from ..models import process as processes
 from ..models.process import Process
+from ..models.readiness import require_tables
 from . import marks, team
 from .banner import write_banner
 from .child import Child, Role, close_connections, fork, prepare_connections
@@ -22,7 +23,6 @@ from .database import QueueDatabase, Unavailable
 from .drain import Drain
 from .membership import Membership, new_name
 from .pidfile import Pidfile
-from .readiness import require_tables
 from .recovery import Recovery, is_dead
 from .restarts import Restarts
 from .waiter import Waiter
@@ -89,8 +89,7 @@ class Supervisor:
         if pidfile is not None:
             pidfile.acquire()
         self._install_signals()
-        # What was set up first is what was changed; a later connection finds it done.
-        prepare_connections(self.using, lambda said: self._set_up or self._set_up.extend(said))
+        prepare_connections(self.using, self._note_set_up)
         try:
             if self._wait_for_database():
                 self._start_children()
@@ -107,6 +106,10 @@ class Supervisor:
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             signal.signal(signum, self._note_signal)
         signal.signal(signal.SIGCHLD, lambda signum, frame: None)
+
+    def _note_set_up(self, said: list[str]) -> None:
+        # What the first connection found to do was changed; later ones find it done.
+        self._set_up = self._set_up or said
 
     def _note_signal(self, signum: int, frame: FrameType | None) -> None:
         # QUIT overrides a graceful stop under way; a second TERM changes nothing.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from datetime import datetime, timedelta
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from django.db import connections
+from django.db import DatabaseError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from .. import portable
@@ -55,6 +56,12 @@ class ConformanceCase(_Base):
     #: Seconds to wait for what must happen.
     patience = 30.0
 
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        # What a dialect does to the database itself, it does before the cases hold locks there.
+        threads.run_all(cls.using, [lambda: None], cls.patience)
+
     def tearDown(self) -> None:
         self.check_states()
         super().tearDown()
@@ -83,7 +90,7 @@ class ConformanceCase(_Base):
 
     def register(self, name: str = "worker") -> int:
         """Insert the row of a process; return its id."""
-        present = portable.storable(self.present())
+        present = self.stored(self.present())
         number = self.rows("Process").count()
         process = self.rows("Process").create(
             kind="Worker", name=f"{name}-{number}", pid=1, hostname="conformance",
@@ -109,20 +116,35 @@ class ConformanceCase(_Base):
     def settle(self, *outcomes: Outcome) -> set[int]:
         return self.dialect.settle(self.connection, outcomes)
 
+    def finished(self, claim: ClaimedJob, **fields: Any) -> Outcome:
+        return ending(Ending.FINISHED, claim, **({"attempts": 1, "return_value": "1"} | fields))
+
+    def failed(self, claim: ClaimedJob, **fields: Any) -> Outcome:
+        error = {"attempts": 1, "exception_class": "builtins.ValueError", "message": "no"}
+        return ending(Ending.FAILED, claim, **(error | fields))
+
     def pause(self, *queue_names: str) -> None:
-        present = portable.storable(self.present())
+        present = self.stored(self.present())
         for name in queue_names:
             self.rows("Pause").create(queue_name=name, created_at=present)
 
     def make_due(self, job_id: int, seconds_ago: float = 60) -> datetime:
         """Let a scheduled job have been due for some time; return since when."""
         due = self.present() - timedelta(seconds=seconds_ago)
-        self.rows("ScheduledExecution").filter(pk=job_id).update(due_at=portable.storable(due))
+        self.rows("ScheduledExecution").filter(pk=job_id).update(due_at=self.stored(due))
         return due
 
     def present(self) -> datetime:
         """Return the database's present time."""
         return self.dialect.current_time(self.connection)
+
+    def stored(self, instant: datetime) -> datetime:
+        """Return an instant in the form that the models take."""
+        return portable.storable(instant)
+
+    def aware(self, value: datetime) -> datetime:
+        """Return an instant that came from a model as aware, in UTC."""
+        return portable.aware(value)
 
     # --- what became of it
 
@@ -163,6 +185,20 @@ class ConformanceCase(_Base):
     def in_threads(self, functions: Sequence[Callable[[], T]]) -> list[T]:
         """Run each function in a thread of its own; return their results."""
         return threads.run_all(self.using, functions, self.patience)
+
+    def begin(self, function: Callable[[], T]) -> Future[T]:
+        """Start ``function`` in another thread."""
+        return threads.start(self.using, function)
+
+    def again(self, operation: Callable[[], T]) -> T:
+        """Repeat ``operation`` as long as it meets contention, as the core does."""
+        deadline = monotonic() + self.patience
+        while True:
+            try:
+                return operation()
+            except DatabaseError as error:
+                if monotonic() > deadline or not self.dialect.is_contention(self.connection, error):
+                    raise
 
     def holding(self, work: Callable[[], Any]) -> Any:
         """Do ``work`` in a transaction of another thread that stays open; see ``threads``."""

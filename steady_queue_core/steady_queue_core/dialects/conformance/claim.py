@@ -58,18 +58,19 @@ class ClaimCases(ConformanceCase):
 
     def test_the_token_grows_with_each_claim_of_a_job(self) -> None:
         """Whether the job came back released, retried at once, or retried later."""
-        tokens = [self.claimed_job().token]
-        for number, fields in enumerate([{}, {"delay": 0.0}, {"delay": 60.0}, {}]):
-            row = self.rows("ClaimedExecution").get()
-            self.assertEqual(row.token, tokens[-1])
-            [held] = [claim for claim in [self.last_claim] if claim.token == row.token]
-            how = Ending.RELEASED if not fields else Ending.RETRIED
-            self.settle(ending(how, held, attempts=number, **fields))
+        claim = self.claimed_job()
+        tokens = [claim.token]
+        for outcome in (
+            ending(Ending.RELEASED, claim),
+            ending(Ending.RETRIED, claim, attempts=1),
+            ending(Ending.RETRIED, claim, attempts=2, delay=60.0),
+            ending(Ending.RELEASED, claim),
+        ):
+            self.assertEqual(self.settle(outcome._replace(token=tokens[-1])), {claim.job_id})
             for job_id in self.ids("Scheduled"):
                 self.make_due(job_id)
             self.dialect.dispatch(self.connection, 10)
-            [claim] = self.claim()
-            tokens.append(claim.token)
+            tokens += [claim.token for claim in self.claim()]
         self.assertEqual(tokens, [1, 2, 3, 4, 5])
 
     def test_only_ready_jobs_are_claimed(self) -> None:

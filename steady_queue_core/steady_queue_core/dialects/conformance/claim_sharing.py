@@ -30,7 +30,7 @@ class ClaimSharingCases(ConformanceCase):
             taken: list[int] = []
             together.wait()
             while True:
-                claims = self.claim(7, *patterns, process_id=process_id)
+                claims = self.again(lambda: self.claim(7, *patterns, process_id=process_id))
                 taken += [claim.job_id for claim in claims]
                 if not claims and not self.ids("Ready"):
                     return taken
@@ -77,13 +77,8 @@ class ClaimSharingCases(ConformanceCase):
             ):
                 claims = self.claim(5, *patterns, process_id=second)
                 self.assertEqual([claim.job_id for claim in claims], ids[5:10])
-                atomic_rollback(self.using)
+                self.connection.set_rollback(True)
         self.assertEqual(self.ids("Ready"), ids)
-
-
-def atomic_rollback(using: str) -> None:
-    """Have the transaction of this thread rolled back at its end."""
-    connections[using].set_rollback(True)
 
 
 def _claim_all(using: str, database: str, process_id: int, report: str) -> None:

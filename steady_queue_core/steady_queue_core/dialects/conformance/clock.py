@@ -1,0 +1,88 @@
+"""One clock: the database's."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from unittest import mock
+
+from django.db.models import DateTimeField, ExpressionWrapper
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from .. import portable
+from ..records import Ending
+from .base import ConformanceCase, ending, new_job
+
+
+class ClockCases(ConformanceCase):
+    def test_the_clock_is_the_databases_in_utc(self) -> None:
+        """As Django's own expression has it, give or take the time between two statements."""
+        reference = portable.current_time(self.connection, Now())
+        present = self.present()
+        self.assertEqual(present.utcoffset(), timedelta(0))
+        self.assertLess(abs(present - reference), timedelta(seconds=10))
+
+    def test_the_clock_moves_on_within_a_transaction(self) -> None:
+        with self.dialect.transaction(self.connection):
+            begun = self.present()
+            self.wait_until(lambda: self.present() > begun, "the clock to move")
+
+    def test_the_clock_compares_with_what_is_stored(self) -> None:
+        """In a condition that the database evaluates."""
+        now: Any = self.dialect.now(self.connection)
+        jobs, scheduled = self.rows("Job"), self.rows("ScheduledExecution")
+        _, later = self.enqueue(new_job(), new_job(delay=timedelta(seconds=60)))
+        self.assertEqual(jobs.filter(enqueued_at__lte=now).count(), 2)
+        self.assertEqual(scheduled.filter(due_at__gt=now).count(), 1)
+        self.make_due(later, seconds_ago=0.001)
+        self.assertEqual(scheduled.filter(due_at__lte=now).count(), 1)
+
+    def test_the_clock_can_be_stored(self) -> None:
+        process_id = self.register()
+        processes = self.rows("Process").filter(pk=process_id)
+        before = self.present()
+        processes.update(last_heartbeat_at=self.dialect.now(self.connection))
+        beat = self.aware(processes.get().last_heartbeat_at)
+        self.assert_between(before, beat, self.present())
+        named = processes.annotate(
+            read=ExpressionWrapper(self.dialect.now(self.connection), output_field=DateTimeField())
+        )
+        self.assert_between(before, self.aware(named.get().read), self.present())
+
+    def whole_life(self) -> None:
+        """Do everything that stores an instant, and look at each of them."""
+        before = self.present()
+        [new] = self.dialect.enqueue(self.connection, [new_job(delay=timedelta(seconds=60))])
+        self.make_due(new.job_id, seconds_ago=0.001)
+        self.assertEqual(self.dialect.dispatch(self.connection, 1).moved, 1)
+        [retried] = self.claim()
+        self.settle(ending(Ending.RETRIED, retried, attempts=1, delay=60.0))
+        due = self.aware(self.rows("ScheduledExecution").get().due_at)
+        self.make_due(new.job_id, seconds_ago=0.001)
+        self.dialect.dispatch(self.connection, 1)
+        [claim] = self.claim()
+        self.settle(self.failed(claim))
+        self.dialect.take_permit(self.connection, "key", 1, timedelta(seconds=60))
+        expires_at = self.aware(self.rows("Semaphore").get().expires_at)
+        self.rows("Semaphore").all().delete()
+        job, failed = self.job(new.job_id), self.rows("FailedExecution").get(pk=new.job_id)
+        after = self.present()
+        for instant in (new.enqueued_at, retried.claimed_at, claim.claimed_at, job.enqueued_at,
+                        job.finished_at, failed.created_at, due - timedelta(seconds=60),
+                        expires_at - timedelta(seconds=60)):  # fmt: skip
+            self.assert_between(before, self.aware(instant), after)
+
+    def test_every_instant_is_taken_from_that_clock(self) -> None:
+        self.whole_life()
+
+    def test_the_projects_clock_is_not_asked(self) -> None:
+        """A host whose clock is wrong must not matter."""
+        wrong = timezone.now() + timedelta(hours=3)
+        with mock.patch("django.utils.timezone.now", return_value=wrong):
+            self.whole_life()
+
+    def test_the_active_time_zone_changes_nothing(self) -> None:
+        for name in ("Asia/Kathmandu", "America/St_Johns"):
+            with timezone.override(name):
+                self.whole_life()

@@ -1,0 +1,106 @@
+"""Nothing is kept between databases, threads or connections."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from unittest import mock
+
+from django.db import connections
+from django.db.transaction import atomic
+
+from ..records import QueueSelector
+from ..registry import dialect_for
+from .aliases import second_alias
+from .base import ConformanceCase, new_job
+from .transactions import Refused
+
+SECOND = "steady_queue_conformance_second"
+
+
+class IsolationCases(ConformanceCase):
+    def test_every_operation_uses_the_connection_it_is_given(self) -> None:
+        """Work on a second alias is part of that alias's transaction, not of another's."""
+        worker = self.register()
+        [job_id] = self.enqueue_many(1)
+        self.one_operation_of_each_kind(worker)
+        before = self.everything()
+        allowed = {*self.databases, SECOND}
+        with (
+            mock.patch.object(type(self), "databases", allowed),
+            second_alias(self.using, SECOND),
+            self.assertRaises(Refused),
+            atomic(using=SECOND),
+        ):
+            connection, dialect = connections[SECOND], dialect_for(SECOND)
+            dialect.enqueue(connection, [new_job("second"), new_job(delay=timedelta(hours=1))])
+            self.assertEqual(dialect.list_queues(connection), ["default", "second"])
+            claims = dialect.claim(connection, worker, QueueSelector(), 10)
+            self.assertEqual(len(claims), 2)
+            dialect.settle(connection, [self.finished(claim) for claim in claims])
+            dialect.dispatch(connection, 10)
+            self.assertTrue(dialect.take_permit(connection, "key", 5, timedelta(hours=1)))
+            self.assertTrue(dialect.give_permit(connection, "key", 5))
+            self.assertEqual(self.everything(), before)
+            raise Refused
+        self.assertEqual(self.everything(), before)
+        self.assertEqual(self.ids("Ready"), [job_id])
+
+    def one_operation_of_each_kind(self, worker: int) -> None:
+        """Let a dialect that keeps its first connection do so."""
+        self.dialect.list_queues(self.connection)
+        self.claim(0, process_id=worker)
+        self.settle()
+        self.dialect.dispatch(self.connection, 10)
+        self.dialect.take_permit(self.connection, "key", 5, timedelta(hours=1))
+
+    def test_threads_work_side_by_side_and_one_after_the_other(self) -> None:
+        def work() -> list[str]:
+            self.one_operation_of_each_kind(worker)
+            return self.dialect.list_queues(self.connection)
+
+        worker = self.register()
+        self.enqueue_many(1)
+        for listed in [work(), *self.in_threads([work] * 3), self.elsewhere(work)]:
+            self.assertEqual(listed, ["default"])
+
+    def test_a_connection_may_be_closed_between_any_two_operations(self) -> None:
+        def work() -> None:
+            worker = self.register()
+            self.connection.close()
+            self.enqueue_many(1)
+            self.connection.close()
+            [claim] = self.claim(process_id=worker)
+            self.connection.close()
+            self.assertEqual(self.settle(self.finished(claim)), {claim.job_id})
+            self.connection.close()
+            self.assertEqual(self.dialect.list_queues(self.connection), [])
+
+        self.elsewhere(work)
+
+    def test_a_thread_that_has_ended_leaves_nothing_open(self) -> None:
+        def work() -> None:
+            for claim in self.claim(process_id=worker):
+                self.settle(self.finished(claim))
+
+        worker = self.register()
+        self.enqueue_many(1)
+        self.elsewhere(work)
+        before = open_descriptors()
+        for _ in range(10):
+            self.enqueue_many(1)
+            self.elsewhere(work)
+        self.assertLess(open_descriptors(), before + 5)
+
+
+def open_descriptors() -> int:
+    """Count the open files of this process, as far as their numbers are small."""
+    return sum(map(is_open, range(1024)))
+
+
+def is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True

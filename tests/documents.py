@@ -1,0 +1,57 @@
+"""Reading the Markdown of README.md and docs/."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+WORKSPACE = Path(__file__).resolve().parent.parent
+PAGES = (WORKSPACE / "README.md", *sorted((WORKSPACE / "docs").glob("*.md")))
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def page(name: str) -> Path:
+    """Return the path of ``README.md``, or of a page in docs/."""
+    return next(path for path in PAGES if path.name == name)
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    """Return the code blocks in ``language``, in their order; ``""`` for those that name none."""
+    return [text for name, text in FENCE.findall(path.read_text()) if name == language]
+
+
+def prose(path: Path) -> str:
+    """Return the text without code blocks."""
+    return FENCE.sub("", path.read_text())
+
+
+def headings(path: Path) -> list[str]:
+    """Return the texts of the headings."""
+    return [text for _, text in HEADING.findall(prose(path))]
+
+
+def section(path: Path, heading: str) -> str:
+    """Return what stands between a heading and the next one, without code blocks."""
+    text = prose(path)
+    [start] = [each for each in HEADING.finditer(text) if each[2] == heading]
+    following = HEADING.search(text, start.end())
+    return text[start.end() : following.start() if following else None]
+
+
+def rows(text: str) -> dict[str, list[str]]:
+    """Return the cells of a table's rows after the first, by the code in the first."""
+    found = {}
+    for line in text.splitlines():
+        if line.startswith("| `"):
+            first, *others = [cell.strip() for cell in line.strip("|").split("|")]
+            for name in re.findall(r"`([^`]+)`", first):
+                found[name] = others
+    return found
+
+
+def anchor(heading: str) -> str:
+    """Return the name under which a heading can be linked to."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

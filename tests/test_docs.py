@@ -1,0 +1,337 @@
+"""Keeps README.md and docs/ true: what is there is documented, and what is documented is there."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import logging.config
+import os
+import re
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import django
+import pytest
+from django.core.management.base import CommandParser
+
+from steady_queue_core.configuration import Configuration, load
+from steady_queue_core.configuration.module_settings import DEFAULTS
+from steady_queue_core.dialects import hookspecs
+from steady_queue_core.management.commands.steady_queue import Command
+from steady_queue_core.options import BackendOptions
+
+from . import documents
+from .documents import PAGES, WORKSPACE, page
+
+CONFIGURATION = page("configuration.md")
+PACKAGES = [
+    "steady_queue_core",
+    "steady_queue_postgres",
+    "steady_queue_mysql",
+    "steady_queue_sqlite",
+]
+
+#: Documented as without effect, and the only places that may mention them.
+WITHOUT_EFFECT = {
+    "clear_finished_jobs_after": {"options.py", "__init__.py", "module_settings.py"},
+    "concurrency_maintenance": {"processes.py"},
+    "concurrency_maintenance_interval": {"processes.py"},
+    "default_concurrency_control_period": {"__init__.py", "module_settings.py"},
+    "dynamic_tasks_enabled": {"processes.py"},
+}
+
+UNITS = {"ms": 0.001, "s": 1, "min": 60, "day": 86_400}
+
+
+# --- links and code -------------------------------------------------------------------------------
+
+
+def path_id(path: Path) -> str:
+    return path.name
+
+
+@pytest.mark.parametrize("path", PAGES, ids=path_id)
+def test_links_lead_to_pages_and_headings_that_exist(path: Path) -> None:
+    for link in documents.LINK.findall(documents.prose(path)):
+        if link.startswith("https:"):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (path.parent / name).resolve() if name else path
+        assert target.exists(), link
+        if anchor:
+            assert anchor in map(documents.anchor, documents.headings(target)), link
+
+
+@pytest.mark.parametrize("path", PAGES, ids=path_id)
+def test_python_blocks_are_python(path: Path) -> None:
+    for block in documents.blocks(path, "python"):
+        ast.parse(block, str(path))
+
+
+@pytest.mark.parametrize("path", PAGES, ids=path_id)
+def test_lines_are_short_and_nothing_is_left_to_be_done(path: Path) -> None:
+    text = path.read_text()
+    assert not re.search(r"\bTODO\b|\bTBD\b|\bFIXME\b", text)
+    for line in documents.prose(path).splitlines():
+        assert len(line) <= 110 or line.startswith("|"), line
+
+
+# --- configuration --------------------------------------------------------------------------------
+
+
+def documented_value(cell: str) -> Any:
+    """Return what a cell in a column of defaults says; a string if it is not a value."""
+    found = re.match(r"`(.+?)`", cell)
+    if found is None:
+        return cell
+    number, _, unit = found[1].partition(" ")
+    if unit in UNITS:
+        return timedelta(seconds=float(number) * UNITS[unit])
+    try:
+        return ast.literal_eval(found[1])
+    except (SyntaxError, ValueError):
+        return found[1]
+
+
+def parameters(function: Any) -> dict[str, Any]:
+    return {each.name: each.default for each in inspect.signature(function).parameters.values()}
+
+
+def assert_documents(heading: str, expected: dict[str, Any]) -> None:
+    rows = documents.rows(documents.section(CONFIGURATION, heading))
+    assert rows.keys() == expected.keys()
+    for key, cells in rows.items():
+        assert documented_value(cells[-2] if len(cells) > 1 else cells[0]) == expected[key], key
+
+
+def test_every_option_of_a_backend_is_documented_with_its_default() -> None:
+    expected = parameters(BackendOptions)
+    del expected["alias"]
+    assert_documents("OPTIONS", expected)
+
+
+def test_every_key_of_steady_queue_is_documented_with_its_default() -> None:
+    expected = parameters(Configuration.Options)
+    expected |= {key: DEFAULTS[key] for key in DEFAULTS.keys() & expected.keys()}
+    expected |= dict.fromkeys(["workers", "dispatchers"], "one with the defaults")
+    expected |= {"scheduler": "the defaults", "dialects": {}}
+    assert_documents("STEADY_QUEUE", expected)
+
+
+@pytest.mark.parametrize("name", ["Worker", "Dispatcher", "Scheduler"])
+def test_every_key_of_a_process_is_documented_with_its_default(name: str) -> None:
+    expected = parameters(getattr(Configuration, name))
+    if "queues" in expected:
+        [expected["queues"]] = expected["queues"]
+    assert_documents(name if name == "Scheduler" else f"{name}s", expected)
+
+
+def test_every_module_level_setting_is_documented_with_its_default() -> None:
+    assert_documents("Module-level settings", DEFAULTS)
+
+
+@pytest.mark.parametrize("key", WITHOUT_EFFECT)
+def test_what_is_said_to_have_no_effect_is_used_nowhere(key: str) -> None:
+    assert f"`{key}`" in documents.section(CONFIGURATION, "Accepted without effect")
+    for path in (WORKSPACE / "steady_queue_core").rglob("*.py"):
+        if re.search(rf"\b{key}\b", path.read_text()):
+            assert path.name in WITHOUT_EFFECT[key], f"{path} uses {key}: document its effect"
+
+
+def test_every_option_of_the_command_line_is_documented() -> None:
+    parser = CommandParser(add_help=False)
+    Command().add_arguments(parser)
+    expected = {option for action in parser._actions for option in action.option_strings}
+    table = documents.rows(documents.section(CONFIGURATION, "Command line"))
+    assert {option.split()[0] for option in table} == expected
+
+
+# --- checks and hooks -----------------------------------------------------------------------------
+
+
+def test_every_system_check_is_documented() -> None:
+    ids = {
+        found
+        for package in PACKAGES
+        for path in (WORKSPACE / package / package).rglob("*.py")
+        for found in re.findall(r"id=\"(steady_queue\.[A-Z]\d{3})\"", path.read_text())
+    }
+    documented = [each for each in documents.headings(page("checks.md")) if "." in each]
+    assert len(ids) > 5
+    assert sorted(ids) == documented
+
+
+def test_every_hook_is_documented_with_its_signature() -> None:
+    path = page("writing-a-dialect.md")
+    hooks = {
+        name: value for name, value in vars(hookspecs).items() if name.startswith("steady_queue_")
+    }
+    signatures = [
+        f"{name}({', '.join(inspect.signature(hook).parameters)})" for name, hook in hooks.items()
+    ]
+    headings = [each for each in documents.headings(path) if each.startswith("steady_queue_")]
+    assert headings == signatures
+    for name, heading in zip(hooks, headings, strict=True):
+        optional = documents.section(path, heading).lstrip().startswith("Optional.")
+        assert optional == (name in hookspecs.OPTIONAL), name
+
+
+# --- the examples, run ----------------------------------------------------------------------------
+
+
+class Project:
+    """A project made by ``startproject``, used through its ``manage.py``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.run("-m", "django", "startproject", "mysite", ".")
+
+    def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        private = ("DJANGO_", "STEADY_QUEUE_")
+        environ = {k: v for k, v in os.environ.items() if not k.startswith(private)}
+        result = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.folder,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        if check:
+            assert result.returncode == 0, f"{arguments}\n{result.stdout}\n{result.stderr}"
+        return result
+
+    def manage(self, *arguments: str) -> list[str]:
+        """Run a command of the project; return the lines that it prints."""
+        return self.run("manage.py", *arguments).stdout.splitlines()
+
+    def shell(self, code: str) -> list[str]:
+        return self.manage("shell", "--no-imports", "-c", code)
+
+    def write(self, block: str) -> None:
+        """Put a block into the file that its first line names."""
+        comment = block.partition("\n")[0]
+        name = re.fullmatch(r"# ([\w/]+\.py)(, at the end)?", comment)
+        assert name, comment
+        path = self.folder / name[1]
+        path.parent.mkdir(exist_ok=True)
+        (path.parent / "__init__.py").touch()
+        with path.open("a") as file:
+            file.write(f"\n{block}")
+
+    def configure(self, *apps: str) -> None:
+        """Install ``apps``, and what the pages name for Django 5.2."""
+        names = [*apps, *(["django_tasks"] if django.VERSION < (6, 0) else [])]
+        with (self.folder / "mysite" / "settings.py").open("a") as settings:
+            settings.write(f"\nINSTALLED_APPS += {names!r}\n")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+@pytest.mark.slow
+def test_the_example_of_the_readme_runs(project: Project) -> None:
+    settings, tasks, call = documents.blocks(page("README.md"), "python")
+    project.write(settings)
+    project.write(tasks)
+    project.configure("shop")
+    project.manage("migrate")
+
+    ids = project.shell(f"{call}\nprint(result.id)")
+    output = project.manage("steady_queue", "--drain")
+
+    assert ids == ["1"]
+    assert "Receipt for order 17 to ada@example.com" in output
+    assert project.shell(
+        "from shop.tasks import send_receipt\n"
+        "first, second = send_receipt.get_result('1'), send_receipt.get_result('2')\n"
+        "print(first.status, first.return_value, second.status)"
+    ) == ["SUCCESSFUL sent READY"]
+
+
+def test_the_readme_names_targets_of_the_makefile() -> None:
+    makefile = (WORKSPACE / "Makefile").read_text()
+    commands = documents.blocks(page("README.md"), "")
+    named = re.findall(r"^make (\w+)$", "\n".join(commands), re.MULTILINE)
+    assert named == ["demo", "test"]
+    for target in named:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+@pytest.mark.slow
+def test_the_quickstart_leads_to_a_task_that_has_run(project: Project) -> None:
+    settings, tasks, call, results = documents.blocks(page("quickstart.md"), "python")
+    project.manage("startapp", "shop")
+    project.write(settings)
+    project.configure()
+    project.write(tasks)
+    project.manage("migrate")
+    project.manage("check", "--database", "default")
+
+    assert project.shell(call) == ["1 READY"]
+    output = project.manage("steady_queue", "--drain")
+
+    assert "Receipt for order 17" in output
+    assert "Receipt for order 18" in output
+    assert project.shell(results) == ["SUCCESSFUL 5 1"]
+    assert "It prints `SUCCESSFUL 5 1`." in page("quickstart.md").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tasks.md", "recurring.md", "index.md"])
+def test_the_code_of_a_page_runs(name: str, project: Project) -> None:
+    settings, *_ = documents.blocks(page("README.md"), "python")
+    project.write(settings)
+    project.configure()
+    project.manage("migrate")
+    code = "\n\n".join(documents.blocks(page(name), "python"))
+    (project.folder / "page.py").write_text(code)
+
+    project.shell("import page")
+
+    if name == "tasks.md":
+        assert project.shell(
+            "import page\n"
+            "from steady_queue_core.models import Job\n"
+            "before = Job.objects.count()\n"
+            "try:\n    page.order(1)\n"
+            "except RuntimeError:\n    print(Job.objects.count() - before)"
+        ) == ["0"]
+
+
+def test_the_configurations_shown_are_valid() -> None:
+    shown = []
+    for block in documents.blocks(CONFIGURATION, "python"):
+        if "STEADY_QUEUE =" in block:
+            namespace: dict[str, Any] = {}
+            exec(block, namespace)
+            shown.append(load(namespace["STEADY_QUEUE"]))
+    as_dict, as_options = shown
+    assert as_dict.workers[0] == as_options.workers[0]
+    assert as_dict.shutdown_timeout == as_options.shutdown_timeout
+
+
+def test_the_logging_shown_is_valid() -> None:
+    [block] = documents.blocks(page("processes.md"), "python")
+    namespace: dict[str, Any] = {}
+    exec(block, namespace)
+
+    logging.config.DictConfigurator(namespace["LOGGING"])
+    assert namespace["LOGGING"]["loggers"].keys() == {"steady_queue"}
+
+
+def test_the_plugin_and_the_tests_of_a_dialect_can_be_imported() -> None:
+    plugin, tests = documents.blocks(page("writing-a-dialect.md"), "python")
+    namespace: dict[str, Any] = {}
+    exec(plugin, namespace)
+    for name in hookspecs.__dict__.keys() & namespace.keys():
+        if name.startswith("steady_queue_"):
+            assert hasattr(namespace[name], "steady_queue_impl"), name
+    exec(tests, namespace)
+    assert any(name.startswith("test_") for name in dir(namespace["CockroachConformance"]))
