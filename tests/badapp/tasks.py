@@ -6,13 +6,16 @@ import asyncio
 import ctypes
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import reduce
 from typing import Any, NoReturn
 
 from asgiref.sync import sync_to_async
 from django.db import connection, connections, transaction
 
 from steady_queue_core import task
+from steady_queue_core.models import Job
 from steady_queue_core.retries import constant
 
 from ..faultapp.models import Note
@@ -129,12 +132,13 @@ def _generator() -> Iterator[int]:
 
 
 RETURNED: dict[str, Callable[[], Any]] = {
+    "list": lambda: [1],
     "lambda": lambda: lambda: None,
     "generator": _generator,
     "NaN": lambda: float("nan"),
     "2 MiB": lambda: "x" * 2 * 2**20,
     "unsaved": lambda: Note(text="unsaved"),
-    "deep": lambda: __import__("functools").reduce(lambda inner, _: [inner], range(70), []),
+    "deep": lambda: reduce(lambda inner, _: [inner], range(70), []),
 }
 
 
@@ -181,13 +185,6 @@ def leaves_autocommit_off() -> None:
 def closes_connections() -> None:
     Note.objects.count()
     connections.close_all()
-
-
-@task
-def closes_the_socket() -> None:
-    """Leave a connection that looks open and is not."""
-    connection.ensure_connection()
-    connection.connection.close()
 
 
 @task
@@ -255,6 +252,13 @@ async def awrites_a_note(text: str) -> None:
 # --- tasks that end their process ----------------------------------------------------------------
 
 
+def _wait_for_predecessors(context: Any) -> None:
+    """Return when the outcomes of earlier jobs are stored: they must not die along."""
+    earlier = Job.objects.filter(pk__lt=int(context.task_result.id), finished_at=None)
+    while earlier.filter(claimedexecution__isnull=False).exists():
+        time.sleep(0.005)
+
+
 def _segfault() -> None:
     import faulthandler
 
@@ -270,23 +274,27 @@ DEATHS: dict[str, Callable[[], Any]] = {
 }
 
 
-@task
-def die(name: str) -> None:
+@task(takes_context=True)
+def die(context: Any, name: str) -> None:
+    _wait_for_predecessors(context)
     DEATHS[name]()
 
 
-@task
-async def adie(name: str) -> None:
+@task(takes_context=True)
+async def adie(context: Any, name: str) -> None:
+    await sync_to_async(_wait_for_predecessors)(context)
     DEATHS[name]()
 
 
-@task(max_attempts=2, backoff=constant(0))
-def die_again(name: str) -> None:
+@task(takes_context=True, max_attempts=2, backoff=constant(0))
+def die_again(context: Any, name: str) -> None:
+    _wait_for_predecessors(context)
     DEATHS[name]()
 
 
 @task(takes_context=True, max_attempts=2, backoff=constant(0))
 def die_once(context: Any, name: str) -> str:
     if context.attempt == 1:
+        _wait_for_predecessors(context)
         DEATHS[name]()
     return "survived"

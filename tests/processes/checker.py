@@ -145,8 +145,7 @@ def check(
         judge.say(f"job {job_id} was never enqueued")
     for pid in set(snapshot.processes) - set(living):
         judge.say(f"process {pid} is dead and still registered")
-    if threads is not None:
-        judge.damage(attempts, threads)
+    judge.damage(attempts, threads)
     return judge.complaints
 
 
@@ -154,6 +153,7 @@ class _Judge:
     def __init__(self, kills: Sequence[Kill], own_failures: Collection[int]) -> None:
         self.own_failures = frozenset(own_failures)
         self.complaints: list[str] = []
+        self._unstarted: dict[int, str] = {}
         self._kills: dict[int, list[Kill]] = defaultdict(list)
         for kill in kills:
             if kill.signum in (signal.SIGKILL, signal.SIGSTOP):
@@ -180,9 +180,13 @@ class _Judge:
                     f"job {job_id} finished under token {row.token} with the result of the "
                     f"attempt {row.return_value}"
                 )
+        unended = [attempt for attempt in attempts if attempt.ended_at is None]
+        for attempt in unended:
+            if self._excuse(attempt) is None:
+                self.say(f"job {job_id} never ended, though nobody killed worker {attempt.pid}")
         if "failed" in row.states and job_id not in self.own_failures:
             if not attempts:
-                self.say(f"job {job_id} failed with {row.error} and had never started")
+                self._unstarted[job_id] = row.error
             elif self._excuse(attempts[-1]) is None:
                 self.say(f"job {job_id} failed with {row.error}; its worker was not killed then")
 
@@ -201,19 +205,26 @@ class _Judge:
         if row is not None and len(attempts) > row.max_attempts:
             self.say(f"job {job_id} started {len(attempts)} times of {row.max_attempts} allowed")
 
-    def damage(self, attempts: Sequence[Attempt], threads: int) -> None:
-        """I4: a killed worker interrupts no more than it was running."""
+    def damage(self, attempts: Sequence[Attempt], threads: int | None) -> None:
+        """I4: a killed worker interrupts what it was running, and not what it had claimed."""
         running: dict[Kill, int] = defaultdict(int)
         for attempt in attempts:
-            if attempt.ended_at is None:
-                kill = self._excuse(attempt)
-                if kill is None:
-                    self.say(f"job {attempt.job_id} never ended, though nobody killed its worker")
-                else:
-                    running[kill] += 1
-        for kill, number in running.items():
-            if number > threads:
-                self.say(f"the kill of {kill.pid} interrupted {number} tasks of {threads} threads")
+            if attempt.ended_at is None and (kill := self._excuse(attempt)):
+                running[kill] += 1
+        if threads is None:
+            possible = 0
+        else:
+            # A kill may hit a task that has started and not got as far as its first line.
+            kills = sum(
+                kill.signum == signal.SIGKILL for each in self._kills.values() for kill in each
+            )
+            possible = threads * kills - sum(running.values())
+            for kill, number in running.items():
+                if number > threads:
+                    self.say(f"the kill of {kill.pid} interrupted {number} of {threads} threads")
+        if len(self._unstarted) > possible:
+            for job_id, error in self._unstarted.items():
+                self.say(f"job {job_id} failed with {error} and had never started")
 
     def _excuse(self, attempt: Attempt) -> Kill | None:
         """Return the kill that interrupted an attempt, or the storing of its outcome."""

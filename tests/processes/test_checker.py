@@ -85,6 +85,16 @@ def test_a_failure_long_before_the_kill_is_found() -> None:
 
 def test_a_failure_of_a_job_that_had_only_been_claimed_is_found() -> None:
     assert "never started" in verdict(failed(), [], kill())
+    # It may have been about to log its start; but then nothing else ran in that thread.
+    assert verdict(failed(), [], kill(), threads=1) == ""
+    jobs = {1: failed(), 2: failed()}
+    for history in ([], [cut(2)]):
+        complaints = check([1, 2], history, Snapshot(jobs), [kill()], threads=1)
+        assert "job 1 failed with ProcessExitError and had never started" in complaints
+
+
+def test_a_task_that_vanished_without_a_kill_is_found() -> None:
+    assert "never ended" in verdict(finished(), [cut()])
 
 
 def test_a_task_that_fails_by_itself_may_fail() -> None:
@@ -141,7 +151,7 @@ def test_a_kill_that_interrupted_more_than_ran_is_found() -> None:
     history = [cut(number) for number in jobs]
     arguments = (list(jobs), history, Snapshot(jobs), [kill()])
     assert check(*arguments, threads=3) == []
-    assert "3 tasks of 2 threads" in "; ".join(check(*arguments, threads=2))
+    assert "3 of 2 threads" in "; ".join(check(*arguments, threads=2))
 
 
 def test_a_snapshot_reads_every_state(template: Path) -> None:

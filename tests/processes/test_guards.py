@@ -9,9 +9,11 @@ from .conftest import MakeProject
 from .harness import Project, wait_for
 from .scenarios import (
     SHORT_LEASE,
+    claimed_by,
     freeze,
     queue,
     stop_all,
+    thaw,
     verdict,
     wait_pruned,
     work_with_a_backlog,
@@ -60,7 +62,7 @@ def resume_a_worker_whose_job_runs_elsewhere(project: Project) -> list[str]:
     freeze(project, supervisor, stopped)
     wait_pruned(project, stopped)
     project.wait_started(job, times=2)
-    supervisor.send(signal.SIGCONT, stopped)
+    thaw(supervisor, stopped)
     project.wait_done(30)
     wait_for(lambda: all(each.ended_at for each in project.attempts_at(job)), 20, "both ends")
     stop_all(project)
@@ -88,7 +90,7 @@ def resume_a_worker_with_a_backlog(project: Project) -> list[str]:
     freeze(project, supervisor, stopped)
     wait_pruned(project, stopped)
     project.wait_done(20)
-    supervisor.send(signal.SIGCONT, stopped)
+    thaw(supervisor, stopped)
     wait_for(lambda: not proc.alive(stopped), 20, "its end")
     stop_all(project)
     return verdict(project)
@@ -101,12 +103,38 @@ def test_a_worker_that_was_asleep_starts_nothing_that_it_had_claimed(
     assert resume_a_worker_with_a_backlog(project) == []
 
 
+def resume_a_worker_with_waiting_coroutines(project: Project) -> list[str]:
+    supervisor = project.start()
+    [stopped] = supervisor.wait_ready(1)
+    [blocker] = project.enqueue("block_loop", [1.5])
+    project.wait_started(blocker)
+    project.enqueue("awork", *[[0.0]] * 40)
+    wait_for(lambda: claimed_by(project, stopped) == 41, 10, "waiting coroutines")
+    freeze(project, supervisor, stopped)
+    assert [attempt.ended_at for attempt in project.attempts()] == [None]
+    wait_pruned(project, stopped)
+    project.wait_done(20)
+    thaw(supervisor, stopped)
+    wait_for(lambda: not proc.alive(stopped), 20, "its end")
+    stop_all(project)
+    assert project.attempts_at(blocker)[0].ended_at is not None
+    return verdict(project)
+
+
+def test_coroutines_that_waited_in_a_stopped_worker_do_not_start_when_it_resumes(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(queue(processes=1, threads=1, **SHORT_LEASE))
+    assert resume_a_worker_with_waiting_coroutines(project) == []
+
+
 def test_without_the_lease_check_a_worker_that_was_asleep_runs_jobs_again(
     make_project: MakeProject,
 ) -> None:
     project = make_project(queue(processes=1, threads=1, **SHORT_LEASE))
     project.mutant = "no lease check"
-    assert "started with token 1 after 2" in "; ".join(resume_a_worker_with_a_backlog(project))
+    complaints = resume_a_worker_with_waiting_coroutines(project)
+    assert "started with token 1 after 2" in "; ".join(complaints)
 
 
 def test_without_the_parent_watch_processes_outlive_a_killed_supervisor(

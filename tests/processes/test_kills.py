@@ -6,6 +6,8 @@ import random
 import signal
 import time
 
+import pytest
+
 from . import proc
 from .conftest import MakeProject
 from .harness import SCALE, wait_for
@@ -25,6 +27,7 @@ from .scenarios import (
 )
 
 
+@pytest.mark.slow
 def test_killed_workers_cost_only_the_jobs_that_they_were_running(
     make_project: MakeProject,
 ) -> None:
@@ -131,7 +134,7 @@ def test_a_stopped_worker_loses_its_jobs_and_records_nothing_when_it_resumes(
         wait_pruned(project, stopped)
         second = project.wait_started(again, times=2)
         assert second.pid != stopped
-        supervisor.send(signal.SIGCONT, stopped)
+        thaw(supervisor, stopped)
         project.wait_done(40)
         wait_gone([stopped], 20)
         assert project.state_of(again) == "finished"
@@ -144,28 +147,7 @@ def test_a_stopped_worker_loses_its_jobs_and_records_nothing_when_it_resumes(
     assert verdict(project) == []
 
 
-def test_coroutines_that_waited_in_a_stopped_worker_do_not_start_when_it_resumes(
-    make_project: MakeProject,
-) -> None:
-    project = make_project(queue(processes=1, threads=1, **SHORT_LEASE))
-    supervisor = project.start()
-    [stopped] = supervisor.wait_ready(1)
-    [blocker] = project.enqueue("block_loop", [1.5])
-    project.wait_started(blocker)
-    ids = project.enqueue("awork", *[[0.0]] * 40)
-    wait_for(lambda: project.count("claimed_executions") == 41, 10, "waiting coroutines")
-    freeze(project, supervisor, stopped)
-    assert project.attempts_at(blocker)[0].ended_at is None
-    wait_pruned(project, stopped)
-    wait_for(lambda: project.count("jobs") - 1 == len(project.attempts()) - 1, 20, "the others")
-    supervisor.send(signal.SIGCONT, stopped)
-    wait_gone([stopped], 20)
-    stop_all(project)
-    assert project.attempts_at(blocker)[0].ended_at is not None
-    assert {project.state_of(job_id) for job_id in ids} == {"finished"}
-    assert verdict(project) == []
-
-
+@pytest.mark.slow
 def test_a_worker_stopped_in_a_transaction_does_not_hold_up_the_others_for_ever(
     make_project: MakeProject,
 ) -> None:
@@ -225,7 +207,7 @@ def test_a_stopped_worker_is_replaced_though_another_supervisor_has_pruned_it(
     first.send(signal.SIGSTOP, stopped)
     wait_pruned(patient, stopped)
     wait_for(lambda: set(first.workers()) - {stopped}, 15, "a replacement")
-    first.send(signal.SIGCONT, stopped)
+    thaw(first, stopped)
     wait_gone([stopped], 20)
     assert first.stop() == second.stop() == 0
 

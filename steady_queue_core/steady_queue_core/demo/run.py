@@ -48,6 +48,10 @@ def run(*, keep: bool) -> int:
     except KeyboardInterrupt:
         print("\nInterrupted: nothing is checked.", file=sys.stderr)
         return INTERRUPTED
+    except BrokenPipeError:
+        # Nobody reads on. Python would complain when it flushes the output at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     finally:
         if keep:
             print(f"The project is kept in {project.folder}")

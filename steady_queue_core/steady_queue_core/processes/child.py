@@ -149,7 +149,8 @@ def close_connections() -> None:
 def prepare_connections(using: str, say: Callable[[list[str]], object] = len) -> None:
     """Have every new connection of this process to the queue's database set up by its dialect.
 
-    ``say`` gets the sentences on what was changed. The main thread has other things to look after than a lock; tasks run in the other threads.
+    ``say`` gets the sentences on what was changed. The main thread has other things to look after
+    than a lock; tasks run in the other threads.
     """
 
     def prepare(connection: BaseDatabaseWrapper, **kwargs: object) -> None:

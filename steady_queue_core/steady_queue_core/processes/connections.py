@@ -26,14 +26,22 @@ def tidy_connections() -> None:
     """Leave no trace of a task on the calling thread's connections.
 
     A connection is kept, unless the task left it in a transaction or broken, it is past its
-    ``CONN_MAX_AGE``, or it belongs to a pool.
+    ``CONN_MAX_AGE``, or it belongs to a pool. Django asks it for a sign of life before the next
+    task's first query, if that is set or if it would be a new connection in a request.
     """
     for connection in connections.all(initialized_only=True):
         try:
             if connection.in_atomic_block or connection.closed_in_transaction:
                 _drop(connection)
-            elif connection.connection is not None and _is_spent(connection):
+            elif connection.connection is None:
+                continue
+            elif _is_spent(connection):
                 connection.close()
+            else:
+                settings = connection.settings_dict
+                fresh_each_time = settings["CONN_MAX_AGE"] == 0
+                connection.health_check_enabled = settings["CONN_HEALTH_CHECKS"] or fresh_each_time
+                connection.health_check_done = False
         except Exception:
             logger.warning("A connection to %r broke", connection.alias, exc_info=True)
             _drop(connection)

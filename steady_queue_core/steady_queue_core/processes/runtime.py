@@ -83,6 +83,7 @@ class Runtime:
             else:
                 self.report(process_id)
                 return membership
+        self.marks.leave_cleanly()
         return None
 
     def leave(self, membership: Membership) -> None:
