@@ -6,16 +6,17 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase
 
 from steady_queue_core.dialects.conformance import DialectConformance
-from steady_queue_core.dialects.conformance.aliases import second_alias
 from steady_queue_core.dialects.registry import override
 
+from .aliases import second_alias
 from .plugins import plugin, registry_of
 from .portable_dialect import HOOKS
 
 
 class TestPortableConformance(DialectConformance, TransactionTestCase):
     using = "portable"
-    databases = {"portable"}
+    databases = {"default", "portable"}
+    available_apps = ["steady_queue_core"]  # Only its tables are emptied after each case.
 
     @classmethod
     def setUpClass(cls) -> None:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
-import logging
-import pickle
-from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -17,177 +12,46 @@ from zoneinfo import ZoneInfo
 import django
 import pytest
 from asgiref.sync import async_to_sync
-from django.apps import apps
-from django.db import connection, connections, transaction
-from django.dispatch import Signal
+from django.db import transaction
 from django.utils import timezone as django_timezone
 
 from steady_queue_core import retries, task
 from steady_queue_core import tasks as registry
 from steady_queue_core.backend import SteadyQueueBackend
 from steady_queue_core.compat import (
-    NATIVE,
     InvalidTask,
     InvalidTaskBackend,
     Task,
-    TaskResult,
     TaskResultDoesNotExist,
-    TaskResultMismatch,
     TaskResultStatus,
     task_backends,
-    task_enqueued,
-    task_finished,
-    task_started,
 )
 from steady_queue_core.configuration import ConfigurationError
-from steady_queue_core.errors import UnregisteredTaskError
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution
-from steady_queue_core.tasks import SteadyQueueTask, find_task
+from steady_queue_core.tasks import SteadyQueueTask
 
-from ..app.models import Item
+from . import samples
 from .driver import Driver
+from .samples import (
+    BACKEND,
+    OURS,
+    Recorder,
+    backend,
+    breaks,
+    configured,
+    echo,
+    five_seconds,
+    nothing,
+    plain,
+    plain_coroutine,
+    real_transactions,
+    stock,
+    stock_coroutine,
+    stock_task,
+    without_context_argument,
+)
 
-if NATIVE:
-    from django.tasks import task as stock_task
-else:
-    from django_tasks import task as stock_task
-
-FRAMEWORK = "django.tasks" if NATIVE else "django_tasks"
-BACKEND = "steady_queue_core.backend.SteadyQueueBackend"
-OURS = {"BACKEND": BACKEND, "QUEUES": []}
-
-real_transactions = pytest.mark.django_db(transaction=True)
-
-
-@task
-def echo(*args: Any, **kwargs: Any) -> Any:
-    return [list(args), kwargs]
-
-
-@task
-def nothing() -> None:
-    """Return nothing."""
-
-
-@stock_task
-def stock(a: int, b: int = 1) -> int:
-    return a + b
-
-
-@stock_task
-async def stock_coroutine(a: int) -> int:
-    await asyncio.sleep(0)
-    return a + 1
-
-
-@task(takes_context=True, max_attempts=3, backoff=lambda exception, task_result: 0)
-def stubborn(context: Any, succeeds_in: int) -> str:
-    if context.attempt < succeeds_in:
-        raise ValueError(f"not in attempt {context.attempt}")
-    return f"in attempt {context.attempt} of {context.task_result.id}"
-
-
-@task(takes_context=True)
-async def own_context(context: Any, name: str) -> list[Any]:
-    result = context.task_result
-    return [name, context.attempt, context.token, result.status, len(result.worker_ids)]
-
-
-@task
-def breaks() -> None:
-    raise LookupError("broken on purpose")
-
-
-@task
-async def breaks_in_a_coroutine() -> None:
-    raise LookupError("broken on purpose")
-
-
-@task(priority=10, queue_name="mail", max_attempts=5, enqueue_on_commit=True)
-def configured() -> None:
-    """Have other options than the defaults."""
-
-
-@task
-def count_item(item: Item) -> Item:
-    item.count += 1
-    item.save()
-    return item
-
-
-def plain(a: int) -> int:
-    return a * 2
-
-
-async def plain_coroutine(a: int) -> int:
-    return a * 3
-
-
-def five_seconds(exception: BaseException, task_result: TaskResult) -> float:
-    return 5
-
-
-def no_task() -> None:
-    """Be no task."""
-
-
-def without_context_argument(a: int) -> int:
-    return a
-
-
-class Recorder:
-    """Receives a signal and keeps what it brought."""
-
-    def __init__(self, signal: Signal) -> None:
-        self.signal = signal
-        self.calls: list[SimpleNamespace] = []
-
-    def __call__(self, sender: Any, task_result: TaskResult, **kwargs: Any) -> None:
-        seen = SimpleNamespace(
-            sender=sender,
-            result=task_result,
-            status=task_result.status,
-            stored=Job.objects.filter(pk=task_result.id, finished_at=None).count(),
-        )
-        self.calls.append(seen)
-
-
-@pytest.fixture(autouse=True)
-def _registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget the tasks that a test makes."""
-    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
-
-
-@pytest.fixture
-def recorders() -> Iterator[dict[str, Recorder]]:
-    signals = {"enqueued": task_enqueued, "started": task_started, "finished": task_finished}
-    recorders = {name: Recorder(signal) for name, signal in signals.items()}
-    for recorder in recorders.values():
-        recorder.signal.connect(recorder)
-    yield recorders
-    for recorder in recorders.values():
-        recorder.signal.disconnect(recorder)
-
-
-@pytest.fixture
-def connect() -> Iterator[Callable[[Signal, Callable[..., None]], None]]:
-    """Connects receivers for the time of the test."""
-    connected: list[tuple[Signal, Callable[..., None]]] = []
-
-    def connect(signal: Signal, receiver: Callable[..., None]) -> None:
-        signal.connect(receiver)
-        connected.append((signal, receiver))
-
-    yield connect
-    for signal, receiver in connected:
-        signal.disconnect(receiver)
-
-
-def backend(alias: str = "default") -> SteadyQueueBackend:
-    return task_backends[alias]
-
-
-# --- the backend ---------------------------------------------------------------------------------
+# --- the backend ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -235,7 +99,7 @@ def test_check_is_content_with_the_deepest_payload(settings: Any) -> None:
     assert backend().limits.max_depth == 200
 
 
-# --- enqueue -------------------------------------------------------------------------------------
+# --- enqueue --------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db
@@ -359,7 +223,7 @@ def test_the_rollback_of_a_savepoint_takes_only_its_own_jobs_along() -> None:
     assert [str(job.pk) for job in Job.objects.all()] == [outer.id]
 
 
-# --- options -------------------------------------------------------------------------------------
+# --- options --------------------------------------------------------------------------------------
 
 
 def test_using_returns_a_variant() -> None:
@@ -387,7 +251,7 @@ def test_tasks_cannot_be_changed_and_cannot_be_called() -> None:
     assert not callable(echo)
     assert echo.call(1, b=2) == [[1], {"b": 2}]
     assert async_to_sync(stock_coroutine.acall)(1) == 2
-    assert (stock.name, stock.module_path) == ("stock", f"{__name__}.stock")
+    assert (stock.name, stock.module_path) == ("stock", f"{samples.__name__}.stock")
 
 
 def test_tasks_can_be_copied_and_compared() -> None:
@@ -488,7 +352,7 @@ def test_the_stock_decorator_takes_our_options() -> None:
         stock_task(max_atempts=4)(plain)
 
 
-# --- defer ---------------------------------------------------------------------------------------
+# --- defer ----------------------------------------------------------------------------------------
 
 
 @real_transactions
@@ -569,612 +433,7 @@ def test_other_times_are_refused(run_after: Any, message: str) -> None:
         echo.using(run_after=run_after)
 
 
-# --- results -------------------------------------------------------------------------------------
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize(
-    "result_id",
-    [
-        "", "0", "-1", "1.0", "1e3", " 1", "1 ", "+1", "1_0", "0x1", "one", "%", "1;", "\0", "\n1",
-        "\N{ARABIC-INDIC DIGIT ONE}", "\N{SUPERSCRIPT TWO}", "\N{FULLWIDTH DIGIT ONE}",
-        "9223372036854775807", "9223372036854775808", "1" * 20, "1" * 5000,
-        None, 1, 1.5, b"1", True, [], "3fa85f64-5717-4562-b3fc-2c963f66afa6",
-    ],
-    ids=lambda value: repr(value)[:24],
-)  # fmt: skip
-def test_an_id_of_no_result_is_unknown(result_id: Any) -> None:
-    echo.enqueue()
-    Job.objects.filter(pk=1).update(id=11)  # Nobody has the id 1.
-    for read in (backend().get_result, echo.get_result):
-        with pytest.raises(TaskResultDoesNotExist):
-            read(result_id)
-    for aread in (backend().aget_result, echo.aget_result):
-        with pytest.raises(TaskResultDoesNotExist):
-            async_to_sync(aread)(result_id)
-
-
-@pytest.mark.django_db
-def test_the_result_of_another_task_is_a_mismatch() -> None:
-    result = echo.enqueue()
-    with pytest.raises(TaskResultMismatch, match=f"received '{__name__}.echo'"):
-        nothing.get_result(result.id)
-    with pytest.raises(TaskResultMismatch):
-        async_to_sync(nothing.aget_result)(result.id)
-    assert echo.using(queue_name="other").get_result(result.id) == result
-
-
-@real_transactions
-def test_the_life_of_a_task_that_succeeds(recorders: dict[str, Recorder]) -> None:
-    driver = Driver()
-    result = echo.enqueue(1, b=2)
-    [claim] = driver.claim()
-    result.refresh()
-    assert result.status == TaskResultStatus.RUNNING
-    assert not result.is_finished
-    assert result.worker_ids == [driver.name]
-    assert result.attempts == 1
-    assert result.started_at == result.last_attempted_at >= result.enqueued_at
-    assert result.finished_at is None
-    with pytest.raises(ValueError, match="has not finished"):
-        result.return_value  # noqa: B018
-
-    done = driver.run(claim)
-    assert echo.get_result(result.id).status == TaskResultStatus.RUNNING
-    driver.settle(done)
-    async_to_sync(result.arefresh)()
-    assert result.status == TaskResultStatus.SUCCESSFUL
-    assert result.is_finished
-    assert result.return_value == [[1], {"b": 2}]
-    assert (result.attempts, result.worker_ids, result.errors) == (1, [driver.name], [])
-    assert result.enqueued_at <= result.started_at <= result.finished_at
-    assert result.last_attempted_at == result.started_at
-    assert echo.get_result(result.id) == result
-
-
-@real_transactions
-def test_a_return_value_of_none_is_one() -> None:
-    result = Driver().finish(nothing.enqueue())
-    assert result.status == TaskResultStatus.SUCCESSFUL
-    assert result.return_value is None
-
-
-@real_transactions
-@pytest.mark.parametrize("failing", [breaks, breaks_in_a_coroutine])
-def test_the_life_of_a_task_that_fails(failing: Task) -> None:
-    driver = Driver()
-    result = driver.finish(failing.enqueue())
-    assert result.status == TaskResultStatus.FAILED
-    assert result.is_finished
-    assert result.started_at <= result.finished_at
-    with pytest.raises(ValueError, match="failed"):
-        result.return_value  # noqa: B018
-    [error] = result.errors
-    assert error.exception_class_path == "builtins.LookupError"
-    assert error.exception_class is LookupError
-    assert error.traceback.startswith("Traceback (most recent call last):\n")
-    assert error.traceback.endswith("LookupError: broken on purpose\n")
-    assert f"in {failing.name}" in error.traceback
-    assert (result.attempts, result.worker_ids) == (1, [driver.name])
-
-
-@real_transactions
-def test_a_task_that_waits_for_its_retry_is_ready_with_errors(
-    recorders: dict[str, Recorder],
-) -> None:
-    driver = Driver()
-    result = stubborn.enqueue(3)
-    [claim] = driver.claim()
-    driver.settle(driver.run(claim))
-    result.refresh()
-    assert result.status == TaskResultStatus.READY
-    assert [error.exception_class for error in result.errors] == [ValueError]
-    assert (result.attempts, result.finished_at) == (1, None)
-    assert not recorders["finished"].calls
-    first_started_at = result.started_at
-
-    driver.finish(result)
-    assert result.status == TaskResultStatus.SUCCESSFUL
-    assert result.return_value == f"in attempt 3 of {result.id}"
-    assert (result.attempts, len(result.errors)) == (3, 2)
-    assert result.worker_ids == [driver.name] * 3
-    assert result.started_at == first_started_at < result.last_attempted_at
-    assert len(recorders["started"].calls) == 3
-    assert [call.status for call in recorders["finished"].calls] == [TaskResultStatus.SUCCESSFUL]
-
-
-@real_transactions
-def test_attempts_come_to_an_end(recorders: dict[str, Recorder]) -> None:
-    result = Driver().finish(stubborn.enqueue(4))
-    assert result.status == TaskResultStatus.FAILED
-    assert (result.attempts, len(result.errors)) == (3, 3)
-    assert "not in attempt 3" in result.errors[-1].traceback
-    [finished] = recorders["finished"].calls
-    assert len(finished.result.errors) == 3
-
-
-@real_transactions
-@pytest.mark.parametrize("backoff", [lambda *args: None, lambda *args: 1 / 0, lambda *args: -1])
-def test_a_backoff_can_give_up(settings: Any, backoff: Any) -> None:
-    settings.TASKS = {"default": {**OURS, "OPTIONS": {"max_attempts": 3, "backoff": backoff}}}
-    result = Driver().finish(breaks.enqueue())
-    assert (result.status, result.attempts) == (TaskResultStatus.FAILED, 1)
-
-
-@real_transactions
-def test_a_backoff_that_cannot_be_imported_any_more_gives_up(settings: Any) -> None:
-    options = {"max_attempts": 3, "backoff": "tests.core.missing.backoff"}
-    settings.TASKS = {"default": {**OURS, "OPTIONS": options}}
-    result = Driver().finish(breaks.enqueue())
-    assert (result.status, result.attempts) == (TaskResultStatus.FAILED, 1)
-    assert result.errors[0].exception_class is LookupError
-
-
-@real_transactions
-def test_the_backend_gives_the_attempts_that_a_task_does_not(settings: Any) -> None:
-    settings.TASKS = {"default": {**OURS, "OPTIONS": {"max_attempts": 2, "backoff": 0}}}
-    driver = Driver()
-    assert driver.finish(breaks.enqueue()).attempts == 2
-    assert driver.finish(stubborn.enqueue(9)).attempts == 3
-
-
-@real_transactions
-def test_a_task_gets_its_context() -> None:
-    result = Driver().finish(own_context.enqueue("Ada"))
-    assert result.return_value == ["Ada", 1, 1, "RUNNING", 1]
-
-
-@real_transactions
-def test_coroutines_and_stock_tasks_run() -> None:
-    driver = Driver()
-    results = [stock_coroutine.enqueue(1), stock.enqueue(1, b=5)]
-    assert [driver.finish(result).return_value for result in results] == [2, 6]
-
-
-@real_transactions
-def test_model_instances_travel_by_primary_key() -> None:
-    item = Item.objects.create(name="box")
-    result = count_item.enqueue(item)
-    item.name = "changed"
-    item.save()
-    Driver().finish(result)
-    item.refresh_from_db()
-    assert (item.name, item.count) == ("changed", 1)
-    reference = result.return_value
-    assert (reference.app_label, reference.model, reference.pk) == ("testapp", "item", item.pk)
-    assert count_item.get_result(result.id).args == [reference]
-
-
-@pytest.mark.django_db
-def test_the_result_of_a_task_that_is_gone_can_be_read() -> None:
-    result = echo.enqueue(1)
-    Job.objects.update(task_path="no.longer.there")
-    found = backend().get_result(result.id)
-    assert (found.status, found.args) == (TaskResultStatus.READY, [1])
-    assert (found.task.module_path, found.task.name) == ("no.longer.there", "there")
-    assert found.task.queue_name == "default"
-    with pytest.raises(UnregisteredTaskError, match=r"'no\.longer\.there' is not registered"):
-        found.task.call()
-    with pytest.raises(TaskResultMismatch):
-        echo.get_result(result.id)
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize("damage", ["", "garbage", "{}", "[[1]]", "[1]", "null", "[" * 9999])
-def test_a_damaged_row_can_be_read(damage: str) -> None:
-    result = echo.enqueue(1)
-    Job.objects.update(arguments=damage, errors=damage, worker_ids=damage, return_value=damage)
-    found = backend().get_result(result.id)
-    assert (found.args, found.kwargs, found.errors) == ([], {}, [])
-    assert found.attempts == 0
-
-
-@pytest.mark.django_db
-def test_reading_a_result_imports_nothing() -> None:
-    result = echo.enqueue()
-    Job.objects.update(errors='[["antigravity.Error", "Traceback"]]')
-    result.refresh()
-    [error] = result.errors
-    assert error.exception_class_path == "antigravity.Error"
-
-
-@real_transactions
-def test_a_job_that_is_not_kept_leaves_no_result(settings: Any) -> None:
-    settings.TASKS = {"default": {**OURS, "OPTIONS": {"preserve_finished_jobs": False}}}
-    driver = Driver()
-    succeeded, failed = nothing.enqueue(), breaks.enqueue()
-    driver.work()
-    with pytest.raises(TaskResultDoesNotExist):
-        succeeded.refresh()
-    failed.refresh()
-    assert failed.status == TaskResultStatus.FAILED
-
-
-# --- the registry --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "os.system", "builtins.eval", "antigravity.fly", f"{__name__}.echo.func",
-        f"{__name__}.echo.__globals__", f"{__name__}.no_task", f"{__name__}.Item",
-        f"{__name__}.\N{CYRILLIC SMALL LETTER IE}cho", f"{__name__}..echo", f" {__name__}.echo",
-        "a..b", "..", ".", "", "echo", "a." * 10_000, "blocked.task",
-    ],
-    ids=lambda path: path[-24:],
-)  # fmt: skip
-def test_only_tasks_are_found(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    import sys
-
-    # What Python keeps of a module that must not be imported.
-    monkeypatch.setitem(sys.modules, "blocked", None)  # type: ignore[arg-type]
-    before = set(sys.modules)
-    with pytest.raises(UnregisteredTaskError, match="is not registered in this process"):
-        find_task(path)
-    assert set(sys.modules) == before
-
-
-def test_finding_a_task_does_not_evaluate_what_stands_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from django.utils.functional import SimpleLazyObject
-
-    import tests.app.tasks as module
-
-    evaluated: list[int] = []
-    lazy = SimpleLazyObject(lambda: evaluated.append(1))
-    monkeypatch.setattr(module, "lazy", lazy, raising=False)
-    with pytest.raises(UnregisteredTaskError):
-        find_task("tests.app.tasks.lazy")
-    assert not evaluated
-
-
-def test_a_variant_does_not_take_the_place_of_its_task() -> None:
-    echo.using(priority=50)
-    assert find_task(f"{__name__}.echo") is echo
-
-
-# --- other backends ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def several_backends(settings: Any) -> None:
-    settings.TASKS = {
-        "default": OURS,
-        "second": {**OURS, "OPTIONS": {"max_attempts": 2, "backoff": 0}},
-        "immediate": {"BACKEND": f"{FRAMEWORK}.backends.immediate.ImmediateBackend"},
-        "dummy": {"BACKEND": f"{FRAMEWORK}.backends.dummy.DummyBackend"},
-    }
-
-
-@real_transactions
-@pytest.mark.usefixtures("several_backends")
-def test_two_backends_share_a_database() -> None:
-    driver = Driver()
-    first, second = breaks.enqueue(), breaks.using(backend="second").enqueue()
-    driver.work()
-    for result, alias, attempts in [(first, "default", 1), (second, "second", 2)]:
-        result.refresh()
-        assert (result.backend, result.attempts) == (alias, attempts)
-        found = backend(alias).get_result(result.id)
-        assert (found.backend, found.task.backend) == (alias, alias)
-
-
-@real_transactions
-@pytest.mark.usefixtures("several_backends")
-def test_a_job_outlives_the_name_of_its_backend(settings: Any) -> None:
-    result = echo.using(backend="second").enqueue(1)
-    settings.TASKS = {"default": OURS}
-    Driver().work()
-    found = echo.get_result(result.id)
-    assert found.return_value == [[1], {}]
-    with pytest.raises(InvalidTaskBackend):
-        found.refresh()
-
-
-@pytest.mark.usefixtures("several_backends")
-@pytest.mark.parametrize("function", [plain, plain_coroutine])
-def test_our_decorator_serves_the_immediate_backend(function: Any) -> None:
-    options: dict[str, Any] = {"max_attempts": 3, "backoff": five_seconds}
-    made = task(backend="immediate", enqueue_on_commit=True, **options)(function)
-    assert type(made) is Task
-    result = made.enqueue(2)
-    assert result.status == TaskResultStatus.SUCCESSFUL
-    assert result.return_value == (4 if function is plain else 6)
-
-
-@pytest.mark.usefixtures("several_backends")
-def test_our_decorator_serves_the_dummy_backend(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = task(backend="dummy", priority=3, max_attempts=3)(plain)
-    assert type(made) is Task
-    monkeypatch.setitem(globals(), "plain", made)  # Where a decorator would leave it.
-    result = made.enqueue(2)
-    assert result.status == TaskResultStatus.READY
-    assert task_backends["dummy"].results == [result]
-
-
-@pytest.mark.usefixtures("several_backends")
-@pytest.mark.parametrize(
-    ("alias", "status"),
-    [("immediate", TaskResultStatus.SUCCESSFUL), ("dummy", TaskResultStatus.READY)],
-)
-def test_a_task_of_ours_can_go_to_another_backend(alias: str, status: TaskResultStatus) -> None:
-    for made in (echo, stock):
-        assert made.using(backend=alias).enqueue(1).status == status
-
-
-@real_transactions
-@pytest.mark.usefixtures("several_backends")
-def test_a_task_of_another_backend_can_come_to_us(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = stock_task(backend="dummy")(plain)
-    assert type(made) is Task
-    monkeypatch.setitem(globals(), "plain", made)
-    result = made.using(backend="default", priority=7).enqueue(4)
-    assert made.using(backend="default").get_result(result.id) == result
-    # In another process nobody has enqueued it, and so nobody has registered it.
-    del registry._registered[made.module_path]
-    assert Driver().finish(result).return_value == 8
-
-
-# --- signals and logs ----------------------------------------------------------------------------
-
-
-@real_transactions
-@pytest.mark.parametrize("failing", [False, True])
-def test_signals_come_from_the_backend_class(recorders: dict[str, Recorder], failing: bool) -> None:
-    driver = Driver()
-    result = (breaks if failing else echo).enqueue()
-    [enqueued] = recorders["enqueued"].calls
-    driver.work()
-    [started], [finished] = recorders["started"].calls, recorders["finished"].calls
-    ending = TaskResultStatus.FAILED if failing else TaskResultStatus.SUCCESSFUL
-    assert enqueued.status == TaskResultStatus.READY
-    assert started.status == TaskResultStatus.RUNNING
-    assert finished.status == ending
-    for call in (enqueued, started, finished):
-        assert call.sender is SteadyQueueBackend
-        assert call.result.id == result.id
-    assert enqueued.stored == started.stored == 1
-    # The outcome is stored by the time that it is told.
-    assert finished.stored == 0
-    result.refresh()
-    assert finished.result.worker_ids == started.result.worker_ids == result.worker_ids
-    if failing:
-        assert finished.result.errors == result.errors
-    else:
-        assert finished.result.return_value == result.return_value
-
-
-@real_transactions
-def test_a_subclass_sends_as_itself(settings: Any, recorders: dict[str, Recorder]) -> None:
-    settings.TASKS = {"default": {**OURS, "BACKEND": f"{__name__}.CustomBackend"}}
-    custom = task(plain)
-    assert type(custom) is CustomTask
-    custom.enqueue(1)
-    Driver().work()
-    for recorder in recorders.values():
-        [call] = recorder.calls
-        assert call.sender is CustomBackend
-
-
-class CustomTask(SteadyQueueTask):
-    __slots__ = ()
-
-
-class CustomBackend(SteadyQueueBackend):
-    task_class = CustomTask
-
-
-@real_transactions
-@pytest.mark.parametrize("problem", [ValueError("bad receiver"), SystemExit(3)], ids=repr)
-@pytest.mark.parametrize("function", [echo, stock_coroutine], ids=lambda function: function.name)
-def test_a_receiver_that_raises_changes_nothing(
-    connect: Any, caplog: pytest.LogCaptureFixture, problem: BaseException, function: Task
-) -> None:
-    def receiver(**kwargs: Any) -> None:
-        raise problem
-
-    for signal in (task_enqueued, task_started, task_finished):
-        connect(signal, receiver)
-    result = Driver().finish(function.enqueue(1))
-    assert result.status == TaskResultStatus.SUCCESSFUL
-    raised = [record for record in caplog.records if record.levelno >= logging.ERROR]
-    assert [record.exc_info[1] for record in raised if record.exc_info] == [problem] * 3
-
-
-@real_transactions
-def test_a_receiver_can_be_a_coroutine_function(connect: Any) -> None:
-    seen = []
-
-    async def receiver(task_result: TaskResult, **kwargs: Any) -> None:
-        await asyncio.sleep(0)
-        seen.append(task_result.status)
-
-    for signal in (task_enqueued, task_started, task_finished):
-        connect(signal, receiver)
-    driver = Driver()
-    driver.finish(echo.enqueue(1))
-    driver.finish(stock_coroutine.enqueue(1))
-    assert seen == ["READY", "RUNNING", "SUCCESSFUL"] * 2
-
-
-@real_transactions
-def test_each_step_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG, logger=FRAMEWORK)
-    driver = Driver()
-    result, failed = nothing.enqueue(), breaks.enqueue()
-    driver.work()
-    records = [record for record in caplog.records if record.name.startswith(FRAMEWORK)]
-    lines = [(record.levelname, record.getMessage()) for record in records]
-    name, path = f"Task id={result.id} path=", f"{__name__}.nothing"
-    assert ("DEBUG", f"{name}{path} enqueued backend=default") in lines
-    assert ("INFO", f"{name}{path} state=RUNNING") in lines
-    assert ("INFO", f"{name}{path} state=SUCCESSFUL") in lines
-    [error] = [record for record in records if record.levelno >= logging.ERROR]
-    assert error.getMessage() == f"Task id={failed.id} path={__name__}.breaks state=FAILED"
-    assert error.exc_info is not None
-    assert isinstance(error.exc_info[1], LookupError)
-    assert len(records) == 6
-
-
-# --- enqueue_on_commit ---------------------------------------------------------------------------
-
-
-def _by_the_decorator(settings: Any) -> Task:
-    return configured
-
-
-def _by_using(settings: Any) -> Task:
-    return echo.using(enqueue_on_commit=True)
-
-
-def _by_options(settings: Any) -> Task:
-    settings.TASKS = {"default": {**OURS, "OPTIONS": {"enqueue_on_commit": True}}}
-    return nothing
-
-
-on_commit = pytest.mark.parametrize("choose", [_by_the_decorator, _by_using, _by_options])
-
-
-@real_transactions
-@on_commit
-def test_on_commit_the_job_is_enqueued(
-    settings: Any, recorders: dict[str, Recorder], choose: Callable[[Any], Task]
-) -> None:
-    waiting = choose(settings)
-    with transaction.atomic():
-        result = waiting.enqueue()
-        assert (result.id, result.enqueued_at) == ("", None)
-        assert result.status == TaskResultStatus.READY
-        with pytest.raises(TaskResultDoesNotExist):
-            result.refresh()
-        assert not Job.objects.exists()
-        assert not recorders["enqueued"].calls
-    assert result.id == str(Job.objects.get().pk)
-    assert len(recorders["enqueued"].calls) == 1
-    assert waiting.get_result(result.id).enqueued_at == result.enqueued_at
-    assert Driver().finish(result).status == TaskResultStatus.SUCCESSFUL
-
-
-@real_transactions
-@on_commit
-def test_on_rollback_nothing_is_enqueued(settings: Any, choose: Callable[[Any], Task]) -> None:
-    waiting = choose(settings)
-    with transaction.atomic():
-        result = waiting.enqueue()
-        transaction.set_rollback(True)
-    assert result.id == ""
-    assert not Job.objects.exists()
-
-
-@real_transactions
-@on_commit
-def test_outside_a_transaction_there_is_nothing_to_wait_for(
-    settings: Any, choose: Callable[[Any], Task]
-) -> None:
-    waiting = choose(settings)
-    for result in (waiting.enqueue(), async_to_sync(waiting.aenqueue)()):
-        assert waiting.get_result(result.id).enqueued_at == result.enqueued_at
-
-
-@real_transactions
-def test_using_can_ask_not_to_wait() -> None:
-    with transaction.atomic():
-        assert configured.using(enqueue_on_commit=False).enqueue().id
-
-
-@real_transactions
-def test_arguments_are_taken_when_the_task_is_enqueued() -> None:
-    box = [1]
-    with transaction.atomic():
-        result = echo.using(enqueue_on_commit=True).enqueue(box)
-        box.append(2)
-    assert echo.get_result(result.id).args == [[1]]
-    with transaction.atomic(), pytest.raises(TypeError, match=r"args\[0\] cannot be stored"):
-        echo.using(enqueue_on_commit=True).enqueue(object())
-
-
-@pytest.fixture
-def second_database(tmp_path: Path, settings: Any) -> Iterator[str]:
-    """A database of the queue's own, beside the project's."""
-    connections.settings["queue"] = {
-        **connections.settings["default"],
-        "NAME": str(tmp_path / "queue.sqlite3"),
-    }
-    try:
-        # Once it is open, the framework has no objection to a database that it does not know.
-        connections["queue"].connect()
-        with connections["queue"].schema_editor() as editor:
-            for model in apps.get_app_config("steady_queue").get_models():
-                editor.create_model(model)
-        settings.TASKS = {"default": {**OURS, "OPTIONS": {"database": "queue"}}}
-        yield "queue"
-    finally:
-        connections["queue"].close()
-        del connections["queue"]
-        del connections.settings["queue"]
-
-
-@real_transactions
-def test_jobs_can_live_in_a_database_of_their_own(second_database: str) -> None:
-    with transaction.atomic():
-        kept = echo.enqueue(1)
-        dropped = echo.using(enqueue_on_commit=True).enqueue(2)
-        transaction.set_rollback(True)
-    assert not Job.objects.exists()
-    assert [str(job.pk) for job in Job.objects.using("queue")] == [kept.id]
-    assert dropped.id == ""
-    with transaction.atomic():
-        waiting = echo.using(enqueue_on_commit=True).enqueue(3)
-        assert waiting.id == ""
-    assert echo.get_result(waiting.id).args == [3]
-    driver = Driver("queue")
-    assert driver.finish(kept).return_value == [[1], {}]
-    assert connections["queue"].settings_dict["NAME"] != connection.settings_dict["NAME"]
-
-
-@real_transactions
-def test_a_transaction_of_the_queue_database_is_waited_for_as_well(second_database: str) -> None:
-    with transaction.atomic(using="queue"):
-        result = echo.using(enqueue_on_commit=True).enqueue()
-        assert result.id == ""
-    assert echo.get_result(result.id).enqueued_at == result.enqueued_at
-
-
-# --- pickles -------------------------------------------------------------------------------------
-
-pickles = pytest.mark.skipif(django.VERSION < (6, 1), reason="Django pickles tasks since 6.1")
-
-
-@pickles
-@pytest.mark.parametrize(
-    "made",
-    [
-        echo,
-        stock,
-        stock_coroutine,
-        configured.using(priority=3, run_after=timedelta(hours=1)),
-        echo.using(run_after=datetime(2030, 1, 1, tzinfo=UTC)),
-    ],
-)
-def test_tasks_can_be_pickled(made: Task) -> None:
-    assert pickle.loads(pickle.dumps(made)) == made
-
-
-@pickles
-@real_transactions
-@pytest.mark.parametrize("made", [nothing, breaks])
-def test_results_can_be_pickled(made: Task) -> None:
-    result = made.enqueue()
-    assert pickle.loads(pickle.dumps(result)) == result
-    Driver().finish(result)
-    again = pickle.loads(pickle.dumps(result))
-    assert again == result
-    again.refresh()
-    assert again.errors == result.errors
-
-
-# --- without time zones --------------------------------------------------------------------------
+# --- without time zones ---------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -1222,3 +481,75 @@ def test_exponential_backoffs_can_be_shared_between_tasks() -> None:
     shared = retries.exponential(first=2)
     made = [task(max_attempts=2, backoff=shared)(function) for function in (plain, five_seconds)]
     assert [each.backoff for each in made] == [shared, shared]
+
+
+# --- other backends -------------------------------------------------------------------------------
+
+
+@real_transactions
+@pytest.mark.usefixtures("several_backends")
+def test_two_backends_share_a_database() -> None:
+    driver = Driver()
+    first, second = breaks.enqueue(), breaks.using(backend="second").enqueue()
+    driver.work()
+    for result, alias, attempts in [(first, "default", 1), (second, "second", 2)]:
+        result.refresh()
+        assert (result.backend, result.attempts) == (alias, attempts)
+        found = backend(alias).get_result(result.id)
+        assert (found.backend, found.task.backend) == (alias, alias)
+
+
+@real_transactions
+@pytest.mark.usefixtures("several_backends")
+def test_a_job_outlives_the_name_of_its_backend(settings: Any) -> None:
+    result = echo.using(backend="second").enqueue(1)
+    settings.TASKS = {"default": OURS}
+    Driver().work()
+    found = echo.get_result(result.id)
+    assert found.return_value == [[1], {}]
+    with pytest.raises(InvalidTaskBackend):
+        found.refresh()
+
+
+@pytest.mark.usefixtures("several_backends")
+@pytest.mark.parametrize("function", [plain, plain_coroutine])
+def test_our_decorator_serves_the_immediate_backend(function: Any) -> None:
+    options: dict[str, Any] = {"max_attempts": 3, "backoff": five_seconds}
+    made = task(backend="immediate", enqueue_on_commit=True, **options)(function)
+    assert type(made) is Task
+    result = made.enqueue(2)
+    assert result.status == TaskResultStatus.SUCCESSFUL
+    assert result.return_value == (4 if function is plain else 6)
+
+
+@pytest.mark.usefixtures("several_backends")
+def test_our_decorator_serves_the_dummy_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = task(backend="dummy", priority=3, max_attempts=3)(plain)
+    assert type(made) is Task
+    monkeypatch.setattr(samples, "plain", made)  # Where a decorator would leave it.
+    result = made.enqueue(2)
+    assert result.status == TaskResultStatus.READY
+    assert task_backends["dummy"].results == [result]
+
+
+@pytest.mark.usefixtures("several_backends")
+@pytest.mark.parametrize(
+    ("alias", "status"),
+    [("immediate", TaskResultStatus.SUCCESSFUL), ("dummy", TaskResultStatus.READY)],
+)
+def test_a_task_of_ours_can_go_to_another_backend(alias: str, status: TaskResultStatus) -> None:
+    for made in (echo, stock):
+        assert made.using(backend=alias).enqueue(1).status == status
+
+
+@real_transactions
+@pytest.mark.usefixtures("several_backends")
+def test_a_task_of_another_backend_can_come_to_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = stock_task(backend="dummy")(plain)
+    assert type(made) is Task
+    monkeypatch.setattr(samples, "plain", made)
+    result = made.using(backend="default", priority=7).enqueue(4)
+    assert made.using(backend="default").get_result(result.id) == result
+    # In another process nobody has enqueued it, and so nobody has registered it.
+    del registry._registered[made.module_path]
+    assert Driver().finish(result).return_value == 8

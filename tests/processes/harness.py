@@ -6,6 +6,7 @@ reads the file with ``sqlite3``, starts processes, and signals those, and their 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -354,6 +355,21 @@ class Project:
             yield
             with suppress(sqlite3.OperationalError):
                 foreign.execute("ROLLBACK")
+
+    @contextmanager
+    def lock_file(self, patience: float = 20.0) -> Iterator[None]:
+        """Hold the file at which the queue's writers take turns."""
+
+        def taken() -> bool:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+        with open(f"{self.database}-queue.lock", "ab") as file:
+            wait_for(taken, patience, "the lock file")
+            yield
 
     def logs(self) -> str:
         """Return the last lines of every supervisor's messages."""

@@ -68,14 +68,18 @@ def registered(project: Project, pid: int) -> bool:
 
 
 def freeze(project: Project, supervisor: Supervisor, *pids: int) -> None:
-    """Stop processes, at a moment when none of them holds the database's write lock."""
+    """Stop processes, at a moment when none of them holds the write lock or the lock file."""
 
     def stopped() -> bool:
         before = len(project.kills)
         for pid in pids:
             assert supervisor.send(signal.SIGSTOP, pid) is not None, f"{pid} has ended"
         wait_for(lambda: all(map(proc.is_stopped, pids)), 5, f"the stop of {pids}")
-        with suppress(sqlite3.OperationalError), project.write_lock(patience=0.3):
+        with (
+            suppress(sqlite3.OperationalError, AssertionError),
+            project.lock_file(patience=0.3),
+            project.write_lock(patience=0.3),
+        ):
             return True
         thaw(supervisor, *pids)
         del project.kills[before:]

@@ -51,10 +51,6 @@ def renamed(path: Any, arguments: str = '{"args":[],"kwargs":{}}') -> Bad:
     return Bad("takes_a", [1], {}, UNREGISTERED, rf"Task {shown} is not registered", row)
 
 
-class NoUtf8:
-    """Text in the database, and not in UTF-8."""
-
-
 def damaged(arguments: Any, says: str, task: str = "takes_a") -> Bad:
     return Bad(task, [1], {}, DESERIALIZATION, says, {"arguments": arguments})
 
@@ -85,9 +81,6 @@ BAD = {
     ),
     "arguments that are no text": damaged(b"\x80", "not text", "atakes_a"),
     "endless nesting": damaged("[" * 100_000, "nested more than"),
-    "text that is no UTF-8": Bad(
-        "takes_a", [1], {}, ".*", "", {"arguments": NoUtf8()}
-    ),
     "damaged history": Bad(
         "fail_with", ["ValueError"], row={"errors": "garbage", "worker_ids": "[1, {"}
     ),
@@ -171,11 +164,8 @@ class Run:
         with closing(sqlite3.connect(self.project.database)) as connection, connection:
             for name, job in jobs.items():
                 for column, value in job.row.items():
-                    given, value = "?", value
-                    if isinstance(value, NoUtf8):
-                        given, value = "CAST(? AS TEXT)", b"\x80"
                     connection.execute(
-                        f"UPDATE steady_queue_jobs SET {column} = {given} WHERE id = ?",
+                        f"UPDATE steady_queue_jobs SET {column} = ? WHERE id = ?",
                         [value, self.ids[name]],
                     )
 

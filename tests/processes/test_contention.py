@@ -34,6 +34,25 @@ def test_a_foreign_writer_that_holds_the_database_fails_nothing(
     assert project.query("PRAGMA integrity_check") == [("ok",)]
 
 
+def test_a_frozen_holder_of_the_lock_file_fails_nothing(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=2, threads=2))
+    supervisor = project.start()
+    supervisor.wait_ready(2)
+    project.enqueue("work")
+    project.wait_done(20)
+    with project.lock_file():
+        project.enqueue("work", *durations(100, 0.02))
+        project.enqueue("note", *durations(3, 0.005))
+        web = project.client.call("write_like_a_web_process", seconds=2.0, pause=0.01, work=0.01)
+        project.enqueued += web["ids"]
+    project.wait_done(30)
+    stop_all(project)
+    print(f"\n{len(web['waits'])} writes, worst {max(web['waits']):.2f} s")
+    assert web["errors"] == []
+    assert verdict(project) == []
+    assert {row.states for row in project.snapshot().jobs.values()} == {("finished",)}
+
+
 def test_a_web_process_that_writes_beside_four_workers_never_finds_the_file_locked(
     make_project: MakeProject,
 ) -> None:

@@ -57,7 +57,7 @@ def test_if_every_claim_counted_as_started_untouched_jobs_would_fail(
 def resume_a_worker_whose_job_runs_elsewhere(project: Project) -> list[str]:
     supervisor = project.start()
     supervisor.wait_ready(1)
-    [job] = project.enqueue("work_again", [2.5])
+    [job] = project.enqueue("work_again", [1.2])
     stopped = project.wait_started(job).pid
     freeze(project, supervisor, stopped)
     wait_pruned(project, stopped)

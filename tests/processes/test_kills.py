@@ -124,8 +124,8 @@ def test_a_stopped_worker_loses_its_jobs_and_records_nothing_when_it_resumes(
     supervisor = project.start()
     supervisor.wait_ready(2)
     for seed in range(max(1, int(SCALE))):
-        [once] = project.enqueue("work", [2.5])
-        [again] = project.enqueue("work_again", [2.5])
+        [once] = project.enqueue("work", [1.2])
+        [again] = project.enqueue("work_again", [1.2])
         stopped = project.wait_started(again).pid
         project.wait_started(once)
         project.enqueue("work", *durations(150, 0.02, seed))

@@ -6,6 +6,8 @@ import os
 import re
 import signal
 import time
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -145,8 +147,10 @@ os.register_at_fork(after_in_child=trouble)
 """
 
 
-def starts(errors: str) -> int:
-    return len(re.findall(r"Started worker-", errors))
+def starts(errors: str) -> list[float]:
+    """Return when workers were started, in seconds, by the supervisor's log."""
+    lines = re.findall(r"^(.{23}) \d+ INFO Started worker-", errors, re.MULTILINE)
+    return [datetime.strptime(line, "%Y-%m-%d %H:%M:%S,%f").timestamp() for line in lines]
 
 
 def test_processes_that_crash_at_once_are_replaced_ever_more_slowly(
@@ -155,11 +159,15 @@ def test_processes_that_crash_at_once_are_replaced_ever_more_slowly(
     project = make_project(queue(processes=1, dispatchers=[]), extra=TROUBLE)
     (project.folder / "crash").touch()
     supervisor = project.start()
-    wait_for(lambda: starts(supervisor.errors()) >= 4, 20, "some starts")
-    time.sleep(3.5)  # The time itself is what is looked at: one second, then two, then four.
-    assert 5 <= starts(supervisor.errors()) <= 6
+    wait_for(lambda: len(starts(supervisor.errors())) == 5, 20, "five starts")
     (project.folder / "crash").unlink()
     supervisor.wait_ready(1, seconds=10)
+    pauses = [later - earlier for earlier, later in pairwise(starts(supervisor.errors()))]
+    assert len(pauses) == 5
+    assert max(pauses[:3]) < 0.9
+    assert [pause >= least for pause, least in zip(pauses[3:], (0.9, 1.9), strict=True)] == [
+        True
+    ] * 2
     [job] = project.enqueue("work")
     project.wait_done(10)
     assert project.state_of(job) == "finished"

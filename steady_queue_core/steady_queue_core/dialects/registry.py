@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from threading import Lock
+from threading import RLock
 
 import pluggy
 from django.conf import settings
@@ -40,7 +40,8 @@ class DialectRegistry:
         self._manager = pluggy.PluginManager(hookspecs.PROJECT_NAME)
         self._manager.add_hookspecs(hookspecs)
         self._picked: dict[str, Dialect] = {}
-        self._lock = Lock()
+        # Reentrant: a plugin that asks its server opens a connection, which asks for its dialect.
+        self._lock = RLock()
         for plugin in plugins:
             self._load(plugin)
         self._refuse_unknown_hooks()

@@ -77,10 +77,9 @@ class Child:
             os.kill(self.pid, signum)
 
     def forget(self) -> None:
-        """Give up what the supervisor held for the child."""
+        """Give up what the supervisor held for the child, but for its marks: recovery reads them."""
         with suppress(OSError):
             os.close(self.ready_pipe)
-        self.marks.discard()
 
 
 def fork(

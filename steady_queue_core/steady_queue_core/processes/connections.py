@@ -7,6 +7,7 @@ import threading
 import time
 from asyncio import CancelledError
 from contextlib import suppress
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import connections
@@ -38,10 +39,7 @@ def tidy_connections() -> None:
             elif _is_spent(connection):
                 connection.close()
             else:
-                settings = connection.settings_dict
-                fresh_each_time = settings["CONN_MAX_AGE"] == 0
-                connection.health_check_enabled = settings["CONN_HEALTH_CHECKS"] or fresh_each_time
-                connection.health_check_done = False
+                _plan_health_check(connection)
         except Exception:
             logger.warning("A connection to %r broke", connection.alias, exc_info=True)
             _drop(connection)
@@ -78,6 +76,13 @@ def _is_spent(connection: BaseDatabaseWrapper) -> bool:
     # Django's default age of 0 means one request; a worker has none.
     close_at = connection.close_at if settings["CONN_MAX_AGE"] else None
     return close_at is not None and time.monotonic() >= close_at
+
+
+def _plan_health_check(connection: Any) -> None:
+    settings = connection.settings_dict
+    fresh_each_time = settings["CONN_MAX_AGE"] == 0
+    connection.health_check_enabled = settings["CONN_HEALTH_CHECKS"] or fresh_each_time
+    connection.health_check_done = False
 
 
 def _drop(connection: BaseDatabaseWrapper) -> None:

@@ -23,10 +23,9 @@ NAME = re.compile(r"[a-z]+-[0-9a-f]{20}")
 class StartMarks:
     """Slots of job ids, shared between a worker and its supervisor."""
 
-    def __init__(self, memory: mmap.mmap, path: Path | None) -> None:
+    def __init__(self, memory: mmap.mmap) -> None:
         self._memory = memory
         self._view = memoryview(memory).cast("q")
-        self._path = path
         # Slot 0 says that the worker left in good order.
         self._free = deque(range(1, len(self._view)))
         self._slots: dict[int, int] = {}
@@ -42,10 +41,10 @@ class StartMarks:
             descriptor = os.open(path, flags, 0o600)
         except OSError:
             # No place for a file: shared memory serves all but a supervisor's own death.
-            return cls(mmap.mmap(-1, size), None)
+            return cls(mmap.mmap(-1, size))
         try:
             os.ftruncate(descriptor, size)
-            return cls(mmap.mmap(descriptor, size), path)
+            return cls(mmap.mmap(descriptor, size))
         finally:
             os.close(descriptor)
 
@@ -73,12 +72,6 @@ class StartMarks:
     def started(self) -> frozenset[int]:
         """The ids of the jobs that were started and not settled."""
         return frozenset(job_id for job_id in self._view[1:] if job_id)
-
-    def discard(self) -> None:
-        """Give the file up: nobody has to read it any more."""
-        if self._path is not None:
-            with suppress(OSError):
-                self._path.unlink()
 
 
 def left_by(name: str) -> frozenset[int] | None:

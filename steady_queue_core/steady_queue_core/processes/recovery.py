@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Collection
 
@@ -16,7 +15,7 @@ from ..models import claims
 from ..models import process as processes
 from ..models.process import Process
 from ..results import task_of
-from . import host, marks
+from . import marks
 from .attempt import Attempt, Done
 from .database import QueueDatabase
 from .notifier import announce
@@ -48,6 +47,7 @@ class Recovery:
             lambda connection, _: Process.objects.using(connection.alias).filter(name=name).first()
         )
         if process is None:
+            marks.forget(name)
             return
 
         def read(connection: BaseDatabaseWrapper, dialect: Dialect) -> list[ClaimedJob]:
@@ -94,17 +94,6 @@ class Recovery:
                 if each.outcome.job_id in held and each.error is not None:
                     logger.warning("Job %d was interrupted: %s", each.outcome.job_id, error)
                     announce(each)
-
-
-def is_dead(process: Process) -> bool:
-    """Whether it is certain, on this host, that a process of it has ended."""
-    try:
-        metadata = json.loads(process.metadata)
-    except ValueError:
-        return False
-    if not isinstance(metadata, dict) or metadata.get("host") is None:
-        return False
-    return metadata["host"] == host.identity() and host.birth(process.pid) != metadata.get("birth")
 
 
 def _interrupted(claim: ClaimedJob, error: SteadyQueueError, worker: str) -> Done:

@@ -6,15 +6,12 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from datetime import timedelta
 from types import FrameType
 
 from ..configuration import ResolvedOptions
-from ..errors import ProcessExitError, ProcessPrunedError
-from ..models import process as processes
-from ..models.process import Process
+from ..errors import ProcessExitError
 from ..models.readiness import require_tables
 from . import marks, team
 from .banner import write_banner
@@ -23,7 +20,9 @@ from .database import QueueDatabase, Unavailable
 from .drain import Drain
 from .membership import Membership, new_name
 from .pidfile import Pidfile
-from .recovery import Recovery, is_dead
+from .postponed import Postponed
+from .pruning import Pruning
+from .recovery import Recovery
 from .restarts import Restarts
 from .waiter import Waiter
 
@@ -67,13 +66,12 @@ class Supervisor:
         self.database = QueueDatabase(using)
         self.waiter = Waiter()
         self.recovery = Recovery(self.database)
+        self.pruning = Pruning(self.database, self.recovery, options.process_alive_threshold)
+        self.postponed = Postponed()
         self.restarts = Restarts()
         self.children: dict[int, Child] = {}
         #: Children declared dead that may yet wake up, and when to kill them.
         self._condemned: dict[int, float] = {}
-        #: Work on the database that an outage put off.
-        self._postponed: list[Callable[[], None]] = []
-        self._retry_at = 0.0
         self._next_prune = self._next_look = 0.0
         #: What the dialect said of the connection that was opened first.
         self._set_up: list[str] = []
@@ -196,7 +194,7 @@ class Supervisor:
             f"The process {child.name} (pid {child.pid}) {how} while it was running this job."
         )
         child.forget()
-        self._do(lambda: self.recovery.process_died(child.name, started, error))
+        self.postponed.do(lambda: self.recovery.process_died(child.name, started, error))
         if not self._stopping and not condemned:
             self.restarts.plan(child)
 
@@ -217,36 +215,28 @@ class Supervisor:
 
     # --- the database ------------------------------------------------------------------------
 
-    def _do(self, work: Callable[[], None]) -> None:
-        """Do work on the database; put it off while the database is away."""
-        self._postponed.append(work)
-        self._do_postponed()
-
-    def _do_postponed(self) -> None:
-        while self._postponed and time.monotonic() >= self._retry_at:
-            try:
-                self._postponed[0]()
-            except Unavailable as unavailable:
-                self._retry_at = time.monotonic() + unavailable.pause
-                return
-            except Exception:
-                logger.exception("Work on the queue's database failed; it is given up")
-            self._postponed.pop(0)
-
     def _maintain(self) -> None:
-        self._do_postponed()
+        self.postponed.catch_up()
         try:
-            self._condemn_silent()
-            if self._postponed:
+            pruning = time.monotonic() >= self._next_prune
+            if pruning:
+                # By reading only, and first of all: a silent child may hold locks that everybody
+                # else, and we ourselves, would wait for.
+                silent = [each for each in self.pruning.silent() if each.name != self.name]
+                self._condemn_all(process.name for process in silent)
+            if self.postponed:
                 return
             self._beat()
             if time.monotonic() >= self._next_look:
                 self._next_look = time.monotonic() + LOOK_INTERVAL
-                self._recover_dead()
-            if time.monotonic() >= self._next_prune:
-                self._prune()
-                self._next_prune = time.monotonic() + self._prune_interval()
+                self._look_for_dead()
+            if pruning:
+                self.pruning.prune(silent, self._started_by)
+                self._next_prune = time.monotonic() + self.pruning.interval
         except Unavailable as unavailable:
+            if not unavailable.lost:
+                # Somebody holds the lock that we wait for: perhaps one that we gave up on.
+                self._condemned = dict.fromkeys(self._condemned, time.monotonic())
             self._next_prune = max(self._next_prune, time.monotonic() + unavailable.pause)
 
     def _beat(self) -> None:
@@ -255,75 +245,27 @@ class Supervisor:
             self.name = new_name(self.kind)
             self._join()
 
-    def _prune_interval(self) -> float:
-        # Often enough that nobody is dead for much longer than the threshold.
+    def _look_for_dead(self) -> None:
+        """Recover what died with its supervisor; replace children that others declared dead."""
+        ready = {child.name for child in self.children.values() if child.ready_at is not None}
+        own = {child.name for child in self.children.values()}
+        registered = self.pruning.recover_dead(own | {self.name})
+        self._condemn_all(ready - registered)
+
+    def _started_by(self, name: str) -> Collection[int] | None:
+        own = [child for child in self.children.values() if child.name == name]
+        return own[0].marks.started if own else marks.left_by(name)
+
+    def _condemn_all(self, names: Iterable[str]) -> None:
+        """Replace children that were declared dead; each is killed unless it ends of itself."""
+        names = set(names)
         threshold = self.options.process_alive_threshold.total_seconds()
-        return max(0.5, min(60.0, threshold / 4))
-
-    def _prune(self) -> None:
-        """End the claims of processes that are dead, or silent for too long."""
-        threshold = self.options.process_alive_threshold
-        silent = self.database.run(
-            lambda connection, _: processes.expired(connection.alias, threshold)
-        )
-        own = {child.name: child for child in self.children.values()}
-        for process in silent:
-            if process.name != self.name:
-                self._prune_silent(process, own.get(process.name), threshold)
-        self.recovery.orphaned_claims()
-
-    def _condemn_silent(self) -> None:
-        """See to children without heartbeat. It only reads: such a child may hold locks that
-        everybody else, and we ourselves, would wait for."""
-        if time.monotonic() < self._next_prune:
-            return
-        threshold = self.options.process_alive_threshold
-        silent = self.database.run(
-            lambda connection, _: processes.expired(connection.alias, threshold)
-        )
-        names = {process.name for process in silent}
+        mercy = max(SHORTEST_MERCY, min(LONGEST_MERCY, threshold))
         for child in list(self.children.values()):
-            if child.name in names:
-                self._condemn(child)
-
-    def _recover_dead(self) -> None:
-        """End the claims of processes of this host that ended with their supervisor, and replace
-        children that somebody else has declared dead."""
-        processes_by_name = {
-            process.name: process
-            for process in self.database.run(
-                lambda connection, _: list(Process.objects.using(connection.alias).all())
-            )
-        }
-        own = {child.name: child for child in self.children.values()}
-        for name, process in processes_by_name.items():
-            if name not in own and name != self.name and is_dead(process):
-                error = ProcessExitError(f"The process {process} ended while running this job.")
-                logger.warning("%s ended without its supervisor; its jobs are recovered", process)
-                self.recovery.process_died(name, marks.left_by(name), error)
-        for name, child in own.items():
-            if child.ready_at is not None and name not in processes_by_name:
-                self._condemn(child)
-
-    def _prune_silent(self, process: Process, child: Child | None, threshold: timedelta) -> None:
-        error = ProcessPrunedError(
-            f"The process {process} was found dead: its last heartbeat was at "
-            f"{process.last_heartbeat_at:%Y-%m-%d %H:%M:%S} UTC."
-        )
-        logger.warning("%s gave no heartbeat for %s; its jobs are recovered", process, threshold)
-        # It starts nothing when it wakes up, for it looks at its lease first.
-        started = marks.left_by(process.name) if child is None else child.marks.started
-        self.recovery.process_died(process.name, started, error)
-
-    def _condemn(self, child: Child) -> None:
-        """Replace a child that was declared dead; kill it if it does not end of itself."""
-        if child.pid in self._condemned:
-            return
-        threshold = self.options.process_alive_threshold.total_seconds()
-        grace = max(SHORTEST_MERCY, min(LONGEST_MERCY, threshold))
-        self._condemned[child.pid] = time.monotonic() + grace
-        child.signal(signal.SIGTERM)
-        self.restarts.now(child.role)
+            if child.name in names and child.pid not in self._condemned:
+                self._condemned[child.pid] = time.monotonic() + mercy
+                child.signal(signal.SIGTERM)
+                self.restarts.now(child.role)
 
     # --- stop --------------------------------------------------------------------------------
 
@@ -348,13 +290,12 @@ class Supervisor:
         self._signal_all(signal.SIGKILL)
         while self.children:
             self._await_children(1.0, interruptible=False)
-        self._retry_at = 0.0
-        self._do_postponed()
+        self.postponed.catch_up(now=True)
         if self._membership is not None:
             membership = self._membership
             with suppress(Unavailable):
                 membership.deregister()
-        if self._postponed:
+        if self.postponed:
             logger.warning("The database is away: claims are recovered by the next supervisor")
         self.database.close()
 

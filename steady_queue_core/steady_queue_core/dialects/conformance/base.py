@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
+from itertools import count
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -210,6 +211,13 @@ class ConformanceCase(_Base):
         while not condition():
             self.assertLess(monotonic(), deadline, f"waited {self.patience} s for: {what}")
             sleep(0.005)
+
+    def until_deadline(self) -> Iterator[int]:
+        """Count up, to try something again and again; fail when it takes too long."""
+        deadline = monotonic() + self.patience
+        for number in count():
+            self.assertLess(monotonic(), deadline, f"not done after {self.patience} s")
+            yield number
 
     def assert_between(self, earliest: datetime, value: datetime, latest: datetime) -> None:
         self.assertLessEqual(earliest, value)

@@ -6,8 +6,11 @@ import json
 import multiprocessing
 import os
 import tempfile
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import django
 from django.apps import apps
@@ -29,14 +32,15 @@ class ClaimSharingCases(ConformanceCase):
             patterns = [(), ("mail", "default"), ("m*", "d*")][process_id % 3]
             taken: list[int] = []
             together.wait()
-            while True:
+            for _ in self.until_deadline():
                 claims = self.again(lambda: self.claim(7, *patterns, process_id=process_id))
                 taken += [claim.job_id for claim in claims]
                 if not claims and not self.ids("Ready"):
-                    return taken
+                    break
+            return taken
 
-        taken = self.in_threads([lambda worker=worker: work(worker) for worker in workers])
-        self.assertEqual(sorted(sum(taken, [])), ids)
+        taken = self.in_threads([partial(work, worker) for worker in workers])
+        self.assertEqual(sorted(chain.from_iterable(taken)), ids)
         self.assertEqual(self.ids("Claimed"), ids)
         for worker, jobs in zip(workers, taken, strict=True):
             held = self.rows("ClaimedExecution").filter(process_id=worker)
@@ -47,8 +51,7 @@ class ClaimSharingCases(ConformanceCase):
         workers = [self.register() for _ in range(3)]
         database = str(self.connection.settings_dict["NAME"])
         connections.close_all()  # A connection must not be shared with a child.
-        method = "fork" if hasattr(os, "fork") else "spawn"
-        context = multiprocessing.get_context(method)
+        context: Any = multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn")
         with tempfile.TemporaryDirectory() as folder:
             reports = [Path(folder, str(worker)) for worker in workers]
             children = [
@@ -57,11 +60,12 @@ class ClaimSharingCases(ConformanceCase):
             ]
             for child in children:
                 child.start()
+                self.addCleanup(child.kill)
             for child in children:
                 child.join(self.patience)
-                self.assertEqual(child.exitcode, 0)
+            self.assertEqual([child.exitcode for child in children], [0] * len(children))
             taken = [json.loads(report.read_text()) for report in reports]
-        self.assertEqual(sorted(sum(taken, [])), ids)
+        self.assertEqual(sorted(chain.from_iterable(taken)), ids)
         self.assertEqual(self.ids("Claimed"), ids)
 
     def test_a_second_worker_gets_jobs_while_a_first_holds_its_own(self) -> None:
@@ -71,10 +75,8 @@ class ClaimSharingCases(ConformanceCase):
         ids = self.enqueue_many(200)
         first, second = self.register(), self.register()
         for patterns in ((), ("default",)):
-            with (
-                self.holding(lambda: self.claim(5, *patterns, process_id=first)),  # noqa: B023
-                atomic(using=self.using),
-            ):
+            hold = partial(self.claim, 5, *patterns, process_id=first)
+            with self.holding(hold), atomic(using=self.using):
                 claims = self.claim(5, *patterns, process_id=second)
                 self.assertEqual([claim.job_id for claim in claims], ids[5:10])
                 self.connection.set_rollback(True)

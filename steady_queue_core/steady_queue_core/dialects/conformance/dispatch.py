@@ -115,7 +115,9 @@ class DispatchCases(ConformanceCase):
         def work() -> int:
             together.wait()
             moved = 0
-            while self.ids("Scheduled"):
+            for _ in self.until_deadline():
+                if not self.ids("Scheduled"):
+                    break
                 moved += self.again(lambda: self.dispatch(3)).moved
             return moved
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import chain
 from typing import Any
 
 from django.db import DatabaseError
@@ -79,7 +80,7 @@ class EnqueueCases(ConformanceCase):
         self.assertEqual(self.scheduled_for(second), later)
 
     def test_instants_far_away_are_kept(self) -> None:
-        far = datetime(2999, 12, 31, 23, 59, 59, 999_000, tzinfo=timezone.utc)  # noqa: UP017
+        far = datetime(2999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
         [job_id] = self.enqueue(new_job(run_at=far))
         self.assertEqual(self.scheduled_for(job_id), far)
 
@@ -121,5 +122,5 @@ class EnqueueCases(ConformanceCase):
         batches = self.in_threads([enqueue_ten] * 4)
         for ids in batches:
             self.assertEqual(ids, sorted(ids))
-        self.assertEqual(sorted(sum(batches, [])), self.ids("Ready"))
+        self.assertEqual(sorted(chain.from_iterable(batches)), self.ids("Ready"))
         self.assertEqual(len(self.ids("Ready")), 40)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
-from unittest import mock
 
 from django.db import connections
 from django.db.transaction import atomic
 
 from ..records import QueueSelector
 from ..registry import dialect_for
-from .aliases import second_alias
 from .base import ConformanceCase, new_job
 from .transactions import Refused
 
@@ -25,14 +23,11 @@ class IsolationCases(ConformanceCase):
         [job_id] = self.enqueue_many(1)
         self.one_operation_of_each_kind(worker)
         before = self.everything()
-        allowed = {*self.databases, SECOND}
-        with (
-            mock.patch.object(type(self), "databases", allowed),
-            second_alias(self.using, SECOND),
-            self.assertRaises(Refused),
-            atomic(using=SECOND),
-        ):
-            connection, dialect = connections[SECOND], dialect_for(SECOND)
+        connections[SECOND] = connection = self.connection.copy(SECOND)
+        self.addCleanup(connections.__delitem__, SECOND)
+        self.addCleanup(connection.close)
+        with self.assertRaises(Refused), atomic(using=SECOND):
+            dialect = dialect_for(SECOND)
             dialect.enqueue(connection, [new_job("second"), new_job(delay=timedelta(hours=1))])
             self.assertEqual(dialect.list_queues(connection), ["default", "second"])
             claims = dialect.claim(connection, worker, QueueSelector(), 10)
@@ -67,14 +62,15 @@ class IsolationCases(ConformanceCase):
     def test_a_connection_may_be_closed_between_any_two_operations(self) -> None:
         def work() -> None:
             worker = self.register()
-            self.connection.close()
-            self.enqueue_many(1)
-            self.connection.close()
-            [claim] = self.claim(process_id=worker)
-            self.connection.close()
-            self.assertEqual(self.settle(self.finished(claim)), {claim.job_id})
-            self.connection.close()
-            self.assertEqual(self.dialect.list_queues(self.connection), [])
+            for _ in range(2):
+                self.connection.close()
+                self.enqueue_many(1)
+                self.connection.close()
+                [claim] = self.claim(process_id=worker)
+                self.connection.close()
+                self.assertEqual(self.settle(self.finished(claim)), {claim.job_id})
+                self.connection.close()
+                self.assertEqual(self.dialect.list_queues(self.connection), [])
 
         self.elsewhere(work)
 

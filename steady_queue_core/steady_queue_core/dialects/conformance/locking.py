@@ -29,9 +29,8 @@ class LockingCases(ConformanceCase):
 
         def change() -> None:
             with self.dialect.transaction(self.connection):
-                self.locked(rows, wait=True)
-                [rank] = rows.values_list("rank", flat=True)
-                rows.update(rank=rank + 1)
+                [row] = self.dialect.lock_rows(self.connection, rows, wait=True)
+                rows.update(rank=row.rank + 1)
 
         with self.holding(change) as end:
             waiting = self.begin(change)

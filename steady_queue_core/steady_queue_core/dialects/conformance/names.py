@@ -9,7 +9,7 @@ from ..portable.models import model
 from .base import ConformanceCase, new_job
 
 #: All different, though many a collation calls some of them equal.
-ALIKE = ("A", "a", "á", "a\u0301", "a ", " a", "ａ", "ß", "ss", "😀", "😁")
+ALIKE = ("A", "a", "á", "a\u0301", "a ", " a", "\uff41", "ß", "ss", "😀", "😁")
 HOUR = timedelta(hours=1)
 
 

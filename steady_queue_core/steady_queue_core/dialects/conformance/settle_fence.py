@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from threading import Barrier
 
 from ..records import ClaimedJob, Ending, Outcome
@@ -87,5 +88,5 @@ class SettleFenceCases(ConformanceCase):
             return self.again(lambda: self.settle(outcome))
 
         outcomes = self.every_ending(claim)[:5]
-        held = self.in_threads([lambda outcome=outcome: settle(outcome) for outcome in outcomes])
+        held = self.in_threads([partial(settle, outcome) for outcome in outcomes])
         self.assertEqual(sorted(held, key=len), [set()] * 4 + [{claim.job_id}])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any, TypeVar
@@ -39,7 +39,8 @@ def start(using: str, function: Callable[[], T]) -> Future[T]:
 def run_all(using: str, functions: Sequence[Callable[[], T]], patience: float) -> list[T]:
     """Run each function in a thread of its own; return their results, or raise their error."""
     futures = [start(using, function) for function in functions]
-    return [future.result(timeout=patience) for future in futures]
+    wait(futures, timeout=patience)  # For all, so that none works on in the next case.
+    return [future.result(timeout=0) for future in futures]
 
 
 @contextmanager

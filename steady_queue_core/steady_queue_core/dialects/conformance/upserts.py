@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from threading import Barrier
 from typing import Any
 
@@ -62,15 +63,15 @@ class UpsertCases(ConformanceCase):
                 together.wait()
                 return self.again(lambda: self.insert(self.slot(key, job_id=number)))
 
-            won = self.in_threads([lambda n=n: insert(n) for n in range(6)])
+            won = self.in_threads([partial(insert, number) for number in range(6)])
             self.assertEqual(won.count(True), 1)
             self.assertIn((key, won.index(True)), self.slots())
 
     def test_a_row_that_another_transaction_takes_back_is_absent(self) -> None:
         """And one that it commits is present, however long that takes."""
         for key, commits in (("taken back", False), ("committed", True)):
-            with self.holding(lambda key=key: self.insert(self.slot(key))) as end:
-                waiting = self.begin(lambda key=key: self.insert(self.slot(key)))
+            with self.holding(partial(self.insert, self.slot(key))) as end:
+                waiting = self.begin(partial(self.insert, self.slot(key)))
                 end(commit=commits)
                 self.assertIs(waiting.result(timeout=self.patience), not commits)
 
@@ -137,6 +138,6 @@ class UpsertCases(ConformanceCase):
             together.wait()
             self.again(lambda: self.upsert(self.process("a", hostname=host)))
 
-        self.in_threads([lambda n=n: upsert(f"host-{n}") for n in range(4)])
+        self.in_threads([partial(upsert, f"host-{number}") for number in range(4)])
         [host] = self.hosts().values()
-        self.assertIn(host, {f"host-{n}" for n in range(4)})
+        self.assertIn(host, {f"host-{number}" for number in range(4)})

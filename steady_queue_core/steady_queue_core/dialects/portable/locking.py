@@ -53,11 +53,11 @@ def is_lost_connection(connection: BaseDatabaseWrapper, error: BaseException) ->
         return True
     if not isinstance(error, OperationalError | ProgrammingError):
         return False
-    raw = connection.connection
-    if raw is None:  # Django has given it up already, as it does when a rollback fails.
+    wrapper: Any = connection
+    if wrapper.connection is None:  # Django gives it up by itself when a rollback fails.
         return isinstance(error, OperationalError)
     try:
-        raw.cursor().close()
-    except connection.Database.Error:
+        wrapper.connection.cursor().close()
+    except wrapper.Database.Error:
         return True
     return isinstance(error, OperationalError) and not connection.is_usable()

@@ -1,0 +1,39 @@
+"""Work on the database that has to be done sooner or later."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from .database import Unavailable
+
+logger = logging.getLogger("steady_queue.supervisor")
+
+
+class Postponed:
+    """Does work in order, at once where the database answers, else when it does again."""
+
+    def __init__(self) -> None:
+        self._work: list[Callable[[], None]] = []
+        self._retry_at = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._work)
+
+    def do(self, work: Callable[[], None]) -> None:
+        """Do ``work`` after all that was postponed before it."""
+        self._work.append(work)
+        self.catch_up()
+
+    def catch_up(self, *, now: bool = False) -> None:
+        """Do what was postponed, unless the database has asked for a pause; ``now``: even so."""
+        while self._work and (now or time.monotonic() >= self._retry_at):
+            try:
+                self._work[0]()
+            except Unavailable as unavailable:
+                self._retry_at = time.monotonic() + unavailable.pause
+                return
+            except Exception:
+                logger.exception("Work on the queue's database failed; it is given up")
+            self._work.pop(0)

@@ -1,0 +1,48 @@
+"""Broken dialects: each breaks one promise, and the conformance suite must fail for it.
+
+They are the SQLite dialect with one hook replaced. A mutant names the cases that must fail.
+"""
+
+from __future__ import annotations
+
+from . import (
+    claim,
+    claim_order,
+    clock,
+    dispatch,
+    enqueue,
+    isolation,
+    listing,
+    locking,
+    names,
+    permits,
+    selection,
+    settle,
+    settle_and_claim,
+    text,
+    transactions,
+    upserts,
+    wakeup,
+)
+from .mutant import ALL
+
+__all__ = [
+    "ALL",
+    "claim",
+    "claim_order",
+    "clock",
+    "dispatch",
+    "enqueue",
+    "isolation",
+    "listing",
+    "locking",
+    "names",
+    "permits",
+    "selection",
+    "settle",
+    "settle_and_claim",
+    "text",
+    "transactions",
+    "upserts",
+    "wakeup",
+]

@@ -1,0 +1,74 @@
+"""The conformance suite is worth something: it fails for each dialect that breaks a promise."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any
+
+import pytest
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.test import TransactionTestCase
+
+from steady_queue_core.dialects.conformance import DialectConformance
+from steady_queue_core.dialects.registry import override
+from steady_queue_sqlite import plugin as sqlite
+
+from .mutants import ALL
+from .mutants.mutant import Mutant
+from .plugins import Plugin, hooks_of, plugin, registry_of
+
+# The database is set up once; the cases themselves empty the tables.
+pytestmark = pytest.mark.django_db(transaction=True, available_apps=["steady_queue_core"])
+
+#: Cases that no hook can break.
+BEYOND_HOOKS = {
+    # What two rows may exist side by side is decided by the columns, when they are created.
+    "test_a_queue_may_be_paused_beside_those_that_look_like_it",
+}
+
+
+def broken_cases(dialect: Plugin, cases: Any, seconds: float) -> dict[str, str]:
+    """Run ``cases`` of the suite against a dialect; return the traceback of each that fails."""
+
+    class Suite(DialectConformance, TransactionTestCase):
+        databases = {"default"}
+        available_apps = ["steady_queue_core"]  # Only its tables are emptied after each case.
+        patience = seconds
+
+        def shorten_lock_wait(self, connection: BaseDatabaseWrapper) -> None:
+            with connection.cursor() as cursor:
+                cursor.execute("PRAGMA busy_timeout = 100")
+
+    result = unittest.TestResult()
+    with override(registry_of(dialect)):
+        unittest.TestSuite(Suite(case) for case in cases).run(result)
+    found = [*result.failures, *result.errors]
+    broken = {getattr(test, "_testMethodName", str(test)): text for test, text in found}
+    if any(name.startswith("setUpClass") for name in broken):
+        return dict.fromkeys(cases, next(iter(broken.values())))
+    return broken
+
+
+@pytest.mark.parametrize(
+    "mutant", ALL, ids=lambda mutant: f"{next(iter(mutant.hooks))[13:]}-{mutant.name}"
+)
+def test_the_suite_fails_for_a_dialect_that(mutant: Mutant) -> None:
+    assert set(mutant.cases) == set(broken_cases(mutant.plugin(), mutant.cases, 1.0))
+
+
+def test_the_suite_passes_for_the_unbroken_dialect() -> None:
+    cases = sorted({case for mutant in ALL for case in mutant.cases})
+    capable = [case for case in cases if case not in needs_row_locks()]
+    assert broken_cases(plugin("sqlite", hooks_of(sqlite)), capable, 30.0) == {}
+
+
+def needs_row_locks() -> set[str]:
+    [mutant] = [mutant for mutant in ALL if mutant.name == "says_that_it_skips_locked_rows"]
+    return set(mutant.cases)
+
+
+def test_every_case_is_failed_by_a_mutant() -> None:
+    cases = set(unittest.TestLoader().getTestCaseNames(DialectConformance))
+    named = {case for mutant in ALL for case in mutant.cases}
+    assert named - cases == set()
+    assert cases - named == BEYOND_HOOKS
