@@ -23,6 +23,8 @@ def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
     options = connection.settings_dict.get("OPTIONS") or {}
     if impatient:
         set_patience(connection, IMPATIENCE)
+        # It reads what others have written: text that is none must not stop the whole queue.
+        connection.connection.text_factory = _decode
     elif "timeout" not in options:
         set_patience(connection, PATIENCE)
     if database_path(connection) is not None:
@@ -32,6 +34,10 @@ def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
     if "timeout" not in options:
         done.append(f"tasks wait up to {PATIENCE:g} s for other writers")
     return done
+
+
+def _decode(raw: bytes) -> str:
+    return raw.decode("utf-8", "backslashreplace")
 
 
 def _use_wal(connection: BaseDatabaseWrapper) -> list[str]:

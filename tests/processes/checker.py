@@ -145,7 +145,7 @@ def check(
         judge.say(f"job {job_id} was never enqueued")
     for pid in set(snapshot.processes) - set(living):
         judge.say(f"process {pid} is dead and still registered")
-    judge.damage(attempts, threads)
+    judge.damage(threads)
     return judge.complaints
 
 
@@ -153,7 +153,10 @@ class _Judge:
     def __init__(self, kills: Sequence[Kill], own_failures: Collection[int]) -> None:
         self.own_failures = frozenset(own_failures)
         self.complaints: list[str] = []
+        #: Jobs that failed without a line in the log.
         self._unstarted: dict[int, str] = {}
+        #: Attempts that came to nothing by a kill.
+        self._cost: dict[Kill, set[Attempt]] = defaultdict(set)
         self._kills: dict[int, list[Kill]] = defaultdict(list)
         for kill in kills:
             if kill.signum in (signal.SIGKILL, signal.SIGSTOP):
@@ -187,8 +190,10 @@ class _Judge:
         if "failed" in row.states and job_id not in self.own_failures:
             if not attempts:
                 self._unstarted[job_id] = row.error
-            elif self._excuse(attempts[-1]) is None:
+            elif (kill := self._excuse(attempts[-1])) is None:
                 self.say(f"job {job_id} failed with {row.error}; its worker was not killed then")
+            else:
+                self._cost[kill].add(attempts[-1])
 
     def repetitions(self, job_id: int, attempts: list[Attempt], row: JobRow | None) -> None:
         """I3 and I4: a job starts again only if the attempt before was interrupted."""
@@ -200,28 +205,25 @@ class _Judge:
             excuse = self._excuse(earlier)
             if excuse is None:
                 self.say(f"job {job_id} ran again although its worker {earlier.pid} was not killed")
-            elif excuse.signum == signal.SIGKILL and later.started_at < excuse.before:
-                self.say(f"job {job_id} ran again before its worker {earlier.pid} was killed")
+            else:
+                self._cost[excuse].add(earlier)
+                if excuse.signum == signal.SIGKILL and later.started_at < excuse.before:
+                    self.say(f"job {job_id} ran again before its worker {earlier.pid} was killed")
         if row is not None and len(attempts) > row.max_attempts:
             self.say(f"job {job_id} started {len(attempts)} times of {row.max_attempts} allowed")
 
-    def damage(self, attempts: Sequence[Attempt], threads: int | None) -> None:
-        """I4: a killed worker interrupts what it was running, and not what it had claimed."""
-        running: dict[Kill, int] = defaultdict(int)
-        for attempt in attempts:
-            if attempt.ended_at is None and (kill := self._excuse(attempt)):
-                running[kill] += 1
-        if threads is None:
-            possible = 0
-        else:
+    def damage(self, threads: int | None) -> None:
+        """I4: a killed worker costs what it was running, and not what it had claimed."""
+        possible = 0
+        if threads is not None:
+            for kill, cost in self._cost.items():
+                if len(cost) > threads:
+                    self.say(f"the kill of {kill.pid} cost {len(cost)} jobs of {threads} threads")
             # A kill may hit a task that has started and not got as far as its first line.
             kills = sum(
                 kill.signum == signal.SIGKILL for each in self._kills.values() for kill in each
             )
-            possible = threads * kills - sum(running.values())
-            for kill, number in running.items():
-                if number > threads:
-                    self.say(f"the kill of {kill.pid} interrupted {number} of {threads} threads")
+            possible = threads * kills - sum(map(len, self._cost.values()))
         if len(self._unstarted) > possible:
             for job_id, error in self._unstarted.items():
                 self.say(f"job {job_id} failed with {error} and had never started")

@@ -146,12 +146,19 @@ def test_a_dead_process_that_is_still_registered_is_found() -> None:
     ]
 
 
-def test_a_kill_that_interrupted_more_than_ran_is_found() -> None:
+def test_a_kill_that_cost_more_than_was_running_is_found() -> None:
     jobs = {number: failed() for number in (1, 2, 3)}
     history = [cut(number) for number in jobs]
     arguments = (list(jobs), history, Snapshot(jobs), [kill()])
     assert check(*arguments, threads=3) == []
-    assert "3 of 2 threads" in "; ".join(check(*arguments, threads=2))
+    assert "cost 3 jobs of 2 threads" in "; ".join(check(*arguments, threads=2))
+
+
+def test_a_kill_that_cost_outcomes_that_were_not_stored_yet_is_found() -> None:
+    jobs = {1: failed(), 2: failed()}
+    history = [ran(1, start=1), cut(2, start=1)]
+    arguments = ([1, 2], history, Snapshot(jobs), [kill(at=1)])
+    assert "cost 2 jobs of 1 threads" in "; ".join(check(*arguments, threads=1))
 
 
 def test_a_snapshot_reads_every_state(template: Path) -> None:

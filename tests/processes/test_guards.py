@@ -69,11 +69,6 @@ def resume_a_worker_whose_job_runs_elsewhere(project: Project) -> list[str]:
     return verdict(project)
 
 
-def test_an_outcome_of_a_lost_claim_is_not_recorded(make_project: MakeProject) -> None:
-    project = make_project(queue(processes=1, threads=1, **SHORT_LEASE))
-    assert resume_a_worker_whose_job_runs_elsewhere(project) == []
-
-
 def test_without_the_token_check_a_lost_claim_decides_the_outcome(
     make_project: MakeProject,
 ) -> None:

@@ -203,7 +203,8 @@ def steady_queue_dispatch(  # type: ignore[empty-body]
 ) -> Dispatched:
     """Move up to ``limit`` scheduled jobs that are due to ready, earliest first.
 
-    Rows that another dispatcher holds are passed over. Also say when the next one is due.
+    Rows that another dispatcher holds are passed over. Also say when the next one is due: in 0
+    seconds if it is already.
     """
 
 
@@ -249,8 +250,9 @@ def steady_queue_take_permit(  # type: ignore[empty-body]
 ) -> bool:
     """Take one of the ``limit`` permits of semaphore ``key``; say whether there was one.
 
-    A semaphore that does not exist yet has all its permits. A permit taken renews the
-    semaphore's expiry to ``duration`` from the database's present time.
+    A semaphore that does not exist yet has all its permits. Permits that were taken under another
+    limit count as taken. A permit taken renews the semaphore's expiry to ``duration`` from the
+    database's present time.
     """
 
 

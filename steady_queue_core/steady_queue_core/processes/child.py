@@ -77,7 +77,7 @@ class Child:
             os.kill(self.pid, signum)
 
     def forget(self) -> None:
-        """Give up what the supervisor held for the child, but for its marks: recovery reads them."""
+        """Give up what the supervisor held for the child. Its marks stay for its recovery."""
         with suppress(OSError):
             os.close(self.ready_pipe)
 
@@ -166,6 +166,7 @@ def _be(role: Role, runtime: Runtime) -> int:
     if not host.follow_parent(runtime.parent):
         return 1
     runtime.watch_parent()
+    runtime.marks.belong_to(os.getpid())
     random.seed()
     prepare_connections(runtime.using)
     role.build(runtime).run()

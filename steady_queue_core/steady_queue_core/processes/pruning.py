@@ -12,6 +12,7 @@ from ..models import process as processes
 from ..models.process import Process
 from . import host, marks
 from .database import QueueDatabase
+from .marks import Remains
 from .recovery import Recovery
 
 logger = logging.getLogger("steady_queue.supervisor")
@@ -35,13 +36,11 @@ class Pruning:
             lambda connection, _: processes.expired(connection.alias, self.threshold)
         )
 
-    def prune(
-        self, silent: list[Process], started_by: Callable[[str], Collection[int] | None]
-    ) -> None:
+    def prune(self, silent: list[Process], remains_of: Callable[[str], Remains | None]) -> None:
         """End the claims of silent processes, and those of processes that are not registered.
 
-        ``started_by(name)`` tells which jobs a process had started. It starts no more of them when
-        it wakes up, for it looks at its lease first.
+        ``remains_of(name)`` tells what a process had started. It starts nothing more when it wakes
+        up, for it looks at its lease first.
         """
         for process in silent:
             logger.warning(
@@ -51,7 +50,7 @@ class Pruning:
                 f"The process {process} was found dead: its last heartbeat was at "
                 f"{process.last_heartbeat_at:%Y-%m-%d %H:%M:%S} UTC."
             )
-            self.recovery.process_died(process.name, started_by(process.name), error)
+            self.recovery.process_died(process.name, remains_of(process.name), error)
         self.recovery.orphaned_claims()
 
     def recover_dead(self, ours: Collection[str]) -> set[str]:
@@ -64,8 +63,7 @@ class Pruning:
             if process.name not in ours and is_dead(process):
                 logger.warning("%s ended without its supervisor; its jobs are recovered", process)
                 error = ProcessExitError(f"The process {process} ended while running this job.")
-                started = marks.left_by(process.name)
-                self.recovery.process_died(process.name, started, error)
+                self.recovery.process_died(process.name, marks.left_by(process.name), error)
         return {process.name for process in registered}
 
 

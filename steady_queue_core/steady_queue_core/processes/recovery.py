@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -18,8 +18,9 @@ from ..results import task_of
 from . import marks
 from .attempt import Attempt, Done
 from .database import QueueDatabase
+from .marks import Remains
 from .notifier import announce
-from .outcomes import released
+from .outcomes import finished, released
 
 logger = logging.getLogger("steady_queue.supervisor")
 
@@ -28,20 +29,19 @@ BATCH = 200
 
 
 class Recovery:
-    """Ends the claims of dead processes: of jobs that had started the attempt is lost, the others
-    are ready again, untouched. Raises ``Unavailable`` when the database is away; to do it again
-    does no harm."""
+    """Ends the claims of dead processes: jobs that were running lose the attempt, outcomes that
+    were known are stored, the other jobs are ready again, untouched.
+
+    Raises ``Unavailable`` when the database is away; to do it again does no harm.
+    """
 
     def __init__(self, database: QueueDatabase) -> None:
         self.database = database
 
-    def process_died(
-        self, name: str, started: Collection[int] | None, error: SteadyQueueError
-    ) -> None:
+    def process_died(self, name: str, remains: Remains | None, error: SteadyQueueError) -> None:
         """End the claims of the process ``name`` and delete its row.
 
-        ``started``: the jobs that had started; ``None``: unknown, so all of them. They end with
-        ``error``.
+        The jobs that it was running end with ``error``; without ``remains`` those are all.
         """
         process = self.database.run(
             lambda connection, _: Process.objects.using(connection.alias).filter(name=name).first()
@@ -53,7 +53,7 @@ class Recovery:
         def read(connection: BaseDatabaseWrapper, dialect: Dialect) -> list[ClaimedJob]:
             return claims.held_by(connection.alias, process.pk, BATCH)
 
-        self._end_all(read, started, error, process.name)
+        self._end_all(read, remains, error, process.name)
         self.database.run(
             lambda connection, _: processes.deregister(connection.alias, process.name)
         )
@@ -74,17 +74,12 @@ class Recovery:
     def _end_all(
         self,
         read: Callable[[BaseDatabaseWrapper, Dialect], list[ClaimedJob]],
-        started: Collection[int] | None,
+        remains: Remains | None,
         error: SteadyQueueError,
         worker: str,
     ) -> None:
         while batch := self.database.run(read):
-            done = [
-                _interrupted(claim, error, worker)
-                if started is None or claim.job_id in started
-                else Done(released(claim))
-                for claim in batch
-            ]
+            done = [_done(claim, remains, error, worker) for claim in batch]
             held = self.database.run(
                 lambda connection, dialect, done=done: dialect.settle(  # type: ignore[misc]
                     connection, [each.outcome for each in done]
@@ -94,6 +89,18 @@ class Recovery:
                 if each.outcome.job_id in held and each.error is not None:
                     logger.warning("Job %d was interrupted: %s", each.outcome.job_id, error)
                     announce(each)
+
+
+def _done(claim: ClaimedJob, remains: Remains | None, error: SteadyQueueError, worker: str) -> Done:
+    if remains is not None:
+        ended = remains.ended.get(claim.job_id)
+        if ended is not None and ended.token == claim.token:
+            return Done(
+                finished(claim, worker, ended.started_at, ended.return_value, ended.preserve)
+            )
+        if claim.job_id not in remains.running:
+            return Done(released(claim))
+    return _interrupted(claim, error, worker)
 
 
 def _interrupted(claim: ClaimedJob, error: SteadyQueueError, worker: str) -> Done:

@@ -22,11 +22,14 @@ class Restarts:
     _planned: list[tuple[float, Role]] = field(default_factory=list)
     _failures: dict[int, int] = field(default_factory=dict)
 
-    def plan(self, child: Child) -> None:
-        """Plan a successor for ``child``, which has ended."""
+    def plan(self, child: Child, *, at_work: bool) -> None:
+        """Plan a successor for ``child``, which has ended; ``at_work``: while it ran jobs.
+
+        That is no failed start: each such end uses up attempts, so they come to an end.
+        """
         role, now = child.role, time.monotonic()
         lived = now - child.ready_at if child.ready_at is not None else 0.0
-        failures = self._failures.get(id(role), 0) + 1 if lived < SHORT_LIFE else 0
+        failures = self._failures.get(id(role), 0) + 1 if lived < SHORT_LIFE and not at_work else 0
         self._failures[id(role)] = failures
         excess = failures - TOLERATED
         pause = min(LONGEST_PAUSE, 2.0 ** (excess - 1)) if excess > 0 else 0.0

@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import FrameType
 
@@ -18,6 +18,7 @@ from .banner import write_banner
 from .child import Child, Role, close_connections, fork, prepare_connections
 from .database import QueueDatabase, Unavailable
 from .drain import Drain
+from .marks import Remains
 from .membership import Membership, new_name
 from .pidfile import Pidfile
 from .postponed import Postponed
@@ -36,6 +37,8 @@ DRAIN_TICK = 0.2
 LOOK_INTERVAL = 3.0
 #: Seconds that a child that was declared dead may take to wake up and end of itself.
 SHORTEST_MERCY, LONGEST_MERCY = 10.0, 60.0
+#: Seconds after which the marks of a dead process are nobody's.
+ABANDONED = 7 * 24 * 3600.0
 #: Seconds that a child may take to follow QUIT before it is killed.
 QUIT_GRACE = 2.0
 
@@ -141,6 +144,7 @@ class Supervisor:
         self._membership = membership
 
     def _start_children(self) -> None:
+        marks.sweep(older_than=time.time() - ABANDONED)
         self._maintain()
         for role in self.roles:
             self._fork(role)
@@ -186,17 +190,17 @@ class Supervisor:
         how = _ending(status)
         if child.marks.left_cleanly or child.pid in self._killed:
             logger.info("%s (pid %d) %s", child.name, child.pid, how)
-            started: frozenset[int] = frozenset()
+            remains = child.marks.remains()._replace(running=frozenset())
         else:
             logger.warning("%s (pid %d) %s", child.name, child.pid, how)
-            started = child.marks.started
+            remains = child.marks.remains()
         error = ProcessExitError(
             f"The process {child.name} (pid {child.pid}) {how} while it was running this job."
         )
         child.forget()
-        self.postponed.do(lambda: self.recovery.process_died(child.name, started, error))
+        self.postponed.do(lambda: self.recovery.process_died(child.name, remains, error))
         if not self._stopping and not condemned:
-            self.restarts.plan(child)
+            self.restarts.plan(child, at_work=bool(remains.running))
 
     def _look_after_children(self) -> None:
         """Replace children that never got ready, and those that were declared dead."""
@@ -231,7 +235,7 @@ class Supervisor:
                 self._next_look = time.monotonic() + LOOK_INTERVAL
                 self._look_for_dead()
             if pruning:
-                self.pruning.prune(silent, self._started_by)
+                self.pruning.prune(silent, self._remains_of)
                 self._next_prune = time.monotonic() + self.pruning.interval
         except Unavailable as unavailable:
             if not unavailable.lost:
@@ -252,9 +256,9 @@ class Supervisor:
         registered = self.pruning.recover_dead(own | {self.name})
         self._condemn_all(ready - registered)
 
-    def _started_by(self, name: str) -> Collection[int] | None:
+    def _remains_of(self, name: str) -> Remains | None:
         own = [child for child in self.children.values() if child.name == name]
-        return own[0].marks.started if own else marks.left_by(name)
+        return own[0].marks.remains() if own else marks.left_by(name)
 
     def _condemn_all(self, names: Iterable[str]) -> None:
         """Replace children that were declared dead; each is killed unless it ends of itself."""

@@ -311,6 +311,7 @@ class Worker:
                 done = self._broken(claim, error)
         else:
             done = Done(outcomes.released(claim))
+        self.runtime.marks.end(claim.job_id, done.outcome)
         self._finish(done, time.monotonic() - began)
 
     async def _run_on_loop(self, claim: ClaimedJob, task: Task) -> None:
@@ -321,6 +322,7 @@ class Worker:
                 done = self._broken(claim, error)
         else:
             done = Done(outcomes.released(claim))
+        self.runtime.marks.end(claim.job_id, done.outcome)
         self._finish(done, None)
 
     def _broken(self, claim: ClaimedJob, error: BaseException) -> Done:
