@@ -1,7 +1,6 @@
 """Guards of the product, taken out one at a time, to prove that the tests would notice.
 
-``STEADY_QUEUE_MUTANT`` names the guard that the processes of a project do without; or a patience
-of theirs that would be long to wait for.
+``STEADY_QUEUE_MUTANT`` names the guard that the processes of a project do without.
 """
 
 from __future__ import annotations
@@ -72,18 +71,10 @@ def _no_parent_watch() -> None:
     Runtime.orphaned = property(lambda self: False)  # type: ignore[assignment]
 
 
-def _short_mercy() -> None:
-    """A child that was declared dead has less time to wake up."""
-    from steady_queue_core.processes import supervisor
-
-    supervisor.SHORTEST_MERCY = 2.0
-
-
 MUTANTS: dict[str, Callable[[], None]] = {
     "no start marks": _no_start_marks,
     "every claim started": _every_claim_started,
     "no token check": _no_token_check,
     "no lease check": _no_lease_check,
     "no parent watch": _no_parent_watch,
-    "short mercy": _short_mercy,
 }

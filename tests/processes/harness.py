@@ -92,6 +92,16 @@ class Supervisor:
         self.family.update({each.pid: each.birth for each in found})
         return [each.pid for each in found]
 
+    def wait_children(self, seconds: float = 20.0) -> list[int]:
+        """Return the pids of the children as soon as there is one."""
+
+        def found() -> list[int]:
+            if self.process.poll() is not None:
+                raise AssertionError(f"the supervisor has ended:\n{self.errors()}")
+            return self.children()
+
+        return wait_for(found, seconds, f"a child of {self.pid}")
+
     def workers(self) -> list[int]:
         """Return the pids of the workers that are registered and alive."""
         registered = {
@@ -236,10 +246,11 @@ class Project:
 
     def environment(self) -> dict[str, str]:
         kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONWARNINGS")
+        inherited = filter(None, [os.environ.get("PYTHONPATH")])
         return {
             **{name: os.environ[name] for name in kept if name in os.environ},
             "DJANGO_SETTINGS_MODULE": "project_settings",
-            "PYTHONPATH": f"{self.folder}{os.pathsep}{WORKSPACE}",
+            "PYTHONPATH": os.pathsep.join([str(self.folder), str(WORKSPACE), *inherited]),
             "STEADY_QUEUE_EFFECT_LOG": str(self.effect_log),
             "STEADY_QUEUE_MUTANT": self.mutant,
         }

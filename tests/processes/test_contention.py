@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from .conftest import MakeProject
 from .harness import SCALE
-from .scenarios import durations, queue, stop_all, verdict
+from .scenarios import SHORT_LEASE, durations, queue, stop_all, verdict
 
 
 def test_a_foreign_writer_that_holds_the_database_fails_nothing(
@@ -32,6 +34,28 @@ def test_a_foreign_writer_that_holds_the_database_fails_nothing(
     assert "locked" not in supervisor.errors()
     assert "Traceback" not in supervisor.errors()
     assert project.query("PRAGMA integrity_check") == [("ok",)]
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(
+    reason="who could not beat while the database was locked is pruned as soon as it is free",
+    strict=False,
+)
+def test_a_database_that_is_locked_for_longer_than_the_leases_costs_no_running_task(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(queue(processes=2, threads=1, **SHORT_LEASE))
+    supervisor = project.start()
+    supervisor.wait_ready(2)
+    jobs = project.enqueue("work", [9.0], [9.0])
+    for job_id in jobs:
+        project.wait_started(job_id)
+    with project.write_lock():
+        time.sleep(8.0)  # How long the lock is held is the experiment.
+    project.wait_done(30)
+    stop_all(project)
+    assert [project.state_of(job_id) for job_id in jobs] == ["finished"] * 2
+    assert verdict(project) == []
 
 
 def test_a_frozen_holder_of_the_lock_file_fails_nothing(make_project: MakeProject) -> None:

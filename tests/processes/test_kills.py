@@ -101,7 +101,7 @@ def test_a_supervisor_killed_while_it_starts_leaves_nothing_behind(
     source = random.Random(7)
     for _ in range(4):
         supervisor = project.start()
-        wait_for(supervisor.children, 20, "a child")
+        supervisor.wait_children()
         time.sleep(source.uniform(0, 0.05))
         children = supervisor.children()
         supervisor.send(signal.SIGKILL)
@@ -147,11 +147,11 @@ def test_a_stopped_worker_loses_its_jobs_and_records_nothing_when_it_resumes(
     assert verdict(project) == []
 
 
+@pytest.mark.slow
 def test_a_worker_stopped_in_a_transaction_does_not_hold_up_the_others_for_ever(
     make_project: MakeProject,
 ) -> None:
     project = make_project(queue(processes=2, threads=1, **SHORT_LEASE))
-    project.mutant = "short mercy"
     supervisor = project.start()
     supervisor.wait_ready(2)
     [freezer] = project.enqueue("freeze_in_transaction")

@@ -180,7 +180,7 @@ def test_a_process_that_hangs_at_its_start_is_replaced(make_project: MakeProject
     )
     (project.folder / "hang").touch()
     supervisor = project.start()
-    [hanging] = wait_for(supervisor.children, 20, "a child")
+    [hanging] = supervisor.wait_children()
     (project.folder / "hang").unlink()
     [worker] = supervisor.wait_ready(1, seconds=10)
     assert worker != hanging
@@ -195,7 +195,7 @@ def test_a_supervisor_whose_processes_hang_at_their_start_can_be_stopped(
     project = make_project(queue(processes=1, shutdown_timeout=1), extra=TROUBLE)
     (project.folder / "hang").touch()
     supervisor = project.start()
-    wait_for(supervisor.children, 20, "a child")
+    supervisor.wait_children()
     assert supervisor.stop(seconds=8) == 0
     assert not proc.in_session(supervisor.pid)
 

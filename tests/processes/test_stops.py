@@ -15,6 +15,7 @@ from .scenarios import durations, queue, stop_all, verdict
 STOPS = max(3, int(3 * SCALE))
 
 
+@pytest.mark.slow
 def test_restarts_under_load_repeat_nothing_and_fail_nothing(make_project: MakeProject) -> None:
     project = make_project(queue(processes=2, threads=3, shutdown_timeout=4))
     running = [project.start(), project.start()]
@@ -159,7 +160,7 @@ def test_a_stop_while_processes_are_being_forked_does_not_wait_for_the_timeout(
 ) -> None:
     project = make_project(queue(processes=3, shutdown_timeout=15), extra=SLOW_FORKS)
     supervisor = project.start()
-    wait_for(supervisor.children, 20, "a child")
+    supervisor.wait_children()
     began = time.monotonic()
     assert supervisor.stop() == 0
     assert time.monotonic() - began < 5

@@ -10,8 +10,10 @@ from asgiref.sync import sync_to_async
 from ..backend import SteadyQueueBackend
 from ..compat import Task, task_backends, task_started
 from ..dialects import ClaimedJob
+from ..errors import UnregisteredTaskError
 from ..results import asend, send, task_of
 from ..tasks import find_task, rebuilt
+from . import outcomes
 from .attempt import Attempt, Done
 from .clock import DatabaseClock
 from .connections import atidy_connections, tidy_connections, watch_connections
@@ -52,12 +54,20 @@ class Executor:
             )
         return task
 
-    def refuse(self, claim: ClaimedJob, error: BaseException) -> Done:
-        """Return the outcome of a job that could not be run, or whose outcome not be stored."""
+    def refuse(self, claim: ClaimedJob, error: UnregisteredTaskError) -> Done:
+        """Return the outcome of a job whose task is not known here."""
         logger.error("Job %d failed: %s", claim.job_id, error)
-        task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
-        attempt = Attempt(claim, task, self._backend_of(claim), self.worker, self.clock.now())
-        return attempt.failed(error, self.clock.now())
+        try:
+            task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
+            attempt = Attempt(claim, task, self._backend_of(claim), self.worker, self.clock.now())
+            return attempt.failed(error, self.clock.now())
+        except Exception as problem:
+            return self.broken(claim, problem)
+
+    def broken(self, claim: ClaimedJob, error: BaseException) -> Done:
+        """Return the outcome of a job whose row made our own code, or the database, fail."""
+        logger.error("Job %d could not be run", claim.job_id, exc_info=error)
+        return Done(outcomes.unreadable(claim, self.worker, self.clock.now(), error))
 
     def run(self, claim: ClaimedJob, task: Task) -> Done:
         """Run a job in the calling thread."""

@@ -6,13 +6,10 @@ import logging
 import time
 from collections import deque
 
-from django.db import DataError, IntegrityError
-
 from ..compat import Task
 from ..configuration import Configuration
 from ..dialects import ClaimedJob, Ending, QueueSelector, Wakeup
 from ..errors import UnregisteredTaskError
-from ..models import claims
 from . import outcomes
 from .appetite import LARGEST_PREFETCH, Appetite
 from .attempt import Done
@@ -21,9 +18,9 @@ from .database import Unavailable
 from .event_loop import EventLoop
 from .executor import Executor, is_coroutine
 from .membership import Membership
-from .notifier import Notifier
 from .pool import ThreadPool
 from .runtime import Runtime
+from .settlement import Refused, Settlement
 
 logger = logging.getLogger("steady_queue.worker")
 
@@ -55,20 +52,14 @@ class Worker:
         self.executor = Executor(runtime.name, self.clock)
         self.pool = ThreadPool(settings.threads, self._run_in_thread)
         self.loop = EventLoop(self._run_on_loop)
-        self.notifier = Notifier()
+        self.settlement = Settlement(runtime, self.executor, self.selector)
         self.appetite = Appetite(settings.threads, settings.coroutines)
         self.membership: Membership
-        #: Claims whose outcome is not stored, by job.
-        self._held: dict[int, ClaimedJob] = {}
         #: Outcomes on their way from the threads to the main thread, with seconds of a thread.
         self._finished: deque[tuple[Done, float | None]] = deque()
-        self._unsettled: list[Done] = []
         self._in_threads = self._on_loop = 0
         self._next_poll = self._last_progress = 0.0
         self._pause = 0.0
-        #: Whether a lost connection left open which of our statements took place.
-        self._doubtful: set[tuple[int, int]] = set()
-        self._claims_in_doubt = False
         self._declared_dead = False
 
     def run(self) -> None:
@@ -80,7 +71,7 @@ class Worker:
         membership = self.runtime.join(self.kind, metadata)
         if membership is None:
             return
-        self.membership = membership
+        self.membership = self.settlement.membership = membership
         self.runtime.waiter.listen_to(self._bell())
         while not self.runtime.stopping and not self._declared_dead:
             self._turn(claiming=True)
@@ -89,11 +80,11 @@ class Worker:
     def _wind_up(self) -> None:
         deadline = time.monotonic() + self.runtime.options.shutdown_timeout.total_seconds()
         self._give_back_waiting()
-        while self._held and time.monotonic() < deadline:
+        while self.settlement.held and time.monotonic() < deadline:
             self._turn(claiming=False, longest_wait=deadline - time.monotonic())
-        self.notifier.stop(seconds=1.0)
+        self.settlement.notifier.stop(seconds=1.0)
         self.runtime.marks.leave_cleanly()
-        if not self._held:
+        if not self.settlement.held:
             self.runtime.leave(self.membership)
 
     # --- the main thread ---------------------------------------------------------------------
@@ -104,7 +95,7 @@ class Worker:
             self._collect()
             self._beat()
             limit = self._limit() if claiming else 0
-            if self._unsettled or limit:
+            if self.settlement.waiting or limit:
                 self._exchange(limit)
         except Unavailable as unavailable:
             # Finished tasks do not cut this short: the database needs the rest.
@@ -122,6 +113,8 @@ class Worker:
         waiter.sleeping = False
 
     def _idle_time(self, claiming: bool) -> float:
+        if self.settlement.waiting:
+            return 0.0
         now = time.monotonic()
         moments = [self.membership.until_beat]
         if claiming and self._appetite():
@@ -140,9 +133,9 @@ class Worker:
     def _collect(self) -> None:
         """Take over what the threads and the loop have finished."""
         seconds = jobs = 0.0
-        while self._finished and len(self._unsettled) < LARGEST_BATCH:
+        while self._finished and len(self.settlement.waiting) < LARGEST_BATCH:
             done, duration = self._finished.popleft()
-            self._unsettled.append(done)
+            self.settlement.add(done)
             if duration is None:
                 self._on_loop -= 1
             else:
@@ -160,41 +153,20 @@ class Worker:
     def _appetite(self) -> int:
         if not self.membership.holds_lease or self._declared_dead:
             return 0
-        room = slots(self.settings) - len(self._held)
+        room = slots(self.settings) - len(self.settlement.held)
         return min(room, self.appetite.limit(self._in_threads, self._on_loop))
 
     def _limit(self) -> int:
         # Outcomes take a claim along on their way, even before the next poll is due.
-        due = self._unsettled or time.monotonic() >= self._next_poll
+        due = self.settlement.waiting or time.monotonic() >= self._next_poll
         return self._appetite() if due else 0
 
     def _exchange(self, limit: int) -> None:
-        """Store outcomes and claim jobs, at once."""
-        if self._claims_in_doubt:
-            self._release_unknown_claims()
-        batch = self._unsettled
         try:
-            held, claimed = self.runtime.database.run(
-                lambda connection, dialect: dialect.settle_and_claim(
-                    connection,
-                    [done.outcome for done in batch],
-                    self.membership.process_id,
-                    self.selector,
-                    limit,
-                )
-            )
-        except Unavailable as unavailable:
-            if unavailable.lost:
-                self._doubtful |= {_claim_of(done) for done in batch}
-                self._claims_in_doubt = limit > 0
-            raise
-        except (DataError, IntegrityError):
-            logger.exception("Outcomes or claims were refused; outcomes are stored one by one")
-            self._settle_one_by_one()
+            claimed = self.settlement.exchange(limit)
+        except Refused:
             self._next_poll = time.monotonic() + REFUSAL_PAUSE
             return
-        self._unsettled = []
-        self._settled(batch, held)
         self._begin(claimed)
         self._plan_next_poll(limit, len(claimed))
 
@@ -206,42 +178,6 @@ class Worker:
             self._pause = min(longest, self._pause * 2 or FIRST_PAUSE)
         self._next_poll = time.monotonic() + self._pause
 
-    def _settled(self, batch: list[Done], held: set[int]) -> None:
-        stored = []
-        for done in batch:
-            job_id = done.outcome.job_id
-            self._held.pop(job_id, None)
-            self.runtime.marks.clear(job_id)
-            doubtful = _claim_of(done) in self._doubtful and self.membership.holds_lease
-            if job_id in held or doubtful:
-                stored.append(done)
-            else:
-                logger.warning(
-                    "The claim of job %d (token %d) was lost: its outcome, %s, is not recorded",
-                    job_id,
-                    done.outcome.token,
-                    done.outcome.ending.value,
-                )
-        self._doubtful.clear()
-        if stored:
-            self.notifier.tell(stored)
-
-    def _settle_one_by_one(self) -> None:
-        """Find the outcome that the database refuses, and store a refusal in its place."""
-        for done in self._unsettled:
-            try:
-                held = self._settle([done])
-            except (DataError, IntegrityError) as error:
-                done = self._broken(self._held[done.outcome.job_id], error)
-                held = self._settle([done])
-            self._settled([done], held)
-        self._unsettled = []
-
-    def _settle(self, batch: list[Done]) -> set[int]:
-        return self.runtime.database.run(
-            lambda connection, dialect: dialect.settle(connection, [done.outcome for done in batch])
-        )
-
     def _begin(self, claimed: list[ClaimedJob]) -> None:
         """Hand claimed jobs to where their tasks run."""
         if not claimed:
@@ -251,14 +187,13 @@ class Worker:
             self._last_progress = time.monotonic()
         for_loop: list[tuple[ClaimedJob, Task]] = []
         for claim in claimed:
-            self._held[claim.job_id] = claim
             try:
                 task = self.executor.task_of(claim)
             except UnregisteredTaskError as error:
-                self._unsettled.append(self._refused(claim, error))
+                self.settlement.add(self.executor.refuse(claim, error))
                 continue
             except Exception as error:
-                self._unsettled.append(self._broken(claim, error))
+                self.settlement.add(self.executor.broken(claim, error))
                 continue
             if is_coroutine(task):
                 for_loop.append((claim, task))
@@ -270,29 +205,11 @@ class Worker:
             self.loop.submit(for_loop)
         self.appetite.observe_kinds(len(for_loop), len(claimed))
 
-    def _refused(self, claim: ClaimedJob, error: UnregisteredTaskError) -> Done:
-        try:
-            return self.executor.refuse(claim, error)
-        except Exception:
-            return self._broken(claim, error)
-
     def _give_back_waiting(self) -> None:
         """Release the jobs that no thread has begun."""
         for claim in self.pool.withdraw():
             self._in_threads -= 1
-            self._unsettled.append(Done(outcomes.released(claim)))
-
-    def _release_unknown_claims(self) -> None:
-        """Give back what a claim took whose answer never reached us."""
-        found = self.runtime.database.run(
-            lambda connection, _: claims.held_by(
-                connection.alias, self.membership.process_id, slots(self.settings) * 2
-            )
-        )
-        unknown = [claim for claim in found if claim.job_id not in self._held]
-        if unknown:
-            self._settle([Done(outcomes.released(claim)) for claim in unknown])
-        self._claims_in_doubt = False
+            self.settlement.add(Done(outcomes.released(claim)))
 
     def _bell(self) -> Wakeup | None:
         try:
@@ -308,7 +225,7 @@ class Worker:
             try:
                 done = self.executor.run(claim, task)
             except BaseException as error:
-                done = self._broken(claim, error)
+                done = self.executor.broken(claim, error)
         else:
             done = Done(outcomes.released(claim))
         self.runtime.marks.end(claim.job_id, done.outcome)
@@ -319,16 +236,11 @@ class Worker:
             try:
                 done = await self.executor.arun(claim, task)
             except BaseException as error:
-                done = self._broken(claim, error)
+                done = self.executor.broken(claim, error)
         else:
             done = Done(outcomes.released(claim))
         self.runtime.marks.end(claim.job_id, done.outcome)
         self._finish(done, None)
-
-    def _broken(self, claim: ClaimedJob, error: BaseException) -> Done:
-        """Return the outcome of a job whose row made our own code fail."""
-        logger.error("Job %d could not be run", claim.job_id, exc_info=error)
-        return Done(outcomes.unreadable(claim, self.runtime.name, self.clock.now(), error))
 
     def _may_start(self, claim: ClaimedJob) -> bool:
         """Mark a job as started, unless it may be somebody else's by now: we may have slept."""
@@ -344,7 +256,3 @@ class Worker:
         if self.runtime.waiter.sleeping:
             self.runtime.waiter.sleeping = False
             self.runtime.waiter.wake()
-
-
-def _claim_of(done: Done) -> tuple[int, int]:
-    return done.outcome.job_id, done.outcome.token

@@ -1,0 +1,129 @@
+"""A worker's claims and the outcomes that end them, on their way to the database."""
+
+from __future__ import annotations
+
+import logging
+
+from django.db import DataError, IntegrityError
+
+from ..dialects import ClaimedJob, QueueSelector
+from ..models import claims
+from . import outcomes
+from .attempt import Done
+from .database import Unavailable
+from .executor import Executor
+from .membership import Membership
+from .notifier import Notifier
+from .runtime import Runtime
+
+logger = logging.getLogger("steady_queue.worker")
+
+
+class Refused(Exception):
+    """The database refused to store or to claim something: rows are at odds with each other."""
+
+
+class Settlement:
+    """Knows which jobs the worker holds. One statement stores the outcomes that have gathered and
+    claims the next jobs. Used by the worker's main thread only."""
+
+    def __init__(self, runtime: Runtime, executor: Executor, selector: QueueSelector) -> None:
+        self.runtime, self.executor, self.selector = runtime, executor, selector
+        self.membership: Membership
+        self.notifier = Notifier()
+        #: Claims whose outcome is not stored, by job.
+        self.held: dict[int, ClaimedJob] = {}
+        #: Outcomes to be stored.
+        self.waiting: list[Done] = []
+        #: Claims of which a lost connection left open whether their outcome was stored.
+        self._doubtful: set[tuple[int, int]] = set()
+        #: Whether it left open what was claimed.
+        self._claims_in_doubt = False
+
+    def add(self, done: Done) -> None:
+        """Have an outcome stored by the next exchange."""
+        self.waiting.append(done)
+
+    def exchange(self, limit: int) -> list[ClaimedJob]:
+        """Store the outcomes that wait, and claim up to ``limit`` jobs; return those.
+
+        Raises ``Unavailable``, and ``Refused`` when nothing was claimed for other reasons.
+        """
+        if self._claims_in_doubt:
+            self._release_unknown_claims()
+        batch = self.waiting
+        try:
+            held, claimed = self.runtime.database.run(
+                lambda connection, dialect: dialect.settle_and_claim(
+                    connection,
+                    [done.outcome for done in batch],
+                    self.membership.process_id,
+                    self.selector,
+                    limit,
+                )
+            )
+        except Unavailable as unavailable:
+            if unavailable.lost:
+                self._doubtful |= {_claim_of(done) for done in batch}
+                self._claims_in_doubt = limit > 0
+            raise
+        except (DataError, IntegrityError) as error:
+            logger.exception("Outcomes or claims were refused; outcomes are stored one by one")
+            self._settle_one_by_one()
+            raise Refused from error
+        self.waiting = []
+        self._settled(batch, held)
+        self.held.update((claim.job_id, claim) for claim in claimed)
+        return claimed
+
+    def _settle(self, batch: list[Done]) -> set[int]:
+        return self.runtime.database.run(
+            lambda connection, dialect: dialect.settle(connection, [done.outcome for done in batch])
+        )
+
+    def _settle_one_by_one(self) -> None:
+        """Find the outcome that the database refuses, and store a refusal in its place."""
+        while self.waiting:
+            done = self.waiting[0]
+            try:
+                held = self._settle([done])
+            except (DataError, IntegrityError) as error:
+                done = self.executor.broken(self.held[done.outcome.job_id], error)
+                held = self._settle([done])
+            self._settled([done], held)
+            self.waiting.pop(0)
+
+    def _settled(self, batch: list[Done], held: set[int]) -> None:
+        stored = []
+        for done in batch:
+            job_id = done.outcome.job_id
+            self.held.pop(job_id, None)
+            self.runtime.marks.clear(job_id)
+            doubtful = _claim_of(done) in self._doubtful and self.membership.holds_lease
+            if job_id in held or doubtful:
+                stored.append(done)
+            else:
+                logger.warning(
+                    "The claim of job %d (token %d) was lost: its outcome, %s, is not recorded",
+                    job_id,
+                    done.outcome.token,
+                    done.outcome.ending.value,
+                )
+        self._doubtful.clear()
+        if stored:
+            self.notifier.tell(stored)
+
+    def _release_unknown_claims(self) -> None:
+        """Give back what a claim took whose answer never reached us."""
+        process_id = self.membership.process_id
+        found = self.runtime.database.run(
+            lambda connection, _: claims.held_by(connection.alias, process_id, 10_000)
+        )
+        unknown = [claim for claim in found if claim.job_id not in self.held]
+        if unknown:
+            self._settle([Done(outcomes.released(claim)) for claim in unknown])
+        self._claims_in_doubt = False
+
+
+def _claim_of(done: Done) -> tuple[int, int]:
+    return done.outcome.job_id, done.outcome.token
