@@ -9,13 +9,10 @@ when somebody else has written meanwhile.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import local
 from typing import Any
-from weakref import WeakSet
 
 from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -23,26 +20,14 @@ from django.db.transaction import Atomic
 
 from steady_queue_core.dialects import tables
 
-from .wal_watch import database_path
+from .lock_file import lock_file
 
-try:
-    import fcntl
-except ImportError:  # Windows: SQLite's own lock has to do.
-    fcntl = None  # type: ignore[assignment]
-
-#: How long to look at the lock file before going on without it: its holder may be frozen while
-#: it does not hold the database.
-LOCK_FILE_PATIENCE = 1.0
 #: How long to try to begin a transaction while others hold the database, in seconds.
 BEGIN_PATIENCE = 30.0
 #: The same for a thread that tries again by itself.
-IMPATIENCE = 2.0
-#: Waiting steps at the lock file, in seconds.
-SHORTEST_STEP, LONGEST_STEP = 0.0002, 0.002
+IMPATIENCE = 0.5
 
 BECOME_WRITER = f"DELETE FROM {tables.PAUSES} WHERE 0"
-
-_open_files = local()
 
 
 @contextmanager
@@ -91,94 +76,6 @@ def _begin(connection: BaseDatabaseWrapper, atomic: Atomic) -> None:
                     raise
     finally:
         wrapper.transaction_mode = mode
-
-
-@contextmanager
-def lock_file(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """Hold the database's lock file, if there can be one, for the time of a transaction."""
-    descriptor = _descriptor(database_path(connection))
-    if descriptor is None or descriptor in _held():
-        yield
-        return
-    if not _acquire(descriptor):
-        yield
-        return
-    _held().add(descriptor)
-    try:
-        yield
-    finally:
-        _held().discard(descriptor)
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-
-
-def _held() -> set[int]:
-    """Return the descriptors of the lock files that this thread holds."""
-    held: set[int] = _open_files.__dict__.setdefault("held", set())
-    return held
-
-
-def _acquire(descriptor: int) -> bool:
-    step = SHORTEST_STEP
-    deadline = time.monotonic() + LOCK_FILE_PATIENCE
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(step)
-            step = min(step * 1.5, LONGEST_STEP)
-        except OSError:
-            return False  # A file system without locks.
-        else:
-            return True
-
-
-def _descriptor(path: str | None) -> int | None:
-    """Return this thread's descriptor of the lock file beside ``path``."""
-    if fcntl is None or path is None:
-        return None
-    opened: dict[str, _LockFile] = _open_files.__dict__.setdefault("opened", {})
-    if path not in opened:
-        try:
-            opened[path] = _LockFile(path)
-        except OSError:
-            return None
-    return opened[path].descriptor
-
-
-class _LockFile:
-    """An open lock file: closed with the thread that opened it."""
-
-    def __init__(self, path: str) -> None:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        self.descriptor = os.open(f"{path}-queue.lock", flags, 0o666)
-        _lock_files.add(self)
-
-    def __del__(self) -> None:
-        self.close()
-
-    def close(self, close: Callable[[int], None] = os.close) -> None:
-        descriptor, self.descriptor = getattr(self, "descriptor", -1), -1
-        if descriptor >= 0:
-            close(descriptor)
-
-
-#: The lock files that the threads of this process have open.
-_lock_files: WeakSet[_LockFile] = WeakSet()
-
-
-def _forget_descriptors() -> None:
-    """In a forked child: it shares its parent's descriptors, and with them the locks."""
-    global _open_files
-    _open_files = local()
-    for opened in list(_lock_files):
-        opened.close()
-    _lock_files.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_descriptors)
 
 
 def is_contention(error: BaseException) -> bool:

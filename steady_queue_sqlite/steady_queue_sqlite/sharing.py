@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .locking import lock_file
+from .lock_file import lock_file
 from .wal_watch import database_path
 
 WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")

@@ -37,10 +37,6 @@ def test_a_foreign_writer_that_holds_the_database_fails_nothing(
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    reason="who could not beat while the database was locked is pruned as soon as it is free",
-    strict=False,
-)
 def test_a_database_that_is_locked_for_longer_than_the_leases_costs_no_running_task(
     make_project: MakeProject,
 ) -> None:
@@ -69,7 +65,7 @@ def test_a_frozen_holder_of_the_lock_file_fails_nothing(make_project: MakeProjec
         project.enqueue("note", *durations(3, 0.005))
         web = project.client.call("write_like_a_web_process", seconds=2.0, pause=0.01, work=0.01)
         project.enqueued += web["ids"]
-    project.wait_done(30)
+        project.wait_done(30)
     stop_all(project)
     print(f"\n{len(web['waits'])} writes, worst {max(web['waits']):.2f} s")
     assert web["errors"] == []

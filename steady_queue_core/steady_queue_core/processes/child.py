@@ -62,12 +62,17 @@ class Child:
     #: Until when it must have reported ready, or at least alive.
     deadline: float = 0.0
     ready_at: float | None = None
+    #: When it last gave a sign of life, by our own clock.
+    seen_at: float = field(default_factory=time.monotonic)
+    #: When to kill it: it was declared dead, and may yet wake up and end of itself.
+    condemned_until: float | None = None
 
     def read_reports(self, patience: float) -> None:
         """Take over what the child has reported since."""
         with suppress(BlockingIOError, OSError):
             while report := os.read(self.ready_pipe, 4096):
-                self.deadline = time.monotonic() + patience
+                self.seen_at = time.monotonic()
+                self.deadline = self.seen_at + patience
                 if b"r" in report and self.ready_at is None:
                     self.ready_at = time.monotonic()
 

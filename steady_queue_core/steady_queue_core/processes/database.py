@@ -18,7 +18,7 @@ T = TypeVar("T")
 logger = logging.getLogger("steady_queue.database")
 
 #: Seconds between tries during an outage: the first, and the longest.
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 30.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 5.0
 
 
 class Unavailable(Exception):

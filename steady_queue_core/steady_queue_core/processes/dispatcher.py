@@ -37,7 +37,7 @@ class Dispatcher:
             except (DataError, IntegrityError):
                 logger.exception("Due jobs could not be moved")
                 pause = self.settings.polling_interval.total_seconds()
-            self.runtime.waiter.wait(pause)
+            self.runtime.sleep(pause)
         self.runtime.marks.leave_cleanly()
         self.runtime.leave(membership)
 

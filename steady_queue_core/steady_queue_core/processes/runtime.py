@@ -40,6 +40,7 @@ class Runtime:
 
     def __post_init__(self) -> None:
         self.database = QueueDatabase(self.using)
+        self._next_sign = 0.0
 
     @property
     def stopping(self) -> bool:
@@ -50,6 +51,22 @@ class Runtime:
     def orphaned(self) -> bool:
         """Whether the supervisor is gone."""
         return os.getppid() != self.parent
+
+    def sign_of_life(self) -> None:
+        """Let the supervisor see, whatever the database does, that the main thread is at work."""
+        if time.monotonic() >= self._next_sign:
+            self._next_sign = time.monotonic() + self.sign_interval
+            self.report(None)
+
+    @property
+    def sign_interval(self) -> float:
+        """Seconds between two signs; the main thread sleeps no longer."""
+        return min(1.0, self.options.process_heartbeat_interval.total_seconds())
+
+    def sleep(self, seconds: float) -> bool:
+        """Sleep at most ``seconds``, and give signs of life; say whether the bell has rung."""
+        self.sign_of_life()
+        return self.waiter.wait(min(seconds, self.sign_interval))
 
     def install_signals(self) -> None:
         """TERM and INT ask to stop; QUIT ends the process at once, in good order."""
@@ -78,8 +95,7 @@ class Runtime:
             try:
                 process_id = membership.register()
             except Unavailable as unavailable:
-                self.report(None)
-                self.waiter.wait(unavailable.pause)
+                self.sleep(unavailable.pause)
             else:
                 self.report(process_id)
                 return membership

@@ -49,7 +49,7 @@ class Scheduler:
                 pause = min(self._round(), membership.until_beat)
             except Unavailable as unavailable:
                 pause = unavailable.pause
-            self.runtime.waiter.wait(pause)
+            self.runtime.sleep(pause)
         self.runtime.marks.leave_cleanly()
         self.runtime.leave(membership)
 

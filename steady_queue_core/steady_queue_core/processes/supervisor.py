@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
@@ -16,7 +16,7 @@ from ..models.readiness import require_tables
 from . import marks, team
 from .banner import write_banner
 from .child import Child, Role, close_connections, fork, prepare_connections
-from .database import QueueDatabase, Unavailable
+from .database import LONGEST_PAUSE, QueueDatabase, Unavailable
 from .drain import Drain
 from .marks import Remains
 from .membership import Membership, new_name
@@ -35,6 +35,10 @@ TICK = 1.0
 DRAIN_TICK = 0.2
 #: Seconds between two looks for processes of this host that died with their supervisor.
 LOOK_INTERVAL = 3.0
+#: Seconds without a sign of life, at the least, after which a child counts as frozen.
+FROZEN = 3.0
+#: Seconds, after an outage, for all processes to give a heartbeat before one may count as dead.
+REUNION = 2 * LONGEST_PAUSE
 #: Seconds that a child that was declared dead may take to wake up and end of itself.
 SHORTEST_MERCY, LONGEST_MERCY = 10.0, 60.0
 #: Seconds after which the marks of a dead process are nobody's.
@@ -73,9 +77,8 @@ class Supervisor:
         self.postponed = Postponed()
         self.restarts = Restarts()
         self.children: dict[int, Child] = {}
-        #: Children declared dead that may yet wake up, and when to kill them.
-        self._condemned: dict[int, float] = {}
         self._next_prune = self._next_look = 0.0
+        self._looked_at = time.monotonic()
         #: What the dialect said of the connection that was opened first.
         self._set_up: list[str] = []
         self._signal: int | None = None
@@ -186,7 +189,6 @@ class Supervisor:
 
     def _ended(self, child: Child, status: int) -> None:
         child.read_reports(0.0)
-        condemned = self._condemned.pop(child.pid, None) is not None
         how = _ending(status)
         if child.marks.left_cleanly or child.pid in self._killed:
             logger.info("%s (pid %d) %s", child.name, child.pid, how)
@@ -199,49 +201,67 @@ class Supervisor:
         )
         child.forget()
         self.postponed.do(lambda: self.recovery.process_died(child.name, remains, error))
-        if not self._stopping and not condemned:
+        if not self._stopping and child.condemned_until is None:
             self.restarts.plan(child, at_work=bool(remains.running))
 
     def _look_after_children(self) -> None:
-        """Replace children that never got ready, and those that were declared dead."""
+        """Replace children that never got ready, and those whose main thread is frozen or hangs.
+
+        Without the database, for such a child may hold the locks that everybody waits for.
+        """
         now = time.monotonic()
+        # While we were frozen ourselves, or waited for the database, we saw no sign of anybody.
+        absent = max(0.0, now - self._looked_at - 2 * TICK)
+        self._looked_at = now
         patience = self.options.fork_startup_timeout.total_seconds()
+        threshold = max(FROZEN, self.options.process_alive_threshold.total_seconds())
         for child in list(self.children.values()):
+            child.seen_at += absent
             child.read_reports(patience)
             if child.ready_at is None and now > child.deadline:
                 logger.error("%s (pid %d) did not get ready; killed", child.name, child.pid)
                 child.signal(signal.SIGKILL)
                 child.deadline = now + patience
-        for pid, deadline in list(self._condemned.items()):
-            if now > deadline:
-                self.children[pid].signal(signal.SIGKILL)
-                self._condemned[pid] = now + patience
+            elif child.ready_at is not None and now - child.seen_at > threshold:
+                self._condemn(child)
+            if child.condemned_until is not None and now > child.condemned_until:
+                child.signal(signal.SIGKILL)
+
+    def _condemn(self, child: Child) -> None:
+        """Replace a child that counts as dead; it is killed unless it ends of itself."""
+        if child.condemned_until is not None:
+            return
+        threshold = self.options.process_alive_threshold.total_seconds()
+        mercy = max(SHORTEST_MERCY, min(LONGEST_MERCY, threshold))
+        child.condemned_until = time.monotonic() + mercy
+        child.signal(signal.SIGTERM)
+        self.restarts.now(child.role)
 
     # --- the database ------------------------------------------------------------------------
 
     def _maintain(self) -> None:
         self.postponed.catch_up()
         try:
-            pruning = time.monotonic() >= self._next_prune
-            if pruning:
-                # By reading only, and first of all: a silent child may hold locks that everybody
-                # else, and we ourselves, would wait for.
-                silent = [each for each in self.pruning.silent() if each.name != self.name]
-                self._condemn_all(process.name for process in silent)
             if self.postponed:
                 return
             self._beat()
             if time.monotonic() >= self._next_look:
                 self._next_look = time.monotonic() + LOOK_INTERVAL
                 self._look_for_dead()
-            if pruning:
-                self.pruning.prune(silent, self._remains_of)
+            if time.monotonic() >= self._next_prune:
+                self._prune()
                 self._next_prune = time.monotonic() + self.pruning.interval
         except Unavailable as unavailable:
             if not unavailable.lost:
-                # Somebody holds the lock that we wait for: perhaps one that we gave up on.
-                self._condemned = dict.fromkeys(self._condemned, time.monotonic())
-            self._next_prune = max(self._next_prune, time.monotonic() + unavailable.pause)
+                self._hurry()
+            # When the database is back, others must be able to say that they live before we look.
+            self._next_prune = time.monotonic() + unavailable.pause + REUNION
+
+    def _hurry(self) -> None:
+        """Somebody holds the lock that we wait for: perhaps a child that we gave up on."""
+        for child in self.children.values():
+            if child.condemned_until is not None:
+                child.condemned_until = time.monotonic()
 
     def _beat(self) -> None:
         if self._membership is not None and not self._membership.beat_if_due():
@@ -251,25 +271,26 @@ class Supervisor:
 
     def _look_for_dead(self) -> None:
         """Recover what died with its supervisor; replace children that others declared dead."""
-        ready = {child.name for child in self.children.values() if child.ready_at is not None}
+        ready = [child for child in self.children.values() if child.ready_at is not None]
         own = {child.name for child in self.children.values()}
         registered = self.pruning.recover_dead(own | {self.name})
-        self._condemn_all(ready - registered)
+        for child in ready:
+            if child.name not in registered:
+                self._condemn(child)
+
+    def _prune(self) -> None:
+        """End the claims of silent processes; of our children, of those that we gave up on."""
+        spared = {child.name for child in self.children.values() if child.condemned_until is None}
+        silent = [
+            process
+            for process in self.pruning.silent()
+            if process.name != self.name and process.name not in spared
+        ]
+        self.pruning.prune(silent, self._remains_of)
 
     def _remains_of(self, name: str) -> Remains | None:
         own = [child for child in self.children.values() if child.name == name]
         return own[0].marks.remains() if own else marks.left_by(name)
-
-    def _condemn_all(self, names: Iterable[str]) -> None:
-        """Replace children that were declared dead; each is killed unless it ends of itself."""
-        names = set(names)
-        threshold = self.options.process_alive_threshold.total_seconds()
-        mercy = max(SHORTEST_MERCY, min(LONGEST_MERCY, threshold))
-        for child in list(self.children.values()):
-            if child.name in names and child.pid not in self._condemned:
-                self._condemned[child.pid] = time.monotonic() + mercy
-                child.signal(signal.SIGTERM)
-                self.restarts.now(child.role)
 
     # --- stop --------------------------------------------------------------------------------
 

@@ -99,15 +99,16 @@ class Worker:
                 self._exchange(limit)
         except Unavailable as unavailable:
             # Finished tasks do not cut this short: the database needs the rest.
-            self.runtime.waiter.wait(min(longest_wait, unavailable.pause))
+            self.runtime.sleep(min(longest_wait, unavailable.pause))
         else:
             self._sleep(min(longest_wait, self._idle_time(claiming)))
 
     def _sleep(self, seconds: float) -> None:
         waiter = self.runtime.waiter
+        self.runtime.sign_of_life()
         # Set before the last look: a thread that finishes after it will wake us.
         waiter.sleeping = True
-        if not self._finished and waiter.wait(seconds):
+        if not self._finished and self.runtime.sleep(seconds):
             # A bell may ring a moment before the commit can be seen: look again soon after.
             self._next_poll = self._pause = 0.0
         waiter.sleeping = False
