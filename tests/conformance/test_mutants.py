@@ -18,7 +18,7 @@ from .mutants.mutant import Mutant
 from .plugins import Plugin, hooks_of, plugin, registry_of
 
 # The database is set up once; the cases themselves empty the tables.
-pytestmark = pytest.mark.django_db(transaction=True, available_apps=["steady_queue_core"])
+pytestmark = pytest.mark.django_db(transaction=True)
 
 #: Cases that no hook can break.
 BEYOND_HOOKS = {
@@ -32,7 +32,6 @@ def broken_cases(dialect: Plugin, cases: Any, seconds: float) -> dict[str, str]:
 
     class Suite(DialectConformance, TransactionTestCase):
         databases = {"default"}
-        available_apps = ["steady_queue_core"]  # Only its tables are emptied after each case.
         patience = seconds
 
         def shorten_lock_wait(self, connection: BaseDatabaseWrapper) -> None:

@@ -16,7 +16,6 @@ from .portable_dialect import HOOKS
 class TestPortableConformance(DialectConformance, TransactionTestCase):
     using = "portable"
     databases = {"default", "portable"}
-    available_apps = ["steady_queue_core"]  # Only its tables are emptied after each case.
 
     @classmethod
     def setUpClass(cls) -> None:

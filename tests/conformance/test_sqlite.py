@@ -10,7 +10,6 @@ from steady_queue_core.dialects.conformance import DialectConformance
 
 class TestSQLiteConformance(DialectConformance, TransactionTestCase):
     databases = {"default"}
-    available_apps = ["steady_queue_core"]  # Only its tables are emptied after each case.
 
     def shorten_lock_wait(self, connection: BaseDatabaseWrapper) -> None:
         with connection.cursor() as cursor:
