@@ -30,6 +30,7 @@ from .compat import (
     TaskResult,
     TaskResultDoesNotExist,
     TaskResultStatus,
+    task_backends,
     task_enqueued,
 )
 from .configuration import ConfigurationError
@@ -69,7 +70,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         """The parsed ``OPTIONS``; raises ``ConfigurationError``."""
         return BackendOptions.parse(self.alias, self.options)
 
-    @property
+    @cached_property
     def limits(self) -> Limits:
         """How large arguments and results may be."""
         return Limits(
@@ -134,15 +135,17 @@ class SteadyQueueBackend(BaseTaskBackend):
         Raises ``InvalidTask``, and ``arguments.TaskArgumentError`` for arguments that cannot be
         stored; nothing is stored then.
         """
-        self.validate_task(task)
-        register(task)
-        call = arguments.encode_call(args, kwargs, limits=self.limits)
+        call = self._encoded(task, args, kwargs)
         on_commit = getattr(task, "enqueue_on_commit", None)
         if on_commit is None:
             on_commit = self.settings.enqueue_on_commit
         if on_commit:
             return enqueue_after_commit(self, task, call, args, kwargs)
         return self.insert(task, call, args, kwargs)
+
+    def enqueue_now(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
+        """Do so within the present transaction, whatever ``enqueue_on_commit`` says."""
+        return self.insert(task, self._encoded(task, args, kwargs), args, kwargs)
 
     def insert(self, task: Task, call: str, args: Any, kwargs: Any) -> TaskResult:
         """Insert the job of an encoded call, and say so."""
@@ -153,10 +156,10 @@ class SteadyQueueBackend(BaseTaskBackend):
         except (OperationalError, ProgrammingError):
             self._require_tables(connection, dialect)
             raise
-        if connection.in_atomic_block:
+        if dialect.rings and connection.in_atomic_block:
             ring = partial(dialect.ring, connection, [task.queue_name])
             transaction.on_commit(ring, using=using, robust=True)
-        else:
+        elif dialect.rings:
             dialect.ring(connection, [task.queue_name])
         result = self.new_result(task, str(stored.job_id), stored.enqueued_at, args, kwargs)
         send(task_enqueued, type(self), result)
@@ -208,6 +211,11 @@ class SteadyQueueBackend(BaseTaskBackend):
             ]
         return []
 
+    def _encoded(self, task: Task, args: Any, kwargs: Any) -> str:
+        self.validate_task(task)
+        register(task)
+        return arguments.encode_call(args, kwargs, limits=self.limits)
+
     def _require_tables(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
         """Raise ``MigrationsMissing`` if that is why a statement failed."""
         from .models.readiness import require_tables
@@ -228,6 +236,18 @@ class SteadyQueueBackend(BaseTaskBackend):
             run_at=to_utc(run_after) if run_after is not None else None,
             delay=getattr(task, "delay", None),
         )
+
+
+def own_backends() -> dict[str, SteadyQueueBackend]:
+    """Return the backends of this class in ``TASKS``, by alias."""
+    found = {alias: task_backends[alias] for alias in task_backends}
+    return {alias: own for alias, own in found.items() if isinstance(own, SteadyQueueBackend)}
+
+
+def own_backend(alias: str) -> SteadyQueueBackend:
+    """Return the backend of a stored job. Its alias may have been renamed: any other does then."""
+    backends = own_backends()
+    return backends.get(alias) or next(iter(backends.values()))
 
 
 def _check_due(task: Task) -> None:

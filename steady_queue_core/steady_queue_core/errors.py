@@ -13,6 +13,7 @@
         ProcessMissingError      a job was held by a process that is not registered
         UnregisteredTaskError    a job names a task that this process does not know
         MigrationsMissing        the tables are not there yet
+        PlaceError               a supervisor cannot run where it was called
 """
 
 from __future__ import annotations
@@ -62,3 +63,7 @@ class UnregisteredTaskError(SteadyQueueError):
 
 class MigrationsMissing(SteadyQueueError):
     """The tables of Steady Queue do not exist in the database yet."""
+
+
+class PlaceError(SteadyQueueError):
+    """A supervisor cannot run here: in a thread, or within a transaction."""

@@ -10,6 +10,7 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from . import arguments
 from .cron import InvalidScheduleError, Schedule
 from .interval import Interval
 
@@ -24,6 +25,8 @@ class TaskLike(Protocol):
 
     @property
     def module_path(self) -> str: ...
+    @property
+    def backend(self) -> str: ...
     @property
     def enqueue(self) -> Callable[..., Any]: ...
     @property
@@ -104,6 +107,10 @@ def recurring(
             raise ValueError(
                 f"the recurring task {key!r}: its backend refuses it: {error}"
             ) from error
+        try:
+            arguments.encode_call(new.args, new.kwargs)
+        except arguments.TaskArgumentError as error:
+            raise ValueError(f"the recurring task {key!r}: {error}") from error
         _register(new)
         return task
 

@@ -29,11 +29,6 @@ def queue_databases() -> set[str]:
 
     Raises ``ImproperlyConfigured`` where ``TASKS`` is wrong.
     """
-    from .backend import SteadyQueueBackend
-    from .compat import task_backends
+    from .backend import own_backends
 
-    return {
-        backend.database
-        for alias in task_backends
-        if isinstance(backend := task_backends[alias], SteadyQueueBackend)
-    }
+    return {backend.database for backend in own_backends().values()}

@@ -10,7 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import DialectUnsupported
 
-from .wal_watch import database_path
+from .database_file import database_path
 
 #: RETURNING came with it.
 MINIMUM_VERSION = (3, 35, 0)

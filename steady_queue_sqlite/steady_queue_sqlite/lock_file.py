@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .wal_watch import database_path
+from .database_file import database_path
 
 try:
     import fcntl
@@ -51,7 +51,8 @@ class LockFile:
     """A thread's open lock file; it is closed with the thread, and in a forked child."""
 
     def __init__(self, path: str) -> None:
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+        # To lock it is not to write it: another user of the database may have made the file.
+        flags = os.O_RDONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
         self._descriptor = os.open(f"{path}-queue.lock", flags, 0o666)
         self._distrusted = False
         self.held = False

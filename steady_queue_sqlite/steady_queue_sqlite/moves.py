@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -67,6 +68,10 @@ DELETE_SCHEDULED = f"DELETE FROM {tables.SCHEDULED} WHERE job_id = %s"
 NEXT_DUE = f"SELECT min(due_at) FROM {tables.SCHEDULED}"
 
 
+#: Until when a row waits that has no instant in it: somebody has damaged it.
+UNKNOWN = timedelta(days=1)
+
+
 def claim(
     connection: BaseDatabaseWrapper, process_id: int, selector: QueueSelector, limit: int
 ) -> list[ClaimedJob]:
@@ -106,8 +111,8 @@ def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
         next_due = cursor.fetchone()[0]
         if next_due is None:
             return Dispatched(moved, None)
-        present = _present(cursor)
-    waits = from_text(next_due) - from_text(present)
+        present = from_text(_present(cursor))
+    waits = read(next_due, present + UNKNOWN) - present
     return Dispatched(moved, max(0.0, waits.total_seconds()))
 
 

@@ -25,9 +25,10 @@ from steady_queue_core.dialects import (
 )
 
 from . import checks, locking, moves, semaphores, session, sharing
+from .database_file import database_path
 from .enqueue import enqueue
 from .listing import list_queues
-from .wal_watch import WalWatch, can_watch, database_path
+from .wal_watch import WalWatch, can_watch
 
 
 @hookimpl

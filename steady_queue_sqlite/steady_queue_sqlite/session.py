@@ -7,9 +7,11 @@ import time
 from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from steady_queue_core.dialects import DialectUnsupported
+
+from .database_file import database_path
 from .locking import IMPATIENCE, is_contention, set_patience
 from .sharing import begins_immediate
-from .wal_watch import database_path
 
 #: Seconds that a task's statement waits for other writers, where the project does not say.
 PATIENCE = 20.0
@@ -18,7 +20,15 @@ WAL_PATIENCE = 5.0
 
 
 def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
-    """Switch the file to WAL, and set how long to wait for locks; say so."""
+    """Switch the file to WAL, and set how long to wait for locks; say so.
+
+    Raises ``DialectUnsupported`` for a database that other processes cannot see.
+    """
+    if database_path(connection) is None:
+        raise DialectUnsupported(
+            f"Database {connection.alias!r} is in memory: worker processes cannot see it. Give it "
+            "a file: DATABASES[...]['NAME'], or in tests DATABASES[...]['TEST']['NAME']."
+        )
     done = []
     options = connection.settings_dict.get("OPTIONS") or {}
     if impatient:
@@ -27,10 +37,9 @@ def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
         connection.connection.text_factory = _decode
     elif "timeout" not in options:
         set_patience(connection, PATIENCE)
-    if database_path(connection) is not None:
-        done += _use_wal(connection)
-        if begins_immediate(connection):
-            done.append("the project's transactions on it begin IMMEDIATE")
+    done += _use_wal(connection)
+    if begins_immediate(connection):
+        done.append("the project's transactions on it begin IMMEDIATE")
     if "timeout" not in options:
         done.append(f"tasks wait up to {PATIENCE:g} s for other writers")
     return done

@@ -12,8 +12,8 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from .database_file import database_path
 from .lock_file import lock_file
-from .wal_watch import database_path
 
 WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 
@@ -28,7 +28,8 @@ def share(connection: BaseDatabaseWrapper) -> None:
         wrapper: Any = connection
         wrapper.transaction_mode = "IMMEDIATE"
     if in_turn not in connection.execute_wrappers:
-        connection.execute_wrappers.append(in_turn)
+        # The project takes its own wrappers away from the end, whichever are there then.
+        connection.execute_wrappers.insert(0, in_turn)
 
 
 def begins_immediate(connection: BaseDatabaseWrapper) -> bool:

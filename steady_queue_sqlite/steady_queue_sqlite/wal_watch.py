@@ -13,19 +13,11 @@ from functools import cache
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from .database_file import database_path
+
 IN_MODIFY, IN_CREATE, IN_MOVED_TO = 0x2, 0x100, 0x80
 IN_NONBLOCK, IN_CLOEXEC = os.O_NONBLOCK, getattr(os, "O_CLOEXEC", 0)
 EVENT_HEADER = struct.Struct("iIII")
-
-
-def database_path(connection: BaseDatabaseWrapper) -> str | None:
-    """Return the path of the database file; ``None`` for one in memory."""
-    name = str(connection.settings_dict["NAME"])
-    if not name or ":memory:" in name or "mode=memory" in name:
-        return None
-    if name.startswith("file:"):
-        name = name.removeprefix("file:").partition("?")[0]
-    return os.path.abspath(name)
 
 
 def can_watch(connection: BaseDatabaseWrapper) -> bool:

@@ -24,6 +24,7 @@ NOON = datetime(2026, 3, 29, 12, 0, 0, tzinfo=UTC)
 class Task:
     func: Any = random.random
     module_path: str = "shop.tasks.beat"
+    backend: str = "default"
 
     def enqueue(self, *args: Any, **kwargs: Any) -> None: ...
 

@@ -32,6 +32,7 @@ class Task:
     func: Any = greet
     priority: int = 0
     queue_name: str = "default"
+    backend: str = "default"
 
     @property
     def module_path(self) -> str:
@@ -168,4 +169,10 @@ def test_mistakes_are_refused_at_decoration(
 ) -> None:
     with pytest.raises(error, match=message):
         recurring(**{"schedule": "@daily", "key": "k", **changes})(Task())
+    assert registered() == []
+
+
+def test_an_argument_that_cannot_be_stored_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match=r"the recurring task 'noon': .*kwargs\['loud'\]"):
+        recurring(schedule="0 12 * * *", key="noon", kwargs={"loud": object()})(Task())
     assert registered() == []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 from contextlib import closing
 
 import pytest
 
 from .conftest import MakeProject
+from .harness import wait_for
 from .scenarios import queue
 
 #: What is done to the first job, and the states in which it may end.
@@ -77,3 +79,55 @@ def test_a_damaged_row_harms_no_other_job(damage: str, make_project: MakeProject
     assert project.count("ready_executions") == 0
     assert project.count("claimed_executions") == 0
     assert "unavailable" not in drained.stderr
+
+
+#: What is done to the row of a job that a worker is running.
+CLAIMED_DAMAGES = {
+    "numbers that are words": "attempts = 'many', max_attempts = 'more'",
+    "an instant that is a word": "enqueued_at = 'yesterday'",
+    "an instant that cannot be": "enqueued_at = '2026-99-99 00:00:00'",
+    "a task path of bytes": "task_path = x'00ff'",
+    "lists that are none": "errors = '{', worker_ids = '7'",
+}
+
+
+@pytest.mark.parametrize("damage", CLAIMED_DAMAGES)
+def test_a_row_damaged_while_its_job_runs_stops_no_recovery(
+    damage: str, make_project: MakeProject
+) -> None:
+    project = make_project(queue(processes=1, threads=3))
+    supervisor = project.start()
+    supervisor.wait_ready(1)
+    jobs = project.enqueue("work", [60.0], [60.0], [60.0])
+    for job in jobs:
+        project.wait_started(job)
+    with closing(sqlite3.connect(project.database, timeout=20)) as connection, connection:
+        connection.execute(
+            f"UPDATE steady_queue_jobs SET {CLAIMED_DAMAGES[damage]} WHERE id = ?", [jobs[0]]
+        )
+    supervisor.send_tree(signal.SIGKILL)
+    supervisor.wait_exit()
+    successor = project.start()
+    successor.wait_ready(1)
+    project.wait_done(20)
+    assert {project.state_of(job) for job in jobs} == {"failed"}
+    project.enqueue("work")
+    project.wait_done(20)
+    assert project.count("claimed_executions") == 0
+    assert successor.stop() == 0
+
+
+def test_a_due_time_that_sorts_last_does_not_stop_the_dispatcher(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(queue(processes=1))
+    [damaged] = project.enqueue("work", [0.0], delay=3600)
+    with closing(sqlite3.connect(project.database, timeout=20)) as connection, connection:
+        connection.execute("UPDATE steady_queue_scheduled_executions SET due_at = 'zzz'")
+    supervisor = project.start()
+    supervisor.wait_ready(1)
+    [job] = project.enqueue("work", [0.0], delay=0.3)
+    wait_for(lambda: project.state_of(job) == "finished", 10, "the delayed job")
+    assert project.state_of(damaged) == "scheduled"
+    assert "could not" not in supervisor.errors()
+    assert supervisor.stop() == 0

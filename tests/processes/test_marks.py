@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
-from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -13,19 +14,24 @@ from steady_queue_core.dialects import Ending, Outcome
 from steady_queue_core.processes import marks
 from steady_queue_core.processes.marks import StartMarks
 from steady_queue_core.processes.membership import new_name
+from steady_queue_core.processes.remains import SLOT, Ended, Remains, left_at
 
 from .conftest import MakeProject
-from .harness import wait_for
-from .scenarios import queue, stop_all, wait_gone
+from .harness import Project, wait_for
+from .scenarios import queue, stop_all, wait_gone, work_with_a_backlog
 
 BEGAN = datetime(2026, 5, 4, 3, 2, 1, 123456, tzinfo=UTC)
 
 
 @pytest.fixture
-def name() -> Iterator[str]:
-    name = new_name("worker")
-    yield name
-    marks.forget(name)
+def own(tmp_path: Path) -> StartMarks:
+    return create(tmp_path)
+
+
+def create(folder: Path) -> StartMarks:
+    made = StartMarks.create(new_name("worker"), 3, folder)
+    assert made.path is not None
+    return made
 
 
 def outcome(job_id: int, return_value: str = "[1]", ending: Ending = Ending.FINISHED) -> Outcome:
@@ -40,35 +46,32 @@ def outcome(job_id: int, return_value: str = "[1]", ending: Ending = Ending.FINI
     )
 
 
-def test_started_jobs_are_running_until_they_are_cleared(name: str) -> None:
-    own = StartMarks.create(name, 3)
+def test_started_jobs_are_running_until_they_are_cleared(own: StartMarks) -> None:
     for job_id in (11, 12, 13):
         own.start(job_id)
     own.clear(12)
     assert own.remains().running == {11, 13}
     own.start(14)
-    left = marks.left_by(name)
+    left = left_at(own.path)
     assert left is not None
     assert left.running == {11, 13, 14}
 
 
-def test_an_ended_job_is_not_running_and_its_outcome_is_kept(name: str) -> None:
-    own = StartMarks.create(name, 2)
+def test_an_ended_job_is_not_running_and_its_outcome_is_kept(own: StartMarks) -> None:
     own.start(11)
     own.start(12)
     own.end(11, outcome(11, '{"text":"a b  c"}'))
-    left = marks.left_by(name)
+    left = left_at(own.path)
     assert left is not None
     assert left.running == {12}
-    assert left.ended == {11: marks.Ended(7, BEGAN, True, '{"text":"a b  c"}')}
+    assert left.ended == {11: Ended(7, BEGAN, True, '{"text":"a b  c"}')}
 
 
-def test_a_slot_keeps_nothing_of_the_job_before(name: str) -> None:
-    own = StartMarks.create(name, 1)
+def test_a_slot_keeps_nothing_of_the_job_before(own: StartMarks) -> None:
     own.start(11)
     own.end(11, outcome(11))
     own.clear(11)
-    assert own.remains() == marks.Remains()
+    assert own.remains() == Remains()
     own.start(12)
     assert own.remains().running == {12}
     assert not own.remains().ended
@@ -77,34 +80,79 @@ def test_a_slot_keeps_nothing_of_the_job_before(name: str) -> None:
 @pytest.mark.parametrize(
     "noted",
     [
-        pytest.param(outcome(11, "x" * marks.SLOT), id="too-long"),
+        pytest.param(outcome(11, "x" * SLOT), id="too-long"),
         pytest.param(outcome(11, ending=Ending.RETRIED), id="not-finished"),
     ],
 )
-def test_an_outcome_that_is_not_noted_leaves_its_job_running(name: str, noted: Outcome) -> None:
-    own = StartMarks.create(name, 1)
+def test_an_outcome_that_is_not_noted_leaves_its_job_running(
+    own: StartMarks, noted: Outcome
+) -> None:
     own.start(11)
     own.end(11, noted)
     assert own.remains().running == {11}
 
 
-def test_a_name_that_is_a_path_is_not_followed() -> None:
-    assert marks.left_by("../../etc/passwd") is None
+def test_what_a_process_broke_off_in_good_order_was_not_running(own: StartMarks) -> None:
+    own.start(11)
+    own.start(12)
+    own.end(12, outcome(12))
+    own.leave_cleanly()
+    left = left_at(own.path)
+    assert left is not None
+    assert left.running == frozenset()
+    assert set(left.ended) == {12}
 
 
-def test_abandoned_marks_of_dead_processes_are_swept_and_others_stay(name: str) -> None:
-    mine, dead = StartMarks.create(name, 1), StartMarks.create(gone := new_name("worker"), 1)
+def test_only_a_file_of_marks_is_read(own: StartMarks, tmp_path: Path) -> None:
+    """The path is in a row of the database, which may say anything."""
+    assert own.path is not None
+    link = tmp_path / f"{new_name('worker')}.marks"
+    link.symlink_to(own.path)
+    pipe = tmp_path / f"{new_name('worker')}.marks"
+    os.mkfifo(pipe)
+    copy = tmp_path / "notes.txt"
+    copy.write_bytes(own.path.read_bytes())
+    nul = tmp_path / "worker\0"
+    for path in (None, link, pipe, copy, nul, tmp_path / "missing.marks"):
+        assert left_at(path) is None
+
+
+def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
+    private, shared = tmp_path / "private", tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    assert marks.folder_for(private) == private
+    assert marks.folder_for(shared) is None
+    assert marks.folder_for(tmp_path / "file" / "below") == tmp_path / "file" / "below"
+    (tmp_path / "plain").touch()
+    assert marks.folder_for(tmp_path / "plain") is None
+
+
+def test_without_a_folder_marks_serve_the_supervisor(tmp_path: Path) -> None:
+    made = StartMarks.create(new_name("worker"), 1, None)
+    made.start(11)
+    assert made.path is None
+    assert made.remains().running == {11}
+
+
+def test_abandoned_marks_of_dead_processes_are_swept_and_others_stay(tmp_path: Path) -> None:
+    mine, dead = create(tmp_path), create(tmp_path)
     mine.belong_to(os.getpid())
     pid = os.fork()
     if pid == 0:
         os._exit(0)
     os.waitpid(pid, 0)
     dead.belong_to(pid)
-    marks.sweep(older_than=0.0)
-    assert marks.left_by(gone) is not None
-    marks.sweep(older_than=datetime.now(UTC).timestamp() + 60)
-    assert marks.left_by(gone) is None
-    assert marks.left_by(name) is not None
+    marks.sweep(tmp_path, older_than=0.0)
+    assert left_at(dead.path) is not None
+    marks.sweep(tmp_path, older_than=datetime.now(UTC).timestamp() + 60)
+    assert left_at(dead.path) is None
+    assert left_at(mine.path) is not None
+
+
+def marks_of(project: Project, pid: int) -> Path:
+    [(metadata,)] = project.query("SELECT metadata FROM steady_queue_processes WHERE pid = ?", pid)
+    return Path(json.loads(metadata)["marks"])
 
 
 def test_an_outcome_that_a_killed_worker_did_not_come_to_store_is_stored(
@@ -113,14 +161,12 @@ def test_an_outcome_that_a_killed_worker_did_not_come_to_store_is_stored(
     project = make_project(queue(processes=1, threads=1))
     supervisor = project.start()
     [worker] = supervisor.wait_ready(1)
-    [(worker_name,)] = project.query(
-        "SELECT name FROM steady_queue_processes WHERE pid = ?", worker
-    )
+    path = marks_of(project, worker)
     [job] = project.enqueue("work", [0.3])
     project.wait_started(job)
 
     def ended() -> bool:
-        left = marks.left_by(worker_name)
+        left = left_at(path)
         return left is not None and job in left.ended
 
     with project.write_lock():
@@ -131,4 +177,22 @@ def test_an_outcome_that_a_killed_worker_did_not_come_to_store_is_stored(
     stop_all(project)
     assert project.state_of(job) == "finished"
     assert len(project.attempts_at(job)) == 1
-    assert marks.left_by(worker_name) is None
+    assert not path.exists()
+
+
+def test_marks_are_found_whatever_the_next_supervisor_takes_for_temporary(
+    make_project: MakeProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    project = make_project(queue(processes=1, threads=1))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    supervisor = project.start()
+    [worker] = supervisor.wait_ready(1)
+    running = work_with_a_backlog(project, worker)
+    supervisor.send_tree(signal.SIGKILL)
+    supervisor.wait_exit()
+    monkeypatch.delenv("TMPDIR")
+    project.start().wait_ready(1)
+    project.wait_done(30)
+    stop_all(project)
+    failed = project.query("SELECT job_id FROM steady_queue_failed_executions")
+    assert set(failed) <= {(running,)}

@@ -159,7 +159,9 @@ def test_processes_that_crash_at_once_are_replaced_ever_more_slowly(
     project = make_project(queue(processes=1, dispatchers=[]), extra=TROUBLE)
     (project.folder / "crash").touch()
     supervisor = project.start()
-    wait_for(lambda: len(starts(supervisor.errors())) == 5, 20, "five starts")
+    # Only a process that has ended is past its look at the file.
+    ended = re.compile(r"worker-\S+ \(pid \d+\) ended with exit code 3")
+    wait_for(lambda: len(ended.findall(supervisor.errors())) == 5, 20, "five crashes")
     (project.folder / "crash").unlink()
     supervisor.wait_ready(1, seconds=10)
     pauses = [later - earlier for earlier, later in pairwise(starts(supervisor.errors()))]

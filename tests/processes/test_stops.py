@@ -178,3 +178,49 @@ def test_a_stop_while_the_database_is_locked_ends_in_time(make_project: MakeProj
         print(f"\nchildren gone after {time.monotonic() - began:.1f} s")
     assert supervisor.wait_exit(40) == 0
     assert not proc.in_session(supervisor.pid)
+
+
+def test_a_closed_terminal_stops_like_term(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1, threads=1, shutdown_timeout=10))
+    supervisor = project.start()
+    supervisor.wait_ready(1)
+    [job] = project.enqueue("work", [0.5])
+    project.wait_started(job)
+    supervisor.send_tree(signal.SIGHUP)
+    assert supervisor.wait_exit() == 0
+    assert project.state_of(job) == "finished"
+
+
+def test_nohup_keeps_it_running(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1), extra=NOHUP)
+    supervisor = project.start()
+    supervisor.wait_ready(1)
+    supervisor.send_tree(signal.SIGHUP)
+    project.enqueue("work")
+    project.wait_done()
+    assert supervisor.stop() == 0
+
+
+NOHUP = """
+    import signal
+
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+"""
+
+
+def test_a_stop_while_the_database_is_away_is_no_attempt_either(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1, threads=1, shutdown_timeout=0.2))
+    supervisor = project.start()
+    supervisor.wait_ready(1)
+    [job] = project.enqueue("work", [1.5])
+    project.wait_started(job)
+    with project.write_lock():
+        assert supervisor.stop() == 0
+    assert project.state_of(job) == "claimed"
+    project.start().wait_ready(1)
+    project.wait_done()
+    stop_all(project)
+    assert project.state_of(job) == "finished"
+    [(attempts,)] = project.query("SELECT attempts FROM steady_queue_jobs WHERE id = ?", job)
+    assert attempts == 1
+    assert len(project.attempts_at(job)) == 2

@@ -32,7 +32,7 @@ def read_lifetimes(reader: Reader) -> dict[str, object]:
         "process_heartbeat_interval": heartbeat,
         "process_alive_threshold": threshold,
         "shutdown_timeout": _optional_duration(reader, "shutdown_timeout", zero=True),
-        "supervisor_pidfile": _read_path(reader, "supervisor_pidfile"),
+        "supervisor_pidfile": read_path(reader, "supervisor_pidfile"),
     }
     if heartbeat and threshold and threshold <= 2 * heartbeat and len(reader.problems) == before:
         reader.problems.append(
@@ -47,14 +47,15 @@ def _optional_duration(reader: Reader, name: str, *, zero: bool = False) -> time
     return reader.duration(name, zero=zero) if reader.given(name) else None
 
 
-def _read_path(reader: Reader, name: str) -> Path | None:
+def read_path(reader: Reader, name: str) -> Path | None:
+    """Read a path, an instance or a string; None stays None."""
     value = reader.values[name]
     if isinstance(value, Path):
         return value
     if isinstance(value, str) and value and "\0" not in value:
         return Path(value)
     if value is not None:
-        reader.wrong(name, "a path to a file, or None")
+        reader.wrong(name, "a path, or None")
     return None
 
 

@@ -12,6 +12,7 @@ from .option_readers import (
     LIFETIMES,
     read_dialects,
     read_lifetimes,
+    read_path,
     read_scheduler,
     read_sections,
     read_task_modules,
@@ -41,6 +42,8 @@ class Options(Section):
     """Time that running tasks get after TERM, before QUIT."""
     supervisor_pidfile: Path | None
     """File that keeps a second supervisor from starting on this host; None: no file."""
+    state_directory: Path | None
+    """Folder of the files in which workers note what they run; None: one for temporary files."""
     fork_startup_timeout: timedelta
     """Time that a forked process has to report ready before it is replaced."""
     dialects: Mapping[str, str] = field(hash=False)
@@ -58,6 +61,7 @@ class Options(Section):
         process_alive_threshold: timedelta | float | None = None,
         shutdown_timeout: timedelta | float | None = None,
         supervisor_pidfile: str | Path | None = None,
+        state_directory: str | Path | None = None,
         fork_startup_timeout: timedelta | float = timedelta(seconds=30),
         dialects: Mapping[str, str] | None = None,
         task_modules: str | Sequence[str] = (),
@@ -70,6 +74,7 @@ class Options(Section):
             "process_alive_threshold": process_alive_threshold,
             "shutdown_timeout": shutdown_timeout,
             "supervisor_pidfile": supervisor_pidfile,
+            "state_directory": state_directory,
             "fork_startup_timeout": fork_startup_timeout,
             "dialects": dialects,
             "task_modules": task_modules,
@@ -83,6 +88,7 @@ class Options(Section):
             "dispatchers": read_sections(reader, "dispatchers", Dispatcher),
             "scheduler": read_scheduler(reader),
             **read_lifetimes(reader),
+            "state_directory": read_path(reader, "state_directory"),
             "fork_startup_timeout": reader.duration("fork_startup_timeout"),
             "dialects": read_dialects(reader),
             "task_modules": read_task_modules(reader),

@@ -191,8 +191,13 @@ class Dialect:
     def wakeup(self, connection: BaseDatabaseWrapper) -> Wakeup | None:
         return cast("Wakeup | None", self._hooks.steady_queue_wakeup(connection=connection))
 
+    @property
+    def rings(self) -> bool:
+        """Whether ``ring`` does anything."""
+        return "steady_queue_ring" in self._implemented
+
     def ring(self, connection: BaseDatabaseWrapper, queue_names: Sequence[str]) -> None:
-        if "steady_queue_ring" in self._implemented:
+        if self.rings:
             self._hooks.steady_queue_ring(connection=connection, queue_names=queue_names)
 
     def checks(self, connection: BaseDatabaseWrapper) -> list[CheckMessage]:

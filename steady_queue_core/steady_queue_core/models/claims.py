@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Any
+
+from django.db.models import QuerySet
+
 from ..dialects import ClaimedJob, portable
 from .base import queue_database
 from .execution import ClaimedExecution
 from .job import Job
 from .process import Process
 
+logger = logging.getLogger("steady_queue.supervisor")
+
 
 def held_by(using: str, process_id: int, limit: int) -> list[ClaimedJob]:
     """Return up to ``limit`` claims of a process, with their jobs, oldest job first."""
-    rows = ClaimedExecution.objects.using(using).filter(process_id=process_id)
-    return [_claimed_job(row) for row in rows.select_related("job").order_by("job_id")[:limit]]
+    return _read(ClaimedExecution.objects.using(using).filter(process_id=process_id), limit)
 
 
 def without_process(using: str, limit: int) -> list[ClaimedJob]:
     """Return up to ``limit`` claims whose process is not registered."""
     registered = Process.objects.using(using).values("pk")
-    rows = ClaimedExecution.objects.using(using).exclude(process_id__in=registered)
-    return [_claimed_job(row) for row in rows.select_related("job").order_by("job_id")[:limit]]
+    return _read(ClaimedExecution.objects.using(using).exclude(process_id__in=registered), limit)
 
 
 def discard_without_job(using: str) -> int:
@@ -29,6 +34,43 @@ def discard_without_job(using: str) -> int:
     with dialect.transaction(connection):
         rows = ClaimedExecution.objects.using(using).exclude(job_id__in=jobs)
         return rows._raw_delete(using)
+
+
+def _read(rows: QuerySet[ClaimedExecution], limit: int) -> list[ClaimedJob]:
+    rows = rows.order_by("job_id")
+    try:
+        return [_claimed_job(row) for row in rows.select_related("job")[:limit]]
+    except (ValueError, TypeError, AttributeError):
+        job_ids = list(rows.values_list("job_id", flat=True)[:limit])
+        return [_readable(rows, job_id) for job_id in job_ids]
+
+
+def _readable(rows: QuerySet[ClaimedExecution], job_id: Any) -> ClaimedJob:
+    """Return a claim; of one whose job somebody has damaged, what it takes to end it."""
+    row = rows.filter(job_id=job_id)
+    try:
+        return _claimed_job(row.select_related("job").get())
+    except (ValueError, TypeError, AttributeError):
+        logger.exception("The row of job %s is damaged", job_id)
+    token, queue_name, rank = row.values_list("token", "queue_name", "rank").get()
+    connection, dialect = queue_database(rows.db)
+    present = dialect.current_time(connection)
+    return ClaimedJob(
+        job_id=job_id,
+        token=token,
+        queue_name=queue_name,
+        rank=rank,
+        task_path="",
+        backend_name="",
+        arguments="",
+        attempts=0,
+        max_attempts=1,
+        worker_ids=None,
+        errors=None,
+        enqueued_at=present,
+        started_at=None,
+        claimed_at=present,
+    )
 
 
 def _claimed_job(row: ClaimedExecution) -> ClaimedJob:

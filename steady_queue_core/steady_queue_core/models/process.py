@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.db import models
 
 from ..dialects import portable, tables
 from .base import Record, queue_database
 from .fields import ExactCharField
+
+#: The last heartbeat of a process that was declared dead: it can give no other.
+NEVER_AGAIN = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Process(Record):
@@ -60,11 +63,27 @@ def register(
 
 
 def beat(using: str, process_id: int) -> bool:
-    """Write that a process is alive; ``False``: its row is gone, it was declared dead."""
+    """Write that a process is alive; ``False``: it was declared dead, its row may be gone."""
     connection, dialect = queue_database(using)
     with dialect.transaction(connection):
-        rows = Process.objects.using(using).filter(pk=process_id)
+        rows = Process.objects.using(using).filter(
+            pk=process_id, last_heartbeat_at__gt=portable.storable(NEVER_AGAIN)
+        )
         return bool(rows.update(last_heartbeat_at=dialect.now(connection)))
+
+
+def declare_dead(using: str, process_id: int, threshold: timedelta) -> bool:
+    """End the lease of a process for good; ``False``: it has given a heartbeat after all.
+
+    From then on its claims may be ended: it can neither renew its lease nor claim anything.
+    """
+    connection, dialect = queue_database(using)
+    with dialect.transaction(connection):
+        limit = dialect.current_time(connection) - threshold
+        rows = Process.objects.using(using).filter(
+            pk=process_id, last_heartbeat_at__lt=portable.storable(limit)
+        )
+        return bool(rows.update(last_heartbeat_at=portable.storable(NEVER_AGAIN)))
 
 
 def deregister(using: str, name: str) -> None:
@@ -78,5 +97,20 @@ def expired(using: str, threshold: timedelta) -> list[Process]:
     """Return the processes whose last heartbeat is older than ``threshold``."""
     connection, dialect = queue_database(using)
     limit = dialect.current_time(connection) - threshold
-    rows = Process.objects.using(using).filter(last_heartbeat_at__lt=portable.storable(limit))
-    return list(rows.order_by("pk"))
+    return list(_identified(using).filter(last_heartbeat_at__lt=portable.storable(limit)))
+
+
+def registered(using: str) -> list[Process]:
+    """Return all processes."""
+    return list(_identified(using))
+
+
+def named(using: str, name: str) -> Process | None:
+    """Return the process with this name, if it is registered."""
+    return _identified(using).filter(name=name).first()
+
+
+def _identified(using: str) -> models.QuerySet[Process]:
+    # Without the instants: one that somebody has damaged would hide all other rows.
+    instants = ("created_at", "last_heartbeat_at")
+    return Process.objects.using(using).defer(*instants).order_by("pk")

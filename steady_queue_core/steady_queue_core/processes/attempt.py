@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +19,7 @@ from ..retries import delay_of
 from ..tasks import SteadyQueueTask, SteadyQueueTaskContext, SteadyQueueTaskResult
 from . import outcomes
 from .failures import describe
+from .remains import Ended
 
 if TYPE_CHECKING:
     from ..backend import SteadyQueueBackend
@@ -77,6 +79,13 @@ class Attempt:
         object.__setattr__(self.result, "args", args)
         object.__setattr__(self.result, "kwargs", kwargs)
 
+    def recall(self) -> None:
+        """Show the arguments, as far as they can be read, to those who are told of the end."""
+        with suppress(DeserializationError):
+            args, kwargs = arguments.decode_call(self.claim.arguments, resolve_models=False)
+            object.__setattr__(self.result, "args", args)
+            object.__setattr__(self.result, "kwargs", kwargs)
+
     def positional(self) -> list[Any]:
         """Return the positional arguments, the context first if the task takes it."""
         if not self.task.takes_context:
@@ -99,6 +108,17 @@ class Attempt:
         )
         self._end(TaskResultStatus.SUCCESSFUL, ended_at)
         object.__setattr__(self.result, "_return_value", value)
+        return Done(outcome, self.result, self.backend)
+
+    def remembered(self, ended: Ended) -> Done:
+        """Return the outcome that a worker had noted, and did not live to store."""
+        outcome = outcomes.finished(
+            self.claim, self.worker, ended.started_at, ended.return_value, ended.preserve
+        )
+        self._end(TaskResultStatus.SUCCESSFUL, ended.started_at)
+        with suppress(DeserializationError):
+            value = arguments.decode(ended.return_value, resolve_models=False)
+            object.__setattr__(self.result, "_return_value", value)
         return Done(outcome, self.result, self.backend)
 
     def failed(self, error: BaseException, ended_at: datetime) -> Done:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def write_banner(supervisor: Supervisor, set_up: list[str]) -> None:
     """Say what runs: versions, database, processes, and what the dialect has set up."""
-    info = supervisor.database.dialect.info
+    info = supervisor.maintenance.database.dialect.info
     supervisor.say(
         f"Steady Queue {__version__} · {info.display_name} (database "
         f"{supervisor.using!r}, dialect {info.name}) · Python {platform.python_version()} · "

@@ -7,27 +7,21 @@ import os
 import random
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from django.db import connections
-from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.backends.signals import connection_created
-
 from ..configuration import ResolvedOptions
-from ..dialects import dialect_for
-from . import host
-from .marks import StartMarks
+from . import host, remains
+from .marks import StartMarks, folder_for
 from .membership import new_name
+from .preparation import close_connections
 from .runtime import Runtime
+from .signals import STOP_SIGNALS
 
 logger = logging.getLogger("steady_queue.process")
-
-STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
 
 
 class Actor(Protocol):
@@ -94,18 +88,27 @@ def fork(
     supervisor_id: int | None,
     siblings: list[Child],
 ) -> Child:
-    """Start a process for ``role``. Call it from the main thread, without other threads."""
+    """Start a process for ``role``. Call it from the main thread, without other threads.
+
+    Raises ``OSError`` when the system has no room for one.
+    """
     name = new_name(role.kind)
-    marks = StartMarks.create(name, role.slots)
+    marks = StartMarks.create(name, role.slots, folder_for(options.state_directory))
     read_end, write_end = os.pipe()
     os.set_blocking(read_end, False)
     parent = os.getpid()
     close_connections()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    _flush_output()
     # A signal must reach the parent's handlers or the child's, not the parent's within the child.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        os.close(read_end)
+        os.close(write_end)
+        remains.forget(marks.path)
+        raise
     if pid == 0:
         # Whatever happens here must not unwind into the supervisor's code.
         code = 1
@@ -129,8 +132,7 @@ def fork(
         finally:
             with suppress(BaseException):
                 logging.shutdown()
-                sys.stdout.flush()
-                sys.stderr.flush()
+                _flush_output()
             os._exit(code)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     os.close(write_end)
@@ -139,30 +141,11 @@ def fork(
     return child
 
 
-def close_connections() -> None:
-    """Close every connection of the process: none may be carried over a fork."""
-    for connection in connections.all(initialized_only=True):
-        with suppress(Exception):
-            connection.close()
-        close_pool = getattr(connection, "close_pool", None)
-        if close_pool is not None:
-            with suppress(Exception):
-                close_pool()
-
-
-def prepare_connections(using: str, say: Callable[[list[str]], object] = len) -> None:
-    """Have every new connection of this process to the queue's database set up by its dialect.
-
-    ``say`` gets the sentences on what was changed. The main thread has other things to look after
-    than a lock; tasks run in the other threads.
-    """
-
-    def prepare(connection: BaseDatabaseWrapper, **kwargs: object) -> None:
-        if connection.alias == using:
-            impatient = threading.current_thread() is threading.main_thread()
-            say(dialect_for(using).prepare(connection, impatient=impatient))
-
-    connection_created.connect(prepare, weak=False, dispatch_uid="steady_queue_prepare")
+def _flush_output() -> None:
+    # What is buffered at a fork would be written twice.
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
 
 
 def _be(role: Role, runtime: Runtime) -> int:
@@ -173,7 +156,6 @@ def _be(role: Role, runtime: Runtime) -> int:
     runtime.watch_parent()
     runtime.marks.belong_to(os.getpid())
     random.seed()
-    prepare_connections(runtime.using)
     role.build(runtime).run()
     return 0
 

@@ -11,13 +11,14 @@ class DatabaseClock:
     the start of a task needs no query and follows no clock of this host."""
 
     def __init__(self) -> None:
-        self._told = datetime.now(UTC)
-        self._at = time.monotonic()
+        self.set(datetime.now(UTC))
 
     def set(self, told: datetime) -> None:
         """Note an instant that the database has just told."""
-        self._told, self._at = told, time.monotonic()
+        # One value: a thread that reads between two would get an instant that never was.
+        self._base = told, time.monotonic()
 
     def now(self) -> datetime:
         """Return the database's present time, aware, in UTC."""
-        return self._told + timedelta(seconds=time.monotonic() - self._at)
+        told, at = self._base
+        return told + timedelta(seconds=time.monotonic() - at)

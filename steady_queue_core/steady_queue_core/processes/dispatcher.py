@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from django.db import DataError, IntegrityError
-
 from ..configuration import Configuration
-from .database import Unavailable
 from .runtime import Runtime
 
 logger = logging.getLogger("steady_queue.dispatcher")
@@ -23,23 +20,7 @@ class Dispatcher:
 
     def run(self) -> None:
         """Dispatch until asked to stop."""
-        membership = self.runtime.join(self.kind, {"batch_size": self.settings.batch_size})
-        if membership is None:
-            return
-        while not self.runtime.stopping:
-            try:
-                if not membership.beat_if_due():
-                    logger.warning("%s was declared dead; it ends", self.runtime.name)
-                    break
-                pause = min(self._dispatch(), membership.until_beat)
-            except Unavailable as unavailable:
-                pause = unavailable.pause
-            except (DataError, IntegrityError):
-                logger.exception("Due jobs could not be moved")
-                pause = self.settings.polling_interval.total_seconds()
-            self.runtime.sleep(pause)
-        self.runtime.marks.leave_cleanly()
-        self.runtime.leave(membership)
+        self.runtime.attend(self.kind, {"batch_size": self.settings.batch_size}, self._dispatch)
 
     def _dispatch(self) -> float:
         """Move what is due; return the seconds until it is worth another look."""

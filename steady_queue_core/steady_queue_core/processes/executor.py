@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from functools import cache
 from inspect import iscoroutinefunction
 
 from asgiref.sync import sync_to_async
 
-from ..backend import SteadyQueueBackend
-from ..compat import Task, task_backends, task_started
+from ..backend import own_backend
+from ..compat import Task, task_started
 from ..dialects import ClaimedJob
 from ..errors import UnregisteredTaskError
 from ..results import asend, send, task_of
@@ -31,11 +32,7 @@ class Executor:
 
     def __init__(self, worker: str, clock: DatabaseClock) -> None:
         self.worker, self.clock = worker, clock
-        self._backends = {
-            alias: backend
-            for alias in task_backends
-            if isinstance(backend := task_backends[alias], SteadyQueueBackend)
-        }
+        self._backend_of = cache(own_backend)
         self._tasks: dict[tuple[str, str, int, str], Task] = {}
         watch_connections()
 
@@ -59,7 +56,9 @@ class Executor:
         logger.error("Job %d failed: %s", claim.job_id, error)
         try:
             task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
-            attempt = Attempt(claim, task, self._backend_of(claim), self.worker, self.clock.now())
+            attempt = Attempt(
+                claim, task, self._backend_of(claim.backend_name), self.worker, self.clock.now()
+            )
             return attempt.failed(error, self.clock.now())
         except Exception as problem:
             return self.broken(claim, problem)
@@ -101,8 +100,6 @@ class Executor:
         return done
 
     def _begin(self, claim: ClaimedJob, task: Task) -> Attempt:
-        return Attempt(claim, task, self._backend_of(claim), self.worker, self.clock.now())
-
-    def _backend_of(self, claim: ClaimedJob) -> SteadyQueueBackend:
-        # An alias may have been renamed since the enqueue: any backend of ours will do then.
-        return self._backends.get(claim.backend_name) or next(iter(self._backends.values()))
+        return Attempt(
+            claim, task, self._backend_of(claim.backend_name), self.worker, self.clock.now()
+        )

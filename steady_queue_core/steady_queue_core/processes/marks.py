@@ -2,94 +2,49 @@
 
 A worker writes a job's id into a slot when it starts the job, the outcome beside it when the task
 has returned, and clears the slot when the outcome is stored. When the worker is killed, the
-supervisor reads the slots: jobs that were running count as interrupted, outcomes that it did not
-come to store are stored, and all else that it had claimed goes back untouched. The memory is a
-file, so that it also survives a supervisor that was killed.
+supervisor reads the slots (``remains``): jobs that were running count as interrupted, outcomes that
+it did not come to store are stored, and all else that it had claimed goes back untouched. The
+memory is a file, so that it also survives a supervisor that was killed.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-import re
+import stat
 import tempfile
 from collections import deque
-from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
-from typing import NamedTuple
 
 from ..dialects import Ending, Outcome
-from . import host
-
-#: Bytes of a slot: the job's id, the length of its outcome, the outcome.
-SLOT = 1024
-ID, LENGTH, DATA = 8, 8, 16
-#: The slot that belongs to no job: whether the worker left in good order, and its pid.
-HEADER = 16
-NAME = re.compile(r"[a-z]+-[0-9a-f]{20}")
-
-
-class Ended(NamedTuple):
-    """A job that ended well, as its worker noted it."""
-
-    token: int
-    started_at: datetime
-    preserve: bool
-    return_value: str
-
-    @classmethod
-    def read(cls, data: bytes) -> Ended:
-        """Read what ``of`` made. Raises ``ValueError``."""
-        token, started_at, preserve, return_value = data.decode("ascii").split(" ", 3)
-        began = datetime.fromtimestamp(float(started_at), UTC)
-        return cls(int(token), began, preserve == "1", return_value)
-
-    @staticmethod
-    def of(outcome: Outcome) -> bytes:
-        """Return the form in which an outcome is noted: there is one for every job that runs."""
-        began = outcome.last_attempted_at.timestamp() if outcome.last_attempted_at else 0.0
-        preserve = 1 if outcome.preserve else 0
-        return f"{outcome.token} {began:.6f} {preserve} {outcome.return_value}".encode()
-
-
-class Remains(NamedTuple):
-    """What a dead process leaves: of its claims, those that it had started."""
-
-    #: Jobs that had started and whose outcome is not known.
-    running: frozenset[int] = frozenset()
-    #: Jobs that ended well and whose outcome it did not come to store.
-    ended: Mapping[int, Ended] = MappingProxyType({})
+from . import host, remains
+from .remains import DATA, HEADER, ID, SLOT, Ended, Remains
 
 
 class StartMarks:
     """Slots of jobs, shared between a worker and its supervisor."""
 
-    def __init__(self, memory: mmap.mmap) -> None:
+    def __init__(self, memory: mmap.mmap, path: Path | None = None) -> None:
+        #: Where the next supervisor finds them.
+        self.path = path
         self._memory = memory
         self._header = memoryview(memory)[:HEADER].cast("q")
         self._free = deque(range(HEADER, len(memory), SLOT))
         self._slots: dict[int, int] = {}
 
     @classmethod
-    def create(cls, name: str, capacity: int) -> StartMarks:
+    def create(cls, name: str, capacity: int, folder: Path | None) -> StartMarks:
         """Make empty slots for ``capacity`` jobs of the process ``name``."""
         size = HEADER + SLOT * capacity
-        path = _path_of(name)
-        try:
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-            descriptor = os.open(path, flags, 0o600)
-        except OSError:
-            # No place for a file: shared memory serves all but a supervisor's own death.
-            return cls(mmap.mmap(-1, size))
-        try:
-            os.ftruncate(descriptor, size)
-            return cls(mmap.mmap(descriptor, size))
-        finally:
-            os.close(descriptor)
+        if folder is not None and capacity:
+            path = folder / f"{name}.marks"
+            try:
+                return cls(_map_new_file(path, size), path)
+            except OSError:
+                remains.forget(path)
+        # No place for a file: shared memory serves all but a supervisor's own death.
+        return cls(mmap.mmap(-1, size))
 
     def belong_to(self, pid: int) -> None:
         """Note whose marks these are."""
@@ -120,7 +75,7 @@ class StartMarks:
             self._free.append(slot)
 
     def leave_cleanly(self) -> None:
-        """Mark that the worker ends of its own accord, in good order."""
+        """Mark that the worker ends in good order: what it breaks off is no attempt."""
         self._header[0] = 1
 
     @property
@@ -129,55 +84,50 @@ class StartMarks:
 
     def remains(self) -> Remains:
         """Read the slots, of a process that is dead or gave no sign of life."""
-        return _read(self._memory[:])
+        return Remains.read(self._memory[:])
 
     def _write(self, position: int, number: int) -> None:
         self._memory[position : position + 8] = number.to_bytes(8, "little")
 
 
-def left_by(name: str) -> Remains | None:
-    """Return what a dead process of this host left; ``None``: it left no marks."""
-    if not NAME.fullmatch(name):
-        return None
+def folder_for(configured: Path | None) -> Path | None:
+    """Return the folder for the files of marks, made if need be; ``None``: there is no safe one.
+
+    By default one of the user's own, where the system keeps temporary files.
+    """
     try:
-        return _read(_path_of(name).read_bytes())
+        folder = configured or Path(tempfile.gettempdir()) / f"steady-queue-{os.geteuid()}"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat(follow_symlinks=configured is not None)
     except OSError:
         return None
+    # Anybody may have made a folder of that name before us, to put files of theirs there.
+    safe = found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    return folder if stat.S_ISDIR(found.st_mode) and safe else None
 
 
-def forget(name: str) -> None:
-    """Remove the marks of a dead process, if there are any."""
-    if NAME.fullmatch(name):
-        with suppress(OSError):
-            _path_of(name).unlink()
-
-
-def sweep(older_than: float) -> None:
+def sweep(folder: Path | None, older_than: float) -> None:
     """Remove marks of dead processes that nobody has asked for, for ``older_than`` (a Unix time):
     their database is gone."""
-    for path in _path_of("any").parent.glob("*.marks"):
+    if folder is None or host.identity() is None:
+        return
+    for path in folder.glob("*.marks"):
         with suppress(OSError):
             with path.open("rb") as file:
                 pid = int.from_bytes(file.read(HEADER)[8:], "little")
             if path.stat().st_ctime < older_than and host.birth(pid) is None:
-                path.unlink()
+                remains.forget(path)
 
 
-def _read(data: bytes) -> Remains:
-    running, ended = set(), {}
-    for slot in range(HEADER, len(data) - SLOT + 1, SLOT):
-        job_id = int.from_bytes(data[slot : slot + ID], "little")
-        length = int.from_bytes(data[slot + ID : slot + ID + LENGTH], "little")
-        if job_id and length:
-            try:
-                ended[job_id] = Ended.read(data[slot + DATA : slot + DATA + length])
-            except ValueError:
-                running.add(job_id)
-        elif job_id:
-            running.add(job_id)
-    return Remains(frozenset(running), ended)
-
-
-def _path_of(name: str) -> Path:
-    owner = os.getuid() if hasattr(os, "getuid") else 0
-    return Path(tempfile.gettempdir()) / f"steady-queue-{owner}" / f"{name}.marks"
+def _map_new_file(path: Path, size: int) -> mmap.mmap:
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        if hasattr(os, "posix_fallocate"):
+            # Without its blocks, a write to the memory of a full file system kills the writer.
+            os.posix_fallocate(descriptor, 0, size)
+        else:
+            os.ftruncate(descriptor, size)
+        return mmap.mmap(descriptor, size)
+    finally:
+        os.close(descriptor)

@@ -8,11 +8,13 @@ import os
 import secrets
 import socket
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from ..models import process as processes
 from . import host
 from .database import QueueDatabase
+from .whereabouts import Whereabouts
 
 logger = logging.getLogger("steady_queue.process")
 
@@ -38,6 +40,7 @@ class Membership:
         interval: timedelta,
         threshold: timedelta,
         metadata: dict[str, Any],
+        marks: Path | None = None,
     ) -> None:
         self.database = database
         self.kind, self.name = kind, name
@@ -45,21 +48,20 @@ class Membership:
         self._supervisor_id = supervisor_id
         self._interval = interval.total_seconds()
         self._threshold = threshold.total_seconds()
-        self._metadata = metadata
+        self._metadata, self._marks = metadata, marks
         self._next_beat = 0.0
         self._lease_end = 0.0
 
     def register(self) -> int:
         """Insert the row; return the process id. Raises ``Unavailable``."""
         began = host.lease_clock()
-        pid = os.getpid()
-        metadata = self._metadata | {"host": host.identity(), "birth": host.birth(pid)}
+        metadata = self._metadata | Whereabouts.here(self._marks).as_metadata()
         self.process_id = self.database.run(
             lambda connection, dialect: processes.register(
                 connection.alias,
                 kind=self.kind,
                 name=self.name,
-                pid=pid,
+                pid=os.getpid(),
                 hostname=socket.gethostname(),
                 supervisor_id=self._supervisor_id,
                 metadata=json.dumps(metadata),

@@ -21,6 +21,13 @@ class Pidfile:
         self.path = Path(path)
         self._descriptor: int | None = None
 
+    def __enter__(self) -> Pidfile:
+        self.acquire()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.release()
+
     def acquire(self) -> None:
         """Lock the file and write our pid. Raises ``PidfileError``."""
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Collection
 from datetime import timedelta
@@ -10,10 +9,11 @@ from datetime import timedelta
 from ..errors import ProcessExitError, ProcessPrunedError
 from ..models import process as processes
 from ..models.process import Process
-from . import host, marks
+from . import remains
 from .database import QueueDatabase
-from .marks import Remains
 from .recovery import Recovery
+from .remains import Remains
+from .whereabouts import Whereabouts
 
 logger = logging.getLogger("steady_queue.supervisor")
 
@@ -36,43 +36,41 @@ class Pruning:
             lambda connection, _: processes.expired(connection.alias, self.threshold)
         )
 
-    def prune(self, silent: list[Process], remains_of: Callable[[str], Remains | None]) -> None:
+    def prune(self, silent: list[Process], remains_of: Callable[[Process], Remains | None]) -> None:
         """End the claims of silent processes, and those of processes that are not registered.
 
-        ``remains_of(name)`` tells what a process had started. It starts nothing more when it wakes
-        up, for it looks at its lease first.
+        ``remains_of(process)`` tells what a process had started.
         """
         for process in silent:
+            if not self._declare_dead(process):
+                continue
             logger.warning(
                 "%s gave no heartbeat for %s; its jobs are recovered", process, self.threshold
             )
             error = ProcessPrunedError(
-                f"The process {process} was found dead: its last heartbeat was at "
-                f"{process.last_heartbeat_at:%Y-%m-%d %H:%M:%S} UTC."
+                f"The process {process} was found dead: it gave no heartbeat for {self.threshold}."
             )
-            self.recovery.process_died(process.name, remains_of(process.name), error)
+            # Read now: a process that wakes up marks a start first, and then looks at its lease.
+            self.recovery.process_died(process.name, remains_of(process), error)
         self.recovery.orphaned_claims()
 
     def recover_dead(self, ours: Collection[str]) -> set[str]:
         """End the claims of processes of this host that ended with their supervisor; return the
         names of all that are registered. ``ours`` are seen to by their parent."""
-        registered = self.database.run(
-            lambda connection, _: list(Process.objects.using(connection.alias).all())
-        )
+        registered = self.database.run(lambda connection, _: processes.registered(connection.alias))
         for process in registered:
-            if process.name not in ours and is_dead(process):
+            whereabouts = Whereabouts.of(process)
+            if process.name not in ours and whereabouts.is_dead(process.pid):
                 logger.warning("%s ended without its supervisor; its jobs are recovered", process)
                 error = ProcessExitError(f"The process {process} ended while running this job.")
-                self.recovery.process_died(process.name, marks.left_by(process.name), error)
+                left = remains.left_at(whereabouts.marks)
+                self.recovery.process_died(process.name, left, error)
         return {process.name for process in registered}
 
-
-def is_dead(process: Process) -> bool:
-    """Whether it is certain, on this host, that a process of it has ended."""
-    try:
-        metadata = json.loads(process.metadata)
-    except ValueError:
-        return False
-    if not isinstance(metadata, dict) or metadata.get("host") is None:
-        return False
-    return metadata["host"] == host.identity() and host.birth(process.pid) != metadata.get("birth")
+    def _declare_dead(self, process: Process) -> bool:
+        # It may have woken up since it was found silent.
+        return self.database.run(
+            lambda connection, _: processes.declare_dead(
+                connection.alias, process.pk, self.threshold
+            )
+        )

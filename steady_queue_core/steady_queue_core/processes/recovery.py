@@ -5,27 +5,28 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from django.db import DataError, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ..backend import SteadyQueueBackend
-from ..compat import task_backends
+from ..backend import own_backend
 from ..dialects import ClaimedJob, Dialect
 from ..errors import ProcessMissingError, SteadyQueueError
 from ..models import claims
 from ..models import process as processes
-from ..models.process import Process
 from ..results import task_of
-from . import marks
+from . import outcomes, remains
 from .attempt import Attempt, Done
 from .database import QueueDatabase
-from .marks import Remains
 from .notifier import announce
-from .outcomes import finished, released
+from .remains import Remains
+from .whereabouts import Whereabouts
 
 logger = logging.getLogger("steady_queue.supervisor")
 
 #: Claims that are handled in one transaction.
 BATCH = 200
+
+Read = Callable[[BaseDatabaseWrapper, Dialect], list[ClaimedJob]]
 
 
 class Recovery:
@@ -38,26 +39,23 @@ class Recovery:
     def __init__(self, database: QueueDatabase) -> None:
         self.database = database
 
-    def process_died(self, name: str, remains: Remains | None, error: SteadyQueueError) -> None:
+    def process_died(self, name: str, left: Remains | None, error: SteadyQueueError) -> None:
         """End the claims of the process ``name`` and delete its row.
 
-        The jobs that it was running end with ``error``; without ``remains`` those are all.
+        The jobs that it was running end with ``error``; where nothing is ``left`` those are all.
         """
-        process = self.database.run(
-            lambda connection, _: Process.objects.using(connection.alias).filter(name=name).first()
-        )
+        process = self.database.run(lambda connection, _: processes.named(connection.alias, name))
         if process is None:
-            marks.forget(name)
             return
 
         def read(connection: BaseDatabaseWrapper, dialect: Dialect) -> list[ClaimedJob]:
             return claims.held_by(connection.alias, process.pk, BATCH)
 
-        self._end_all(read, remains, error, process.name)
+        self._end_all(read, left, error, process.name)
         self.database.run(
             lambda connection, _: processes.deregister(connection.alias, process.name)
         )
-        marks.forget(name)
+        remains.forget(Whereabouts.of(process).marks)
 
     def orphaned_claims(self) -> None:
         """End the claims whose process is not registered."""
@@ -72,44 +70,61 @@ class Recovery:
         self._end_all(read, None, error, "unknown")
 
     def _end_all(
-        self,
-        read: Callable[[BaseDatabaseWrapper, Dialect], list[ClaimedJob]],
-        remains: Remains | None,
-        error: SteadyQueueError,
-        worker: str,
+        self, read: Read, left: Remains | None, error: SteadyQueueError, worker: str
     ) -> None:
         while batch := self.database.run(read):
-            done = [_done(claim, remains, error, worker) for claim in batch]
-            held = self.database.run(
-                lambda connection, dialect, done=done: dialect.settle(  # type: ignore[misc]
-                    connection, [each.outcome for each in done]
-                )
-            )
+            done = [_done(claim, left, error, worker) for claim in batch]
+            try:
+                held = self._settle(done)
+            except (DataError, IntegrityError):
+                held = self._settle_one_by_one(batch, done, worker)
             for each in done:
-                if each.outcome.job_id in held and each.error is not None:
-                    logger.warning("Job %d was interrupted: %s", each.outcome.job_id, error)
+                if each.outcome.job_id in held:
+                    if each.error is not None:
+                        logger.warning("Job %d was interrupted: %s", each.outcome.job_id, error)
                     announce(each)
+            if not held:
+                return  # Somebody else ends them, or nobody can: not now, in any case.
+
+    def _settle(self, done: list[Done]) -> set[int]:
+        return self.database.run(
+            lambda connection, dialect: dialect.settle(connection, [each.outcome for each in done])
+        )
+
+    def _settle_one_by_one(
+        self, batch: list[ClaimedJob], done: list[Done], worker: str
+    ) -> set[int]:
+        held: set[int] = set()
+        for claim, each in zip(batch, done, strict=True):
+            try:
+                held |= self._settle([each])
+            except (DataError, IntegrityError) as problem:
+                logger.exception("The outcome of job %s is refused", claim.job_id)
+                refusal = Done(outcomes.unreadable(claim, worker, claim.claimed_at, problem))
+                try:
+                    held |= self._settle([refusal])
+                except (DataError, IntegrityError):
+                    logger.exception("Job %s cannot be ended", claim.job_id)
+        return held
 
 
-def _done(claim: ClaimedJob, remains: Remains | None, error: SteadyQueueError, worker: str) -> Done:
-    if remains is not None:
-        ended = remains.ended.get(claim.job_id)
+def _done(claim: ClaimedJob, left: Remains | None, error: SteadyQueueError, worker: str) -> Done:
+    """Return what a claim ends with; whatever its row holds, it has to end."""
+    try:
+        if left is None or claim.job_id in left.running:
+            return _attempt(claim, worker).failed(error, claim.claimed_at)
+        ended = left.ended.get(claim.job_id)
         if ended is not None and ended.token == claim.token:
-            return Done(
-                finished(claim, worker, ended.started_at, ended.return_value, ended.preserve)
-            )
-        if claim.job_id not in remains.running:
-            return Done(released(claim))
-    return _interrupted(claim, error, worker)
+            return _attempt(claim, worker).remembered(ended)
+        return Done(outcomes.released(claim))
+    except Exception as problem:
+        logger.exception("The row of job %s is damaged", claim.job_id)
+        return Done(outcomes.unreadable(claim, worker, claim.claimed_at, problem))
 
 
-def _interrupted(claim: ClaimedJob, error: SteadyQueueError, worker: str) -> Done:
-    backends = [
-        backend
-        for alias in task_backends
-        if isinstance(backend := task_backends[alias], SteadyQueueBackend)
-    ]
-    backend = next((b for b in backends if b.alias == claim.backend_name), backends[0])
+def _attempt(claim: ClaimedJob, worker: str) -> Attempt:
+    backend = own_backend(claim.backend_name)
     task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
     attempt = Attempt(claim, task, backend, worker, claim.claimed_at)
-    return attempt.failed(error, claim.claimed_at)
+    attempt.recall()
+    return attempt

@@ -13,6 +13,8 @@ SHORT_LIFE = 2.0
 TOLERATED = 3
 #: Longest pause between two starts, in seconds; the first is one second, each the double.
 LONGEST_PAUSE = 60.0
+#: Seconds until another try where the system had no room for a process.
+REFUSAL_PAUSE = 5.0
 
 
 @dataclass
@@ -34,6 +36,10 @@ class Restarts:
         excess = failures - TOLERATED
         pause = min(LONGEST_PAUSE, 2.0 ** (excess - 1)) if excess > 0 else 0.0
         self._planned.append((now + pause, role))
+
+    def later(self, role: Role) -> None:
+        """Plan a process for ``role`` that could not be started."""
+        self._planned.append((time.monotonic() + REFUSAL_PAUSE, role))
 
     def now(self, role: Role) -> None:
         """Plan another process for ``role`` at once."""

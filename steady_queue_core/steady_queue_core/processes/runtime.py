@@ -15,12 +15,15 @@ from ..configuration import ResolvedOptions
 from .database import QueueDatabase, Unavailable
 from .marks import StartMarks
 from .membership import Membership
+from .signals import graceful_signals
 from .waiter import Waiter
 
 logger = logging.getLogger("steady_queue.process")
 
 #: Seconds that a process whose supervisor died may take to end.
 ORPHAN_GRACE = 3.0
+#: Seconds between two rounds of which the first failed.
+FAILURE_PAUSE = 5.0
 
 
 @dataclass
@@ -69,9 +72,9 @@ class Runtime:
         return self.waiter.wait(min(seconds, self.sign_interval))
 
     def install_signals(self) -> None:
-        """TERM and INT ask to stop; QUIT ends the process at once, in good order."""
+        """TERM, INT and HUP ask to stop; QUIT ends the process at once, in good order."""
         signal.set_wakeup_fd(self.waiter.write_descriptor, warn_on_full_buffer=False)
-        for signum in (signal.SIGTERM, signal.SIGINT):
+        for signum in graceful_signals():
             signal.signal(signum, self._stop)
         signal.signal(signal.SIGQUIT, self._quit)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -90,6 +93,7 @@ class Runtime:
             interval=self.options.process_heartbeat_interval,
             threshold=self.options.process_alive_threshold,
             metadata=metadata,
+            marks=self.marks.path,
         )
         while not self.stopping:
             try:
@@ -101,6 +105,35 @@ class Runtime:
                 return membership
         self.marks.leave_cleanly()
         return None
+
+    def attend(self, kind: str, metadata: dict[str, object], do: Callable[[], float]) -> None:
+        """Register, do rounds until asked to stop, and leave.
+
+        ``do`` returns the seconds until the next round is worth while. A round that fails, for
+        what a row holds, is logged and tried again.
+        """
+        membership = self.join(kind, metadata)
+        if membership is None:
+            return
+        while not self.stopping:
+            try:
+                if not membership.beat_if_due():
+                    logger.warning("%s was declared dead; it ends", self.name)
+                    break
+                pause = do()
+            except Unavailable as unavailable:
+                pause = unavailable.pause
+            except Exception:
+                logger.exception("%s could not do its work; it tries again", self.name)
+                pause = FAILURE_PAUSE
+            self._rest(min(pause, membership.until_beat))
+        self.marks.leave_cleanly()
+        self.leave(membership)
+
+    def _rest(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while not self.stopping and (left := end - time.monotonic()) > 0:
+            self.sleep(left)
 
     def leave(self, membership: Membership) -> None:
         """Take the row away, unless the supervisor will do it."""

@@ -8,14 +8,13 @@ from datetime import datetime
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from .. import arguments
-from ..configuration import Configuration
 from ..dialects import Dialect, portable
 from ..models import RecurringExecution, RecurringTask
 from ..recurring_task import RecurringTask as Definition
-from ..recurring_task import registered
 from .clock import DatabaseClock
 from .database import Unavailable
 from .runtime import Runtime
+from .schedules import registered_on
 
 logger = logging.getLogger("steady_queue.scheduler")
 
@@ -29,29 +28,16 @@ class Scheduler:
 
     kind = "scheduler"
 
-    def __init__(self, runtime: Runtime, settings: Configuration.Scheduler) -> None:
-        self.runtime, self.settings = runtime, settings
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.definitions = {each.key: each for each in registered_on(runtime.using)}
         self.clock = DatabaseClock()
         self._next: dict[str, datetime] = {}
         self._stored = False
 
     def run(self) -> None:
         """Schedule until asked to stop."""
-        keys = [definition.key for definition in registered()]
-        membership = self.runtime.join(self.kind, {"keys": keys})
-        if membership is None:
-            return
-        while not self.runtime.stopping:
-            try:
-                if not membership.beat_if_due():
-                    logger.warning("%s was declared dead; it ends", self.runtime.name)
-                    break
-                pause = min(self._round(), membership.until_beat)
-            except Unavailable as unavailable:
-                pause = unavailable.pause
-            self.runtime.sleep(pause)
-        self.runtime.marks.leave_cleanly()
-        self.runtime.leave(membership)
+        self.runtime.attend(self.kind, {"keys": sorted(self.definitions)}, self._round)
 
     def _round(self) -> float:
         """Enqueue what is due; return the seconds until something will be."""
@@ -59,18 +45,20 @@ class Scheduler:
         present = database.run(lambda connection, dialect: dialect.current_time(connection))
         self.clock.set(present)
         if not self._stored:
-            database.run(self._store_definitions)
+            self._store_definitions()
+            self._next = {
+                key: definition.schedule.next_after(present)
+                for key, definition in self.definitions.items()
+            }
             self._stored = True
-        for definition in registered():
+        for key, definition in self.definitions.items():
             # The next slot follows from the last one, never from the clock: a timer that fires
             # a little early must not find the same slot again.
-            due = self._next.setdefault(definition.key, definition.schedule.next_after(present))
+            due = self._next[key]
             if due <= present:
                 self._enqueue(definition, due)
-                self._next[definition.key] = self._following(definition, due, present)
-        nearest = min(self._next.values(), default=None)
-        if nearest is None:
-            return LONGEST_SLEEP
+                self._next[key] = self._following(definition, due, present)
+        nearest = min(self._next.values())
         return max(0.0, min(LONGEST_SLEEP, (nearest - self.clock.now()).total_seconds()))
 
     def _following(self, definition: Definition, due: datetime, present: datetime) -> datetime:
@@ -95,12 +83,13 @@ class Scheduler:
             with dialect.transaction(connection):
                 if not dialect.insert_if_absent(connection, slot, ["task_key", "run_at"]):
                     return None
-                result = definition.configured_task().enqueue(*definition.args, **definition.kwargs)
-                if result.id.isdigit():
-                    executions = RecurringExecution.objects.using(using)
-                    executions.filter(task_key=definition.key, run_at=slot.run_at).update(
-                        job_id=int(result.id)
-                    )
+                task = definition.configured_task()
+                # Not after the commit: a process that is killed in between would lose the run.
+                result = task.get_backend().enqueue_now(task, definition.args, definition.kwargs)
+                executions = RecurringExecution.objects.using(using)
+                executions.filter(task_key=definition.key, run_at=slot.run_at).update(
+                    job_id=int(result.id)
+                )
                 return str(result.id)
 
         try:
@@ -114,23 +103,24 @@ class Scheduler:
         if job_id is not None:
             logger.info("Recurring task %r for %s is job %s", definition.key, due, job_id)
 
-    def _store_definitions(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
+    def _store_definitions(self) -> None:
         """Mirror the schedules of the code in the database, for people to see."""
+        try:
+            self.runtime.database.run(self._mirror)
+        except Unavailable:
+            raise
+        except Exception:
+            logger.exception("The recurring tasks could not be written down; they run all the same")
+
+    def _mirror(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
         present = portable.storable(dialect.current_time(connection))
-        rows = [_row(definition, present) for definition in registered()]
+        rows = [_row(definition, present) for definition in self.definitions.values()]
+        fields = [field.attname for field in RecurringTask._meta.concrete_fields]
+        changing = [name for name in fields if name not in ("key", "created_at")]
         with dialect.transaction(connection):
             stored = RecurringTask.objects.using(connection.alias).filter(static=True)
-            stored.exclude(key__in=[row.key for row in rows]).delete()
-            dialect.upsert(
-                connection,
-                rows,
-                ["key"],
-                [
-                    field.attname
-                    for field in RecurringTask._meta.concrete_fields
-                    if field.attname not in ("key", "created_at")
-                ],
-            )
+            stored.exclude(key__in=list(self.definitions)).delete()
+            dialect.upsert(connection, rows, ["key"], changing)
 
 
 def _row(definition: Definition, present: datetime) -> RecurringTask:

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import fields
 from typing import Any
 
-from ..backend import SteadyQueueBackend
-from ..compat import task_backends
+from django.db import connections
+
+from ..backend import own_backends
 from ..configuration import Configuration, ConfigurationError, ResolvedOptions, load
+from ..errors import PlaceError
+
+
+def require_place() -> None:
+    """Raise ``PlaceError`` where a supervisor cannot run."""
+    if threading.current_thread() is not threading.main_thread():
+        raise PlaceError(
+            "The supervisor follows signals, which only the main thread of a process receives: "
+            "run it there, or as a process of its own."
+        )
+    for connection in connections.all(initialized_only=True):
+        if connection.in_atomic_block:
+            raise PlaceError(
+                f"A transaction is open on the database {connection.alias!r}: worker processes "
+                "could not see what it holds. Run the supervisor outside of transactions; in a "
+                "test, use TransactionTestCase instead of TestCase, and a test database in a file."
+            )
 
 
 def choose_database(backend_alias: str | None) -> str:
     """Return the alias of the database to serve. Raises ``ConfigurationError``."""
-    ours = {
-        alias: backend
-        for alias in task_backends
-        if isinstance(backend := task_backends[alias], SteadyQueueBackend)
-    }
+    ours = own_backends()
     if not ours:
         raise ConfigurationError(
             "TASKS has no backend of Steady Queue. Add one: TASKS = {'default': {'BACKEND': "

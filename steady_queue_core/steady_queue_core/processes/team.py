@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from functools import partial
 
 from ..configuration import ResolvedOptions
-from ..recurring_task import registered
 from . import worker
 from .child import Role
 from .dispatcher import Dispatcher
 from .scheduler import Scheduler
+from .schedules import registered_on
 from .worker import Worker
 
 
-def roles(options: ResolvedOptions, *, scheduling: bool = True) -> Iterator[Role]:
-    """Yield a role for every process that ``options`` ask for."""
+def roles(options: ResolvedOptions, using: str, *, scheduling: bool = True) -> Iterator[Role]:
+    """Yield a role for every process that ``options`` ask for, on the database ``using``."""
     for dispatcher in options.dispatchers:
         yield Role(
             kind=Dispatcher.kind,
@@ -24,13 +24,13 @@ def roles(options: ResolvedOptions, *, scheduling: bool = True) -> Iterator[Role
             slots=0,
             build=partial(Dispatcher, settings=dispatcher),
         )
-    tasks = registered()
+    tasks = registered_on(using)
     if scheduling and tasks:
         yield Role(
             kind=Scheduler.kind,
             description=f"{len(tasks)} recurring task{'s' if len(tasks) > 1 else ''}",
             slots=0,
-            build=partial(Scheduler, settings=options.scheduler),
+            build=Scheduler,
         )
     for settings in options.workers:
         for _ in range(settings.processes):

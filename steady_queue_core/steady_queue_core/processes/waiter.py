@@ -56,6 +56,7 @@ class Waiter:
         return rung
 
     def close(self) -> None:
+        """Give the descriptors back."""
         self.listen_to(None)
         os.close(self._read_end)
         os.close(self._write_end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ...configuration import Configuration, ConfigurationError
-from ...errors import DialectError, MigrationsMissing
+from ...errors import DialectError, MigrationsMissing, PlaceError
 from ...processes.drain import Drain
 from ...processes.pidfile import PidfileError
 from ...processes.start import choose_database, with_changes
@@ -70,7 +71,13 @@ class Command(BaseCommand):
                 say=self._say,
             )
             supervisor.run()
-        except (ConfigurationError, DialectError, MigrationsMissing, PidfileError) as error:
+        except (
+            ConfigurationError,
+            DialectError,
+            MigrationsMissing,
+            PidfileError,
+            PlaceError,
+        ) as error:
             raise CommandError(str(error)) from error
         except ImportError as error:
             raise CommandError(
@@ -78,5 +85,7 @@ class Command(BaseCommand):
             ) from error
 
     def _say(self, line: str) -> None:
-        self.stdout.write(line)
-        self.stdout.flush()
+        # A queue does not depend on somebody who reads: the output may be closed, full or ASCII.
+        with suppress(OSError, ValueError, AttributeError):
+            self.stdout.write(line)
+            self.stdout.flush()

@@ -1,0 +1,149 @@
+"""A supervisor's part in the database: its heartbeat, and the claims of dead processes."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from ..configuration import ResolvedOptions
+from ..errors import ProcessExitError
+from ..models.process import Process
+from ..models.readiness import require_tables
+from . import remains
+from .child import Child
+from .children import Children
+from .database import LONGEST_PAUSE, QueueDatabase, Unavailable
+from .membership import Membership, new_name
+from .postponed import Postponed
+from .pruning import Pruning
+from .recovery import Recovery
+from .remains import Remains
+from .whereabouts import Whereabouts
+
+logger = logging.getLogger("steady_queue.supervisor")
+
+#: Seconds between two looks for processes of this host that died with their supervisor.
+LOOK_INTERVAL = 3.0
+#: Seconds, after an outage, for all processes to give a heartbeat before one may count as dead.
+REUNION = 2 * LONGEST_PAUSE
+#: Seconds between two tries of what failed, for what a row holds.
+FAILURE_PAUSE = 5.0
+
+
+class Maintenance:
+    """Done between other things, a step at a time. No outage and no row can end it."""
+
+    kind = "supervisor"
+
+    def __init__(self, options: ResolvedOptions, using: str, children: Children) -> None:
+        self.options, self.children = options, children
+        self.database = QueueDatabase(using)
+        self.recovery = Recovery(self.database)
+        self.pruning = Pruning(self.database, self.recovery, options.process_alive_threshold)
+        self.postponed = Postponed()
+        self.name = new_name(self.kind)
+        self._membership: Membership | None = None
+        self._next_prune = self._next_look = 0.0
+
+    def join(self) -> None:
+        """Register. Raises ``Unavailable``, ``MigrationsMissing`` and ``DialectError``."""
+        self.database.run(require_tables)
+        membership = Membership(
+            self.database,
+            kind=self.kind,
+            name=self.name,
+            supervisor_id=None,
+            interval=self.options.process_heartbeat_interval,
+            threshold=self.options.process_alive_threshold,
+            metadata={},
+        )
+        membership.register()
+        self._membership = membership
+
+    def leave(self) -> None:
+        """Do what was postponed, if the database answers, and take our row away."""
+        self.postponed.catch_up(now=True)
+        if self.postponed:
+            logger.warning("The database is away: claims are recovered by the next supervisor")
+        membership, self._membership = self._membership, None
+        if membership is not None:
+            try:
+                membership.deregister()
+            except Unavailable:
+                logger.warning("%s could not deregister; it will be pruned", self.name)
+        self.database.close()
+
+    @property
+    def process_id(self) -> int | None:
+        """The id of our row."""
+        return self._membership.process_id if self._membership else None
+
+    def child_ended(self, child: Child, how: str) -> Remains:
+        """End the claims of a child, now or when the database answers; return what it left."""
+        level = logging.INFO if child.marks.left_cleanly else logging.WARNING
+        logger.log(level, "%s (pid %d) %s", child.name, child.pid, how)
+        left = child.marks.remains()
+        error = ProcessExitError(
+            f"The process {child.name} (pid {child.pid}) {how} while it was running this job."
+        )
+
+        def recover() -> None:
+            self.recovery.process_died(child.name, left, error)
+            remains.forget(child.marks.path)
+
+        self.postponed.do(recover)
+        return left
+
+    def step(self) -> None:
+        """Give a heartbeat, and look for the dead, as far as it is time for it."""
+        self.postponed.catch_up()
+        if self.postponed:
+            return
+        now = time.monotonic()
+        try:
+            self._beat()
+            if now >= self._next_look:
+                self._next_look = now + LOOK_INTERVAL
+                self._look_for_dead()
+            if now >= self._next_prune:
+                self._next_prune = now + self.pruning.interval
+                self._prune()
+        except Unavailable as unavailable:
+            if not unavailable.lost:
+                self.children.hurry()
+            # When the database is back, others must be able to say that they live before we look.
+            self._next_prune = time.monotonic() + unavailable.pause + REUNION
+        except Exception:
+            logger.exception("Looking after the processes failed; it is tried again")
+            self._next_look = self._next_prune = now + FAILURE_PAUSE
+
+    def _beat(self) -> None:
+        if self._membership is not None and not self._membership.beat_if_due():
+            logger.warning("%s was declared dead; it registers anew", self.name)
+            self.name = new_name(self.kind)
+            self.join()
+
+    def _look_for_dead(self) -> None:
+        """Recover what died with its supervisor; replace children that others declared dead."""
+        ready = [child for child in self.children if child.ready_at is not None]
+        own = {child.name for child in self.children}
+        registered = self.pruning.recover_dead(own | {self.name})
+        for child in ready:
+            if child.name not in registered:
+                self.children.condemn(child)
+
+    def _prune(self) -> None:
+        """End the claims of silent processes; of our children, of those that we gave up on."""
+        spared = {child.name for child in self.children if child.condemned_until is None}
+        silent = [
+            process
+            for process in self.pruning.silent()
+            if process.name != self.name and process.name not in spared
+        ]
+        self.pruning.prune(silent, self._left_by)
+
+    def _left_by(self, process: Process) -> Remains | None:
+        own = [child for child in self.children if child.name == process.name]
+        if own:
+            return own[0].marks.remains()
+        return remains.left_at(Whereabouts.of(process).marks)
