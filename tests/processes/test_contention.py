@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
 from .conftest import MakeProject
-from .harness import SCALE
+from .harness import SCALE, Client, Project
 from .scenarios import SHORT_LEASE, durations, queue, stop_all, verdict
+from .starvation import watch_starvation
 
 
 def test_a_foreign_writer_that_holds_the_database_fails_nothing(
@@ -73,37 +75,59 @@ def test_a_frozen_holder_of_the_lock_file_fails_nothing(make_project: MakeProjec
     assert {row.states for row in project.snapshot().jobs.values()} == {("finished",)}
 
 
-def test_a_web_process_that_writes_beside_four_workers_never_finds_the_file_locked(
+#: Seconds within which 99 of 100 writes, and all of them, must be done.
+USUAL, LONGEST = 0.5, 1.0
+#: Seconds that the machine may keep an idle thread from its processor or its disk: where it takes
+#: longer, a long wait says nothing of the queue and is measured again, twice at the most.
+CALM = 0.1
+CROWD = int(300 * SCALE)
+
+
+def write_in_a_crowd(project: Project, crowd: Client) -> dict[str, Any]:
+    """Write like a web process while workers and another web process do; return how it went."""
+    project.client.begin("write_like_a_web_process", seconds=5.0 * SCALE, pause=0.005, work=0.005)
+    crowd.begin("enqueue", task="work", calls=durations(int(2000 * SCALE), 0.005))
+    project.enqueued += crowd.finish()
+    crowd.begin("enqueue", task="note", calls=durations(CROWD, 0.002))
+    project.enqueued += crowd.finish()
+    web: dict[str, Any] = project.client.finish()
+    project.enqueued += web["ids"]
+    project.wait_done(60)
+    return web
+
+
+def test_a_web_process_beside_four_workers_never_waits_long_or_finds_the_file_locked(
     make_project: MakeProject,
 ) -> None:
     project = make_project(queue(processes=4, threads=3))
     supervisor = project.start()
     supervisor.wait_ready(4)
     crowd = project.new_client()
-    seconds = 5.0 * SCALE
+    written = 0
+    errors: list[str] = []
     try:
-        project.client.begin("write_like_a_web_process", seconds=seconds, pause=0.005, work=0.005)
-        crowd.begin("enqueue", task="work", calls=durations(int(2000 * SCALE), 0.005))
-        project.enqueued += crowd.finish()
-        crowd.begin("enqueue", task="note", calls=durations(int(300 * SCALE), 0.002))
-        project.enqueued += crowd.finish()
-        web = project.client.finish()
+        for _ in range(3):
+            with watch_starvation(project.folder) as starvation:
+                web = write_in_a_crowd(project, crowd)
+            errors += web["errors"]
+            waits = sorted(web["waits"])
+            usual, longest = waits[len(waits) * 99 // 100], waits[-1]
+            written += len(waits) + CROWD
+            print(
+                f"\n{len(waits)} writes beside {project.count('jobs')} jobs: median "
+                f"{waits[len(waits) // 2] * 1000:.1f} ms, 99 % below {usual:.3f} s, worst "
+                f"{longest:.3f} s; the machine kept us for {starvation.worst:.3f} s"
+            )
+            if (usual < USUAL and longest < LONGEST) or starvation.worst < CALM:
+                break
     finally:
         crowd.close()
-    project.enqueued += web["ids"]
-    project.wait_done(60)
     stop_all(project)
-    waits = sorted(web["waits"])
-    print(
-        f"\n{len(waits)} writes beside {project.count('jobs')} jobs: median "
-        f"{waits[len(waits) // 2] * 1000:.1f} ms, 99 % below {waits[len(waits) * 99 // 100]:.3f} s,"
-        f" worst {waits[-1]:.3f} s"
-    )
-    assert web["errors"] == []
-    assert waits[-1] < 3.0
+    assert errors == []
+    assert usual < USUAL
+    assert longest < LONGEST
     assert verdict(project) == []
     assert {row.states for row in project.snapshot().jobs.values()} == {("finished",)}
-    written = len(web["waits"]) + int(300 * SCALE)
     assert project.query("SELECT count(*) FROM faultapp_note") == [(written,)]
     assert "locked" not in supervisor.errors()
     assert "Traceback" not in supervisor.errors()
