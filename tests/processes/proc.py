@@ -77,3 +77,19 @@ def open_files(pid: int) -> dict[int, str]:
         with suppress(FileNotFoundError):
             found[int(name)] = os.readlink(f"/proc/{pid}/fd/{name}")
     return found
+
+
+def wake_ups(pid: int) -> int:
+    """Return how often threads of a process have gone to sleep, or been put aside, so far."""
+    total = 0
+    for name in os.listdir(f"/proc/{pid}/task"):
+        with suppress(FileNotFoundError), open(f"/proc/{pid}/task/{name}/status") as file:
+            total += sum(int(line.split()[1]) for line in file if "ctxt_switches" in line)
+    return total
+
+
+def processor_time(pid: int) -> float:
+    """Return the seconds that a process has spent on a processor so far."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
