@@ -9,7 +9,7 @@ from ..configuration import ResolvedOptions
 from ..errors import ProcessExitError
 from ..models.process import Process
 from ..models.readiness import require_tables
-from . import remains
+from . import remains, schedules
 from .child import Child
 from .children import Children
 from .database import LONGEST_PAUSE, QueueDatabase, Unavailable
@@ -93,6 +93,10 @@ class Maintenance:
 
         self.postponed.do(recover)
         return left
+
+    def mirror_schedules(self) -> None:
+        """Have the table of recurring tasks say what the code says, now or when it can be done."""
+        self.postponed.do(lambda: self.database.run(schedules.mirror))
 
     def step(self) -> None:
         """Give a heartbeat, and look for the dead, as far as it is time for it."""

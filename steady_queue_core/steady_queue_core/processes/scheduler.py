@@ -7,9 +7,8 @@ from datetime import datetime
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .. import arguments
 from ..dialects import Dialect, portable
-from ..models import RecurringExecution, RecurringTask
+from ..models import RecurringExecution
 from ..recurring_task import RecurringTask as Definition
 from .clock import DatabaseClock
 from .database import Unavailable
@@ -33,7 +32,6 @@ class Scheduler:
         self.definitions = {each.key: each for each in registered_on(runtime.using)}
         self.clock = DatabaseClock()
         self._next: dict[str, datetime] = {}
-        self._stored = False
 
     def run(self) -> None:
         """Schedule until asked to stop."""
@@ -44,13 +42,11 @@ class Scheduler:
         database = self.runtime.database
         present = database.run(lambda connection, dialect: dialect.current_time(connection))
         self.clock.set(present)
-        if not self._stored:
-            self._store_definitions()
+        if not self._next:
             self._next = {
                 key: definition.schedule.next_after(present)
                 for key, definition in self.definitions.items()
             }
-            self._stored = True
         for key, definition in self.definitions.items():
             # The next slot follows from the last one, never from the clock: a timer that fires
             # a little early must not find the same slot again.
@@ -102,40 +98,3 @@ class Scheduler:
             return
         if job_id is not None:
             logger.info("Recurring task %r for %s is job %s", definition.key, due, job_id)
-
-    def _store_definitions(self) -> None:
-        """Mirror the schedules of the code in the database, for people to see."""
-        try:
-            self.runtime.database.run(self._mirror)
-        except Unavailable:
-            raise
-        except Exception:
-            logger.exception("The recurring tasks could not be written down; they run all the same")
-
-    def _mirror(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
-        present = portable.storable(dialect.current_time(connection))
-        rows = [_row(definition, present) for definition in self.definitions.values()]
-        fields = [field.attname for field in RecurringTask._meta.concrete_fields]
-        changing = [name for name in fields if name not in ("key", "created_at")]
-        with dialect.transaction(connection):
-            stored = RecurringTask.objects.using(connection.alias).filter(static=True)
-            stored.exclude(key__in=list(self.definitions)).delete()
-            dialect.upsert(connection, rows, ["key"], changing)
-
-
-def _row(definition: Definition, present: datetime) -> RecurringTask:
-    task = definition.configured_task()
-    return RecurringTask(
-        key=definition.key,
-        task_path=task.module_path,
-        schedule=definition.schedule.expression,
-        timezone=definition.schedule.timezone_name,
-        arguments=arguments.encode_call(definition.args, definition.kwargs),
-        backend_name=task.backend,
-        queue_name=task.queue_name,
-        priority=task.priority,
-        description=definition.description,
-        static=True,
-        created_at=present,
-        updated_at=present,
-    )

@@ -51,8 +51,8 @@ class Supervisor:
     ) -> None:
         self.options, self.using, self.drain, self.say = options, using, drain, say
         # A drained queue must stay empty: nothing new is scheduled.
-        scheduling = drain is None and not skip_recurring
-        self.roles = list(team.roles(options, using, scheduling=scheduling))
+        self.scheduling = drain is None and not skip_recurring
+        self.roles = list(team.roles(options, using, scheduling=self.scheduling))
         self.children = Children(options, using)
         self.maintenance = Maintenance(options, using, self.children)
         self.waiter = Waiter()
@@ -101,6 +101,9 @@ class Supervisor:
         write_banner(self, self._set_up)
         marks.sweep(marks.folder_for(self.options.state_directory), time.time() - ABANDONED)
         self.maintenance.step()
+        if self.scheduling:
+            # Also without a scheduler: the code may have had schedules before.
+            self.maintenance.mirror_schedules()
         for role in self.roles:
             self.children.start(role, self.maintenance.process_id)
 
