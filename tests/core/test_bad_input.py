@@ -236,13 +236,13 @@ def test_too_large_a_payload_is_refused_fast_and_without_a_copy(make: Callable[[
 
 
 def seconds_of(value: Any) -> float:
-    """Return the best of three times: the machine may be busy."""
+    """Return the best of three times, on the processor: the machine may be busy."""
     times = []
     for _ in range(3):
-        began = time.perf_counter()
+        began = time.thread_time()
         with pytest.raises(TaskArgumentError):
             target.enqueue(value)
-        times.append(time.perf_counter() - began)
+        times.append(time.thread_time() - began)
     return min(times)
 
 
