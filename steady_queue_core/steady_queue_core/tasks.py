@@ -161,6 +161,11 @@ def register(task: Task) -> None:
         _registered[task.module_path] = task
 
 
+def registered_tasks() -> list[Task]:
+    """Return the tasks that have been decorated so far."""
+    return list(_registered.values())
+
+
 def find_task(path: str) -> Task:
     """Return the task that was decorated at ``path``; never imports anything.
 

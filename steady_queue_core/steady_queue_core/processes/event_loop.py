@@ -4,41 +4,72 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from contextvars import copy_context
 from threading import Thread
 from typing import Any
 
 from ..compat import Task
 from ..dialects import ClaimedJob
+from .pool import Work
 
 logger = logging.getLogger("steady_queue.worker")
 
 
 class EventLoop:
-    """Runs coroutine tasks; its thread starts with the first of them."""
+    """Runs ``size`` coroutine tasks at once, in order; what it has not begun can be withdrawn.
 
-    def __init__(self, run: Callable[[ClaimedJob, Task], Coroutine[Any, Any, None]]) -> None:
-        self._run = run
+    Its thread starts with the first of them.
+    """
+
+    def __init__(
+        self, size: int, run: Callable[[ClaimedJob, Task], Coroutine[Any, Any, None]]
+    ) -> None:
+        self.size, self._run = size, run
         self._loop: asyncio.AbstractEventLoop | None = None
+        #: Filled by the worker's main thread, emptied by either.
+        self._waiting: deque[Work] = deque()
         self._running: set[asyncio.Task[None]] = set()
 
-    def submit(self, work: list[tuple[ClaimedJob, Task]]) -> None:
-        """Start jobs on the loop."""
+    def submit(self, work: list[Work]) -> None:
+        """Queue jobs, and start them as far as there is room."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             Thread(
                 target=self._serve, args=[self._loop], name="steady-queue-loop", daemon=True
             ).start()
-        self._loop.call_soon_threadsafe(self._start, work)
+        self._waiting.extend(work)
+        self._loop.call_soon_threadsafe(self._start)
 
-    def _start(self, work: list[tuple[ClaimedJob, Task]]) -> None:
+    @property
+    def waiting(self) -> int:
+        """How many jobs have not begun."""
+        return len(self._waiting)
+
+    def withdraw(self) -> list[ClaimedJob]:
+        """Take back the jobs that have not begun."""
+        withdrawn: list[ClaimedJob] = []
+        with suppress(IndexError):
+            while True:
+                withdrawn.append(self._waiting.popleft()[0])
+        return withdrawn
+
+    def _start(self) -> None:
         assert self._loop is not None
-        for claim, task in work:
-            # The loop itself keeps only weak references to what runs on it.
-            running = self._loop.create_task(self._run(claim, task), context=copy_context())
-            self._running.add(running)
-            running.add_done_callback(self._running.discard)
+        with suppress(IndexError):
+            while len(self._running) < self.size:
+                work = self._waiting.popleft()
+                # The loop itself keeps only weak references to what runs on it.
+                running = self._loop.create_task(self._run(*work), context=copy_context())
+                self._running.add(running)
+                running.add_done_callback(self._ended)
+
+    def _ended(self, running: asyncio.Task[None]) -> None:
+        self._running.discard(running)
+        if self._waiting:
+            self._start()
 
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)

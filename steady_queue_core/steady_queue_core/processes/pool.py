@@ -18,18 +18,15 @@ class ThreadPool:
 
     def __init__(self, size: int, run: Callable[[ClaimedJob, Task], None]) -> None:
         self._run = run
-        self._waiting: SimpleQueue[Work | None] = SimpleQueue()
+        self._waiting: SimpleQueue[Work] = SimpleQueue()
         self._context = copy_context()
-        self._threads = [
-            Thread(target=self._work, name=f"steady-queue-{number}", daemon=True)
-            for number in range(size)
-        ]
-        for thread in self._threads:
-            thread.start()
+        for number in range(size):
+            Thread(target=self._work, name=f"steady-queue-{number}", daemon=True).start()
 
-    def submit(self, claim: ClaimedJob, task: Task) -> None:
-        """Queue a job for the next idle thread."""
-        self._waiting.put((claim, task))
+    def submit(self, work: list[Work]) -> None:
+        """Queue jobs for the next idle threads."""
+        for each in work:
+            self._waiting.put(each)
 
     @property
     def waiting(self) -> int:
@@ -41,19 +38,13 @@ class ThreadPool:
         withdrawn: list[ClaimedJob] = []
         while True:
             try:
-                work = self._waiting.get_nowait()
+                withdrawn.append(self._waiting.get_nowait()[0])
             except Empty:
                 return withdrawn
-            if work is not None:
-                withdrawn.append(work[0])
-
-    def stop(self) -> None:
-        """Have each thread end after the job that it runs."""
-        for _ in self._threads:
-            self._waiting.put(None)
 
     def _work(self) -> None:
-        while (work := self._waiting.get()) is not None:
+        while True:
+            work = self._waiting.get()
             # A context of its own keeps one task's context variables from the next.
             context: Context = self._context.copy()
             context.run(self._run, *work)

@@ -109,7 +109,7 @@ class Settlement:
                     done.outcome.token,
                     done.outcome.ending.value,
                 )
-        self._doubtful.clear()
+        self._doubtful.difference_update(map(_claim_of, batch))
         if stored:
             self.notifier.tell(stored)
 

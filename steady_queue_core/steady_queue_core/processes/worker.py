@@ -10,6 +10,7 @@ from ..compat import Task
 from ..configuration import Configuration
 from ..dialects import ClaimedJob, Ending, QueueSelector, Wakeup
 from ..errors import UnregisteredTaskError
+from ..tasks import registered_tasks
 from . import outcomes
 from .appetite import LARGEST_PREFETCH, Appetite
 from .attempt import Done
@@ -18,7 +19,8 @@ from .database import Unavailable
 from .event_loop import EventLoop
 from .executor import Executor, is_coroutine
 from .membership import Membership
-from .pool import ThreadPool
+from .place import STALL, Place
+from .pool import ThreadPool, Work
 from .runtime import Runtime
 from .settlement import Refused, Settlement
 
@@ -26,8 +28,6 @@ logger = logging.getLogger("steady_queue.worker")
 
 #: Most outcomes that one statement stores.
 LARGEST_BATCH = 500
-#: Seconds after which jobs that wait behind long tasks go back to the queue.
-STALL = 0.25
 #: Seconds between two claims when rows are at odds with each other.
 REFUSAL_PAUSE = 1.0
 #: First pause of a worker that found nothing; it doubles up to the polling interval.
@@ -50,15 +50,15 @@ class Worker:
         self.selector = QueueSelector(patterns=settings.queues)
         self.clock = DatabaseClock()
         self.executor = Executor(runtime.name, self.clock)
-        self.pool = ThreadPool(settings.threads, self._run_in_thread)
-        self.loop = EventLoop(self._run_on_loop)
+        self.pool = Place(ThreadPool(settings.threads, self._run_in_thread))
+        self.loop = Place(EventLoop(settings.coroutines, self._run_on_loop))
         self.settlement = Settlement(runtime, self.executor, self.selector)
-        self.appetite = Appetite(settings.threads, settings.coroutines)
+        kinds = {is_coroutine(task) for task in registered_tasks()}
+        self.appetite = Appetite(settings.threads, settings.coroutines, mixed=len(kinds) > 1)
         self.membership: Membership
         #: Outcomes on their way from the threads to the main thread, with seconds of a thread.
         self._finished: deque[tuple[Done, float | None]] = deque()
-        self._in_threads = self._on_loop = 0
-        self._next_poll = self._last_progress = 0.0
+        self._next_poll = 0.0
         self._pause = 0.0
         self._declared_dead = False
 
@@ -79,7 +79,8 @@ class Worker:
 
     def _wind_up(self) -> None:
         deadline = time.monotonic() + self.runtime.options.shutdown_timeout.total_seconds()
-        self._give_back_waiting()
+        self._give_back(self.pool)
+        self._give_back(self.loop)
         while self.settlement.held and time.monotonic() < deadline:
             self._turn(claiming=False, longest_wait=deadline - time.monotonic())
         self.settlement.notifier.stop(seconds=1.0)
@@ -117,11 +118,9 @@ class Worker:
         if self.settlement.waiting:
             return 0.0
         now = time.monotonic()
-        moments = [self.membership.until_beat]
+        moments = [self.membership.until_beat, self.pool.until_stall, self.loop.until_stall]
         if claiming and self._appetite():
             moments.append(self._next_poll - now)
-        if self.pool.waiting:
-            moments.append(self._last_progress + STALL - now)
         return max(0.0, min(moments))
 
     def _beat(self) -> None:
@@ -137,25 +136,21 @@ class Worker:
         while self._finished and len(self.settlement.waiting) < LARGEST_BATCH:
             done, duration = self._finished.popleft()
             self.settlement.add(done)
-            if duration is None:
-                self._on_loop -= 1
-            else:
-                self._in_threads -= 1
-                if done.outcome.ending is not Ending.RELEASED:
-                    seconds, jobs = seconds + duration, jobs + 1
-        now = time.monotonic()
+            (self.loop if duration is None else self.pool).note_end()
+            if duration is not None and done.outcome.ending is not Ending.RELEASED:
+                seconds, jobs = seconds + duration, jobs + 1
         if jobs:
             self.appetite.observe_duration(seconds / jobs)
-            self._last_progress = now
-        elif self.pool.waiting and now - self._last_progress >= STALL:
-            self.appetite.observe_stall(STALL)
-            self._give_back_waiting()
+        for place in (self.pool, self.loop):
+            if place.until_stall <= 0:
+                self.appetite.observe_stall(STALL)
+                self._give_back(place)
 
     def _appetite(self) -> int:
         if not self.membership.holds_lease or self._declared_dead:
             return 0
         room = slots(self.settings) - len(self.settlement.held)
-        return min(room, self.appetite.limit(self._in_threads, self._on_loop))
+        return min(room, self.appetite.limit(self.pool.held, self.loop.held))
 
     def _limit(self) -> int:
         # Outcomes take a claim along on their way, even before the next poll is due.
@@ -184,32 +179,24 @@ class Worker:
         if not claimed:
             return
         self.clock.set(claimed[0].claimed_at)
-        if not self.pool.waiting:
-            self._last_progress = time.monotonic()
-        for_loop: list[tuple[ClaimedJob, Task]] = []
+        for_threads: list[Work] = []
+        for_loop: list[Work] = []
         for claim in claimed:
             try:
                 task = self.executor.task_of(claim)
             except UnregisteredTaskError as error:
                 self.settlement.add(self.executor.refuse(claim, error))
-                continue
             except Exception as error:
                 self.settlement.add(self.executor.broken(claim, error))
-                continue
-            if is_coroutine(task):
-                for_loop.append((claim, task))
             else:
-                self._in_threads += 1
-                self.pool.submit(claim, task)
-        if for_loop:
-            self._on_loop += len(for_loop)
-            self.loop.submit(for_loop)
+                (for_loop if is_coroutine(task) else for_threads).append((claim, task))
+        self.pool.submit(for_threads)
+        self.loop.submit(for_loop)
         self.appetite.observe_kinds(len(for_loop), len(claimed))
 
-    def _give_back_waiting(self) -> None:
-        """Release the jobs that no thread has begun."""
-        for claim in self.pool.withdraw():
-            self._in_threads -= 1
+    def _give_back(self, place: Place) -> None:
+        """Release the jobs that have not begun."""
+        for claim in place.withdraw():
             self.settlement.add(Done(outcomes.released(claim)))
 
     def _bell(self) -> Wakeup | None:

@@ -1,0 +1,85 @@
+"""Functions and coroutines beside each other: neither waits for room that only the other lacks."""
+
+from __future__ import annotations
+
+import time
+from itertools import accumulate
+
+import pytest
+
+from steady_queue_core.processes.appetite import Appetite
+
+from .conftest import MakeProject
+from .harness import Project, wait_for
+from .scenarios import queue, stop_all
+
+
+def worker(threads: int, coroutines: int) -> dict[str, object]:
+    return queue() | {
+        "workers": [{"threads": threads, "coroutines": coroutines, "polling_interval": 0.05}]
+    }
+
+
+def most_at_once(project: Project) -> int:
+    """Return how many attempts overlapped, by the effect log."""
+    moments = [(attempt.started_at, 1) for attempt in project.attempts()]
+    moments += [(attempt.ended_at, -1) for attempt in project.attempts() if attempt.ended_at]
+    return max(accumulate(step for _, step in sorted(moments)))
+
+
+def test_no_more_coroutines_run_at_once_than_the_worker_may(make_project: MakeProject) -> None:
+    project = make_project(worker(threads=3, coroutines=2))
+    project.enqueue("awork", *[[0.2]] * 12)
+    project.enqueue("awork", *[[0.005]] * 200)
+    project.start().wait_ready(1)
+    project.wait_done(30)
+    stop_all(project)
+    assert most_at_once(project) == 2
+
+
+@pytest.mark.parametrize(
+    ("long", "short"),
+    [
+        pytest.param("work", "awork", id="functions-fill-the-threads"),
+        pytest.param("awork", "work", id="coroutines-fill-the-loop"),
+    ],
+)
+def test_one_kind_runs_while_the_other_fills_its_place(
+    long: str, short: str, make_project: MakeProject
+) -> None:
+    project = make_project(worker(threads=2, coroutines=2) | {"shutdown_timeout": 0.1})
+    project.start().wait_ready(1)
+    for job in project.enqueue(long, [60.0], [60.0]):
+        project.wait_started(job)
+    [quick] = project.enqueue(short, [0.0])
+    project.wait_started(quick, seconds=5)
+    wait_for(lambda: project.state_of(quick) == "finished", 5, "the end of the quick one")
+    stop_all(project)
+
+
+def test_a_worker_asks_for_one_job_where_only_one_kind_could_start() -> None:
+    appetite = Appetite(3, 5, mixed=True)
+    assert appetite.limit(0, 0) == 3
+    assert appetite.limit(3, 0) == 1
+    assert appetite.limit(0, 5) == 1
+    assert appetite.limit(3, 5) == 0
+    assert appetite.limit(4, 0) == 0, "one waits in vain already"
+    assert Appetite(3, 5, mixed=False).limit(3, 0) == 0
+
+
+def test_it_asks_ever_more_rarely_while_that_is_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    appetite = Appetite(3, 5, mixed=True)
+    pauses = []
+    for _ in range(6):
+        appetite.observe_stall(0.25)
+        began = now
+        while not appetite.limit(3, 0):
+            now += 0.125
+        pauses.append(now - began)
+    assert pauses == [0.5, 1, 2, 4, 8, 8]
+    appetite.observe_duration(0.001)
+    appetite.observe_stall(0.25)
+    now += 0.5
+    assert appetite.limit(3, 0) == 1
