@@ -93,6 +93,17 @@ def test_using_can_ask_not_to_wait() -> None:
 
 
 @real_transactions
+@on_commit
+def test_the_scheduler_does_not_wait(settings: Any, choose: Callable[[Any], Task]) -> None:
+    """Its slot and its job are in one transaction: no kill can come between them."""
+    task = choose(settings)
+    with transaction.atomic():
+        assert Job.objects.filter(pk=task.get_backend().enqueue_now(task, [], {}).id).exists()
+        transaction.set_rollback(True)
+    assert not Job.objects.exists()
+
+
+@real_transactions
 def test_arguments_are_taken_when_the_task_is_enqueued() -> None:
     box = [1]
     with transaction.atomic():
