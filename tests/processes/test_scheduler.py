@@ -187,17 +187,20 @@ def test_slots_missed_by_a_frozen_scheduler_are_not_made_up_for(make_project: Ma
 
 def test_slots_missed_while_nothing_ran_are_not_made_up_for(make_project: MakeProject) -> None:
     project = scheduled(make_project)
-    project.start()
+    first = project.start()
     wait_slots(project, 1)
     stop_all(project)
     last = slots(project)[-1]
     wait_for(lambda: time.time() > last + 2.2, 10, "missed slots")
     started = time.time()
-    project.start()
+    second = project.start()
     wait_slots(project, len(slots(project)) + 1)
     stop_all(project)
     new = [slot for slot in slots(project) if slot > last]
     assert min(new) > started
+    missed = datetime.fromtimestamp(last + 1, UTC)
+    assert f"Recurring task 'tick' missed slots from {missed}" in second.errors()
+    assert "missed" not in first.errors()
 
 
 # --- one that fails --------------------------------------------------------------------------

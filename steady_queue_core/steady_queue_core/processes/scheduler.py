@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Max
 
 from ..dialects import Dialect, portable
 from ..models import RecurringExecution
@@ -19,6 +20,8 @@ logger = logging.getLogger("steady_queue.scheduler")
 
 #: Longest sleep, in seconds: the database's clock is looked at again by then.
 LONGEST_SLEEP = 60.0
+#: Time for a slot to be stored by the scheduler that is about to.
+JUST_NOW = timedelta(seconds=1)
 
 
 class Scheduler:
@@ -44,7 +47,7 @@ class Scheduler:
         self.clock.set(present)
         if not self._next:
             self._next = {
-                key: definition.schedule.next_after(present)
+                key: self._first(definition, present)
                 for key, definition in self.definitions.items()
             }
         for key, definition in self.definitions.items():
@@ -57,16 +60,31 @@ class Scheduler:
         nearest = min(self._next.values())
         return max(0.0, min(LONGEST_SLEEP, (nearest - self.clock.now()).total_seconds()))
 
+    def _first(self, definition: Definition, present: datetime) -> datetime:
+        last = self.runtime.database.run(
+            lambda connection, dialect: (
+                RecurringExecution.objects.using(connection.alias)
+                .filter(task_key=definition.key)
+                .aggregate(last=Max("run_at"))["last"]
+            )
+        )
+        if last is not None:
+            # A slot of just now may be in the hands of another scheduler.
+            self._tell_missed(definition, portable.aware(last), present - JUST_NOW)
+        return definition.schedule.next_after(present)
+
     def _following(self, definition: Definition, due: datetime, present: datetime) -> datetime:
-        following = definition.schedule.next_after(due)
+        self._tell_missed(definition, due, present)
+        return definition.schedule.next_after(max(due, present))
+
+    def _tell_missed(self, definition: Definition, last: datetime, present: datetime) -> None:
+        following = definition.schedule.next_after(last)
         if following <= present:
             logger.warning(
                 "Recurring task %r missed slots from %s on: the scheduler was not running",
                 definition.key,
                 following,
             )
-            following = definition.schedule.next_after(present)
-        return following
 
     def _enqueue(self, definition: Definition, due: datetime) -> None:
         def operation(connection: BaseDatabaseWrapper, dialect: Dialect) -> str | None:
