@@ -61,16 +61,19 @@ class Scheduler:
         return max(0.0, min(LONGEST_SLEEP, (nearest - self.clock.now()).total_seconds()))
 
     def _first(self, definition: Definition, present: datetime) -> datetime:
-        last = self.runtime.database.run(
-            lambda connection, dialect: (
-                RecurringExecution.objects.using(connection.alias)
-                .filter(task_key=definition.key)
-                .aggregate(last=Max("run_at"))["last"]
+        try:
+            last = self.runtime.database.run(
+                lambda connection, _: (
+                    RecurringExecution.objects.using(connection.alias)
+                    .filter(task_key=definition.key)
+                    .aggregate(last=Max("run_at"))["last"]
+                )
             )
-        )
-        if last is not None:
-            # A slot of just now may be in the hands of another scheduler.
-            self._tell_missed(definition, portable.aware(last), present - JUST_NOW)
+            if last is not None:
+                # A slot of just now may be in the hands of another scheduler.
+                self._tell_missed(definition, portable.aware(last), present - JUST_NOW)
+        except (ValueError, TypeError, AttributeError):
+            logger.exception("What recurring task %r has missed is not known", definition.key)
         return definition.schedule.next_after(present)
 
     def _following(self, definition: Definition, due: datetime, present: datetime) -> datetime:
