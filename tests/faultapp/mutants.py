@@ -1,6 +1,7 @@
 """Guards of the product, taken out one at a time, to prove that the tests would notice.
 
-``STEADY_QUEUE_MUTANT`` names the guard that the processes of a project do without.
+``STEADY_QUEUE_MUTANT`` names the guards, with commas between, that the processes of a project do
+without.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Any
 
 
 def install() -> None:
-    """Take out the guard that the environment names, if it names one."""
-    if name := os.environ.get("STEADY_QUEUE_MUTANT"):
+    """Take out the guards that the environment names, if it names any."""
+    for name in filter(None, os.environ.get("STEADY_QUEUE_MUTANT", "").split(",")):
         MUTANTS[name]()
 
 
@@ -62,6 +63,13 @@ def _no_lease_check() -> None:
     Membership.holds_lease = property(lambda self: True)  # type: ignore[assignment]
 
 
+def _no_giving_back() -> None:
+    """Jobs wait for room in the worker that has claimed them for as long as it takes."""
+    from steady_queue_core.processes import place
+
+    place.STALL = float("inf")
+
+
 def _no_parent_watch() -> None:
     """Processes do not notice that their supervisor has died."""
     from steady_queue_core.processes import host
@@ -76,5 +84,6 @@ MUTANTS: dict[str, Callable[[], None]] = {
     "every claim started": _every_claim_started,
     "no token check": _no_token_check,
     "no lease check": _no_lease_check,
+    "no giving back": _no_giving_back,
     "no parent watch": _no_parent_watch,
 }

@@ -120,6 +120,7 @@ def test_coroutines_that_waited_in_a_stopped_worker_do_not_start_when_it_resumes
     make_project: MakeProject,
 ) -> None:
     project = make_project(queue(processes=1, threads=1, **SHORT_LEASE))
+    project.mutant = "no giving back"
     assert resume_a_worker_with_waiting_coroutines(project) == []
 
 
@@ -127,7 +128,7 @@ def test_without_the_lease_check_a_worker_that_was_asleep_runs_jobs_again(
     make_project: MakeProject,
 ) -> None:
     project = make_project(queue(processes=1, threads=1, **SHORT_LEASE))
-    project.mutant = "no lease check"
+    project.mutant = "no giving back,no lease check"
     complaints = resume_a_worker_with_waiting_coroutines(project)
     assert "started with token 1 after 2" in "; ".join(complaints)
 
