@@ -64,10 +64,12 @@ def _no_lease_check() -> None:
 
 
 def _no_giving_back() -> None:
-    """Jobs wait for room in the worker that has claimed them for as long as it takes."""
-    from steady_queue_core.processes import place
+    """Jobs wait for room in the worker that has claimed them, even when it is to end."""
+    from steady_queue_core.processes import event_loop, place, pool
 
     place.STALL = float("inf")
+    event_loop.EventLoop.withdraw = lambda self: []  # type: ignore[method-assign]
+    pool.ThreadPool.withdraw = lambda self: []  # type: ignore[method-assign]
 
 
 def _no_parent_watch() -> None:
