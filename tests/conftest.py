@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from .servers.session import ServerSession
+
 
 def _remove_database() -> None:
     # A killed process leaves its write-ahead log behind, and the next database must not inherit it.
     database = Path(os.environ["STEADY_QUEUE_TEST_DB"])
     for path in database.parent.glob(f"{database.name}*"):
         path.unlink(missing_ok=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(ServerSession(), "database-servers")
 
 
 def pytest_sessionstart() -> None:

@@ -1,5 +1,8 @@
 """Settings of the test suite: a stock SQLite database in a file, which other processes can open.
 
+Servers whose addresses the environment names have aliases of their own, and so have those that are
+started for the tests (``tests.servers``). What a test does not name it does not touch.
+
 ``STEADY_QUEUE_TEST_DB`` names the file. It is set here for the processes that a test starts; left
 unset, each run of the suite has a temporary file of its own.
 """
@@ -11,6 +14,8 @@ import tempfile
 from pathlib import Path
 
 import django
+
+from .servers.kinds import given_databases
 
 os.environ.setdefault(
     "STEADY_QUEUE_TEST_DB",
@@ -36,7 +41,8 @@ DATABASES = {
         "NAME": os.environ["STEADY_QUEUE_TEST_DB"],
         # Django would put the test database into memory, where no other process sees it.
         "TEST": {"NAME": os.environ["STEADY_QUEUE_TEST_DB"]},
-    }
+    },
+    **given_databases(),
 }
 
 TASKS = {

@@ -1,0 +1,70 @@
+"""Plain connections to a server, by its driver and without Django."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from secrets import token_hex
+from typing import Any
+
+from .address import Address
+
+#: Seconds until a login is given up.
+PATIENCE = 5
+
+
+def connect(address: Address, name: str | None = None) -> Any:
+    """Return a connection in autocommit mode, to the database ``name`` or to none in particular."""
+    login = {
+        "host": address.host,
+        "port": address.port,
+        "user": address.user,
+        "password": address.password,
+    }
+    if address.scheme == "postgresql":
+        import psycopg
+
+        return psycopg.connect(
+            **login, dbname=name or "postgres", connect_timeout=PATIENCE, autocommit=True
+        )
+    import mysql.connector
+
+    chosen = {} if name is None else {"database": name}
+    return mysql.connector.connect(
+        **login, **chosen, connection_timeout=PATIENCE, autocommit=True, use_pure=True
+    )
+
+
+def query(address: Address, statement: str) -> list[tuple[Any, ...]]:
+    """Run one statement on no database in particular."""
+    with closing(connect(address)) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute(statement)
+        return list(cursor.fetchall()) if cursor.description else []
+
+
+def version(address: Address) -> str:
+    """Return a server's name and version, such as ``MariaDB 10.11.19``."""
+    if address.scheme == "postgresql":
+        return f"PostgreSQL {query(address, 'SHOW server_version')[0][0].split()[0]}"
+    number, *kind = str(query(address, "SELECT version()")[0][0]).split("-")
+    return f"{'MariaDB' if 'MariaDB' in kind else 'MySQL'} {number}"
+
+
+def data_folder(address: Address) -> str:
+    """Return where a server keeps its data, as it knows it; asked as an administrator."""
+    if address.scheme == "postgresql":
+        return str(query(address, "SHOW data_directory")[0][0])
+    return str(query(address, "SELECT @@datadir")[0][0])
+
+
+@contextmanager
+def fresh_database(address: Address) -> Iterator[Address]:
+    """Create an empty database beside the one of ``address``; drop it in the end."""
+    name = f"{address.name}_{token_hex(4)}"
+    postgres = address.scheme == "postgresql"
+    query(address, f"CREATE DATABASE {name}{'' if postgres else ' CHARACTER SET utf8mb4'}")
+    try:
+        yield replace(address, name=name)
+    finally:
+        query(address, f"DROP DATABASE {name}{' WITH (FORCE)' if postgres else ''}")

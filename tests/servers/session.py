@@ -1,0 +1,120 @@
+"""The servers of one session of pytest: started when the tests that were chosen need them.
+
+With pytest-xdist it is the controlling process that starts them, all that there are, before its
+workers: to those the environment names the addresses.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+from collections import Counter
+from pathlib import Path
+
+import django
+import pytest
+from django.conf import settings
+from django.db import connections
+
+from .fleet import Fleet, Unusable
+from .kinds import KINDS
+
+#: A file to which a session adds a line about the databases that it has tested.
+MATRIX = "STEADY_QUEUE_TEST_MATRIX"
+
+
+class ServerSession:
+    """A plugin of pytest."""
+
+    def __init__(self) -> None:
+        try:
+            self.fleet = Fleet()
+        except Unusable as error:
+            raise pytest.UsageError(str(error)) from None
+        #: How many of the tests need a server, by alias.
+        self._tests: Counter[str] = Counter()
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        config.addinivalue_line(
+            "markers", "server(*aliases): needs these database servers, as do databases=[alias]"
+        )
+
+    def pytest_report_header(self) -> list[str]:
+        return [
+            f"{kind.title}: {self.fleet.missing.get(alias) or self.fleet.origin(alias)}"
+            for alias, kind in KINDS.items()
+        ]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        if session.config.pluginmanager.has_plugin("dsession"):
+            self._start(set(KINDS))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        if session.config.option.collectonly:
+            return
+        self._tests = Counter(alias for item in session.items for alias in needs(item))
+        self._start(set(self._tests))
+        for item in session.items:
+            for alias in needs(item) & self.fleet.missing.keys():
+                reason = f"no {KINDS[alias].title} here; the summary of the databases says why"
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.section("databases")
+        terminalreporter.line(f"{_sqlite()}: the default")
+        for alias, kind in KINDS.items():
+            terminalreporter.line(self._report(alias, kind.title))
+        if path := os.environ.get(MATRIX):
+            self._add_to_matrix(Path(path))
+
+    def pytest_unconfigure(self) -> None:
+        self.fleet.close()
+
+    def _start(self, aliases: set[str]) -> None:
+        try:
+            self.fleet.start(aliases)
+        except Unusable as error:
+            raise pytest.UsageError(str(error)) from None
+        for alias, address in self.fleet.running.items():
+            settings.DATABASES[alias] = address.settings()
+        # Django has read the settings already, and completes what has come since.
+        connections.configure_settings(connections.settings)
+
+    def _report(self, alias: str, title: str) -> str:
+        if alias in self.fleet.missing:
+            return f"{title}: NOT TESTED: {self.fleet.missing[alias]}"
+        if alias not in self.fleet.versions:
+            return f"{title}: not needed ({self.fleet.origin(alias)})"
+        seconds = self.fleet.seconds(alias)
+        took = f" in {seconds:.1f} s" if seconds else ""
+        tests = f", {self._tests[alias]} tests" if alias in self._tests else ""
+        return f"{self.fleet.versions[alias]}: {self.fleet.origin(alias)}{took}{tests}"
+
+    def _add_to_matrix(self, path: Path) -> None:
+        versions = [_sqlite(), *self.fleet.versions.values()]
+        absent = [f"no {kind.title}" for alias, kind in KINDS.items()
+                  if alias not in self.fleet.versions]  # fmt: skip
+        python = f"Python {platform.python_version()}, Django {django.get_version()}"
+        with path.open("a") as matrix:
+            matrix.write(f"{python}: {', '.join(versions + absent)}\n")
+
+
+def needs(item: pytest.Item) -> set[str]:
+    """Return the aliases of the servers that a test needs.
+
+    That is what ``databases`` names, of its class or of its mark ``django_db``, and what the mark
+    ``server`` names.
+    """
+    named = set(getattr(getattr(item, "cls", None), "databases", None) or ())
+    for mark in item.iter_markers("django_db"):
+        named |= set(mark.kwargs.get("databases") or ())
+    for mark in item.iter_markers("server"):
+        named |= set(mark.args)
+    return named & KINDS.keys()
+
+
+def _sqlite() -> str:
+    return f"SQLite {sqlite3.sqlite_version}"

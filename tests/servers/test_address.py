@@ -1,0 +1,44 @@
+"""Addresses are read as they are written, and refused if they cannot be one."""
+
+from __future__ import annotations
+
+import pytest
+
+from .address import DRIVER, Address, BadAddress
+
+
+def test_an_address_survives_being_written_down() -> None:
+    address = Address("postgresql", "a@b", "p:/?# ü", "::1", 5433, "queue")
+    assert Address.parse(str(address), "postgresql") == address
+
+
+@pytest.mark.parametrize(("scheme", "port"), [("postgresql", 5432), ("mysql", 3306)])
+def test_user_password_and_port_may_be_left_out(scheme: str, port: int) -> None:
+    expected = Address(scheme, "", "", "db.example", port, "queue")
+    assert Address.parse(f"{scheme}://db.example/queue", scheme) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mysql://user@host/name",
+        "postgresql://host",
+        "postgresql:///name",
+        "postgresql://host:port/name",
+        "postgresql://host:99999/name",
+        "host/name",
+    ],
+)
+def test_anything_else_is_refused_with_the_form_that_is_expected(text: str) -> None:
+    with pytest.raises(BadAddress, match="host"):
+        Address.parse(text, "postgresql")
+
+
+def test_the_driver_of_mysql_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    address = Address("mysql", "root", "secret", "127.0.0.1", 3306, "queue")
+    assert address.settings()["ENGINE"] == "mysql.connector.django"
+    monkeypatch.setenv(DRIVER, "mysqlclient")
+    assert address.settings()["ENGINE"] == "django.db.backends.mysql"
+    monkeypatch.setenv(DRIVER, "pymysql")
+    with pytest.raises(BadAddress, match="'pymysql' is none of connector, mysqlclient"):
+        address.settings()
