@@ -7,12 +7,11 @@ the tasks have written.
 from __future__ import annotations
 
 import signal
-import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 #: Seconds after the last line of a task in which its outcome may not have been stored yet.
 SETTLING = 0.5
@@ -87,19 +86,15 @@ STATES = {
 }
 
 
-def take_snapshot(connection: sqlite3.Connection) -> Snapshot:
-    """Read all tables as of one instant."""
-    connection.isolation_level = None
-    connection.execute("BEGIN")
+def take_snapshot(read: Callable[[str], Iterable[tuple[Any, ...]]]) -> Snapshot:
+    """Read all tables by ``read``, which runs a query and sees all of them as of one instant."""
     states: dict[int, list[str]] = defaultdict(list)
     for state, table in STATES.items():
-        for (job_id,) in connection.execute(f"SELECT job_id FROM {table}"):
+        for (job_id,) in read(f"SELECT job_id FROM {table}"):
             states[job_id].append(state)
-    errors = dict(
-        connection.execute("SELECT job_id, exception_class FROM steady_queue_failed_executions")
-    )
+    errors = dict(read("SELECT job_id, exception_class FROM steady_queue_failed_executions"))
     jobs = {}
-    for job_id, token, most, attempts, value, finished_at in connection.execute(
+    for job_id, token, most, attempts, value, finished_at in read(
         "SELECT id, token, max_attempts, attempts, return_value, finished_at FROM steady_queue_jobs"
     ):
         held = states.pop(job_id, [])
@@ -108,8 +103,7 @@ def take_snapshot(connection: sqlite3.Connection) -> Snapshot:
         jobs[job_id] = JobRow(
             tuple(held), token, most, attempts, value, errors.get(job_id, "").rpartition(".")[2]
         )
-    pids = tuple(pid for (pid,) in connection.execute("SELECT pid FROM steady_queue_processes"))
-    connection.execute("COMMIT")
+    pids = tuple(pid for (pid,) in read("SELECT pid FROM steady_queue_processes"))
     return Snapshot(jobs, pids, tuple(states))
 
 

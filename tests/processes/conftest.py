@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ..servers.kinds import KINDS
 from .harness import Project
 
 MakeProject = Callable[..., Project]
@@ -25,19 +26,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A migrated database."""
     project = Project(tmp_path_factory.mktemp("template"), None, {})
-    migrated = project.manage("migrate", "--run-syncdb", "--verbosity", "0")
-    assert migrated.returncode == 0, migrated.stderr
+    project.migrate()
     return project.database
 
 
 @pytest.fixture
 def make_project(tmp_path: Path, template: Path) -> Iterator[MakeProject]:
-    """Make projects with a ``STEADY_QUEUE`` of their own; kill their processes in the end."""
+    """Make projects with a ``STEADY_QUEUE`` of their own; kill their processes in the end.
+
+    ``on``: the alias of a server that shall hold the project's database; else it is a file.
+    """
     made: list[Project] = []
 
     def make(queue: dict[str, Any] | None = None, *, extra: str = "", **options: Any) -> Project:
         source = options.get("template", template)
-        made.append(Project(tmp_path / str(len(made)), source, queue or {}, extra))
+        server = KINDS[options["on"]].given() if "on" in options else None
+        made.append(Project(tmp_path / str(len(made)), source, queue or {}, extra, server=server))
         return made[-1]
 
     yield make

@@ -1,33 +1,32 @@
 """A throw-away project whose queue runs in real processes, and gets real signals.
 
 The test's own process never forks and never writes to the project's database through Django: it
-reads the file with ``sqlite3``, starts processes, and signals those, and their children, alone.
+reads the tables by the driver, starts processes, and signals those, and their children, alone.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import django
 
+from ..servers.address import Address
 from . import proc
-from .checker import Attempt, Kill, Snapshot, read_effects, take_snapshot
-
-T = TypeVar("T")
+from .checker import Attempt, Kill, Snapshot, read_effects
+from .storage import ServerDatabase, SQLiteFile
+from .waiting import wait_for
 
 WORKSPACE = Path(__file__).resolve().parent.parent.parent
 #: Multiplies the number of jobs, and the length of the faults, of the large tests.
@@ -42,7 +41,7 @@ USE_TZ = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 INSTALLED_APPS = {apps!r}
 DATABASES = {{
-    "default": {{"ENGINE": "django.db.backends.sqlite3", "NAME": BASE_DIR / "db.sqlite3"}},
+    "default": {database},
 }}
 TASKS = {{
     "default": {{"BACKEND": "steady_queue_core.backend.SteadyQueueBackend", "QUEUES": []}},
@@ -56,18 +55,6 @@ LOGGING = {{
 }}
 STEADY_QUEUE = {queue!r}
 """
-
-
-def wait_for(condition: Callable[[], T], seconds: float, what: str = "") -> T:
-    """Return the first true value of ``condition``; fail when the time is over."""
-    deadline = time.monotonic() + seconds
-    pause = 0.005
-    while not (value := condition()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what or condition} did not come true in {seconds:g} s")
-        time.sleep(pause)
-        pause = min(pause * 1.5, 0.1)
-    return value
 
 
 @dataclass
@@ -217,14 +204,25 @@ class Client:
 
 
 class Project:
-    """A folder with settings, a migrated SQLite database and an effect log."""
+    """A folder with settings, a migrated database and an effect log.
+
+    The database is a file, copied from ``template``, or a new one on ``server``.
+    """
 
     def __init__(
-        self, folder: Path, template: Path | None, queue: Mapping[str, Any], extra: str = ""
+        self,
+        folder: Path,
+        template: Path | None,
+        queue: Mapping[str, Any],
+        extra: str = "",
+        *,
+        server: Address | None = None,
     ) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.database = folder / "db.sqlite3"
+        self.file = SQLiteFile(self.database)
+        self.storage = ServerDatabase(server) if server else self.file
         self.effect_log = folder / "effects.log"
         self.effect_log.touch()
         #: Signals that were sent, in order.
@@ -237,9 +235,11 @@ class Project:
         if django.VERSION < (6, 0):
             apps.append("django_tasks")
         apps.append("tests.faultapp")
-        settings = SETTINGS.format(apps=apps, queue=dict(queue))
+        settings = SETTINGS.format(apps=apps, queue=dict(queue), database=self.storage.setting)
         (folder / "project_settings.py").write_text(settings + textwrap.dedent(extra))
-        if template is not None:
+        if server is not None:
+            self.migrate()
+        elif template is not None:
             shutil.copy(template, self.database)
 
     # --- processes ---------------------------------------------------------------------------
@@ -254,6 +254,10 @@ class Project:
             "STEADY_QUEUE_EFFECT_LOG": str(self.effect_log),
             "STEADY_QUEUE_MUTANT": self.mutant,
         }
+
+    def migrate(self) -> None:
+        migrated = self.manage("migrate", "--run-syncdb", "--verbosity", "0")
+        assert migrated.returncode == 0, migrated.stderr
 
     def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a management command to its end."""
@@ -297,11 +301,12 @@ class Project:
         return self._client
 
     def close(self) -> None:
-        """Kill every process that was started."""
+        """Kill every process that was started, and drop a database on a server."""
         if self._client is not None:
             self._client.close()
         for supervisor in self.supervisors:
             supervisor.destroy()
+        self.storage.close()
 
     # --- the queue ---------------------------------------------------------------------------
 
@@ -312,8 +317,7 @@ class Project:
         return list(ids)
 
     def query(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(self.database, timeout=20)) as connection:
-            return connection.execute(statement, parameters).fetchall()
+        return self.storage.query(statement, *parameters)
 
     def count(self, table: str) -> int:
         return int(self.query(f"SELECT count(*) FROM steady_queue_{table}")[0][0])
@@ -337,8 +341,7 @@ class Project:
         return "+".join(self.snapshot().jobs[job_id].states)
 
     def snapshot(self) -> Snapshot:
-        with closing(sqlite3.connect(self.database, timeout=20)) as connection:
-            return take_snapshot(connection)
+        return self.storage.snapshot()
 
     def attempts(self) -> list[Attempt]:
         return read_effects(self.effect_log.read_text())
@@ -357,30 +360,11 @@ class Project:
         assert found is not None
         return found
 
-    @contextmanager
-    def write_lock(self, patience: float = 20.0) -> Iterator[None]:
-        """Hold the database like a foreign program that knows nothing of the queue."""
-        connection = sqlite3.connect(self.database, timeout=patience, isolation_level=None)
-        with closing(connection) as foreign:
-            foreign.execute("BEGIN IMMEDIATE")
-            yield
-            with suppress(sqlite3.OperationalError):
-                foreign.execute("ROLLBACK")
+    def write_lock(self, patience: float = 20.0) -> AbstractContextManager[None]:
+        return self.file.write_lock(patience)
 
-    @contextmanager
-    def lock_file(self, patience: float = 20.0) -> Iterator[None]:
-        """Hold the file at which the queue's writers take turns."""
-
-        def taken() -> bool:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return False
-            return True
-
-        with open(f"{self.database}-queue.lock", "ab") as file:
-            wait_for(taken, patience, "the lock file")
-            yield
+    def lock_file(self, patience: float = 20.0) -> AbstractContextManager[None]:
+        return self.file.lock_file(patience)
 
     def logs(self) -> str:
         """Return the last lines of every supervisor's messages."""

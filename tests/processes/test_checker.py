@@ -191,7 +191,7 @@ def test_a_snapshot_reads_every_state(template: Path) -> None:
             f"INSERT INTO steady_queue_claimed_executions {queued}, process_id) "
             f"VALUES (5, {values}, 1)"
         )
-        snapshot = take_snapshot(db)
+        snapshot = take_snapshot(db.execute)
     found = {number: row.states for number, row in snapshot.jobs.items()}
     assert found == {
         1: ("finished",),

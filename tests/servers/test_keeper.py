@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from ..processes import proc
-from ..processes.harness import WORKSPACE, wait_for
+from ..processes.harness import WORKSPACE
+from ..processes.waiting import wait_for
 from . import keeper
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc")

@@ -1,0 +1,55 @@
+"""The promises of a kill and of a stop hold on every database that has row locks."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from .conftest import MakeProject
+from .scenarios import durations, queue, stop_all, verdict
+from .waiting import wait_for
+
+JOBS = 300
+
+on_each_server = pytest.mark.parametrize(
+    "server",
+    [pytest.param(alias, marks=pytest.mark.server(alias)) for alias in ("postgres",)],
+)
+
+
+@on_each_server
+def test_killed_workers_cost_only_the_jobs_that_they_were_running(
+    make_project: MakeProject, server: str
+) -> None:
+    project = make_project(queue(processes=2, threads=1), on=server)
+    supervisor = project.start()
+    supervisor.wait_ready(2)
+    project.enqueue("work", *durations(JOBS // 2, 0.02))
+    project.enqueue("work_again", *durations(JOBS // 2, 0.02, seed=2))
+    for share in (1, 2):
+        wait_for(lambda share=share: len(project.attempts()) > JOBS // 3 * share, 30, "some starts")
+        assert supervisor.send(signal.SIGKILL, supervisor.wait_ready(1)[0])
+    project.wait_done(60)
+    stop_all(project)
+    assert verdict(project, threads=1) == []
+    assert project.count("claimed_executions") == project.count("processes") == 0
+
+
+@on_each_server
+def test_a_stop_under_load_repeats_nothing_and_fails_nothing(
+    make_project: MakeProject, server: str
+) -> None:
+    project = make_project(queue(processes=2, threads=2), on=server)
+    first = project.start()
+    first.wait_ready(2)
+    project.enqueue("work", *durations(JOBS, 0.04))
+    wait_for(lambda: len(project.attempts()) > JOBS // 3, 30, "some starts")
+    assert first.stop() == 0
+    assert project.count("ready_executions") == project.unfinished() > 0
+    second = project.start()
+    project.wait_done(60)
+    assert second.stop() == 0
+    assert verdict(project) == []
+    assert len(project.attempts()) == JOBS
+    assert project.count("processes") == 0
