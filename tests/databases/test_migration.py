@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from django.db import connections
 
 from steady_queue_core.models.fields import ExactCharField
 
+from ..servers.kinds import KINDS
 from .fresh import fresh_alias
 
 #: Under which names compare by code point; ``None``: they do so by themselves.
@@ -45,18 +45,21 @@ KEYS: dict[str, tuple[str, set[tuple[str, ...]], set[tuple[str, ...]]]] = {
 MODELS = list(apps.get_app_config("steady_queue").get_models())
 
 
-@pytest.fixture(
-    params=["sqlite", *(pytest.param(alias, marks=pytest.mark.server(alias))
-                        for alias in ("postgres", "mysql", "mariadb"))]
-)  # fmt: skip
+SERVERS = [pytest.param(alias, marks=pytest.mark.server(alias)) for alias in KINDS]
+
+
+@pytest.fixture(scope="module", params=["sqlite", *SERVERS])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture
-def migrated(kind: str, tmp_path: Path, django_db_blocker: Any) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def migrated(
+    kind: str, tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any
+) -> Iterator[str]:
     """The alias of a database to which the migration has been applied."""
-    with django_db_blocker.unblock(), fresh_alias(kind, tmp_path) as alias:
+    folder = tmp_path_factory.mktemp("fresh")
+    with django_db_blocker.unblock(), fresh_alias(kind, folder) as alias:
         call_command("migrate", "steady_queue", database=alias, verbosity=0)
         yield alias
 

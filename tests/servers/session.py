@@ -62,12 +62,15 @@ class ServerSession:
                 reason = f"no {KINDS[alias].title} here; the summary of the databases says why"
                 item.add_marker(pytest.mark.skip(reason=reason))
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
+    ) -> None:
         terminalreporter.section("databases")
         terminalreporter.line(f"{_sqlite()}: the default")
         for alias, kind in KINDS.items():
             terminalreporter.line(self._report(alias, kind.title))
-        if path := os.environ.get(MATRIX):
+        # The workers of pytest-xdist get here as well.
+        if (path := os.environ.get(MATRIX)) and not hasattr(config, "workerinput"):
             self._add_to_matrix(Path(path))
 
     def pytest_unconfigure(self) -> None:
@@ -94,12 +97,11 @@ class ServerSession:
         return f"{self.fleet.versions[alias]}: {self.fleet.origin(alias)}{took}{tests}"
 
     def _add_to_matrix(self, path: Path) -> None:
-        versions = [_sqlite(), *self.fleet.versions.values()]
-        absent = [f"no {kind.title}" for alias, kind in KINDS.items()
-                  if alias not in self.fleet.versions]  # fmt: skip
+        versions = self.fleet.versions
+        servers = [versions.get(alias, f"no {kind.title}") for alias, kind in KINDS.items()]
         python = f"Python {platform.python_version()}, Django {django.get_version()}"
         with path.open("a") as matrix:
-            matrix.write(f"{python}: {', '.join(versions + absent)}\n")
+            matrix.write(f"{python}: {', '.join([_sqlite(), *servers])}\n")
 
 
 def needs(item: pytest.Item) -> set[str]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from .address import DRIVER, Address, BadAddress
+from .kinds import KINDS
 
 
 def test_an_address_survives_being_written_down() -> None:
@@ -42,3 +46,18 @@ def test_the_driver_of_mysql_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv(DRIVER, "pymysql")
     with pytest.raises(BadAddress, match="'pymysql' is none of connector, mysqlclient"):
         address.settings()
+
+
+@pytest.mark.parametrize("alias", KINDS)
+def test_contributors_are_told_the_addresses_of_the_compose_file(
+    alias: str, workspace: Path
+) -> None:
+    kind = KINDS[alias]
+    text = (workspace / "CONTRIBUTING.md").read_text()
+    [found] = re.findall(rf"^export {kind.variable}=(\S+)$", text, re.MULTILINE)
+    address = Address.parse(found, kind.scheme)
+    services = re.split(r"^  (\w+):$", (workspace / "compose.yaml").read_text(), flags=re.MULTILINE)
+    service = dict(zip(services[1::2], services[2::2], strict=True))[alias]
+    assert f'"127.0.0.1:{address.port}:' in service
+    for value in (address.password, address.name):
+        assert re.search(rf"_(PASSWORD|DB|DATABASE): {value}$", service, re.MULTILINE)
