@@ -56,8 +56,8 @@ class Address:
         """Return the entry of ``DATABASES``."""
         found: dict[str, Any] = {"NAME": self.name, "USER": self.user, "PASSWORD": self.password}
         found |= {"HOST": self.host, "PORT": self.port}
-        # Its test database is made without that of the default alias.
-        test: dict[str, Any] = {"DEPENDENCIES": []}
+        # Made without the test database of the default alias, and beside those of other sessions.
+        test: dict[str, Any] = {"DEPENDENCIES": [], "NAME": f"test_{self.name}_{os.getpid()}"}
         if self.scheme == "postgresql":
             return {"ENGINE": "django.db.backends.postgresql", **found, "TEST": test}
         # A database takes the server's character set, which on MariaDB may be latin1.
