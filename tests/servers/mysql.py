@@ -59,7 +59,7 @@ class MySQL(_Login):
         return f"started from {self.server}"
 
     def plan(self, folder: Path, port: int) -> Plan:
-        common = [self.server, "--no-defaults", f"--datadir={folder / 'data'}"]
+        common: list[str | Path] = [self.server, "--no-defaults", f"--datadir={folder / 'data'}"]
         return Plan(
             prepare=[[*common, "--initialize-insecure"]],
             serve=[

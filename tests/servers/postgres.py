@@ -42,7 +42,7 @@ class Postgres:
 
     def plan(self, folder: Path, port: int) -> Plan:
         data = folder / "data"
-        initdb = [
+        initdb: list[str | Path] = [
             *(self.programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust"),
             *("-E", "UTF8", "--no-sync"),
         ]

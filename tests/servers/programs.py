@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterable
 from glob import glob
 from pathlib import Path
+from typing import Any
 
 #: Where the package managers put servers, apart from PATH.
 FOLDERS = (
@@ -52,7 +53,7 @@ def version_of(program: Path, account: str | None) -> str:
     except (OSError, subprocess.SubprocessError) as error:
         who = f" as {account}" if account else ""
         raise NotFound(f"{program} cannot be run{who}: {error}") from None
-    return done.stdout
+    return str(done.stdout)
 
 
 def account_for(*names: str) -> str | None:
@@ -66,7 +67,7 @@ def account_for(*names: str) -> str | None:
     return next((name for name in (*names, "nobody") if name in known), "nobody")
 
 
-def identity(account: str | None) -> dict[str, object]:
+def identity(account: str | None) -> dict[str, Any]:
     """Return the arguments that let ``subprocess`` run something under an account."""
     if account is None:
         return {}

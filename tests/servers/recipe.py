@@ -30,8 +30,9 @@ class Plan:
 class Recipe(Protocol):
     """A server that can be started here."""
 
-    #: The account that it runs under; ``None``: our own.
-    account: str | None
+    @property
+    def account(self) -> str | None:
+        """The account that it runs under; ``None``: our own."""
 
     @property
     def origin(self) -> str:
