@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -134,5 +135,11 @@ def children(*parents: int) -> set[int]:
 
 
 def keepers(parent: int) -> set[int]:
-    name = keeper.__file__.encode()
-    return {pid for pid in children(parent) if name in Path(f"/proc/{pid}/cmdline").read_bytes()}
+    """Return the keepers among the children of a process; others may end while we look."""
+    found = set()
+    for pid in children(parent):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if keeper.__file__.encode() in words:
+                found.add(pid)
+    return found
