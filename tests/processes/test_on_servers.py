@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from ..servers.kinds import KINDS
 from .conftest import MakeProject
 from .scenarios import durations, queue, stop_all, verdict
 from .waiting import wait_for
@@ -14,7 +15,7 @@ JOBS = 300
 
 on_each_server = pytest.mark.parametrize(
     "server",
-    [pytest.param(alias, marks=pytest.mark.server(alias)) for alias in ("postgres",)],
+    [pytest.param(alias, marks=pytest.mark.server(alias)) for alias in KINDS],
 )
 
 
