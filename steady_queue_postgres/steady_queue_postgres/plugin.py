@@ -1,7 +1,4 @@
-"""The PostgreSQL dialect: every hook, in the order of the specification.
-
-In this version each is the portable building block; the tuned ones follow.
-"""
+"""The PostgreSQL dialect: every hook, in the order of the specification, tuned or delegated."""
 
 from __future__ import annotations
 
@@ -24,6 +21,14 @@ from steady_queue_core.dialects import (
     hookimpl,
     portable,
 )
+
+from . import semaphores
+from .claim import claim, settle_and_claim
+from .clock import Clock
+from .dispatch import dispatch
+from .enqueue import enqueue
+from .listing import list_queues
+from .settle import settle
 
 
 @hookimpl
@@ -59,29 +64,40 @@ def steady_queue_is_lost_connection(connection: BaseDatabaseWrapper, error: Base
 def steady_queue_enqueue(
     connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
 ) -> list[EnqueuedJob]:
-    return portable.enqueue(connection, jobs)
+    return enqueue(connection, jobs)
 
 
 @hookimpl
 def steady_queue_claim(
     connection: BaseDatabaseWrapper, process_id: int, selector: QueueSelector, limit: int
 ) -> list[ClaimedJob]:
-    return portable.claim(connection, process_id, selector, limit)
+    return claim(connection, process_id, selector, limit)
 
 
 @hookimpl
 def steady_queue_settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
-    return portable.settle(connection, outcomes)
+    return settle(connection, outcomes)
+
+
+@hookimpl
+def steady_queue_settle_and_claim(
+    connection: BaseDatabaseWrapper,
+    outcomes: Sequence[Outcome],
+    process_id: int,
+    selector: QueueSelector,
+    limit: int,
+) -> tuple[set[int], list[ClaimedJob]]:
+    return settle_and_claim(connection, outcomes, process_id, selector, limit)
 
 
 @hookimpl
 def steady_queue_dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
-    return portable.dispatch(connection, limit)
+    return dispatch(connection, limit)
 
 
 @hookimpl
 def steady_queue_list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
-    return portable.list_queues(connection, prefix)
+    return list_queues(connection, prefix)
 
 
 @hookimpl
@@ -105,17 +121,17 @@ def steady_queue_upsert(
 def steady_queue_take_permit(
     connection: BaseDatabaseWrapper, key: str, limit: int, duration: timedelta
 ) -> bool:
-    return portable.take_permit(connection, key, limit, duration)
+    return semaphores.take_permit(connection, key, limit, duration)
 
 
 @hookimpl
 def steady_queue_give_permit(connection: BaseDatabaseWrapper, key: str, limit: int) -> bool:
-    return portable.give_permit(connection, key, limit)
+    return semaphores.give_permit(connection, key, limit)
 
 
 @hookimpl
 def steady_queue_now(connection: BaseDatabaseWrapper) -> Expression:
-    return portable.now(connection)
+    return Clock()
 
 
 @hookimpl

@@ -1,0 +1,40 @@
+"""Claiming ready jobs: one statement, alone or together with the settlement of earlier claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from steady_queue_core.dialects import ClaimedJob, Outcome, QueueSelector, portable
+
+from .claimer import Claimer
+from .settle import returns_to_ready, settle
+
+
+def claim(
+    connection: BaseDatabaseWrapper, process_id: int, selector: QueueSelector, limit: int
+) -> list[ClaimedJob]:
+    if limit <= 0:
+        return []
+    claimer = Claimer.of(connection, selector)
+    if claimer.idle and not claimer.finds_any(process_id):
+        return []
+    return claimer.exchange((), process_id, limit)[1]
+
+
+def settle_and_claim(
+    connection: BaseDatabaseWrapper,
+    outcomes: Sequence[Outcome],
+    process_id: int,
+    selector: QueueSelector,
+    limit: int,
+) -> tuple[set[int], list[ClaimedJob]]:
+    if not outcomes or limit <= 0:
+        return settle(connection, outcomes), claim(connection, process_id, selector, limit)
+    if any(map(returns_to_ready, outcomes)):
+        # A statement does not see what it has inserted itself.
+        with portable.transaction(connection):
+            held = settle(connection, outcomes)
+            return held, claim(connection, process_id, selector, limit)
+    return Claimer.of(connection, selector).exchange(outcomes, process_id, limit)

@@ -1,0 +1,91 @@
+"""The parts of a statement that claims ready jobs.
+
+A claim reads spans of an index in order: from a rank and a job on, up to another rank. Index and
+order are the same, so that the cost depends on the limit alone, however many jobs are ready.
+"""
+
+from __future__ import annotations
+
+from steady_queue_core.dialects import tables
+
+from .clock import NOW_SQL, seconds
+from .listing import WALK
+
+REGISTERED = f"EXISTS (SELECT FROM {tables.PROCESSES} WHERE id = %(process_id)s)"
+PAUSED = f"SELECT queue_name FROM {tables.PAUSES}"
+
+_SPANS = """
+unnest(%(queues)s::text[], %(ranks)s::int[], %(jobs)s::bigint[], %(ends)s::int[])
+WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)"""
+
+LOCK = "FOR UPDATE SKIP LOCKED"
+
+_ROWS = f"""
+SELECT ready.ctid AS place FROM {tables.READY} AS ready WHERE {{condition}}
+ORDER BY ready."rank", ready.job_id LIMIT %(limit)s {LOCK}"""
+
+_WITHIN = """
+(ready."rank", ready.job_id) >= (span."rank", span.job_id) AND ready."rank" < span."end" """
+
+#: By priority alone, over all queues, as long as none is paused.
+BY_RANK = f"""
+SELECT picked.place FROM {_SPANS} CROSS JOIN LATERAL ({_ROWS.format(condition=_WITHIN)}) AS picked
+WHERE {REGISTERED} AND NOT EXISTS ({PAUSED}) ORDER BY turn LIMIT %(limit)s"""
+
+_OF_SPAN = _ROWS.format(condition=f"ready.queue_name = span.queue_name AND {_WITHIN}")
+
+#: Queue by queue, as they are named.
+BY_NAME = f"""
+SELECT picked.place FROM {_SPANS} CROSS JOIN LATERAL ({_OF_SPAN}) AS picked
+WHERE {REGISTERED} AND span.queue_name NOT IN ({PAUSED}) ORDER BY turn LIMIT %(limit)s"""
+
+# A queue counts where the first pattern that fits it stands.
+_MATCHING = f"""
+SELECT found.name, min(wanted.turn) AS turn
+FROM unnest(%(lows)s::text[], %(highs)s::text[]) WITH ORDINALITY AS wanted(low, high, turn)
+CROSS JOIN LATERAL ({WALK}) AS found
+WHERE found.name NOT IN ({PAUSED}) GROUP BY found.name"""
+
+#: Queue by queue, among those that have jobs.
+BY_PATTERN = f"""
+SELECT picked.place
+FROM (SELECT * FROM ({_MATCHING}) AS matching ORDER BY turn, name) AS queue
+CROSS JOIN LATERAL ({_ROWS.format(condition="ready.queue_name = queue.name")}) AS picked
+WHERE {REGISTERED} ORDER BY queue.turn, queue.name LIMIT %(limit)s"""
+
+#: The same for a worker of all queues while some are paused.
+BY_PATTERN_WHILE_PAUSED = BY_PATTERN.replace(REGISTERED, f"{REGISTERED} AND EXISTS ({PAUSED})")
+
+# Rows are taken by their place in the table: `job_id IN (SELECT ... LIMIT n FOR UPDATE SKIP LOCKED)`
+# may run the inner select again and again, and take many times its limit. A stray ready row, whose
+# job is gone, has ended or is running, ends here.
+TAKE = f"""
+picked AS MATERIALIZED ({{pick}}),
+taken AS (
+  DELETE FROM {tables.READY} WHERE ctid = ANY(ARRAY(SELECT place FROM picked))
+  RETURNING job_id, token + 1 AS token, queue_name, "rank"),
+running AS (
+  SELECT job_id FROM {tables.CLAIMED} WHERE job_id = ANY(ARRAY(SELECT job_id FROM taken))),
+job AS MATERIALIZED (
+  SELECT taken.*, task_path, backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+         {seconds("enqueued_at")} AS enqueued, {seconds("started_at")} AS started
+  FROM taken JOIN {tables.JOBS} AS job ON job.id = taken.job_id
+  WHERE job.id = ANY(ARRAY(SELECT job_id FROM taken)) AND finished_at IS NULL
+        AND taken.job_id NOT IN (SELECT job_id FROM running)),
+claimed AS (
+  INSERT INTO {tables.CLAIMED} (job_id, token, queue_name, "rank", created_at, process_id)
+  SELECT job_id, token, queue_name, "rank", {NOW_SQL}, %(process_id)s FROM job)"""
+
+# The first row is about the statement as a whole: which claims were ended by it, as text, how many
+# queues are paused, and, if asked, how many dead rows of claimed jobs there are.
+TELL = f"""
+SELECT NULL::bigint AS job_id, NULL::bigint, NULL::text, NULL::smallint, NULL::text, NULL::text,
+       {{held}}, (SELECT count(*) FROM ({PAUSED}) AS paused), NULL::smallint, NULL::text,
+       NULL::text, {seconds(NOW_SQL)},
+       CASE WHEN %(asks)s THEN pg_stat_get_dead_tuples('{tables.READY}'::regclass) END
+UNION ALL SELECT * FROM job"""
+
+
+def probe(pick: str) -> str:
+    """Return a statement that says whether ``pick`` would select anything, without locks."""
+    return pick.replace(LOCK, "")

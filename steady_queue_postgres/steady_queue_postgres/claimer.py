@@ -1,0 +1,132 @@
+"""A connection's way of claiming for one worker, with what it remembers from claim to claim."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from steady_queue_core.dialects import ClaimedJob, Outcome, QueueSelector
+
+from . import claim_sql, settle_sql
+from .bookmarks import Bookmarks
+from .clock import read
+from .patterns import Patterns
+from .settle import to_json
+from .statements import fetch
+
+Row = tuple[Any, ...]
+
+
+class Told(NamedTuple):
+    """What the first row of a claim says of the statement as a whole."""
+
+    held: set[int]
+    any_paused: bool
+    claimed_at: float
+    dead_rows: float | None
+
+
+class Claimer:
+    """Claims for one selector. What it remembers saves work; to lose it harms nothing."""
+
+    def __init__(self, connection: BaseDatabaseWrapper, selector: QueueSelector) -> None:
+        self._connection = connection
+        self._patterns = Patterns(selector)
+        self._bookmarks = Bookmarks(self._patterns.exact)
+        self._any_paused = False
+        #: Whether the last claim found nothing.
+        self.idle = False
+
+    @classmethod
+    def of(cls, connection: BaseDatabaseWrapper, selector: QueueSelector) -> Claimer:
+        """Return the connection's claimer for ``selector``."""
+        known: dict[QueueSelector, Claimer]
+        known = connection.__dict__.setdefault("steady_queue_claimers", {})
+        if selector not in known:
+            known[selector] = cls(connection, selector)
+        return known[selector]
+
+    def finds_any(self, process_id: int) -> bool:
+        """Say whether there is anything to claim, at a lower cost than to try."""
+        values = {"process_id": process_id, "limit": 1}
+        return bool(self._read(claim_sql.probe(self._pick), values))
+
+    def exchange(
+        self, outcomes: Sequence[Outcome], process_id: int, limit: int
+    ) -> tuple[set[int], list[ClaimedJob]]:
+        """Settle ``outcomes`` and claim up to ``limit`` jobs."""
+        values: dict[str, Any] = {"process_id": process_id, "limit": limit}
+        if outcomes:
+            values["outcomes"] = to_json(outcomes)
+        told, claims = self._claim(_statement(self._pick, bool(outcomes)), values)
+        if self._patterns.takes_all and told.any_paused is not self._any_paused:
+            # The statement was made for the other case, and has claimed nothing.
+            self._any_paused = told.any_paused
+            _, claims = self._claim(_statement(self._pick, False), values)
+        self.idle = not claims
+        return told.held, claims
+
+    @property
+    def _by_rank(self) -> bool:
+        return self._patterns.takes_all and not self._any_paused
+
+    @property
+    def _pick(self) -> str:
+        if self._by_rank:
+            return claim_sql.BY_RANK
+        if self._patterns.takes_all:
+            return claim_sql.BY_PATTERN_WHILE_PAUSED
+        return claim_sql.BY_PATTERN if self._patterns.exact is None else claim_sql.BY_NAME
+
+    def _claim(self, statement: str, values: dict[str, Any]) -> tuple[Told, list[ClaimedJob]]:
+        values["asks"] = self._bookmarks.asks
+        told, *rows = self._read(statement, values)
+        about = _told(told)
+        claims = self._patterns.in_order(_claims(rows, about.claimed_at), self._by_rank)
+        if about.dead_rows is not None:
+            self._bookmarks.answer(about.dead_rows)
+        if not self._connection.in_atomic_block:  # What is rolled back is behind no bookmark.
+            self._bookmarks.move(claims)
+        return about, claims
+
+    def _read(self, statement: str, values: dict[str, Any]) -> list[Row]:
+        whole = self._bookmarks.looks_at_all
+        values |= self._bookmarks.spans(whole) | self._patterns.ranges
+        began = time.monotonic()
+        rows = fetch(self._connection, statement, values)
+        if whole:
+            self._bookmarks.looked_at_all(time.monotonic() - began)
+        return rows
+
+
+@cache
+def _statement(pick: str, settling: bool) -> str:
+    if settling:
+        parts = f"{settle_sql.END}, {claim_sql.TAKE.format(pick=pick)}"
+        return f"WITH {parts} {claim_sql.TELL.format(held=settle_sql.HELD)}"
+    return f"WITH {claim_sql.TAKE.format(pick=pick)} {claim_sql.TELL.format(held='NULL::text')}"
+
+
+def _told(row: Row) -> Told:
+    held, paused = row[6], row[7]
+    return Told(set(json.loads(held)) if held else set(), paused > 0, row[11], row[12])
+
+
+def _claims(rows: Sequence[Row], claimed_at: float) -> list[ClaimedJob]:
+    present = read(claimed_at)
+    return [
+        ClaimedJob._make(
+            (
+                *row[:11],
+                read(row[11], present),
+                None if row[12] is None else read(row[12], present),
+                present,
+            )
+        )
+        for row in rows
+    ]

@@ -1,0 +1,49 @@
+"""Instants in PostgreSQL: the server's clock, in UTC whatever the session's time zone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models.functions import Now
+
+#: The start of the statement: moves on within a transaction, and is one instant for all its rows.
+NOW_SQL = "statement_timestamp()"
+
+
+class Clock(Now):
+    """The start of the statement; selected, it is in UTC under any ``USE_TZ``."""
+
+    def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
+        # Without USE_TZ Django cuts off the zone, which is the session's.
+        return (sql if settings.USE_TZ else f"({sql}) AT TIME ZONE 'UTC'"), params
+
+
+def seconds(column: str) -> str:
+    """Return SQL for an instant as seconds since 1970, which no session setting can change."""
+    return f"date_part('epoch', {column})"
+
+
+def read(value: float, otherwise: datetime | None = None) -> datetime:
+    """Return an instant from its seconds since 1970.
+
+    Of a row that somebody has damaged (PostgreSQL knows ``infinity``, and years past 9999), return
+    ``otherwise``.
+    """
+    try:
+        return datetime.fromtimestamp(value, UTC)
+    except (OverflowError, ValueError, OSError):
+        if otherwise is None:
+            raise
+        return otherwise
+
+
+def to_text(value: datetime | None) -> str | None:
+    """Return an aware instant as text that says its zone."""
+    return value.astimezone(UTC).isoformat() if value else None
+
+
+def to_microseconds(value: timedelta | None) -> int | None:
+    """Return a duration as a whole number."""
+    return value // timedelta(microseconds=1) if value is not None else None

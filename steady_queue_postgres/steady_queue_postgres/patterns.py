@@ -1,0 +1,50 @@
+"""A worker's queue patterns, as the statements take them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from steady_queue_core.dialects import ClaimedJob, QueueSelector, portable
+
+
+class Patterns:
+    """The queues of a selector: all, some by name, or some by pattern."""
+
+    def __init__(self, selector: QueueSelector) -> None:
+        self.takes_all = selector.takes_all
+        self._patterns = ("*",) if self.takes_all else selector.patterns
+        #: The names, in order, where there are only names; else ``None``.
+        self.exact: list[str] | None = None
+        if not any(pattern.endswith("*") for pattern in self._patterns):
+            self.exact = list(dict.fromkeys(self._patterns))
+
+    @property
+    def ranges(self) -> dict[str, list[str] | list[str | None]]:
+        """The names that each pattern stands for: from the low one on, before the high one."""
+        lows, highs = zip(*map(_range, self._patterns), strict=True)
+        return {"lows": list(lows), "highs": list(highs)}
+
+    def in_order(self, claims: Iterable[ClaimedJob], by_rank: bool) -> list[ClaimedJob]:
+        """Sort ``claims`` by (rank, id), unless ``by_rank`` queue by queue."""
+        if by_rank:
+            return sorted(claims, key=lambda claim: (claim.rank, claim.job_id))
+        claims = list(claims)
+        turns = {name: self._turn(name) for name in {claim.queue_name for claim in claims}}
+        return sorted(
+            claims, key=lambda claim: (turns[claim.queue_name], claim.rank, claim.job_id)
+        )
+
+    def _turn(self, name: str) -> tuple[int, str]:
+        fits = (
+            turn
+            for turn, pattern in enumerate(self._patterns)
+            if name == pattern or (pattern.endswith("*") and name.startswith(pattern[:-1]))
+        )
+        return next(fits), name
+
+
+def _range(pattern: str) -> tuple[str, str | None]:
+    if pattern.endswith("*"):
+        return pattern[:-1], portable.prefix_end(pattern[:-1])
+    # No character sorts before this one: nothing but the name itself lies between.
+    return pattern, f"{pattern}\x01"

@@ -1,0 +1,60 @@
+"""Ending claims: one statement, however many outcomes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from steady_queue_core.dialects import Ending, Outcome
+
+from .clock import to_text
+from .settle_sql import SETTLE
+from .statements import fetch
+
+
+def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
+    if not outcomes:
+        return set()
+    return {job_id for (job_id,) in fetch(connection, SETTLE, {"outcomes": to_json(outcomes)})}
+
+
+def to_json(outcomes: Sequence[Outcome]) -> str:
+    """Return the outcomes as the statements take them."""
+    return json.dumps([_given(outcome) for outcome in outcomes])
+
+
+def returns_to_ready(outcome: Outcome) -> bool:
+    """Whether the job may be claimed again at once."""
+    ending = outcome.ending
+    return ending is Ending.RELEASED or (ending is Ending.RETRIED and outcome.delay <= 0)
+
+
+def _given(outcome: Outcome) -> dict[str, object]:
+    given: dict[str, object] = {
+        "job_id": outcome.job_id,
+        "token": outcome.token,
+        "ending": outcome.ending.value,
+    }
+    if outcome.ending is Ending.FINISHED:
+        given["preserve"] = outcome.preserve
+        given["return_value"] = outcome.return_value
+    else:
+        given |= {
+            "queue_name": outcome.queue_name,
+            "rank": outcome.rank,
+            "delay": round(outcome.delay * 1_000_000),
+            "return_value": outcome.return_value,
+            "exception_class": outcome.exception_class,
+            "message": outcome.message,
+        }
+    if outcome.ending is not Ending.RELEASED:
+        given |= {
+            "attempts": outcome.attempts,
+            "worker_ids": outcome.worker_ids,
+            "errors": outcome.errors,
+            "started_at": to_text(outcome.started_at),
+            "last_attempted_at": to_text(outcome.last_attempted_at),
+        }
+    return given
