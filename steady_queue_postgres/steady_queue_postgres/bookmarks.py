@@ -46,7 +46,7 @@ class Bookmarks:
         """Whether the next claim has to read from the beginning."""
         return not self._used or time.monotonic() >= self._next_whole_look
 
-    def answer(self, dead_rows: int) -> None:
+    def answer(self, dead_rows: float) -> None:
         """Take note of how many dead rows there are."""
         self._next_question = time.monotonic() + ASK_INTERVAL
         self._used = dead_rows >= MANY

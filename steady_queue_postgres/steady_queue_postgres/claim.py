@@ -9,7 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import ClaimedJob, Outcome, QueueSelector, portable
 
 from .claimer import Claimer
-from .settle import returns_to_ready, settle
+from .settle import any_returns_to_ready, settle
 
 
 def claim(
@@ -32,7 +32,7 @@ def settle_and_claim(
 ) -> tuple[set[int], list[ClaimedJob]]:
     if not outcomes or limit <= 0:
         return settle(connection, outcomes), claim(connection, process_id, selector, limit)
-    if any(map(returns_to_ready, outcomes)):
+    if any_returns_to_ready(outcomes):
         # A statement does not see what it has inserted itself.
         with portable.transaction(connection):
             held = settle(connection, outcomes)

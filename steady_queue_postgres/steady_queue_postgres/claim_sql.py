@@ -27,10 +27,13 @@ ORDER BY ready."rank", ready.job_id LIMIT %(limit)s {LOCK}"""
 _WITHIN = """
 (ready."rank", ready.job_id) >= (span."rank", span.job_id) AND ready."rank" < span."end" """
 
-#: By priority alone, over all queues, as long as none is paused.
-BY_RANK = f"""
+#: By priority alone, over all queues, whatever is paused.
+ANY_BY_RANK = f"""
 SELECT picked.place FROM {_SPANS} CROSS JOIN LATERAL ({_ROWS.format(condition=_WITHIN)}) AS picked
-WHERE {REGISTERED} AND NOT EXISTS ({PAUSED}) ORDER BY turn LIMIT %(limit)s"""
+WHERE {REGISTERED} ORDER BY turn LIMIT %(limit)s"""
+
+#: The same as long as none is paused.
+BY_RANK = ANY_BY_RANK.replace(REGISTERED, f"{REGISTERED} AND NOT EXISTS ({PAUSED})")
 
 _OF_SPAN = _ROWS.format(condition=f"ready.queue_name = span.queue_name AND {_WITHIN}")
 
@@ -56,9 +59,10 @@ WHERE {REGISTERED} ORDER BY queue.turn, queue.name LIMIT %(limit)s"""
 #: The same for a worker of all queues while some are paused.
 BY_PATTERN_WHILE_PAUSED = BY_PATTERN.replace(REGISTERED, f"{REGISTERED} AND EXISTS ({PAUSED})")
 
-# Rows are taken by their place in the table: `job_id IN (SELECT ... LIMIT n FOR UPDATE SKIP LOCKED)`
-# may run the inner select again and again, and take many times its limit. A stray ready row, whose
-# job is gone, has ended or is running, ends here.
+# Rows are taken by their place: `job_id IN (SELECT ... LIMIT n FOR UPDATE SKIP LOCKED)` runs the
+# inner select many times under some plans, and takes many times its limit. Jobs are read by their
+# ids before more is asked of them: the planner would use the index of unfinished jobs. A stray
+# ready row, whose job is gone, has ended or is running, ends here.
 TAKE = f"""
 picked AS MATERIALIZED ({{pick}}),
 taken AS (
@@ -66,12 +70,13 @@ taken AS (
   RETURNING job_id, token + 1 AS token, queue_name, "rank"),
 running AS (
   SELECT job_id FROM {tables.CLAIMED} WHERE job_id = ANY(ARRAY(SELECT job_id FROM taken))),
+known AS MATERIALIZED (
+  SELECT * FROM {tables.JOBS} WHERE id = ANY(ARRAY(SELECT job_id FROM taken))),
 job AS MATERIALIZED (
   SELECT taken.*, task_path, backend_name, arguments, attempts, max_attempts, worker_ids, errors,
          {seconds("enqueued_at")} AS enqueued, {seconds("started_at")} AS started
-  FROM taken JOIN {tables.JOBS} AS job ON job.id = taken.job_id
-  WHERE job.id = ANY(ARRAY(SELECT job_id FROM taken)) AND finished_at IS NULL
-        AND taken.job_id NOT IN (SELECT job_id FROM running)),
+  FROM taken JOIN known ON known.id = taken.job_id
+  WHERE finished_at IS NULL AND taken.job_id NOT IN (SELECT job_id FROM running)),
 claimed AS (
   INSERT INTO {tables.CLAIMED} (job_id, token, queue_name, "rank", created_at, process_id)
   SELECT job_id, token, queue_name, "rank", {NOW_SQL}, %(process_id)s FROM job)"""

@@ -12,11 +12,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import ClaimedJob, Outcome, QueueSelector
 
-from . import claim_sql, settle_sql
+from . import claim_sql
 from .bookmarks import Bookmarks
 from .clock import read
 from .patterns import Patterns
 from .settle import to_json
+from .settle_sql import HELD, Move, moves_of, settling
 from .statements import fetch
 
 Row = tuple[Any, ...]
@@ -54,7 +55,9 @@ class Claimer:
     def finds_any(self, process_id: int) -> bool:
         """Say whether there is anything to claim, at a lower cost than to try."""
         values = {"process_id": process_id, "limit": 1}
-        return bool(self._read(claim_sql.probe(self._pick), values))
+        # Who takes all has to look again when the last queue is resumed.
+        pick = claim_sql.ANY_BY_RANK if self._patterns.takes_all else self._pick
+        return bool(self._read(claim_sql.probe(pick), values))
 
     def exchange(
         self, outcomes: Sequence[Outcome], process_id: int, limit: int
@@ -63,11 +66,11 @@ class Claimer:
         values: dict[str, Any] = {"process_id": process_id, "limit": limit}
         if outcomes:
             values["outcomes"] = to_json(outcomes)
-        told, claims = self._claim(_statement(self._pick, bool(outcomes)), values)
+        told, claims = self._claim(_statement(self._pick, moves_of(outcomes)), values)
         if self._patterns.takes_all and told.any_paused is not self._any_paused:
             # The statement was made for the other case, and has claimed nothing.
             self._any_paused = told.any_paused
-            _, claims = self._claim(_statement(self._pick, False), values)
+            _, claims = self._claim(_statement(self._pick, frozenset()), values)
         self.idle = not claims
         return told.held, claims
 
@@ -105,11 +108,11 @@ class Claimer:
 
 
 @cache
-def _statement(pick: str, settling: bool) -> str:
-    if settling:
-        parts = f"{settle_sql.END}, {claim_sql.TAKE.format(pick=pick)}"
-        return f"WITH {parts} {claim_sql.TELL.format(held=settle_sql.HELD)}"
-    return f"WITH {claim_sql.TAKE.format(pick=pick)} {claim_sql.TELL.format(held='NULL::text')}"
+def _statement(pick: str, moves: frozenset[Move]) -> str:
+    taking = claim_sql.TAKE.format(pick=pick)
+    if not moves:
+        return f"WITH {taking} {claim_sql.TELL.format(held='NULL::text')}"
+    return f"WITH {settling(moves)}, {taking} {claim_sql.TELL.format(held=HELD)}"
 
 
 def _told(row: Row) -> Told:

@@ -19,11 +19,9 @@ ON CONFLICT (job_id) DO UPDATE SET queue_name = excluded.queue_name, "rank" = ex
 TAKE_OVER_DUE = f"{TAKE_OVER}, due_at = excluded.due_at"
 
 # One parameter for all jobs: a text is sent and read faster than arrays of every column.
-ENQUEUE = f"""
+_GIVEN = f"""
 WITH given AS (
-  SELECT *, CASE WHEN delay IS NULL THEN run_at
-                 ELSE {NOW_SQL} + delay * interval '1 microsecond' END AS due_at
-  FROM json_to_recordset(%(jobs)s::json) AS job(
+  SELECT *, {{due_at}} AS due_at FROM json_to_recordset(%(jobs)s::json) AS job(
     place int, queue_name text, "rank" smallint, task_path text, backend_name text,
     arguments text, max_attempts smallint, run_at timestamptz, delay bigint)
 ), job AS (
@@ -37,20 +35,31 @@ WITH given AS (
   INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
   SELECT id, queue_name, "rank", 0, enqueued_at FROM job WHERE scheduled_at IS NULL
   {TAKE_OVER}
-), scheduled AS (
+)"""
+
+_TELL = f"SELECT id, {seconds('enqueued_at')} FROM job"
+
+#: For jobs that are all ready at once: planning takes longer than running it.
+ENQUEUE_READY = f"{_GIVEN.format(due_at='NULL::timestamptz')} {_TELL}"
+
+_DUE_AT = f"""
+CASE WHEN delay IS NULL THEN run_at ELSE {NOW_SQL} + delay * interval '1 microsecond' END"""
+
+ENQUEUE = f"""
+{_GIVEN.format(due_at=_DUE_AT)}, scheduled AS (
   INSERT INTO {tables.SCHEDULED} (job_id, queue_name, "rank", token, created_at, due_at)
   SELECT id, queue_name, "rank", 0, enqueued_at, scheduled_at FROM job
   WHERE scheduled_at IS NOT NULL
   {TAKE_OVER_DUE}
-)
-SELECT id, {seconds("enqueued_at")} FROM job"""
+) {_TELL}"""
 
 
 def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
     if not jobs:
         return []
     given = json.dumps([_given(place, job) for place, job in enumerate(jobs)])
-    rows = fetch(connection, ENQUEUE, {"jobs": given})
+    timed = any(job.run_at is not None or job.delay is not None for job in jobs)
+    rows = fetch(connection, ENQUEUE if timed else ENQUEUE_READY, {"jobs": given})
     # Rows come back in any order, but the ids were given out in the order of the jobs.
     return [EnqueuedJob(job_id, read(enqueued_at)) for job_id, enqueued_at in sorted(rows)]
 

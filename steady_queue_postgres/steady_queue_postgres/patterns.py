@@ -17,12 +17,9 @@ class Patterns:
         self.exact: list[str] | None = None
         if not any(pattern.endswith("*") for pattern in self._patterns):
             self.exact = list(dict.fromkeys(self._patterns))
-
-    @property
-    def ranges(self) -> dict[str, list[str] | list[str | None]]:
-        """The names that each pattern stands for: from the low one on, before the high one."""
         lows, highs = zip(*map(_range, self._patterns), strict=True)
-        return {"lows": list(lows), "highs": list(highs)}
+        #: The names that each pattern stands for: from the low one on, before the high one.
+        self.ranges = {"lows": list(lows), "highs": list(highs)}
 
     def in_order(self, claims: Iterable[ClaimedJob], by_rank: bool) -> list[ClaimedJob]:
         """Sort ``claims`` by (rank, id), unless ``by_rank`` queue by queue."""
@@ -30,9 +27,7 @@ class Patterns:
             return sorted(claims, key=lambda claim: (claim.rank, claim.job_id))
         claims = list(claims)
         turns = {name: self._turn(name) for name in {claim.queue_name for claim in claims}}
-        return sorted(
-            claims, key=lambda claim: (turns[claim.queue_name], claim.rank, claim.job_id)
-        )
+        return sorted(claims, key=lambda claim: (turns[claim.queue_name], claim.rank, claim.job_id))
 
     def _turn(self, name: str) -> tuple[int, str]:
         fits = (

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import select
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 
+from django.core.checks import CheckMessage
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Model, QuerySet
 
@@ -18,24 +20,44 @@ from steady_queue_core.dialects import (
     NewJob,
     Outcome,
     QueueSelector,
+    Wakeup,
     hookimpl,
     portable,
 )
 
-from . import semaphores
+from . import checks, errors, forks, pooler, semaphores, session, storage
+from .bell import Bell
 from .claim import claim, settle_and_claim
 from .clock import Clock
 from .dispatch import dispatch
 from .enqueue import enqueue
 from .listing import list_queues
+from .ring import ring
 from .settle import settle
+from .upserts import insert_if_absent
 
 
 @hookimpl
 def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
     if connection.vendor != "postgresql":
         return None
-    return DialectInfo(name="postgres", display_name="PostgreSQL")
+    # Without a query nothing is known of a pooler but what the project says.
+    return DialectInfo(
+        name="postgres",
+        display_name="PostgreSQL",
+        has_wakeup=hasattr(select, "poll") and not pooler.is_declared(connection),
+    )
+
+
+@hookimpl
+def steady_queue_prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
+    return session.prepare(connection, impatient)
+
+
+@hookimpl
+def steady_queue_share(connection: BaseDatabaseWrapper) -> None:
+    forks.part_in_children(connection)
+    session.prepare_nothing_behind_pooler(connection)
 
 
 @hookimpl
@@ -52,12 +74,12 @@ def steady_queue_lock_rows(
 
 @hookimpl
 def steady_queue_is_contention(connection: BaseDatabaseWrapper, error: BaseException) -> bool:
-    return portable.is_contention(connection, error)
+    return errors.is_contention(error)
 
 
 @hookimpl
 def steady_queue_is_lost_connection(connection: BaseDatabaseWrapper, error: BaseException) -> bool:
-    return portable.is_lost_connection(connection, error)
+    return errors.is_lost_connection(error)
 
 
 @hookimpl
@@ -104,7 +126,7 @@ def steady_queue_list_queues(connection: BaseDatabaseWrapper, prefix: str) -> li
 def steady_queue_insert_if_absent(
     connection: BaseDatabaseWrapper, row: Model, unique_fields: Sequence[str]
 ) -> bool:
-    return portable.insert_if_absent(connection, row, unique_fields)
+    return insert_if_absent(connection, row, unique_fields)
 
 
 @hookimpl
@@ -137,3 +159,25 @@ def steady_queue_now(connection: BaseDatabaseWrapper) -> Expression:
 @hookimpl
 def steady_queue_exact_collation(connection: BaseDatabaseWrapper) -> str | None:
     return "C"
+
+
+@hookimpl
+def steady_queue_tune_tables(connection: BaseDatabaseWrapper) -> list[str]:
+    return storage.statements()
+
+
+@hookimpl
+def steady_queue_wakeup(connection: BaseDatabaseWrapper) -> Wakeup | None:
+    if not hasattr(select, "poll") or pooler.is_pooled(connection):
+        return None
+    return Bell(connection)
+
+
+@hookimpl
+def steady_queue_ring(connection: BaseDatabaseWrapper, queue_names: Sequence[str]) -> None:
+    ring(connection, queue_names)
+
+
+@hookimpl
+def steady_queue_checks(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
+    return checks.run(connection)

@@ -10,14 +10,15 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import Ending, Outcome
 
 from .clock import to_text
-from .settle_sql import SETTLE
+from .settle_sql import Move, moves_of, statement
 from .statements import fetch
 
 
 def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
     if not outcomes:
         return set()
-    return {job_id for (job_id,) in fetch(connection, SETTLE, {"outcomes": to_json(outcomes)})}
+    rows = fetch(connection, statement(moves_of(outcomes)), {"outcomes": to_json(outcomes)})
+    return {job_id for (job_id,) in rows}
 
 
 def to_json(outcomes: Sequence[Outcome]) -> str:
@@ -25,10 +26,9 @@ def to_json(outcomes: Sequence[Outcome]) -> str:
     return json.dumps([_given(outcome) for outcome in outcomes])
 
 
-def returns_to_ready(outcome: Outcome) -> bool:
-    """Whether the job may be claimed again at once."""
-    ending = outcome.ending
-    return ending is Ending.RELEASED or (ending is Ending.RETRIED and outcome.delay <= 0)
+def any_returns_to_ready(outcomes: Sequence[Outcome]) -> bool:
+    """Whether a job may be claimed again at once."""
+    return not moves_of(outcomes).isdisjoint({Move.RELEASED, Move.READY})
 
 
 def _given(outcome: Outcome) -> dict[str, object]:

@@ -1,11 +1,30 @@
-"""The parts of a statement that ends claims."""
+"""The statement that ends claims, put together from what a batch of outcomes needs.
+
+Planning takes longer than running it: most batches have finished jobs alone.
+"""
 
 from __future__ import annotations
 
-from steady_queue_core.dialects import tables
+from collections.abc import Iterable
+from enum import Enum
+from functools import cache
+
+from steady_queue_core.dialects import Ending, Outcome, tables
 
 from .clock import NOW_SQL
 from .enqueue import TAKE_OVER, TAKE_OVER_DUE
+
+
+class Move(Enum):
+    """What may become of a job, in the order of the parts."""
+
+    COMPLETED = "completed"
+    ERASED = "erased"
+    RELEASED = "released"
+    READY = "ready"
+    SCHEDULED = "scheduled"
+    FAILED = "failed"
+
 
 # One text for all outcomes. A claim whose job somebody deleted ends here too, but was not held.
 END = f"""
@@ -16,8 +35,15 @@ given AS MATERIALIZED (
     return_value text, preserve boolean, delay bigint, exception_class text, message text)),
 ended AS (
   DELETE FROM {tables.CLAIMED} AS claim USING given
-  WHERE claim.job_id = given.job_id AND claim.token = given.token
-  RETURNING given.*),
+  WHERE claim.job_id = ANY(ARRAY(SELECT job_id FROM given))
+        AND claim.job_id = given.job_id AND claim.token = given.token
+  RETURNING given.*)"""
+
+#: Jobs of claims that have ended, found by their ids, whatever the planner knows of the tables.
+OF_ENDED = "job.id = ANY(ARRAY(SELECT job_id FROM ended)) AND job.id = ended.job_id"
+
+PARTS = {
+    Move.COMPLETED: f"""
 completed AS (
   UPDATE {tables.JOBS} AS job
   SET attempts = ended.attempts, token = ended.token, worker_ids = ended.worker_ids,
@@ -25,37 +51,73 @@ completed AS (
       last_attempted_at = ended.last_attempted_at,
       finished_at = CASE WHEN ending <> 'retried' THEN {NOW_SQL} END
   FROM ended
-  WHERE job.id = ended.job_id AND ending <> 'released' AND (ending <> 'finished' OR preserve)
-  RETURNING ended.*),
+  WHERE {OF_ENDED} AND ending <> 'released' AND (ending <> 'finished' OR preserve)
+  RETURNING ended.*)""",
+    Move.ERASED: f"""
 erased AS (
   DELETE FROM {tables.JOBS} AS job USING ended
-  WHERE job.id = ended.job_id AND ending = 'finished' AND NOT preserve
-  RETURNING ended.job_id),
+  WHERE {OF_ENDED} AND ending = 'finished' AND NOT preserve
+  RETURNING ended.job_id)""",
+    Move.RELEASED: f"""
 released AS (
-  SELECT ended.* FROM ended JOIN {tables.JOBS} AS job ON job.id = ended.job_id
-  WHERE ending = 'released'),
+  SELECT ended.* FROM ended JOIN {tables.JOBS} AS job ON {OF_ENDED} WHERE ending = 'released'),
+returned AS (
+  INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
+  SELECT job_id, queue_name, "rank", token, {NOW_SQL} FROM released
+  {TAKE_OVER})""",
+    Move.READY: f"""
 ready AS (
   INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
   SELECT job_id, queue_name, "rank", token, {NOW_SQL}
-  FROM (SELECT * FROM completed WHERE ending = 'retried' AND delay <= 0
-        UNION ALL SELECT * FROM released) AS again
-  {TAKE_OVER}),
+  FROM completed WHERE ending = 'retried' AND delay <= 0
+  {TAKE_OVER})""",
+    Move.SCHEDULED: f"""
 scheduled AS (
   INSERT INTO {tables.SCHEDULED} (job_id, queue_name, "rank", token, created_at, due_at)
   SELECT job_id, queue_name, "rank", token, {NOW_SQL},
          {NOW_SQL} + delay * interval '1 microsecond'
   FROM completed WHERE ending = 'retried' AND delay > 0
-  {TAKE_OVER_DUE}),
+  {TAKE_OVER_DUE})""",
+    Move.FAILED: f"""
 failed AS (
   INSERT INTO {tables.FAILED} (job_id, created_at, exception_class, message)
   SELECT job_id, {NOW_SQL}, exception_class, message FROM completed WHERE ending = 'failed'
   ON CONFLICT (job_id) DO UPDATE SET created_at = excluded.created_at,
-    exception_class = excluded.exception_class, message = excluded.message),
-held AS (
-  SELECT job_id FROM completed UNION ALL SELECT job_id FROM erased
-  UNION ALL SELECT job_id FROM released)"""
+    exception_class = excluded.exception_class, message = excluded.message)""",
+}
 
-SETTLE = f"WITH {END} SELECT job_id FROM held"
+#: The moves that tell which claims were held.
+TELLING = (Move.COMPLETED, Move.ERASED, Move.RELEASED)
+
+
+def moves_of(outcomes: Iterable[Outcome]) -> frozenset[Move]:
+    """Return what may become of the jobs of a batch."""
+    return frozenset(move for outcome in outcomes for move in _moves(outcome))
+
+
+def _moves(outcome: Outcome) -> tuple[Move, ...]:
+    if outcome.ending is Ending.FINISHED:
+        return (Move.COMPLETED if outcome.preserve else Move.ERASED,)
+    if outcome.ending is Ending.RELEASED:
+        return (Move.RELEASED,)
+    if outcome.ending is Ending.FAILED:
+        return Move.COMPLETED, Move.FAILED
+    return Move.COMPLETED, Move.SCHEDULED if outcome.delay > 0 else Move.READY
+
+
+@cache
+def settling(moves: frozenset[Move]) -> str:
+    """Return the common table expressions that end claims; the last of them is ``held``."""
+    told = [f"SELECT job_id FROM {move.value}" for move in TELLING if move in moves]
+    parts = [END, *(part for move, part in PARTS.items() if move in moves)]
+    return ", ".join([*parts, f"held AS ({' UNION ALL '.join(told)})"])
+
+
+@cache
+def statement(moves: frozenset[Move]) -> str:
+    """Return a statement that ends claims and tells which were held."""
+    return f"WITH {settling(moves)} SELECT job_id FROM held"
+
 
 #: The ids of the claims that were held, as a JSON list, or null.
 HELD = "(SELECT json_agg(job_id)::text FROM held)"

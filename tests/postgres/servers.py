@@ -37,7 +37,9 @@ def configured(address: str) -> dict[str, Any]:
 
 
 @contextmanager
-def another_alias(name: str, options: dict[str, Any] | None = None, **changes: Any) -> Iterator[str]:
+def another_alias(
+    name: str, options: dict[str, Any] | None = None, **changes: Any
+) -> Iterator[str]:
     """Add an alias for the test database, with other ``OPTIONS`` or other settings."""
     settings = deepcopy(connections[ALIAS].settings_dict) | changes
     settings["OPTIONS"] = {**settings["OPTIONS"], **(options or {})}

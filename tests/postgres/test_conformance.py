@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.test import TransactionTestCase
+from django.test import TransactionTestCase, override_settings
 
 from steady_queue_core.dialects.conformance import DialectConformance
 
-from .servers import ALIAS
+from .poolers import pgbouncer
+from .servers import ALIAS, another_alias
 
 
 class PostgresConformance(DialectConformance):
     using = ALIAS
+    databases = {ALIAS}
 
     def shorten_lock_wait(self, connection: BaseDatabaseWrapper) -> None:
         with connection.cursor() as cursor:
@@ -19,4 +25,70 @@ class PostgresConformance(DialectConformance):
 
 
 class TestPostgresConformance(PostgresConformance, TransactionTestCase):
-    databases = {ALIAS}
+    """With Django's defaults."""
+
+
+class Configured(PostgresConformance):
+    """With an alias of its own for the same database."""
+
+    using = "configured"
+    databases = {ALIAS, "configured"}
+    options: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.enterClassContext(another_alias(cls.using, cls.options, **cls.changes))
+        super().setUpClass()
+
+
+class TestPreparedStatements(Configured, TransactionTestCase):
+    """With the project's statements prepared by the server at their second use."""
+
+    options = {"server_side_binding": True, "prepare_threshold": 1}
+
+
+class TestRepeatableRead(Configured, TransactionTestCase):
+    """With the project's transactions in another isolation than PostgreSQL's own."""
+
+    options = {"isolation_level": 2}
+
+
+class TestPool(Configured, TransactionTestCase):
+    """With Django's connection pool, whose connections are handed from thread to thread."""
+
+    options = {"pool": {"min_size": 0, "max_size": 12, "timeout": 10}}
+
+
+@contextmanager
+def zoneless() -> Any:
+    """Run the project without ``USE_TZ``, in a zone that puts its clocks forward and back."""
+    connections[ALIAS].close()
+    try:
+        with override_settings(USE_TZ=False, TIME_ZONE="America/New_York"):
+            yield
+    finally:
+        connections[ALIAS].close()
+
+
+class TestWithoutTimeZones(PostgresConformance, TransactionTestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.enterClassContext(zoneless())
+        super().setUpClass()
+
+
+class TestPgbouncer(Configured, TransactionTestCase):
+    """Behind a pooler that hands out servers transaction by transaction."""
+
+    changes = {"DISABLE_SERVER_SIDE_CURSORS": True}
+    options = {"server_side_binding": True, "prepare_threshold": 1}
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        pooler = cls.enterClassContext(pgbouncer())
+        cls.changes = cls.changes | {"HOST": "127.0.0.1", "PORT": str(pooler.port)}
+        super().setUpClass()
+
+    def shorten_lock_wait(self, connection: BaseDatabaseWrapper) -> None:
+        """A setting of the session would be another's."""

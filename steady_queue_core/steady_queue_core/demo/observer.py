@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 
 from django.utils import timezone
 
@@ -74,4 +74,5 @@ def _milliseconds(job: Job) -> int:
     """How long the last attempt took, until its outcome was stored."""
     assert job.finished_at is not None
     assert job.last_attempted_at is not None
-    return max(0, round((job.finished_at - job.last_attempted_at).total_seconds() * 1000))
+    took: timedelta = job.finished_at - job.last_attempted_at
+    return max(0, round(took.total_seconds() * 1000))

@@ -188,6 +188,11 @@ class Dialect:
     def exact_collation(self, connection: BaseDatabaseWrapper) -> str | None:
         return cast("str | None", self._hooks.steady_queue_exact_collation(connection=connection))
 
+    def tune_tables(self, connection: BaseDatabaseWrapper) -> list[str]:
+        """Return statements that make the tables fit for a queue."""
+        found: list[str] | None = self._hooks.steady_queue_tune_tables(connection=connection)
+        return found or []
+
     def wakeup(self, connection: BaseDatabaseWrapper) -> Wakeup | None:
         return cast("Wakeup | None", self._hooks.steady_queue_wakeup(connection=connection))
 

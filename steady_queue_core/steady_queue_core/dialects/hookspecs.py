@@ -57,6 +57,7 @@ OPTIONAL = frozenset(
         "steady_queue_share",
         "steady_queue_settle_and_claim",
         "steady_queue_exact_collation",
+        "steady_queue_tune_tables",
         "steady_queue_wakeup",
         "steady_queue_ring",
         "steady_queue_checks",
@@ -279,6 +280,18 @@ def steady_queue_exact_collation(connection: BaseDatabaseWrapper) -> str | None:
     """Name the collation under which names compare by code point, for columns of the migration.
 
     Optional; ``None`` where the default already does. May run a query.
+    """
+
+
+# --- tables ----------------------------------------------------------------------------------
+
+
+@hookspec(firstresult=True)
+def steady_queue_tune_tables(connection: BaseDatabaseWrapper) -> list[str]:  # type: ignore[empty-body]
+    """Return statements that make the tables fit for a queue, such as how they are cleaned.
+
+    Optional. A migration runs them once, after the tables were made. They change no content and
+    no column, and may be run again. Runs no query.
     """
 
 

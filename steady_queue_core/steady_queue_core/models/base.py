@@ -6,12 +6,13 @@ from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..dialects import Dialect, dialect_for
+from .fields import InstantField
 
 
 class Record(models.Model):
     """A row of the queue, with the instant of its insertion by the database's clock."""
 
-    created_at = models.DateTimeField()
+    created_at = InstantField()
 
     class Meta:
         abstract = True

@@ -6,7 +6,7 @@ from django.db import models
 
 from ..dialects import tables
 from .base import Record
-from .fields import ExactCharField
+from .fields import ExactCharField, InstantField
 from .job import Job
 
 
@@ -52,7 +52,7 @@ class ReadyExecution(PlacedExecution):
 class ScheduledExecution(PlacedExecution):
     """The job runs when it is due."""
 
-    due_at = models.DateTimeField()
+    due_at = InstantField()
 
     class Meta:
         db_table = tables.SCHEDULED
@@ -65,7 +65,7 @@ class BlockedExecution(PlacedExecution):
     """The job waits for a permit of its concurrency key."""
 
     concurrency_key = ExactCharField(max_length=255)
-    expires_at = models.DateTimeField()
+    expires_at = InstantField()
 
     class Meta:
         db_table = tables.BLOCKED

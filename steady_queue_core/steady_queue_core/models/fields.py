@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
+from django.conf import settings
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -28,3 +30,31 @@ class ExactCharField(models.CharField):
         if collation:
             parameters["collation"] = collation
         return parameters
+
+
+class InstantField(models.DateTimeField):
+    """An instant: aware under ``USE_TZ``, else naive in UTC.
+
+    A column that knows zones would take and give naive instants in the zone of the session, where
+    an hour is missing in spring. Migrations see an ordinary ``DateTimeField``.
+    """
+
+    def deconstruct(self) -> Any:
+        name, _, args, kwargs = super().deconstruct()
+        return name, "django.db.models.DateTimeField", args, kwargs
+
+    def get_db_prep_value(
+        self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False
+    ) -> Any:
+        value = super().get_db_prep_value(value, connection, prepared)
+        if isinstance(value, datetime) and value.tzinfo is None and self._has_zone(connection):
+            return value.replace(tzinfo=UTC)
+        return value
+
+    def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
+        if not settings.USE_TZ and self._has_zone(compiler.connection):
+            sql = f"({sql}) AT TIME ZONE 'UTC'"
+        return sql, params
+
+    def _has_zone(self, connection: BaseDatabaseWrapper) -> bool:
+        return "with time zone" in (self.db_type(connection) or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from ..dialects import tables
-from .fields import ExactCharField
+from .fields import ExactCharField, InstantField
 
 
 class Job(models.Model):
@@ -35,13 +35,13 @@ class Job(models.Model):
     errors = models.TextField(null=True)
     #: The encoded return value.
     return_value = models.TextField(null=True)
-    enqueued_at = models.DateTimeField()
-    scheduled_at = models.DateTimeField(null=True)
+    enqueued_at = InstantField()
+    scheduled_at = InstantField(null=True)
     #: Start of the first attempt.
-    started_at = models.DateTimeField(null=True)
-    last_attempted_at = models.DateTimeField(null=True)
+    started_at = InstantField(null=True)
+    last_attempted_at = InstantField(null=True)
     #: When the job ended, well or failed.
-    finished_at = models.DateTimeField(null=True)
+    finished_at = InstantField(null=True)
 
     class Meta:
         db_table = tables.JOBS

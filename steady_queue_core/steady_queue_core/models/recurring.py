@@ -6,7 +6,7 @@ from django.db import models
 
 from ..dialects import tables
 from .base import Record
-from .fields import ExactCharField
+from .fields import ExactCharField, InstantField
 
 
 class RecurringTask(Record):
@@ -22,7 +22,7 @@ class RecurringTask(Record):
     priority = models.SmallIntegerField(default=0)
     description = models.TextField(default="")
     static = models.BooleanField(default=True)
-    updated_at = models.DateTimeField()
+    updated_at = InstantField()
 
     class Meta:
         db_table = tables.RECURRING_TASKS
@@ -35,7 +35,7 @@ class RecurringExecution(Record):
     """One slot of a schedule that was enqueued: the reason why it is enqueued only once."""
 
     task_key = ExactCharField(max_length=255)
-    run_at = models.DateTimeField()
+    run_at = InstantField()
     job_id = models.BigIntegerField(null=True)
 
     class Meta:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from ..dialects import tables
-from .fields import ExactCharField
+from .fields import ExactCharField, InstantField
 
 
 class Semaphore(models.Model):
@@ -14,7 +14,7 @@ class Semaphore(models.Model):
     key = ExactCharField(max_length=255, primary_key=True)
     value = models.IntegerField()
     limit = models.IntegerField()
-    expires_at = models.DateTimeField()
+    expires_at = InstantField()
 
     class Meta:
         db_table = tables.SEMAPHORES

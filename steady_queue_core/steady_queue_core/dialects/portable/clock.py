@@ -22,6 +22,7 @@ def current_time(connection: BaseDatabaseWrapper, expression: Expression) -> dat
     query: Query = Query(cast(Any, None), alias_cols=False)
     compiler = query.get_compiler(connection=connection)
     sql, params = compiler.compile(expression.resolve_expression(query))
+    sql, params = expression.select_format(compiler, sql, params)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {sql}", params)
         value: Any = cursor.fetchone()[0]

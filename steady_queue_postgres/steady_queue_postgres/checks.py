@@ -1,0 +1,65 @@
+"""What can be wrong with a PostgreSQL database that is to hold a queue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.checks import CheckMessage, Error, Warning
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from steady_queue_core.dialects import DialectUnsupported
+
+from .pooler import is_declared, is_pooled
+from .session import require_version
+
+STATE = """
+SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean,
+       current_setting('transaction_isolation')"""
+
+
+def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
+    """Report an old server, one that is read-only, other isolation, and undeclared poolers."""
+    connection.ensure_connection()
+    try:
+        require_version(connection)
+    except DialectUnsupported as error:
+        return [Error(str(error), id="steady_queue.E201")]
+    with connection.cursor() as cursor:
+        cursor.execute(STATE)
+        read_only, isolation = cursor.fetchone()
+    wrapper: Any = connection
+    chosen = wrapper.connection.isolation_level
+    if chosen is not None:
+        isolation = chosen.name.replace("_", " ").lower()
+    found: list[CheckMessage] = []
+    name = connection.alias
+    if read_only:
+        found.append(
+            Error(
+                f"Database {name!r} is read-only: no job can be enqueued or claimed.",
+                hint="Connect to the primary server, for example with "
+                "OPTIONS = {'target_session_attrs': 'read-write'}.",
+                id="steady_queue.E202",
+            )
+        )
+    if isolation != "read committed":
+        found.append(
+            Warning(
+                f"Transactions on database {name!r} are {isolation.upper()} by default.",
+                hint="Enqueueing works, but whoever meets another's change has to try again. "
+                "Leave isolation_level in OPTIONS, and default_transaction_isolation, at READ "
+                "COMMITTED for the queue's database.",
+                id="steady_queue.W201",
+            )
+        )
+    if is_pooled(connection) and not is_declared(connection):
+        found.append(
+            Warning(
+                f"A connection pooler stands before database {name!r}: workers poll, because "
+                "notifications do not pass it.",
+                hint="Set DISABLE_SERVER_SIDE_CURSORS = True beside it, as Django asks for, or "
+                "give workers a direct connection.",
+                id="steady_queue.W202",
+            )
+        )
+    return found

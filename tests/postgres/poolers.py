@@ -1,0 +1,97 @@
+"""A pgbouncer of the tests' own, in transaction mode, before the server of the tests."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import SkipTest
+
+from django.db import connections
+
+from .servers import ALIAS
+
+CONFIGURATION = """
+[databases]
+* = host={host} port={port} user={user} password={password}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {listen}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+max_client_conn = 200
+default_pool_size = 20
+ignore_startup_parameters = extra_float_digits
+logfile = {folder}/log
+"""
+
+
+@dataclass
+class Pooler:
+    """A running pooler."""
+
+    port: int
+
+
+def find_pgbouncer() -> str | None:
+    """Return the path of the program, if it is installed."""
+    return shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@contextmanager
+def pgbouncer() -> Iterator[Pooler]:
+    """Run one for a while; skip the test where it is not installed."""
+    program = find_pgbouncer()
+    if program is None:
+        raise SkipTest("pgbouncer is not installed")
+    server, port = connections[ALIAS].settings_dict, free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        configuration = Path(folder, "pgbouncer.ini")
+        configuration.write_text(
+            CONFIGURATION.format(
+                host=server["HOST"], port=server["PORT"] or 5432, user=server["USER"],
+                password=server["PASSWORD"], listen=port, folder=folder,
+            )
+        )  # fmt: skip
+        command = [program, str(configuration)]
+        if os.geteuid() == 0:  # It refuses to run as root.
+            account = pwd.getpwnam("nobody")
+            for path in (Path(folder), configuration):
+                os.chown(path, account.pw_uid, account.pw_gid)
+            running = subprocess.Popen(command, user=account.pw_uid, group=account.pw_gid,
+                                       stderr=subprocess.DEVNULL)  # fmt: skip
+        else:
+            running = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        try:
+            _await(port, running)
+            yield Pooler(port)
+        finally:
+            running.terminate()
+            running.wait(10)
+
+
+def _await(port: int, running: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and running.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.02)
+        else:
+            return
+    raise RuntimeError("pgbouncer did not start")
