@@ -3,21 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
-
-from django.conf import settings
-from django.db.models.functions import Now
 
 #: The start of the statement: moves on within a transaction, and is one instant for all its rows.
 NOW_SQL = "statement_timestamp()"
-
-
-class Clock(Now):
-    """The start of the statement; selected, it is in UTC under any ``USE_TZ``."""
-
-    def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
-        # Without USE_TZ Django cuts off the zone, which is the session's.
-        return (sql if settings.USE_TZ else f"({sql}) AT TIME ZONE 'UTC'"), params
 
 
 def seconds(column: str) -> str:

@@ -28,7 +28,6 @@ from steady_queue_core.dialects import (
 from . import checks, errors, forks, pooler, semaphores, session, storage
 from .bell import Bell
 from .claim import claim, settle_and_claim
-from .clock import Clock
 from .dispatch import dispatch
 from .enqueue import enqueue
 from .listing import list_queues
@@ -153,7 +152,7 @@ def steady_queue_give_permit(connection: BaseDatabaseWrapper, key: str, limit: i
 
 @hookimpl
 def steady_queue_now(connection: BaseDatabaseWrapper) -> Expression:
-    return Clock()
+    return portable.now(connection)
 
 
 @hookimpl

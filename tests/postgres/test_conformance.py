@@ -10,12 +10,23 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase, override_settings
 
 from steady_queue_core.dialects.conformance import DialectConformance
+from steady_queue_core.dialects.conformance.claim import ClaimCases
+from steady_queue_core.dialects.conformance.claim_sharing import ClaimSharingCases
+from steady_queue_core.dialects.conformance.dispatch import DispatchCases
+from steady_queue_core.dialects.conformance.enqueue import EnqueueCases
+from steady_queue_core.dialects.conformance.errors import ErrorCases
+from steady_queue_core.dialects.conformance.isolation import IsolationCases
+from steady_queue_core.dialects.conformance.permits import PermitCases
+from steady_queue_core.dialects.conformance.settle import SettleCases
+from steady_queue_core.dialects.conformance.settle_and_claim import SettleAndClaimCases
+from steady_queue_core.dialects.conformance.transactions import TransactionCases
+from steady_queue_core.dialects.conformance.wakeup import WakeupCases
 
 from .poolers import pgbouncer
 from .servers import ALIAS, another_alias
 
 
-class PostgresConformance(DialectConformance):
+class PostgresCase:
     using = ALIAS
     databases = {ALIAS}
 
@@ -24,12 +35,15 @@ class PostgresConformance(DialectConformance):
             cursor.execute("SET deadlock_timeout = '20ms'")
 
 
-class TestPostgresConformance(PostgresConformance, TransactionTestCase):
-    """With Django's defaults."""
+class TestPostgresConformance(PostgresCase, DialectConformance, TransactionTestCase):
+    """With Django's defaults: all cases."""
 
 
-class Configured(PostgresConformance):
-    """With an alias of its own for the same database."""
+class Configured(
+    PostgresCase, TransactionCases, ErrorCases, EnqueueCases, ClaimCases, ClaimSharingCases,
+    SettleCases, SettleAndClaimCases, DispatchCases, PermitCases, WakeupCases, IsolationCases,
+):  # fmt: skip
+    """With an alias of its own for the same database: the cases that sessions matter to."""
 
     using = "configured"
     databases = {ALIAS, "configured"}
@@ -71,7 +85,9 @@ def zoneless() -> Any:
         connections[ALIAS].close()
 
 
-class TestWithoutTimeZones(PostgresConformance, TransactionTestCase):
+class TestWithoutTimeZones(PostgresCase, DialectConformance, TransactionTestCase):
+    """All cases: instants are everywhere."""
+
     @classmethod
     def setUpClass(cls) -> None:
         cls.enterClassContext(zoneless())
@@ -82,7 +98,6 @@ class TestPgbouncer(Configured, TransactionTestCase):
     """Behind a pooler that hands out servers transaction by transaction."""
 
     changes = {"DISABLE_SERVER_SIDE_CURSORS": True}
-    options = {"server_side_binding": True, "prepare_threshold": 1}
 
     @classmethod
     def setUpClass(cls) -> None:

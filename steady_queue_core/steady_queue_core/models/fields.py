@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ..dialects import dialect_for
+from ..dialects import dialect_for, portable
 from ..errors import DialectNotFound
 
 
@@ -47,14 +47,15 @@ class InstantField(models.DateTimeField):
         self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False
     ) -> Any:
         value = super().get_db_prep_value(value, connection, prepared)
-        if isinstance(value, datetime) and value.tzinfo is None and self._has_zone(connection):
+        if (
+            isinstance(value, datetime)
+            and value.tzinfo is None
+            and portable.keeps_zones(connection)
+        ):
             return value.replace(tzinfo=UTC)
         return value
 
     def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
-        if not settings.USE_TZ and self._has_zone(compiler.connection):
+        if not settings.USE_TZ and portable.keeps_zones(compiler.connection):
             sql = f"({sql}) AT TIME ZONE 'UTC'"
         return sql, params
-
-    def _has_zone(self, connection: BaseDatabaseWrapper) -> bool:
-        return "with time zone" in (self.db_type(connection) or "")

@@ -25,6 +25,7 @@ class IsolationCases(ConformanceCase):
         before = self.everything()
         connections[SECOND] = connection = self.connection.copy(SECOND)
         self.addCleanup(connections.__delitem__, SECOND)
+        self.addCleanup(getattr(connection, "close_pool", connection.close))
         self.addCleanup(connection.close)
         with self.assertRaises(Refused), atomic(using=SECOND):
             dialect = dialect_for(SECOND)

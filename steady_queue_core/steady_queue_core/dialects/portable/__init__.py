@@ -7,7 +7,7 @@ whole, and make no use of anything else: expect several statements where a tuned
 
 from __future__ import annotations
 
-from .clock import aware, current_time, now, storable
+from .clock import aware, current_time, keeps_zones, now, storable
 from .enqueue import enqueue
 from .listing import list_queues, paused_queues, prefix_end, queues_to_poll
 from .locking import is_contention, is_lost_connection, lock_rows, transaction
@@ -24,6 +24,7 @@ __all__ = [
     "insert_if_absent",
     "is_contention",
     "is_lost_connection",
+    "keeps_zones",
     "list_queues",
     "lock_rows",
     "now",

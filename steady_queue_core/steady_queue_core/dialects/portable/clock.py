@@ -12,9 +12,24 @@ from django.db.models.functions import Now
 from django.db.models.sql import Query
 
 
+class Clock(Now):
+    """The present time of the statement; when it is selected, in UTC under any ``USE_TZ``."""
+
+    def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
+        # Without USE_TZ Django cuts off the zone that the driver gives, which is the session's.
+        if not settings.USE_TZ and keeps_zones(compiler.connection):
+            sql = f"({sql}) AT TIME ZONE 'UTC'"
+        return sql, params
+
+
 def now(connection: BaseDatabaseWrapper) -> Expression:
-    """Return Django's own expression for the present time of the statement."""
-    return Now()
+    """Return an expression for the present time of the statement."""
+    return Clock()
+
+
+def keeps_zones(connection: BaseDatabaseWrapper) -> bool:
+    """Whether the columns of instants know time zones."""
+    return "with time zone" in connection.data_types["DateTimeField"]
 
 
 def current_time(connection: BaseDatabaseWrapper, expression: Expression) -> datetime:
