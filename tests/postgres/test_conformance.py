@@ -65,7 +65,7 @@ class TestPreparedStatements(Configured, TransactionTestCase):
 class TestRepeatableRead(Configured, TransactionTestCase):
     """With the project's transactions in another isolation than PostgreSQL's own."""
 
-    options = {"isolation_level": 2}
+    options = {"isolation_level": 3}
 
 
 class TestPool(Configured, TransactionTestCase):

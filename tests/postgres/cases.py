@@ -1,0 +1,85 @@
+"""What the tests of the PostgreSQL dialect share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.test import TransactionTestCase
+
+from steady_queue_core.dialects import tables
+from steady_queue_core.dialects.conformance.base import ConformanceCase
+
+from .servers import ALIAS
+
+
+class PostgresTestCase(ConformanceCase, TransactionTestCase):
+    """The database under test, and what the server has to say of itself."""
+
+    using = ALIAS
+    databases = {ALIAS}
+
+    def query(self, statement: str, values: Any = None) -> list[tuple[Any, ...]]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(statement, values)
+            return list(cursor.fetchall()) if cursor.description else []
+
+    def fill(self, count: int, queue_name: str = "default", rank: int = 0) -> None:
+        """Insert many ready jobs, by the server alone."""
+        self.query(
+            f"""WITH job AS (
+                  INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, "rank",
+                      arguments, max_attempts, attempts, token, enqueued_at)
+                  SELECT %(queue)s, 'a.b', 'default', %(rank)s, '{{}}', 1, 0, 0, now()
+                  FROM generate_series(1, %(count)s) RETURNING id)
+                INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
+                SELECT id, %(queue)s, %(rank)s, 0, now() FROM job""",
+            {"queue": queue_name, "rank": rank, "count": count},
+        )
+
+    def analyze(self) -> None:
+        for table in (tables.JOBS, tables.READY, tables.CLAIMED, tables.SCHEDULED):
+            self.query(f"ANALYZE {table}")
+
+    @contextmanager
+    def statements(self) -> Iterator[list[str]]:
+        """Collect what goes to the server; each is one round trip."""
+        sent: list[str] = []
+
+        def note(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
+            sent.append(str(context["cursor"].mogrify(sql, params)))
+            return execute(sql, params, many, context)
+
+        with self.connection.execute_wrapper(note):
+            yield sent
+
+    def plan(self, statement: str) -> Plan:
+        """Return how the server would run a statement."""
+        [(found,)] = self.query(f"EXPLAIN (FORMAT JSON) {statement}")
+        return Plan(found if isinstance(found, list) else json.loads(found))
+
+
+class Plan:
+    """The nodes of a plan, whatever their place."""
+
+    def __init__(self, explained: Any) -> None:
+        self.nodes = list(_nodes(explained[0]["Plan"]))
+
+    def scans(self, table: str) -> set[tuple[str, str]]:
+        """Return how a table is read: the kind of scan, and its index."""
+        return {
+            (node["Node Type"], node.get("Index Name", ""))
+            for node in self.nodes
+            if node.get("Relation Name") == table and "Scan" in node["Node Type"]
+        }
+
+    def kinds(self) -> set[str]:
+        return {node["Node Type"] for node in self.nodes}
+
+
+def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from _nodes(child)

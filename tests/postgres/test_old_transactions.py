@@ -1,0 +1,107 @@
+"""Claims stay cheap while an old transaction keeps the server from cleaning up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest import mock
+
+from django.db.transaction import atomic
+
+from steady_queue_core.dialects import tables
+from steady_queue_core.dialects.conformance.base import new_job
+from steady_queue_postgres import bookmarks
+
+from .cases import PostgresTestCase
+
+DEAD = 30_000
+
+
+class TestOldTransactions(PostgresTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.enterContext(mock.patch.object(bookmarks, "ASK_INTERVAL", 0.0))
+        # Once the whole index was read, it is not read again for a while.
+        self.enterContext(mock.patch.object(bookmarks, "SHARE", 1e-6))
+        self.connection.__dict__.pop("steady_queue_claimers", None)
+        self.worker = self.register()
+
+    @contextmanager
+    def old_transaction(self) -> Iterator[None]:
+        """Keep a snapshot open, before rows of many claimed jobs die."""
+
+        def look() -> None:
+            self.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            self.query("SELECT 1")
+
+        with self.holding(look):
+            yield
+
+    def make_dead(self, queue_name: str = "default") -> None:
+        self.fill(DEAD, queue_name)
+        self.query(f"DELETE FROM {tables.READY}")
+        self.query(f"UPDATE {tables.JOBS} SET finished_at = now()")
+        count = f"SELECT pg_stat_get_dead_tuples('{tables.READY}'::regclass)"
+        self.wait_until(lambda: self.query(count)[0][0] >= bookmarks.MANY, "the statistics")
+
+    def pages_of_claim(self, *patterns: str) -> int:
+        """Return how many pages a claim looks at."""
+        with self.statements() as sent, atomic(using=self.using):
+            assert self.claim(5, *patterns, process_id=self.worker)
+            self.connection.set_rollback(True)
+        with atomic(using=self.using):
+            [(found,)] = self.query(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sent[-1]}")
+            self.connection.set_rollback(True)
+        return int(found[0]["Plan"]["Shared Hit Blocks"]) + int(
+            found[0]["Plan"]["Shared Read Blocks"]
+        )
+
+    def settle_all(self) -> None:
+        self.query(f"DELETE FROM {tables.CLAIMED}")
+        self.query(f"DELETE FROM {tables.READY}")
+        self.query(f"UPDATE {tables.JOBS} SET finished_at = now()")
+
+    def test_a_claim_does_not_step_over_what_is_dead(self) -> None:
+        for patterns in ((), ("default",)):
+            with self.subTest(patterns), self.old_transaction():
+                self.make_dead()
+                self.enqueue_many(40)
+                before = self.pages_of_claim(*patterns)
+                for _ in range(3):
+                    self.claim(5, *patterns, process_id=self.worker)
+                after = self.pages_of_claim(*patterns)
+                assert after < before / 2, (before, after)
+                self.settle_all()
+
+    def test_a_more_urgent_job_still_comes_first(self) -> None:
+        with self.old_transaction():
+            self.make_dead()
+            self.enqueue_many(30)
+            for _ in range(3):
+                self.claim(5, process_id=self.worker)
+            [urgent] = self.enqueue(new_job(rank=-5))
+            [less] = self.enqueue(new_job(rank=5))
+            claims = self.claim(100, process_id=self.worker)
+            assert claims[0].job_id == urgent
+            assert claims[-1].job_id == less
+            assert len(claims) == 17
+        self.settle_all()
+
+    def test_a_job_behind_the_bookmark_is_found_by_a_look_at_all(self) -> None:
+        with self.old_transaction():
+            self.make_dead()
+            late, *_ = self.enqueue_many(30)
+            with self.holding(lambda: self.rows("ReadyExecution").filter(pk=late).delete()):
+                for _ in range(3):
+                    self.claim(5, process_id=self.worker)
+            claims = self.claim(3, process_id=self.worker)
+            assert late not in [claim.job_id for claim in claims]
+            with mock.patch.object(bookmarks, "LONGEST_PAUSE", 0.0):
+                self.pass_time()
+                assert late in [claim.job_id for claim in self.claim(3, process_id=self.worker)]
+        self.settle_all()
+
+    def pass_time(self) -> None:
+        """Let the time for the next look at all have come."""
+        for claimer in self.connection.__dict__["steady_queue_claimers"].values():
+            claimer._bookmarks.looked_at_all(0.0)

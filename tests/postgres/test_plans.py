@@ -1,0 +1,165 @@
+"""The statements read what they take, and go to the server once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+
+from django.db.transaction import atomic
+
+from steady_queue_core.dialects import Outcome, QueueSelector, tables
+from steady_queue_core.dialects.conformance.base import new_job
+
+from .cases import Plan, PostgresTestCase
+from .servers import ALIAS, another_alias
+
+INDEX_OF_ALL, INDEX_OF_QUEUE = "steady_queue_ready_poll", "steady_queue_ready_queue"
+
+
+class TestPlans(PostgresTestCase):
+    """Of tables with history, and statistics that are true."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        for queue_name in ("a", "b", "c"):
+            self.fill(3000, queue_name)
+        self.query(f"UPDATE {tables.JOBS} SET finished_at = now() WHERE mod(id, 2) = 0")
+        self.query(f"DELETE FROM {tables.READY} WHERE mod(job_id, 2) = 0")
+        self.analyze()
+        self.worker = self.register()
+
+    def plan_of_claim(self, *patterns: str, pause: str | None = None) -> Plan:
+        if pause:
+            self.pause(pause)
+            self.claim(1, *patterns, process_id=self.worker)
+        with self.statements() as sent, atomic(using=self.using):
+            assert self.claim(20, *patterns, process_id=self.worker)
+            self.connection.set_rollback(True)
+        [statement] = sent
+        return self.plan(statement)
+
+    def assert_reads_by_index(self, plan: Plan, index: str) -> None:
+        scans = plan.scans(tables.READY)
+        assert {("Index Scan", index), ("Tid Scan", "")} <= scans
+        assert "Seq Scan" not in {kind for kind, _ in scans}
+        assert plan.scans(tables.JOBS) == {("Index Scan", "steady_queue_jobs_pkey")}
+
+    def test_all_queues_are_read_in_the_order_of_the_index(self) -> None:
+        plan = self.plan_of_claim()
+        self.assert_reads_by_index(plan, INDEX_OF_ALL)
+        assert "Sort" not in plan.kinds()
+
+    def test_named_queues_are_read_in_the_order_of_the_index(self) -> None:
+        plan = self.plan_of_claim("b", "a")
+        self.assert_reads_by_index(plan, INDEX_OF_QUEUE)
+        assert "Sort" not in plan.kinds()
+
+    def test_patterns_and_paused_queues_read_each_queue_by_the_index(self) -> None:
+        self.assert_reads_by_index(self.plan_of_claim("b*", "a"), INDEX_OF_QUEUE)
+        self.assert_reads_by_index(self.plan_of_claim(pause="a"), INDEX_OF_QUEUE)
+
+    def test_settling_finds_its_rows_by_their_keys(self) -> None:
+        claims = self.claim(2000, process_id=self.worker)
+        self.analyze()
+        with self.statements() as sent, atomic(using=self.using):
+            self.settle(*[self.finished(claim) for claim in claims[:5]])
+            self.connection.set_rollback(True)
+        plan = self.plan(sent[0])
+        assert plan.scans(tables.JOBS) == {("Index Scan", "steady_queue_jobs_pkey")}
+        kinds = {kind for kind, _ in plan.scans(tables.CLAIMED)}
+        assert "Seq Scan" not in kinds
+
+    def test_listing_reads_one_row_for_each_queue(self) -> None:
+        with self.statements() as sent:
+            assert self.dialect.list_queues(self.connection) == ["a", "b", "c"]
+        kinds = {kind for kind, _ in self.plan(sent[0]).scans(tables.READY)}
+        assert kinds == {"Index Only Scan"}
+
+    def test_due_jobs_are_read_in_the_order_of_the_index(self) -> None:
+        self.query(
+            f"""INSERT INTO {tables.SCHEDULED}
+                    (job_id, queue_name, "rank", token, created_at, due_at)
+                SELECT job_id, queue_name, "rank", 0, now(), now() + job_id * interval '1 second'
+                FROM {tables.READY}"""
+        )
+        self.query(f"DELETE FROM {tables.READY}")
+        self.analyze()
+        with self.statements() as sent, atomic(using=self.using):
+            self.dialect.dispatch(self.connection, 10)
+            self.connection.set_rollback(True)
+        plan = self.plan(sent[0])
+        assert ("Index Scan", "steady_queue_scheduled_due") in plan.scans(tables.SCHEDULED)
+        assert "Seq Scan" not in {kind for kind, _ in plan.scans(tables.SCHEDULED)}
+        assert "Sort" not in plan.kinds()
+        self.query(f"DELETE FROM {tables.SCHEDULED}")
+        self.query(f"UPDATE {tables.JOBS} SET finished_at = now()")
+
+
+class TestRoundTrips(PostgresTestCase):
+    def assert_one_statement(self, operation: Callable[[], object]) -> None:
+        with self.statements() as sent:
+            operation()
+        assert len(sent) == 1, sent
+
+    def test_each_operation_is_one_statement(self) -> None:
+        worker, selector = self.register(), QueueSelector()
+        later = timedelta(hours=1)
+        self.assert_one_statement(lambda: self.enqueue(new_job()))
+        self.assert_one_statement(lambda: self.enqueue(*[new_job(delay=later)] * 700, new_job()))
+        self.enqueue_many(30)
+        claims = self.claim(1, process_id=worker)  # Who found nothing asks first.
+        self.assert_one_statement(lambda: claims.extend(self.claim(10, process_id=worker)))
+        outcomes: list[Outcome] = [self.finished(claim) for claim in claims[:4]]
+        self.assert_one_statement(lambda: self.settle(*outcomes))
+        outcomes = [self.failed(claims[4]), self.finished(claims[5], preserve=False)]
+        self.assert_one_statement(
+            lambda: self.dialect.settle_and_claim(self.connection, outcomes, worker, selector, 5)
+        )
+        for patterns in (("default",), ("other", "d*")):
+            self.assert_one_statement(partial(self.claim, 2, *patterns, process_id=worker))
+        self.assert_one_statement(lambda: self.dialect.dispatch(self.connection, 10))
+        take = partial(self.dialect.take_permit, self.connection, "key", 3, later)
+        self.assert_one_statement(take)
+        self.assert_one_statement(lambda: self.dialect.give_permit(self.connection, "key", 3))
+        self.assert_one_statement(lambda: self.dialect.list_queues(self.connection, "d"))
+
+    def test_an_idle_worker_asks_once(self) -> None:
+        worker = self.register()
+        self.claim(process_id=worker)
+        self.assert_one_statement(lambda: self.claim(process_id=worker))
+
+
+class TestPreparedPlans(PostgresTestCase):
+    """Where the project has statements prepared by the server."""
+
+    using = "planned"
+    databases = {ALIAS, "planned"}
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        prepared = {"server_side_binding": True, "prepare_threshold": 1}
+        cls.enterClassContext(another_alias(cls.using, prepared))
+        super().setUpClass()
+
+    def test_plans_of_empty_tables_do_not_last(self) -> None:
+        assert self.elsewhere(self.rows_read_from_end_to_end) < 100
+
+    def rows_read_from_end_to_end(self) -> int:
+        """Work as a queue process does while the tables are empty; then when they are full."""
+        worker, selector = self.register(), QueueSelector()
+        self.dialect.prepare(self.connection, impatient=True)
+        for _ in range(10):
+            ended = [self.finished(self.claimed_job(), preserve=False) for _ in range(2)]
+            self.dialect.settle_and_claim(self.connection, ended, worker, selector, 5)
+            self.query(f"VACUUM {tables.JOBS}")
+        self.fill(20_000)
+        with atomic(using=self.using):
+            ended = [self.finished(job, preserve=False) for job in self.claim(5, process_id=worker)]
+            self.dialect.settle_and_claim(self.connection, ended, worker, selector, 5)
+            [(rows,)] = self.query(
+                """SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_xact_user_tables
+                   WHERE relname LIKE 'steady_queue%'"""
+            )
+            self.connection.set_rollback(True)
+        return int(rows)

@@ -1,0 +1,197 @@
+"""Connections: what is set on them, shared ones, lost ones, and servers that are not fit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import pytest
+from django.core.checks import CheckMessage
+from django.db import DatabaseError, connections
+from django.db.transaction import atomic
+
+from steady_queue_core.dialects import DialectUnsupported, dialect_for, tables
+from steady_queue_postgres import pooler, session
+
+from .cases import PostgresTestCase
+from .poolers import pgbouncer
+from .servers import ALIAS, another_alias
+
+SETTINGS = "SELECT current_setting('enable_seqscan'), current_setting('lock_timeout')"
+READ_ONLY = {"options": "-c default_transaction_read_only=on"}
+
+
+class TestPreparing(PostgresTestCase):
+    def settings_after(self, *, impatient: bool) -> tuple[str, str]:
+        def work() -> tuple[str, str]:
+            self.dialect.prepare(self.connection, impatient=impatient)
+            [(scans, patience)] = self.query(SETTINGS)
+            return scans, patience
+
+        return self.elsewhere(work)
+
+    def test_only_the_queues_own_thread_gets_settings(self) -> None:
+        assert self.settings_after(impatient=True) == ("off", "2s")
+        assert self.settings_after(impatient=False) == ("on", "0")
+
+    def test_an_impatient_thread_gives_up_waiting_for_a_lock(self) -> None:
+        [job_id] = self.enqueue_many(1)
+        rows = self.rows("ReadyExecution").filter(pk=job_id)
+
+        def wait() -> BaseException | None:
+            self.dialect.prepare(self.connection, impatient=True)
+            try:
+                rows.update(rank=1)
+            except DatabaseError as error:
+                return error
+            return None
+
+        with (
+            mock.patch.object(session, "SET", session.SET.replace("2000ms", "50ms")),
+            self.holding(lambda: rows.update(rank=2)),
+        ):
+            error = self.elsewhere(wait)
+        assert error is not None
+        assert self.dialect.is_contention(self.connection, error)
+
+    def test_a_server_too_old_is_refused_by_both_versions(self) -> None:
+        self.connection.ensure_connection()
+        with mock.patch.object(session, "MINIMUM_VERSION", 99):
+            with pytest.raises(DialectUnsupported, match=r"PostgreSQL \d+\.\d+; .* 99 or newer"):
+                self.dialect.prepare(self.connection)
+            [found] = self.dialect.checks(self.connection)
+        assert found.id == "steady_queue.E201"
+
+    def test_the_migration_has_tuned_the_tables(self) -> None:
+        [(options,)] = self.query(
+            "SELECT reloptions FROM pg_class WHERE oid = %s::regclass", [tables.READY]
+        )
+        assert {"fillfactor=70", "autovacuum_vacuum_scale_factor=0"} <= set(options)
+
+
+class OtherAlias(PostgresTestCase):
+    """With an alias of its own for the same database."""
+
+    @contextmanager
+    def configured(self, options: dict[str, Any] | None = None, **changes: Any) -> Iterator[None]:
+        """Use another alias, with other ``OPTIONS`` or other settings."""
+        # Not for longer: Django empties the databases of a case, and some cannot be written to.
+        allowed = mock.patch.object(type(self), "databases", {ALIAS, "other"})
+        with another_alias("other", options, **changes), allowed:
+            self.using = "other"
+            try:
+                yield
+            finally:
+                self.using = ALIAS
+
+    def problems(self) -> list[CheckMessage]:
+        return self.dialect.checks(self.connection)
+
+
+class TestReadOnlyServers(OtherAlias):
+    """As after a failover, while the old address leads to a standby."""
+
+    def test_writing_asks_for_another_connection_and_the_check_says_so(self) -> None:
+        with self.configured(READ_ONLY):
+            with pytest.raises(DatabaseError) as raised:
+                self.enqueue_many(1)
+            assert self.dialect.is_lost_connection(self.connection, raised.value)
+            assert not self.dialect.is_contention(self.connection, raised.value)
+            assert [found.id for found in self.problems()] == ["steady_queue.E202"]
+
+
+class TestTimeOuts(OtherAlias):
+    def test_a_statement_time_out_is_worth_another_try(self) -> None:
+        with self.configured({"options": "-c statement_timeout=30"}):
+            with pytest.raises(DatabaseError) as raised:
+                self.query("SELECT pg_sleep(5)")
+            assert self.dialect.is_contention(self.connection, raised.value)
+            assert not self.dialect.is_lost_connection(self.connection, raised.value)
+
+    def test_a_session_ended_by_the_administrator_is_lost(self) -> None:
+        with self.configured():
+            [(pid,)] = self.query("SELECT pg_backend_pid()")
+            self.elsewhere_on_default(pid)
+            with pytest.raises(DatabaseError) as raised:
+                self.enqueue_many(1)
+            assert self.dialect.is_lost_connection(self.connection, raised.value)
+            self.connection.close()
+            assert len(self.enqueue_many(1)) == 1
+
+    def elsewhere_on_default(self, pid: int) -> None:
+        with connections[ALIAS].cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s)", [pid])
+
+    def test_a_refused_connection_is_lost(self) -> None:
+        with self.configured(PORT="1"):
+            with pytest.raises(DatabaseError) as raised:
+                self.query("SELECT 1")
+            assert self.dialect.is_lost_connection(self.connection, raised.value)
+
+
+class TestOtherIsolation(OtherAlias):
+    def test_the_check_warns_and_the_queues_own_thread_reads_committed(self) -> None:
+        with self.configured({"isolation_level": 3}):
+            assert [found.id for found in self.problems()] == ["steady_queue.W201"]
+            said = self.dialect.prepare(self.connection, impatient=True)
+            assert any("READ COMMITTED" in sentence for sentence in said)
+            with atomic(using=self.using):
+                assert self.query("SHOW transaction_isolation") == [("read committed",)]
+
+
+class TestUndeclaredPooler(OtherAlias):
+    """A pgbouncer in transaction mode, of which the settings say nothing."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.server = self.enterContext(pgbouncer())
+        address = {"HOST": "127.0.0.1", "PORT": str(self.server.port)}
+        self.enterContext(self.configured({"prepare_threshold": 1}, **address))
+
+    def test_it_is_noticed(self) -> None:
+        assert pooler.is_pooled(self.connection)
+        assert not pooler.is_pooled(connections[ALIAS])
+        assert self.dialect.wakeup(self.connection) is None
+        assert [found.id for found in self.problems()] == ["steady_queue.W202"]
+
+    def test_no_session_keeps_anything(self) -> None:
+        dialect_for(self.using).prepare(self.connection, impatient=True)
+        assert self.query(SETTINGS) == [("on", "0")]
+        assert self.connection.connection.prepare_threshold is None
+
+    def test_a_ring_passes_it(self) -> None:
+        with self.statements() as sent:
+            dialect_for(self.using).ring(self.connection, ["mail"])
+        assert len(sent) == 1
+
+
+class TestForks(OtherAlias):
+    def test_a_forked_child_has_a_pool_of_its_own(self) -> None:
+        pool = {"min_size": 1, "max_size": 2}
+        with self.configured({"pool": pool}):
+            self.dialect.share(self.connection)
+            [(ours,)] = self.query("SELECT pg_backend_pid()")
+            read_end, write_end = os.pipe()
+            child = os.fork()
+            if child == 0:
+                self.report_backend(write_end)
+            os.close(write_end)
+            with os.fdopen(read_end) as report:
+                theirs = report.read()
+            assert os.waitpid(child, 0)[1] == 0
+            assert theirs.isdigit()
+            assert int(theirs) != ours
+            assert self.query("SELECT pg_backend_pid()") == [(ours,)]
+
+    def report_backend(self, descriptor: int) -> None:
+        code = 1
+        try:
+            os.write(descriptor, str(self.query("SELECT pg_backend_pid()")[0][0]).encode())
+            self.connection.close()
+            self.connection.close_pool()
+            code = 0
+        finally:
+            os._exit(code)
