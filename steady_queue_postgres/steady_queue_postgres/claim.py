@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import ClaimedJob, Outcome, QueueSelector, portable
+from steady_queue_core.dialects import ClaimedJob, Outcome, QueueSelector
 
 from .claimer import Claimer
 from .settle import any_returns_to_ready, settle
+from .transactions import transaction
 
 
 def claim(
@@ -34,7 +35,7 @@ def settle_and_claim(
         return settle(connection, outcomes), claim(connection, process_id, selector, limit)
     if any_returns_to_ready(outcomes):
         # A statement does not see what it has inserted itself.
-        with portable.transaction(connection):
+        with transaction(connection):
             held = settle(connection, outcomes)
             return held, claim(connection, process_id, selector, limit)
     return Claimer.of(connection, selector).exchange(outcomes, process_id, limit)

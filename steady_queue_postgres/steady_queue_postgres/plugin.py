@@ -33,6 +33,7 @@ from .enqueue import enqueue
 from .listing import list_queues
 from .ring import ring
 from .settle import settle
+from .transactions import transaction
 from .upserts import insert_if_absent
 
 
@@ -61,7 +62,7 @@ def steady_queue_share(connection: BaseDatabaseWrapper) -> None:
 
 @hookimpl
 def steady_queue_transaction(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
-    return portable.transaction(connection)
+    return transaction(connection)
 
 
 @hookimpl
