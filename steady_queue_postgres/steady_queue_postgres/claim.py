@@ -9,6 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import ClaimedJob, Outcome, QueueSelector
 
 from .claimer import Claimer
+from .plans import Plans
 from .settle import any_returns_to_ready, settle
 from .transactions import transaction
 
@@ -19,7 +20,8 @@ def claim(
     if limit <= 0:
         return []
     claimer = Claimer.of(connection, selector)
-    if claimer.idle and not claimer.finds_any(process_id):
+    # Where the claim has to be planned anew, it costs more than a look.
+    if claimer.idle and Plans.of(connection) is None and not claimer.finds_any(process_id):
         return []
     return claimer.exchange((), process_id, limit)[1]
 

@@ -8,6 +8,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import DialectUnsupported
 
+from .plans import Plans
 from .pooler import is_pooled
 
 #: RETURNING from data-modifying expressions and SKIP LOCKED are older; Django needs this one.
@@ -16,10 +17,14 @@ MINIMUM_VERSION = 14
 #: Milliseconds for which a thread that tries again by itself waits for locks.
 LOCK_TIMEOUT = 2_000
 
-# A plan that was made while the tables were empty reads them from end to end ever after. Jobs are
-# found by an index whatever the planner thinks, and never worth compiling for.
+# A plan is made once, perhaps while the tables are empty, and lasts: so only what is right for full
+# ones is allowed. Rows are found by an index, in its order; those found by their keys are put
+# together by hashing, for nested loops over a few hundred of them take longer than all the rest.
 SETTINGS = {
     "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_nestloop": "off",
+    "plan_cache_mode": "force_generic_plan",
     "jit": "off",
     "lock_timeout": f"{LOCK_TIMEOUT}ms",
     "default_transaction_isolation": "read committed",
@@ -46,6 +51,8 @@ def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
         cursor.execute(ISOLATION)
         isolation = cursor.fetchone()[0]
         cursor.execute(SET)
+    if not connection.settings_dict["OPTIONS"].get("server_side_binding"):
+        Plans.begin(connection)
     if isolation != "read committed" or wrapper.connection.isolation_level is not None:
         wrapper.connection.isolation_level = None
         said.append("the queue's own transactions are READ COMMITTED")

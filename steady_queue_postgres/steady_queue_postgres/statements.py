@@ -8,6 +8,8 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import mark_for_rollback_on_error
 
+from .plans import Plans
+
 
 def fetch(
     connection: BaseDatabaseWrapper, statement: str, values: Mapping[str, Any]
@@ -18,5 +20,9 @@ def fetch(
     rollback without a word.
     """
     with mark_for_rollback_on_error(connection.alias), connection.cursor() as cursor:
-        cursor.execute(statement, values)
+        plans = Plans.of(connection)
+        if plans is None:
+            cursor.execute(statement, values)
+        else:
+            plans.execute(cursor, statement, values)
         return list(cursor.fetchall())

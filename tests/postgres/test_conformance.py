@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -21,6 +22,7 @@ from steady_queue_core.dialects.conformance.settle import SettleCases
 from steady_queue_core.dialects.conformance.settle_and_claim import SettleAndClaimCases
 from steady_queue_core.dialects.conformance.transactions import TransactionCases
 from steady_queue_core.dialects.conformance.wakeup import WakeupCases
+from steady_queue_postgres import session
 
 from .poolers import pgbouncer
 from .servers import ALIAS, another_alias
@@ -60,6 +62,22 @@ class TestPreparedStatements(Configured, TransactionTestCase):
     """With the project's statements prepared by the server at their second use."""
 
     options = {"server_side_binding": True, "prepare_threshold": 1}
+
+
+class TestPlannedSessions(Configured, TransactionTestCase):
+    """With all connections as the main thread of a queue process has its own."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        prepare = session.prepare
+        cls.enterClassContext(
+            mock.patch.object(session, "prepare", lambda connection, _: prepare(connection, True))
+        )
+        super().setUpClass()
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.dialect.prepare(self.connection)
 
 
 class TestRepeatableRead(Configured, TransactionTestCase):

@@ -36,8 +36,7 @@ class TestPlans(PostgresTestCase):
         with self.statements() as sent, atomic(using=self.using):
             assert self.claim(20, *patterns, process_id=self.worker)
             self.connection.set_rollback(True)
-        [statement] = sent
-        return self.plan(statement)
+        return self.plan(sent[-1])
 
     def assert_reads_by_index(self, plan: Plan, index: str) -> None:
         scans = plan.scans(tables.READY)
@@ -65,7 +64,7 @@ class TestPlans(PostgresTestCase):
         with self.statements() as sent, atomic(using=self.using):
             self.settle(*[self.finished(claim) for claim in claims[:5]])
             self.connection.set_rollback(True)
-        plan = self.plan(sent[0])
+        plan = self.plan(sent[-1])
         assert plan.scans(tables.JOBS) == {("Index Scan", "steady_queue_jobs_pkey")}
         kinds = {kind for kind, _ in plan.scans(tables.CLAIMED)}
         assert "Seq Scan" not in kinds
@@ -73,7 +72,7 @@ class TestPlans(PostgresTestCase):
     def test_listing_reads_one_row_for_each_queue(self) -> None:
         with self.statements() as sent:
             assert self.dialect.list_queues(self.connection) == ["a", "b", "c"]
-        kinds = {kind for kind, _ in self.plan(sent[0]).scans(tables.READY)}
+        kinds = {kind for kind, _ in self.plan(sent[-1]).scans(tables.READY)}
         assert kinds == {"Index Only Scan"}
 
     def test_due_jobs_are_read_in_the_order_of_the_index(self) -> None:
@@ -88,7 +87,7 @@ class TestPlans(PostgresTestCase):
         with self.statements() as sent, atomic(using=self.using):
             self.dialect.dispatch(self.connection, 10)
             self.connection.set_rollback(True)
-        plan = self.plan(sent[0])
+        plan = self.plan(sent[-1])
         assert ("Index Scan", "steady_queue_scheduled_due") in plan.scans(tables.SCHEDULED)
         assert "Seq Scan" not in {kind for kind, _ in plan.scans(tables.SCHEDULED)}
         assert "Sort" not in plan.kinds()
@@ -96,7 +95,31 @@ class TestPlans(PostgresTestCase):
         self.query(f"UPDATE {tables.JOBS} SET finished_at = now()")
 
 
+class TestPlansOnceMade(TestPlans):
+    """The same in the session of a queue process, which plans for any number of rows."""
+
+    def setUp(self) -> None:
+        self.dialect.prepare(self.connection, impatient=True)
+        self.addCleanup(self.connection.close)
+        super().setUp()
+
+    def test_the_settled_and_the_taken_are_not_compared_row_by_row(self) -> None:
+        claims = self.claim(20, process_id=self.worker)
+        with self.statements() as sent, atomic(using=self.using):
+            self.dialect.settle_and_claim(
+                self.connection, [self.finished(claim) for claim in claims], self.worker,
+                QueueSelector(), 20,
+            )  # fmt: skip
+            self.connection.set_rollback(True)
+        loops = [node for node in self.plan(sent[-1]).nodes if node["Node Type"] == "Nested Loop"]
+        assert len(loops) == 1  # The spans of the index, one after the other.
+
+
 class TestRoundTrips(PostgresTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.connection.__dict__.pop("steady_queue_claimers", None)  # Of earlier tests.
+
     def assert_one_statement(self, operation: Callable[[], object]) -> None:
         with self.statements() as sent:
             operation()
