@@ -1,4 +1,4 @@
-"""The MySQL and MariaDB dialect of Steady Queue: not available in this version."""
+"""The MySQL and MariaDB dialect of Steady Queue."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The MySQL or MariaDB dialect: every hook, in the order of the specification.
-
-In this version each is the portable building block; the tuned ones follow.
-"""
+"""The MySQL and MariaDB dialect: every hook, in the order of the specification."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 
+from django.core.checks import CheckMessage
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Model, QuerySet
 
@@ -25,72 +23,100 @@ from steady_queue_core.dialects import (
     portable,
 )
 
-from .versions import is_mariadb
+from . import checks, claim, conversation, errors, semaphores, session, settle, upserts
+from .clock import UtcNow
+from .dispatch import dispatch
+from .enqueue import enqueue
+from .listing import list_queues
+from .server import server_of
 
 
 @hookimpl
 def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
     if connection.vendor != "mysql":
         return None
+    # Which of the two it is, and of which version, the server says when it is first asked.
     return DialectInfo(name="mysql", display_name="MySQL or MariaDB")
 
 
 @hookimpl
+def steady_queue_prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
+    return session.prepare(connection, impatient)
+
+
+@hookimpl
+def steady_queue_share(connection: BaseDatabaseWrapper) -> None:
+    server_of(connection)  # By the way, Django learns what it is connected to.
+
+
+@hookimpl
 def steady_queue_transaction(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
-    return portable.transaction(connection)
+    return conversation.transaction(connection)
 
 
 @hookimpl
 def steady_queue_lock_rows(
     connection: BaseDatabaseWrapper, rows: QuerySet[Any], wait: bool
 ) -> QuerySet[Any]:
+    server_of(connection)
     return portable.lock_rows(connection, rows, wait)
 
 
 @hookimpl
 def steady_queue_is_contention(connection: BaseDatabaseWrapper, error: BaseException) -> bool:
-    return portable.is_contention(connection, error)
+    return errors.is_contention(error)
 
 
 @hookimpl
 def steady_queue_is_lost_connection(connection: BaseDatabaseWrapper, error: BaseException) -> bool:
-    return portable.is_lost_connection(connection, error)
+    return errors.is_lost_connection(connection, error)
 
 
 @hookimpl
 def steady_queue_enqueue(
     connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
 ) -> list[EnqueuedJob]:
-    return portable.enqueue(connection, jobs)
+    return enqueue(connection, jobs)
 
 
 @hookimpl
 def steady_queue_claim(
     connection: BaseDatabaseWrapper, process_id: int, selector: QueueSelector, limit: int
 ) -> list[ClaimedJob]:
-    return portable.claim(connection, process_id, selector, limit)
+    return claim.claim(connection, process_id, selector, limit)
 
 
 @hookimpl
 def steady_queue_settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
-    return portable.settle(connection, outcomes)
+    return settle.settle(connection, outcomes)
+
+
+@hookimpl
+def steady_queue_settle_and_claim(
+    connection: BaseDatabaseWrapper,
+    outcomes: Sequence[Outcome],
+    process_id: int,
+    selector: QueueSelector,
+    limit: int,
+) -> tuple[set[int], list[ClaimedJob]]:
+    return settle.settle_and_claim(connection, outcomes, process_id, selector, limit)
 
 
 @hookimpl
 def steady_queue_dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
-    return portable.dispatch(connection, limit)
+    return dispatch(connection, limit)
 
 
 @hookimpl
 def steady_queue_list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
-    return portable.list_queues(connection, prefix)
+    return list_queues(connection, prefix)
 
 
 @hookimpl
 def steady_queue_insert_if_absent(
     connection: BaseDatabaseWrapper, row: Model, unique_fields: Sequence[str]
 ) -> bool:
-    return portable.insert_if_absent(connection, row, unique_fields)
+    return upserts.insert_if_absent(connection, row, unique_fields)
 
 
 @hookimpl
@@ -100,26 +126,31 @@ def steady_queue_upsert(
     unique_fields: Sequence[str],
     update_fields: Sequence[str],
 ) -> None:
-    portable.upsert(connection, rows, unique_fields, update_fields)
+    upserts.upsert(connection, rows, unique_fields, update_fields)
 
 
 @hookimpl
 def steady_queue_take_permit(
     connection: BaseDatabaseWrapper, key: str, limit: int, duration: timedelta
 ) -> bool:
-    return portable.take_permit(connection, key, limit, duration)
+    return semaphores.take_permit(connection, key, limit, duration)
 
 
 @hookimpl
 def steady_queue_give_permit(connection: BaseDatabaseWrapper, key: str, limit: int) -> bool:
-    return portable.give_permit(connection, key, limit)
+    return semaphores.give_permit(connection, key, limit)
 
 
 @hookimpl
 def steady_queue_now(connection: BaseDatabaseWrapper) -> Expression:
-    return portable.now(connection)
+    return UtcNow()
 
 
 @hookimpl
 def steady_queue_exact_collation(connection: BaseDatabaseWrapper) -> str | None:
-    return "utf8mb4_nopad_bin" if is_mariadb(connection) else "utf8mb4_0900_bin"
+    return server_of(connection).exact_collation
+
+
+@hookimpl
+def steady_queue_checks(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
+    return checks.run(connection)

@@ -6,7 +6,7 @@ from django.db import models
 
 from ..dialects import tables
 from .base import Record
-from .fields import ExactCharField, InstantField
+from .fields import ExactCharField, ExactTextField, InstantField
 from .job import Job
 
 
@@ -92,8 +92,8 @@ class ClaimedExecution(PlacedExecution):
 class FailedExecution(Execution):
     """The job has failed for good, until somebody retries or discards it."""
 
-    exception_class = models.CharField(max_length=255)
-    message = models.TextField()
+    exception_class = ExactCharField(max_length=255)
+    message = ExactTextField()
 
     class Meta:
         db_table = tables.FAILED

@@ -21,15 +21,29 @@ class ExactCharField(models.CharField):
     """
 
     def db_parameters(self, connection: BaseDatabaseWrapper) -> dict[str, Any]:
-        parameters = dict(super().db_parameters(connection))
-        try:
-            collation = dialect_for(connection.alias).exact_collation(connection)
-        except DialectNotFound:
-            # Migrations also run on databases that do not hold the queue.
-            collation = None
-        if collation:
-            parameters["collation"] = collation
-        return parameters
+        return _exact(super().db_parameters(connection), connection)
+
+
+class ExactTextField(models.TextField):
+    """Text of any length that holds every character.
+
+    Under the default character set of older MariaDB servers it would hold those of latin1.
+    """
+
+    def db_parameters(self, connection: BaseDatabaseWrapper) -> dict[str, Any]:
+        return _exact(super().db_parameters(connection), connection)
+
+
+def _exact(given: Any, connection: BaseDatabaseWrapper) -> dict[str, Any]:
+    parameters: dict[str, Any] = dict(given)
+    try:
+        collation = dialect_for(connection.alias).exact_collation(connection)
+    except DialectNotFound:
+        # Migrations also run on databases that do not hold the queue.
+        collation = None
+    if collation:
+        parameters["collation"] = collation
+    return parameters
 
 
 class InstantField(models.DateTimeField):

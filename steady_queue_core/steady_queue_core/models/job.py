@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from ..dialects import tables
-from .fields import ExactCharField, InstantField
+from .fields import ExactCharField, ExactTextField, InstantField
 
 
 class Job(models.Model):
@@ -22,7 +22,7 @@ class Job(models.Model):
     #: Negated priority, so that ascending indexes serve the order of the poll everywhere.
     rank = models.SmallIntegerField(default=0)
     #: The encoded call; see ``steady_queue_core.arguments``.
-    arguments = models.TextField()
+    arguments = ExactTextField()
     concurrency_key = ExactCharField(max_length=255, null=True)
     max_attempts = models.SmallIntegerField(default=1)
     #: Attempts that have ended; a claim in progress is one more.
@@ -30,11 +30,11 @@ class Job(models.Model):
     #: The token of the last claim that ended; the next claim's is greater.
     token = models.BigIntegerField(default=0)
     #: JSON list: the worker of each attempt.
-    worker_ids = models.TextField(null=True)
+    worker_ids = ExactTextField(null=True)
     #: JSON list: ``[exception path, traceback]`` of each failed attempt.
-    errors = models.TextField(null=True)
+    errors = ExactTextField(null=True)
     #: The encoded return value.
-    return_value = models.TextField(null=True)
+    return_value = ExactTextField(null=True)
     enqueued_at = InstantField()
     scheduled_at = InstantField(null=True)
     #: Start of the first attempt.

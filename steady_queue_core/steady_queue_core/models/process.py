@@ -8,7 +8,7 @@ from django.db import models
 
 from ..dialects import portable, tables
 from .base import Record, queue_database
-from .fields import ExactCharField, InstantField
+from .fields import ExactCharField, ExactTextField, InstantField
 
 #: The last heartbeat of a process that was declared dead: it can give no other.
 NEVER_AGAIN = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,7 +24,7 @@ class Process(Record):
     hostname = models.CharField(max_length=255)
     supervisor_id = models.BigIntegerField(null=True)
     #: JSON object: what the process serves, and where it can be found.
-    metadata = models.TextField(default="{}")
+    metadata = ExactTextField(default="{}")
     last_heartbeat_at = InstantField()
 
     class Meta:

@@ -6,7 +6,7 @@ from django.db import models
 
 from ..dialects import tables
 from .base import Record
-from .fields import ExactCharField, InstantField
+from .fields import ExactCharField, ExactTextField, InstantField
 
 
 class RecurringTask(Record):
@@ -16,11 +16,11 @@ class RecurringTask(Record):
     task_path = ExactCharField(max_length=255)
     schedule = models.CharField(max_length=255)
     timezone = models.CharField(max_length=64)
-    arguments = models.TextField()
+    arguments = ExactTextField()
     backend_name = ExactCharField(max_length=255)
     queue_name = ExactCharField(max_length=255)
     priority = models.SmallIntegerField(default=0)
-    description = models.TextField(default="")
+    description = ExactTextField(default="")
     static = models.BooleanField(default=True)
     updated_at = InstantField()
 

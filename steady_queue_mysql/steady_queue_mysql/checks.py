@@ -1,0 +1,153 @@
+"""What can be wrong with a server, or with the way to it, that is to hold a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.checks import CheckMessage, Error, Warning
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from steady_queue_core.dialects import DialectUnsupported, tables
+
+from .server import Server, server_of
+
+VARIABLES = ("sql_mode", "read_only", "binlog_format", "time_zone", "character_set_connection")
+#: Bytes that a job with its arguments and result may well need.
+SMALL_PACKET = 1 << 20
+NEEDED = ("SELECT", "INSERT", "UPDATE", "DELETE")
+
+ASK_TABLES = """
+SELECT table_name, engine FROM information_schema.tables
+WHERE table_schema = DATABASE() AND table_name IN ({marks}) AND engine <> 'InnoDB'"""
+ASK_INSTANTS = """
+SELECT table_name, column_name FROM information_schema.columns
+WHERE table_schema = DATABASE() AND table_name IN ({marks})
+  AND data_type = 'datetime' AND datetime_precision < 6"""
+ASK_TEXTS = """
+SELECT table_name, column_name, character_set_name FROM information_schema.columns
+WHERE table_schema = DATABASE() AND table_name IN ({marks})
+  AND character_set_name <> 'utf8mb4' AND data_type = 'longtext'"""
+ASK_NAMES = """
+SELECT table_name, column_name, collation_name FROM information_schema.columns
+WHERE table_schema = DATABASE() AND table_name IN ({marks})
+  AND column_name IN ('queue_name', 'key', 'task_key', 'concurrency_key')
+  AND collation_name <> %s"""
+OUR_TABLES = sorted(
+    name for constant, name in vars(tables).items() if constant.isupper()
+)  # fmt: skip
+
+
+def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
+    """Say what is wrong, and how to mend it."""
+    try:
+        server = server_of(connection)
+    except DialectUnsupported as error:
+        return [Error(str(error), id="steady_queue.E001")]
+    return [
+        *_of_settings(connection),
+        *_of_variables(connection, server),
+        *_of_tables(connection, server),
+    ]
+
+
+def _of_settings(connection: BaseDatabaseWrapper) -> Iterator[CheckMessage]:
+    zone = connection.settings_dict.get("TIME_ZONE")
+    if zone not in (None, "UTC"):
+        yield Error(
+            f"TIME_ZONE of database {connection.alias!r} is {zone!r}; the queue keeps UTC there.",
+            hint="Remove TIME_ZONE from that database, or give the queue a database of its own.",
+            id="steady_queue.E301",
+        )
+
+
+def _of_variables(connection: BaseDatabaseWrapper, server: Server) -> Iterator[CheckMessage]:
+    alias = connection.alias
+    values = _variables(connection)
+    modes = set(values.get("sql_mode", "").upper().split(","))
+    if not modes & {"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES"}:
+        yield Warning(
+            f"sql_mode of database {alias!r} is not strict: values that are too long are cut.",
+            hint="Add STRICT_TRANS_TABLES to sql_mode, in the server's or Django's settings.",
+            id="steady_queue.W302",
+        )
+    if modes & {"ANSI_QUOTES", "PIPES_AS_CONCAT", "NO_BACKSLASH_ESCAPES"}:
+        wrong = ", ".join(
+            sorted(modes & {"ANSI_QUOTES", "PIPES_AS_CONCAT", "NO_BACKSLASH_ESCAPES"})
+        )
+        yield Warning(
+            f"sql_mode of database {alias!r} has {wrong}; Django's statements are not made for it.",
+            hint="Remove it from sql_mode.",
+            id="steady_queue.W303",
+        )
+    if values.get("read_only", "OFF").upper() not in ("OFF", "0"):
+        yield Error(
+            f"Database {alias!r} is read-only: the server may be a replica.",
+            hint="Name the primary in DATABASES; after a failover that may be another server.",
+            id="steady_queue.E304",
+        )
+    if values.get("binlog_format", "").upper() == "STATEMENT":
+        yield Error(
+            f"binlog_format of database {alias!r} is STATEMENT; the queue's transactions are "
+            "READ COMMITTED, which that format cannot log.",
+            hint="Set binlog_format to ROW or MIXED.",
+            id="steady_queue.E305",
+        )
+    if not values.get("character_set_connection", "utf8mb4").startswith("utf8mb4"):
+        yield Warning(
+            f"The connection to database {alias!r} cannot carry every character: it uses "
+            f"{values['character_set_connection']}.",
+            hint='Set OPTIONS["charset"] to "utf8mb4".',
+            id="steady_queue.W306",
+        )
+    if server.max_packet < SMALL_PACKET:
+        yield Warning(
+            f"max_allowed_packet of database {alias!r} is {server.max_packet} bytes: larger "
+            "arguments and results are refused.",
+            hint=f"Set it to {SMALL_PACKET} or more.",
+            id="steady_queue.W307",
+        )
+
+
+def _of_tables(connection: BaseDatabaseWrapper, server: Server) -> Iterator[CheckMessage]:
+    for name, engine in _rows(connection, ASK_TABLES):
+        yield Error(
+            f"Table {name} of database {connection.alias!r} has the engine {engine}, which has "
+            "no transactions.",
+            hint=f"Run: ALTER TABLE {name} ENGINE = InnoDB",
+            id="steady_queue.E308",
+        )
+    for name, column in _rows(connection, ASK_INSTANTS):
+        yield Error(
+            f"Column {column} of table {name} keeps no microseconds.",
+            hint=f"Run: ALTER TABLE {name} MODIFY {column} datetime(6), NULL or NOT NULL as it is.",
+            id="steady_queue.E309",
+        )
+    for name, column, charset in _rows(connection, ASK_TEXTS):
+        yield Error(
+            f"Column {column} of table {name} cannot hold every character: it is {charset}.",
+            hint=f"Run: ALTER TABLE {name} MODIFY {column} longtext CHARACTER SET utf8mb4, NULL "
+            "or NOT NULL as it is.",
+            id="steady_queue.E310",
+        )
+    for name, column, collation in _rows(connection, ASK_NAMES, server.exact_collation):
+        yield Error(
+            f"Column {column} of table {name} takes different names for one: its collation is "
+            f"{collation}, not {server.exact_collation}.",
+            hint="Restore the column as the migration made it.",
+            id="steady_queue.E311",
+        )
+
+
+def _variables(connection: BaseDatabaseWrapper) -> dict[str, str]:
+    names = ", ".join(f"'{name}'" for name in VARIABLES)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SHOW VARIABLES WHERE Variable_name IN ({names})")
+        return {str(name): str(value) for name, value in cursor.fetchall()}
+
+
+def _rows(connection: BaseDatabaseWrapper, sql: str, *values: str) -> list[tuple[Any, ...]]:
+    marks = ", ".join(["%s"] * len(OUR_TABLES))
+    with connection.cursor() as cursor:
+        cursor.execute(sql.format(marks=marks), [*OUR_TABLES, *values])
+        return [tuple(map(str, row)) for row in cursor.fetchall()]

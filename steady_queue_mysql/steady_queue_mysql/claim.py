@@ -1,0 +1,167 @@
+"""Taking ready jobs: locked in the order of an index, so that a second worker gets the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC
+from typing import Any
+
+from django.db import IntegrityError
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from steady_queue_core.dialects import ClaimedJob, QueueSelector, tables
+
+from .clock import NOW_SQL, read
+from .conversation import Conversation, converse
+from .listing import filled, listing
+from .literals import ids, insertion, portions
+from .packets import Answer, Statement, send
+from .server import server_of
+
+# Read without a lock and a transaction, so that an idle worker costs one small statement.
+ANY_READY = Statement(f"SELECT 1 FROM {tables.READY} LIMIT 1")
+PAUSED = Statement(f"SELECT queue_name FROM {tables.PAUSES}")
+REGISTERED = f"SELECT 1 FROM {tables.PROCESSES} WHERE id = {{}}"
+
+# InnoDB locks what it reads: only an index that has the rows in the order wanted, read from its
+# start, locks no more than the limit. Without FORCE INDEX a table that looks empty is read whole.
+PICK = f"""
+SELECT r.job_id, r.token, r.queue_name, r.`rank`, j.id IS NOT NULL AND j.finished_at IS NULL,
+       j.task_path, j.backend_name, j.arguments, j.attempts, j.max_attempts, j.worker_ids,
+       j.errors, j.enqueued_at, j.started_at, {NOW_SQL}
+FROM {tables.READY} r FORCE INDEX ({{index}}) LEFT JOIN {tables.JOBS} j ON j.id = r.job_id
+WHERE {{where}} ORDER BY r.`rank`, r.job_id LIMIT {{limit}} FOR UPDATE {{of}} SKIP LOCKED"""
+BY_RANK, BY_QUEUE = "steady_queue_ready_poll", "steady_queue_ready_queue"
+NONE_PAUSED = f"NOT EXISTS (SELECT 1 FROM {tables.PAUSES})"
+
+# With a lock, to see what is newer than the snapshot of a caller's transaction, and to wait for
+# whoever has locked the job: SKIP LOCKED has passed over it as if it were not there.
+LOOK_AGAIN = f"""
+SELECT j.id, j.finished_at IS NULL, j.task_path, j.backend_name, j.arguments, j.attempts,
+       j.max_attempts, j.worker_ids, j.errors, j.enqueued_at, j.started_at
+FROM {{given}} STRAIGHT_JOIN {tables.JOBS} j ON j.id = given.id LOCK IN SHARE MODE"""
+RUNNING = f"""
+SELECT c.job_id FROM {{given}} STRAIGHT_JOIN {tables.CLAIMED} c ON c.job_id = given.id"""
+
+INSERT_CLAIMED = f"""
+INSERT INTO {tables.CLAIMED} (job_id, queue_name, `rank`, token, created_at, process_id) VALUES"""
+DELETE_READY = f"""
+DELETE r FROM {{given}} STRAIGHT_JOIN {tables.READY} r ON r.job_id = given.id"""
+
+
+def claim(
+    connection: BaseDatabaseWrapper, process_id: int, selector: QueueSelector, limit: int
+) -> list[ClaimedJob]:
+    if limit <= 0 or not send(connection, [ANY_READY])[0].rows:
+        return []
+
+    def work(conversation: Conversation) -> list[ClaimedJob]:
+        return Claiming(conversation, process_id, selector, limit).run([])[1]
+
+    return converse(connection, work)
+
+
+class Claiming:
+    """One claim, in its transaction."""
+
+    def __init__(
+        self, conversation: Conversation, process_id: int, selector: QueueSelector, limit: int
+    ) -> None:
+        self.conversation, self.process_id = conversation, process_id
+        self.selector, self.limit = selector, limit
+        # MariaDB cannot leave the job unlocked; nobody else wants a ready job's row.
+        self._of = "" if server_of(conversation.connection).is_mariadb else "OF r"
+
+    def run(self, before: Sequence[Statement]) -> tuple[list[Answer], list[ClaimedJob]]:
+        """Claim, with the statements ``before`` on the way; return their answers and the jobs."""
+        at_once = [self._pick(BY_RANK, NONE_PAUSED, self.limit)] if self.selector.takes_all else []
+        asked = [*before, Statement(REGISTERED.format(int(self.process_id))), PAUSED, *at_once]
+        answers = self.conversation.ask(asked)
+        registered, paused, *picked = answers[len(before) :]
+        rows: list[Any] = []
+        if registered.rows:
+            names = frozenset(str(name) for (name,) in paused.rows)
+            rows = list(picked[0].rows) if picked and not names else self._pick_by_queue(names)
+        return answers[: len(before)], self._take(rows) if rows else []
+
+    def _pick_by_queue(self, paused: frozenset[str]) -> list[Any]:
+        rows: list[Any] = []
+        for name in self._filled(self.selector.matching(self._existing, paused)):
+            where = "r.queue_name = %s"
+            statement = self._pick(BY_QUEUE, where, self.limit - len(rows), name)
+            rows += self.conversation.ask([statement])[0].rows
+            if len(rows) >= self.limit:
+                break
+        return rows
+
+    def _existing(self, prefix: str) -> list[str]:
+        [answer] = self.conversation.ask([listing(prefix)])
+        return sorted(str(name) for (name,) in answer.rows)
+
+    def _filled(self, names: Sequence[str]) -> list[str]:
+        """Leave out empty queues: to lock their first rows takes a round trip for each."""
+        if len(names) < 2:
+            return list(names)
+        found: set[str] = set()
+        for some in portions(names):
+            [answer] = self.conversation.ask([filled(some)])
+            found.update(str(name) for (name,) in answer.rows)
+        return [name for name in names if name in found]
+
+    def _pick(self, index: str, where: str, limit: int, *values: str) -> Statement:
+        sql = PICK.format(index=index, where=where, limit=int(limit), of=self._of)
+        return Statement(sql, values)
+
+    def _take(self, rows: list[Any]) -> list[ClaimedJob]:
+        """Move the rows picked from ready to claimed; stray ones end here."""
+        if not all(row[4] for row in rows):
+            rows = self._second_look(rows)
+        try:
+            return self._move(rows, [row for row in rows if row[4]])
+        except IntegrityError:
+            # A stray ready row, of a job that runs, has kept us from all of them.
+            running = self._running(rows)
+            return self._move(rows, [row for row in rows if row[4] and row[0] not in running])
+
+    def _move(self, rows: Sequence[Any], taken: Sequence[Any]) -> list[ClaimedJob]:
+        statements = ids(DELETE_READY, [row[0] for row in rows])
+        if taken:
+            claims = [
+                (row[0], row[2], row[3], row[1] + 1, row[14].isoformat(" ", "microseconds"),
+                 self.process_id)
+                for row in taken
+            ]  # fmt: skip
+            # One statement: if it fails, it has inserted nothing.
+            statements.insert(0, insertion(INSERT_CLAIMED, claims))
+        self.conversation.ask(statements, last=True)
+        return [_claimed_job(row) for row in taken]
+
+    def _second_look(self, rows: Sequence[Any]) -> list[Any]:
+        doubtful = [row[0] for row in rows if not row[4]]
+        answers = self.conversation.ask(ids(LOOK_AGAIN, doubtful))
+        found = {row[0]: row[1:] for answer in answers for row in answer.rows}
+        return [(*row[:4], *found.get(row[0], row[4:14]), row[14]) for row in rows]
+
+    def _running(self, rows: Sequence[Any]) -> set[int]:
+        answers = self.conversation.ask(ids(RUNNING, [row[0] for row in rows]))
+        return {job_id for answer in answers for (job_id,) in answer.rows}
+
+
+def _claimed_job(row: Any) -> ClaimedJob:
+    present = row[14].replace(tzinfo=UTC)
+    return ClaimedJob(
+        job_id=row[0],
+        token=row[1] + 1,
+        queue_name=row[2],
+        rank=row[3],
+        task_path=row[5],
+        backend_name=row[6],
+        arguments=row[7],
+        attempts=row[8],
+        max_attempts=row[9],
+        worker_ids=row[10],
+        errors=row[11],
+        enqueued_at=read(row[12], present),
+        started_at=row[13] and read(row[13], present),
+        claimed_at=present,
+    )

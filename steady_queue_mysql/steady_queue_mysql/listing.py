@@ -1,0 +1,37 @@
+"""The names of queues, by the loose index scan that both servers have for DISTINCT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from steady_queue_core.dialects import portable, tables
+
+from .packets import Statement, send
+
+# A recursive walk over the index, as other databases need it, took seconds here.
+LIST = f"SELECT DISTINCT queue_name FROM {tables.READY} FORCE INDEX (steady_queue_ready_queue)"
+FILLED = f"""
+(SELECT queue_name FROM {tables.READY} FORCE INDEX (steady_queue_ready_queue)
+ WHERE queue_name = %s LIMIT 1)"""
+
+
+def list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
+    [answer] = send(connection, [listing(prefix)])
+    return sorted(str(name) for (name,) in answer.rows)
+
+
+def listing(prefix: str) -> Statement:
+    """Return the statement that lists the names with ready jobs that start with ``prefix``."""
+    if not prefix:
+        return Statement(LIST)
+    end = portable.prefix_end(prefix)
+    if end is None:
+        return Statement(f"{LIST} WHERE queue_name >= %s", [prefix])
+    return Statement(f"{LIST} WHERE queue_name >= %s AND queue_name < %s", [prefix, end])
+
+
+def filled(names: Sequence[str]) -> Statement:
+    """Return the statement that tells which of these queues have ready jobs."""
+    return Statement(" UNION ALL ".join([FILLED] * len(names)), names)

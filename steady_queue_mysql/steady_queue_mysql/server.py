@@ -1,0 +1,109 @@
+"""The server itself: MySQL or MariaDB, and of which version."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from steady_queue_core.dialects import DialectUnsupported
+
+MINIMUM_MYSQL = (8, 4)
+MINIMUM_MARIADB = (10, 6)
+
+ASK = "SELECT VERSION(), @@max_allowed_packet"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What a server said of itself when a connection to it was opened."""
+
+    #: As ``VERSION()`` gives it.
+    text: str
+    version: tuple[int, ...]
+    is_mariadb: bool
+    #: The longest packet of statements that it takes, in bytes.
+    max_packet: int
+
+    @property
+    def display_name(self) -> str:
+        product = "MariaDB" if self.is_mariadb else "MySQL"
+        return f"{product} {'.'.join(map(str, self.version))}"
+
+    @property
+    def exact_collation(self) -> str:
+        """The collation that compares by code point and takes no blank for nothing."""
+        return "utf8mb4_nopad_bin" if self.is_mariadb else "utf8mb4_0900_bin"
+
+    def require_supported(self) -> None:
+        """Raise ``DialectUnsupported`` for a version that lacks what the statements need."""
+        minimum = MINIMUM_MARIADB if self.is_mariadb else MINIMUM_MYSQL
+        if self.version[: len(minimum)] < minimum:
+            raise DialectUnsupported(
+                f"{self.display_name} is too old for Steady Queue; it needs MySQL "
+                f"{_dotted(MINIMUM_MYSQL)} or newer, or MariaDB {_dotted(MINIMUM_MARIADB)} or "
+                "newer. Upgrade the server, or keep the queue in another database."
+            )
+
+
+def server_of(connection: BaseDatabaseWrapper) -> Server:
+    """Return what is known of the server of ``connection``; ask it once for each connection.
+
+    Raises ``DialectUnsupported`` for a version too old.
+    """
+    connection.ensure_connection()
+    wrapper: Any = connection
+    known = getattr(wrapper, "steady_queue_server", None)
+    if known is None or known[0] is not wrapper.connection:
+        known = (wrapper.connection, _ask(connection))
+        wrapper.steady_queue_server = known
+        know_the_server(wrapper, known[1])
+    server: Server = known[1]
+    server.require_supported()
+    return server
+
+
+def parse(text: str, max_packet: int) -> Server:
+    """Return the server whose ``VERSION()`` is ``text``."""
+    # MariaDB may put a made-up MySQL version before its own, for old replicas.
+    found = re.search(r"\d+(?:\.\d+)+", text.removeprefix("5.5.5-"))
+    version = tuple(map(int, found.group().split("."))) if found else ()
+    return Server(text, version, "mariadb" in text.lower(), max_packet)
+
+
+def know_the_server(wrapper: Any, server: Server) -> None:
+    """Tell Django the truth where the driver does not.
+
+    MySQL's own backend reads the version from the handshake, where MariaDB calls itself MySQL
+    5.5.5: Django would then cut instants to seconds, and lock rows without SKIP LOCKED.
+    """
+    if not server.is_mariadb or wrapper.mysql_is_mariadb:
+        return
+    wrapper.__dict__.update(
+        mysql_is_mariadb=True,
+        mysql_version=server.version,
+        mysql_server_info=server.text,
+        display_name="MariaDB",
+    )
+    for name in _derived_from_version(wrapper.features):
+        del wrapper.features.__dict__[name]
+    for known in ("data_type_check_constraints", "data_types_suffix", "operators"):
+        wrapper.__dict__.pop(known, None)
+
+
+def _derived_from_version(features: Any) -> list[str]:
+    """Return the features that Django has worked out so far, and keeps."""
+    return [name for name in vars(features) if hasattr(type(features), name)]
+
+
+def _ask(connection: BaseDatabaseWrapper) -> Server:
+    with connection.cursor() as cursor:
+        cursor.execute(ASK)
+        text, max_packet = cursor.fetchone()
+    return parse(str(text), int(max_packet))
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))

@@ -1,0 +1,139 @@
+"""Ending claims: one packet, whose every statement is fenced by the claims that are still there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from steady_queue_core.dialects import ClaimedJob, Ending, Outcome, QueueSelector, tables
+
+from .claim import Claiming
+from .clock import NOW_SQL, microseconds, to_text
+from .conversation import Conversation, converse
+from .literals import Value, portions, statement
+from .packets import Answer, Statement
+
+# By job and token: what is not held any more matches nothing, in this and all that follow.
+HELD = f"""
+FROM {{given}} STRAIGHT_JOIN {tables.CLAIMED} c ON c.job_id = given.id AND c.token = given.token
+     STRAIGHT_JOIN {tables.JOBS} j ON j.id = given.id"""
+FENCE = ("id", "token")
+
+LOCK_HELD = f"SELECT given.id {HELD} FOR UPDATE"
+
+COMPLETED = (*FENCE, "attempts", "worker_ids", "errors", "return_value", "started_at",
+             "last_attempted_at", "ended")  # fmt: skip
+COMPLETE = f"""
+UPDATE {HELD.replace("FROM", "", 1)}
+SET j.attempts = given.attempts, j.token = given.token, j.worker_ids = given.worker_ids,
+    j.errors = given.errors, j.return_value = given.return_value,
+    j.started_at = given.started_at, j.last_attempted_at = given.last_attempted_at,
+    j.finished_at = IF(given.ended, {NOW_SQL}, NULL)"""
+REMOVE = f"DELETE j {HELD}"
+
+PLACED = (*FENCE, "queue_name", "position")
+# A stray row of the same job, which nobody but a stranger can have left, gives way.
+PLACE_READY = f"""
+REPLACE INTO {tables.READY} (job_id, queue_name, `rank`, token, created_at)
+SELECT given.id, given.queue_name, given.position, given.token, {NOW_SQL} {HELD}"""
+PLACE_SCHEDULED = f"""
+REPLACE INTO {tables.SCHEDULED} (job_id, queue_name, `rank`, token, created_at, due_at)
+SELECT given.id, given.queue_name, given.position, given.token, {NOW_SQL},
+       {NOW_SQL} + INTERVAL given.delay MICROSECOND {HELD}"""
+PLACE_FAILED = f"""
+REPLACE INTO {tables.FAILED} (job_id, created_at, exception_class, message)
+SELECT given.id, {NOW_SQL}, given.exception_class, given.message {HELD}"""
+
+# Without a look at the job: a claim whose job somebody deleted ends here too.
+END_CLAIMS = f"""
+DELETE c FROM {{given}} STRAIGHT_JOIN {tables.CLAIMED} c
+ON c.job_id = given.id AND c.token = given.token"""
+
+
+def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
+    if not outcomes:
+        return set()
+    statements = settlement(outcomes)
+    return converse(
+        connection, lambda conversation: _held(conversation.ask(statements, last=True), outcomes)
+    )
+
+
+def settle_and_claim(
+    connection: BaseDatabaseWrapper,
+    outcomes: Sequence[Outcome],
+    process_id: int,
+    selector: QueueSelector,
+    limit: int,
+) -> tuple[set[int], list[ClaimedJob]]:
+    statements = settlement(outcomes)
+
+    def work(conversation: Conversation) -> tuple[set[int], list[ClaimedJob]]:
+        answers, claimed = Claiming(conversation, process_id, selector, limit).run(statements)
+        return _held(answers, outcomes), claimed
+
+    return converse(connection, work)
+
+
+def settlement(outcomes: Sequence[Outcome]) -> list[Statement]:
+    """Return the statements that end claims; the first ones tell which were held."""
+    # In the order of the jobs, so that two settlements of the same claims wait for each other.
+    ordered = sorted(outcomes, key=lambda outcome: outcome.job_id)
+    fences = [(outcome.job_id, outcome.token) for outcome in ordered]
+    return [
+        *_for_rows(LOCK_HELD, FENCE, fences),
+        *_completions(ordered),
+        *_placements(ordered),
+        *_for_rows(END_CLAIMS, FENCE, fences),
+    ]
+
+
+def _held(answers: Sequence[Answer], outcomes: Sequence[Outcome]) -> set[int]:
+    looks = sum(1 for _ in portions(outcomes))
+    return {int(job_id) for answer in answers[:looks] for (job_id,) in answer.rows}
+
+
+def _completions(outcomes: Sequence[Outcome]) -> list[Statement]:
+    """Write what became of the jobs into their rows."""
+    kept: list[Sequence[Value]] = []
+    gone: list[Sequence[Value]] = []
+    for outcome in outcomes:
+        if outcome.ending is Ending.FINISHED and not outcome.preserve:
+            gone.append((outcome.job_id, outcome.token))
+        elif outcome.ending is not Ending.RELEASED:
+            kept.append(
+                (outcome.job_id, outcome.token, outcome.attempts, outcome.worker_ids,
+                 outcome.errors, outcome.return_value, _text(outcome.started_at),
+                 _text(outcome.last_attempted_at), outcome.ending is not Ending.RETRIED)
+            )  # fmt: skip
+    return [*_for_rows(COMPLETE, COMPLETED, kept), *_for_rows(REMOVE, FENCE, gone)]
+
+
+def _placements(outcomes: Sequence[Outcome]) -> list[Statement]:
+    """Insert the execution rows that the jobs move to."""
+    ready: list[Sequence[Value]] = []
+    scheduled: list[Sequence[Value]] = []
+    failed: list[Sequence[Value]] = []
+    for outcome in outcomes:
+        placed = (outcome.job_id, outcome.token, outcome.queue_name, outcome.rank)
+        if outcome.ending is Ending.FAILED:
+            failed.append((*placed[:2], outcome.exception_class, outcome.message))
+        elif outcome.ending is Ending.RETRIED and outcome.delay > 0:
+            scheduled.append((*placed, microseconds(outcome.delay)))
+        elif outcome.ending is not Ending.FINISHED:
+            ready.append(placed)
+    return [
+        *_for_rows(PLACE_READY, PLACED, ready),
+        *_for_rows(PLACE_SCHEDULED, (*PLACED, "delay"), scheduled),
+        *_for_rows(PLACE_FAILED, (*FENCE, "exception_class", "message"), failed),
+    ]
+
+
+def _for_rows(sql: str, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> list[Statement]:
+    return [statement(sql, columns, some) for some in portions(rows)]
+
+
+def _text(instant: datetime | None) -> str | None:
+    return to_text(instant) if instant else None
