@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from typing import Any, TypeVar
 
@@ -25,7 +25,8 @@ def start(using: str, function: Callable[[], T]) -> Future[T]:
             dialect_for(using).prepare(connections[using])
             result = function()
         except BaseException as error:
-            connections.close_all()
+            with suppress(Exception):  # It may be what is broken.
+                connections.close_all()
             future.set_exception(error)
         else:
             connections.close_all()
