@@ -24,29 +24,34 @@ PAUSED = Statement(f"SELECT queue_name FROM {tables.PAUSES}")
 REGISTERED = f"SELECT 1 FROM {tables.PROCESSES} WHERE id = {{}}"
 
 # InnoDB locks what it reads: only an index that has the rows in the order wanted, read from its
-# start, locks no more than the limit. Without FORCE INDEX a table that looks empty is read whole.
+# start, locks no more than the limit. Without FORCE INDEX, and a condition that it can serve, a
+# table that looks empty is read and locked whole, and sorted.
 PICK = f"""
 SELECT r.job_id, r.token, r.queue_name, r.`rank`, j.id IS NOT NULL AND j.finished_at IS NULL,
        j.task_path, j.backend_name, j.arguments, j.attempts, j.max_attempts, j.worker_ids,
        j.errors, j.enqueued_at, j.started_at, {NOW_SQL}
-FROM {tables.READY} r FORCE INDEX ({{index}}) LEFT JOIN {tables.JOBS} j ON j.id = r.job_id
+FROM {tables.READY} r FORCE INDEX ({{index}}) LEFT JOIN {tables.JOBS} j FORCE INDEX (PRIMARY)
+     ON j.id = r.job_id
 WHERE {{where}} ORDER BY r.`rank`, r.job_id LIMIT {{limit}} FOR UPDATE {{of}} SKIP LOCKED"""
 BY_RANK, BY_QUEUE = "steady_queue_ready_poll", "steady_queue_ready_queue"
-NONE_PAUSED = f"NOT EXISTS (SELECT 1 FROM {tables.PAUSES})"
+NONE_PAUSED = f"r.`rank` >= -32768 AND NOT EXISTS (SELECT 1 FROM {tables.PAUSES})"
 
 # With a lock, to see what is newer than the snapshot of a caller's transaction, and to wait for
 # whoever has locked the job: SKIP LOCKED has passed over it as if it were not there.
 LOOK_AGAIN = f"""
 SELECT j.id, j.finished_at IS NULL, j.task_path, j.backend_name, j.arguments, j.attempts,
        j.max_attempts, j.worker_ids, j.errors, j.enqueued_at, j.started_at
-FROM {{given}} STRAIGHT_JOIN {tables.JOBS} j ON j.id = given.id LOCK IN SHARE MODE"""
+FROM {{given}} STRAIGHT_JOIN {tables.JOBS} j FORCE INDEX (PRIMARY)
+ON j.id = given.id LOCK IN SHARE MODE"""
 RUNNING = f"""
-SELECT c.job_id FROM {{given}} STRAIGHT_JOIN {tables.CLAIMED} c ON c.job_id = given.id"""
+SELECT c.job_id FROM {{given}} STRAIGHT_JOIN {tables.CLAIMED} c FORCE INDEX (PRIMARY)
+ON c.job_id = given.id"""
 
 INSERT_CLAIMED = f"""
 INSERT INTO {tables.CLAIMED} (job_id, queue_name, `rank`, token, created_at, process_id) VALUES"""
 DELETE_READY = f"""
-DELETE r FROM {{given}} STRAIGHT_JOIN {tables.READY} r ON r.job_id = given.id"""
+DELETE r FROM {{given}} STRAIGHT_JOIN {tables.READY} r FORCE INDEX (PRIMARY)
+ON r.job_id = given.id"""
 
 
 def claim(

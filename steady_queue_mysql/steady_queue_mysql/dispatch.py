@@ -26,7 +26,8 @@ FROM {tables.SCHEDULED} FORCE INDEX (steady_queue_scheduled_due)
 WHERE due_at <= {NOW_SQL} ORDER BY due_at, `rank`, job_id LIMIT {{}} FOR UPDATE SKIP LOCKED"""
 
 DELETE_SCHEDULED = f"""
-DELETE s FROM {{given}} STRAIGHT_JOIN {tables.SCHEDULED} s ON s.job_id = given.id"""
+DELETE s FROM {{given}} STRAIGHT_JOIN {tables.SCHEDULED} s FORCE INDEX (PRIMARY)
+ON s.job_id = given.id"""
 
 
 def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:

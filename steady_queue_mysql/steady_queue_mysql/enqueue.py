@@ -49,7 +49,8 @@ def _enqueue(conversation: Conversation, jobs: Sequence[NewJob]) -> list[Enqueue
         # Whether an instant is past decides which table the job goes to.
         present = _utc(conversation.ask([PRESENT])[0].rows[0][0])
     statements = [TAKE_TIME]
-    for portion in portions(jobs):
+    batches = list(portions(jobs, lambda job: len(job.arguments or "")))
+    for portion in batches:
         statements += _insertions(portion, [_due(job, present) for job in portion])
     answers = conversation.ask(statements, last=True)
     firsts = [
@@ -59,7 +60,7 @@ def _enqueue(conversation: Conversation, jobs: Sequence[NewJob]) -> list[Enqueue
     ]
     return [
         EnqueuedJob(int(first) + number * int(step), _utc(enqueued_at))
-        for (first, step, enqueued_at), portion in zip(firsts, portions(jobs), strict=True)
+        for (first, step, enqueued_at), portion in zip(firsts, batches, strict=True)
         for number in range(len(portion))
     ]
 

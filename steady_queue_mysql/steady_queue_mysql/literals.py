@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from .packets import Statement
 
 T = TypeVar("T")
 
-#: Rows that one statement takes.
-MOST_ROWS = 200
+#: Rows, and characters in them, that one statement takes; a row that has more is one by itself.
+MOST_ROWS, MOST_TEXT = 200, 100_000
 
 Value = int | str | None
 
@@ -22,9 +22,9 @@ class Raw(str):
 def statement(sql: str, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> Statement:
     """Return a statement with ``{given}`` in it replaced by a table of ``rows``, named ``given``.
 
-    The optimizer knows that such a table is small, reads it first when told to (STRAIGHT_JOIN),
-    and finds what belongs to it by the primary key. For ``IN (...)`` it would rather read, and
-    lock, the whole of a table that looks empty.
+    Read first (STRAIGHT_JOIN), it leads to the rows that belong to it by their primary key (FORCE
+    INDEX). For ``IN (...)``, and without being forced, the optimizer would rather read the whole
+    of a table that looks empty, and so lock it.
     """
     named = ", ".join(
         f"{_sql(value)} AS {column}" for column, value in zip(columns, rows[0], strict=True)
@@ -45,10 +45,23 @@ def ids(sql: str, numbers: Iterable[int]) -> list[Statement]:
     return [statement(sql, ["id"], [(number,) for number in some]) for some in portions([*numbers])]
 
 
-def portions(rows: Sequence[T], size: int = MOST_ROWS) -> Iterator[Sequence[T]]:
-    """Cut ``rows`` into what a statement takes."""
-    for start in range(0, len(rows), size):
-        yield rows[start : start + size]
+def portions(rows: Sequence[T], length: Callable[[T], int] = lambda row: 0) -> Iterator[list[T]]:
+    """Cut ``rows`` into what a statement takes; ``length`` tells the characters of one."""
+    portion: list[T] = []
+    total = 0
+    for row in rows:
+        total += length(row)
+        if portion and (len(portion) == MOST_ROWS or total > MOST_TEXT):
+            yield portion
+            portion, total = [], length(row)
+        portion.append(row)
+    if portion:
+        yield portion
+
+
+def length_of(row: Sequence[Value]) -> int:
+    """Return how many characters of text there are in a row."""
+    return sum(len(value) for value in row if isinstance(value, str))
 
 
 def _sql(value: Value) -> str:

@@ -12,13 +12,14 @@ from steady_queue_core.dialects import ClaimedJob, Ending, Outcome, QueueSelecto
 from .claim import Claiming
 from .clock import NOW_SQL, microseconds, to_text
 from .conversation import Conversation, converse
-from .literals import Value, portions, statement
+from .literals import Value, length_of, portions, statement
 from .packets import Answer, Statement
 
 # By job and token: what is not held any more matches nothing, in this and all that follow.
 HELD = f"""
-FROM {{given}} STRAIGHT_JOIN {tables.CLAIMED} c ON c.job_id = given.id AND c.token = given.token
-     STRAIGHT_JOIN {tables.JOBS} j ON j.id = given.id"""
+FROM {{given}} STRAIGHT_JOIN {tables.CLAIMED} c FORCE INDEX (PRIMARY)
+     ON c.job_id = given.id AND c.token = given.token
+     STRAIGHT_JOIN {tables.JOBS} j FORCE INDEX (PRIMARY) ON j.id = given.id"""
 FENCE = ("id", "token")
 
 LOCK_HELD = f"SELECT given.id {HELD} FOR UPDATE"
@@ -48,7 +49,7 @@ SELECT given.id, {NOW_SQL}, given.exception_class, given.message {HELD}"""
 
 # Without a look at the job: a claim whose job somebody deleted ends here too.
 END_CLAIMS = f"""
-DELETE c FROM {{given}} STRAIGHT_JOIN {tables.CLAIMED} c
+DELETE c FROM {{given}} STRAIGHT_JOIN {tables.CLAIMED} c FORCE INDEX (PRIMARY)
 ON c.job_id = given.id AND c.token = given.token"""
 
 
@@ -132,7 +133,7 @@ def _placements(outcomes: Sequence[Outcome]) -> list[Statement]:
 
 
 def _for_rows(sql: str, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> list[Statement]:
-    return [statement(sql, columns, some) for some in portions(rows)]
+    return [statement(sql, columns, some) for some in portions(rows, length_of)]
 
 
 def _text(instant: datetime | None) -> str | None:

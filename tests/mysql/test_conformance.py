@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.test import TransactionTestCase
 
-from steady_queue_core.dialects import dialect_for
 from steady_queue_core.dialects.conformance import DialectConformance
 
-from .conftest import ALIASES
+from .cases import ServerCase, on_each_server
 
 
-class ServerConformance(DialectConformance):
-    @classmethod
-    def setUpClass(cls) -> None:
-        super().setUpClass()
-        dialect_for(cls.using).share(connections[cls.using])
-
+class Conformance(DialectConformance, ServerCase):
     def shorten_lock_wait(self, connection: BaseDatabaseWrapper) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SET SESSION innodb_lock_wait_timeout = 1")
 
 
-if "mysql" in ALIASES:
-
-    class TestMySQLConformance(ServerConformance, TransactionTestCase):
-        using = "mysql"
-        databases = {"mysql"}
-
-
-if "mariadb" in ALIASES:
-
-    class TestMariaDBConformance(ServerConformance, TransactionTestCase):
-        using = "mariadb"
-        databases = {"mariadb"}
+on_each_server(globals(), Conformance)

@@ -1,0 +1,141 @@
+"""What operations lock: the rows that they take, and nothing that others need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from threading import Event
+from typing import Any
+
+from django.db.transaction import atomic
+
+from steady_queue_core.dialects import QueueSelector
+from steady_queue_core.dialects.conformance.base import new_job
+from steady_queue_mysql.claim import Claiming
+from steady_queue_mysql.conversation import READ_COMMITTED, Conversation
+from steady_queue_mysql.packets import Statement
+
+from .cases import ServerCase, on_each_server
+
+
+class Locks(ServerCase):
+    def free(self, table: str) -> int:
+        """Count the rows that nobody has locked."""
+        with atomic(using=self.using):
+            rows = self.sql(f"SELECT job_id FROM {table} FOR UPDATE SKIP LOCKED")
+            return len(rows)
+
+    @contextmanager
+    def claiming(self, limit: int, *patterns: str) -> Iterator[list[int]]:
+        """Stop another worker's claim just before its commit."""
+        taken: list[int] = []
+        reached, go_on = Event(), Event()
+        worker = self.register()
+
+        def work() -> None:
+            conversation = Conversation(self.connection)
+            ask = conversation.ask
+
+            def ask_and_wait(statements: Any, *, last: bool = False) -> Any:
+                answers = ask(statements)
+                if last:
+                    reached.set()
+                    go_on.wait(self.patience)
+                    ask([], last=True)
+                return answers
+
+            conversation.ask = ask_and_wait  # type: ignore[method-assign]
+            selector = QueueSelector(patterns=patterns or ("*",))
+            claims = Claiming(conversation, worker, selector, limit).run([])[1]
+            taken.extend(claim.job_id for claim in claims)
+
+        begun = self.begin(work)
+        try:
+            self.assertTrue(reached.wait(self.patience))
+            yield taken
+        finally:
+            go_on.set()
+            begun.result(timeout=self.patience)
+
+    def test_a_claim_locks_the_rows_that_it_takes(self) -> None:
+        self.enqueue_many(100)
+        for patterns in ((), ("default",), ("def*",), ("other", "default", "third")):
+            with self.claiming(5, *patterns):
+                self.assertEqual(self.free("steady_queue_ready_executions"), 95, patterns)
+            self.enqueue_many(5)
+
+    def test_a_claim_beside_a_paused_queue_locks_the_rows_that_it_takes(self) -> None:
+        self.enqueue_many(50, "paused")
+        self.enqueue_many(50)
+        self.pause("paused")
+        with self.claiming(5):
+            self.assertEqual(self.free("steady_queue_ready_executions"), 95)
+
+    def test_a_claim_keeps_nobody_from_enqueueing_pausing_and_beating(self) -> None:
+        self.enqueue_many(10)
+        self.pause("other")
+        process_id = self.register()
+        self.sql("SET SESSION innodb_lock_wait_timeout = 1")
+        try:
+            for patterns in ((), ("default",)):
+                with self.claiming(5, *patterns):
+                    self.enqueue(new_job(), new_job(rank=-100), new_job("aaa"))
+                    self.pause("one", "zzz")
+                    self.rows("Pause").all().delete()
+                    self.rows("Process").filter(pk=process_id).update(pid=2)
+                    self.rows("Process").update(pid=3)
+        finally:
+            self.sql("SET SESSION innodb_lock_wait_timeout = DEFAULT")
+
+    def test_a_second_dispatcher_gets_jobs_while_a_first_holds_its_own(self) -> None:
+        hour = timedelta(hours=1)
+        ids = self.enqueue(*[new_job(delay=hour) for _ in range(20)])
+        later = self.enqueue(new_job(delay=hour))
+        for job_id in ids:
+            self.make_due(job_id)
+
+        def dispatch() -> int:
+            return self.dialect.dispatch(self.connection, 5).moved
+
+        with self.holding(dispatch):
+            self.assertEqual(self.free("steady_queue_scheduled_executions"), 16)
+            self.assertEqual(dispatch(), 5)
+        self.assertEqual(self.ids("Scheduled"), sorted(set(ids) - set(self.ids("Ready"))) + later)
+
+    def test_the_queues_own_transactions_are_read_committed(self) -> None:
+        """And only they: what the project's transactions are, they stay."""
+        self.sql("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        wrapper: Any = self.connection
+        known, wrapper.isolation_level = wrapper.isolation_level, None
+        try:
+            self.assertTrue(self.sees_later_commits(partial(self.dialect.transaction, wrapper)))
+            self.assertFalse(self.sees_later_commits(partial(atomic, using=self.using)))
+            self.enqueue_many(1)
+            self.claim()
+            self.assertFalse(self.sees_later_commits(partial(atomic, using=self.using)))
+        finally:
+            wrapper.isolation_level = known
+            self.connection.close()
+
+    def sees_later_commits(self, transaction: Callable[[], Any]) -> bool:
+        with transaction():
+            before = self.rows("Job").count()
+            self.elsewhere(lambda: self.enqueue_many(1))
+            return bool(self.rows("Job").count() > before)
+
+    def test_a_claim_is_read_committed(self) -> None:
+        conversation = Conversation(self.connection)
+        self.sql("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        count = Statement("SELECT count(*) FROM steady_queue_jobs")
+        try:
+            before = conversation.ask([count])[0].rows[0][0]
+            self.elsewhere(lambda: self.enqueue_many(1))
+            self.assertEqual(conversation.ask([count])[0].rows[0][0], before + 1, READ_COMMITTED)
+        finally:
+            conversation.abort()
+            self.connection.close()
+
+
+on_each_server(globals(), Locks)

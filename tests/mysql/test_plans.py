@@ -1,0 +1,87 @@
+"""How the servers carry out the statements: by an index that has the order, and by primary keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steady_queue_core.dialects.conformance.base import ending, new_job
+from steady_queue_core.dialects.records import Ending
+from steady_queue_mysql import claim, dispatch, listing, settle
+from steady_queue_mysql.literals import ids
+from steady_queue_mysql.packets import Statement
+
+from .cases import ServerCase, on_each_server
+
+INDEXES = {
+    claim.BY_RANK: claim.NONE_PAUSED,
+    claim.BY_QUEUE: "r.queue_name = 'default'",
+}
+
+
+class Plans(ServerCase):
+    def plan(self, statement: Statement) -> list[dict[str, Any]]:
+        mariadb = self.on_mariadb
+        with self.connection.cursor() as cursor:
+            form = "" if mariadb else "FORMAT = TRADITIONAL"
+            cursor.execute(f"EXPLAIN {form} {statement.sql}", statement.values or None)
+            names = [column[0].lower() for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def access_to(self, alias: str, statement: Statement) -> dict[str, Any]:
+        [access] = [row for row in self.plan(statement) if row["table"] == alias]
+        for word in ("filesort", "temporary"):
+            self.assertNotIn(word, access["extra"] or "", access)
+        return access
+
+    def each_size(self) -> Any:
+        """Yield with an empty queue, a short one, and one that the optimizer knows to be long."""
+        yield 0
+        self.enqueue_many(3)
+        yield 3
+        self.enqueue(*[new_job(f"q{number % 10}") for number in range(3000)])
+        self.sql("ANALYZE TABLE steady_queue_ready_executions, steady_queue_scheduled_executions")
+        yield 3003
+
+    def test_a_claim_reads_the_index_that_has_the_order(self) -> None:
+        of = "" if self.on_mariadb else "OF r"
+        for size in self.each_size():
+            for index, where in INDEXES.items():
+                sql = claim.PICK.format(index=index, where=where, limit=5, of=of)
+                access = self.access_to("r", Statement(sql))
+                self.assertEqual(access["key"], index, (size, access))
+                job = self.access_to("j", Statement(sql))
+                self.assertEqual((job["type"], job["key"]), ("eq_ref", "PRIMARY"), (size, job))
+
+    def test_a_dispatch_reads_the_index_that_has_the_order(self) -> None:
+        for size in self.each_size():
+            sql = dispatch.PICK_DUE.format(5)
+            [access] = self.plan(Statement(sql))
+            self.assertEqual(access["key"], "steady_queue_scheduled_due", (size, access))
+            self.assertNotIn("filesort", access["extra"] or "")
+
+    def test_rows_are_deleted_by_their_primary_key(self) -> None:
+        for size in self.each_size():
+            for sql, alias in ((claim.DELETE_READY, "r"), (dispatch.DELETE_SCHEDULED, "s")):
+                [statement] = ids(sql, [1, 2, 3])
+                access = self.access_to(alias, statement)
+                self.assertEqual((access["type"], access["key"]), ("eq_ref", "PRIMARY"), size)
+
+    def test_claims_are_settled_by_their_primary_key(self) -> None:
+        first = self.claimed_job()
+        outcomes = [self.finished(first), ending(Ending.RELEASED, first), self.failed(first),
+                    ending(Ending.RETRIED, first, delay=3.0)]  # fmt: skip
+        for statement in settle.settlement(outcomes):
+            access = self.access_to("c", statement)
+            self.assertIn(access["type"], ("eq_ref", "const"), statement)
+            self.assertEqual(access["key"], "PRIMARY", statement)
+
+    def test_queues_are_listed_by_a_loose_index_scan(self) -> None:
+        for size in self.each_size():
+            if size > 3:
+                for prefix in ("", "q"):
+                    [access] = self.plan(listing.listing(prefix))
+                    self.assertEqual(access["key"], claim.BY_QUEUE)
+                    self.assertRegex(access["extra"], "group-by|skip scan", prefix)
+
+
+on_each_server(globals(), Plans)
