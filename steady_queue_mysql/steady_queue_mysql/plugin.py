@@ -19,11 +19,12 @@ from steady_queue_core.dialects import (
     NewJob,
     Outcome,
     QueueSelector,
+    Wakeup,
     hookimpl,
     portable,
 )
 
-from . import checks, claim, conversation, errors, semaphores, session, settle, upserts
+from . import bell, checks, claim, conversation, errors, semaphores, session, settle, upserts
 from .clock import UtcNow
 from .dispatch import dispatch
 from .enqueue import enqueue
@@ -36,7 +37,7 @@ def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
     if connection.vendor != "mysql":
         return None
     # Which of the two it is, and of which version, the server says when it is first asked.
-    return DialectInfo(name="mysql", display_name="MySQL or MariaDB")
+    return DialectInfo(name="mysql", display_name="MySQL or MariaDB", has_wakeup=True)
 
 
 @hookimpl
@@ -149,6 +150,17 @@ def steady_queue_now(connection: BaseDatabaseWrapper) -> Expression:
 @hookimpl
 def steady_queue_exact_collation(connection: BaseDatabaseWrapper) -> str | None:
     return server_of(connection).exact_collation
+
+
+@hookimpl
+def steady_queue_wakeup(connection: BaseDatabaseWrapper) -> Wakeup | None:
+    return bell.bell(connection)
+
+
+@hookimpl
+def steady_queue_ring(connection: BaseDatabaseWrapper, queue_names: Sequence[str]) -> None:
+    if queue_names:
+        bell.ringer.ring(connection)
 
 
 @hookimpl
