@@ -1,9 +1,12 @@
-"""A bell made of a statement that sleeps, and of the right to interrupt one's own statements.
+"""A bell made of statements that wait, and of the right to interrupt one's own statements.
 
 Neither server can notify. But a user may end the statements of connections of the same user: each
-worker keeps a connection asleep, and whoever has enqueued finds such sleepers and wakes them. It
-costs a connection for each worker, nothing while idle, and two round trips for a ring. A sleeper
-of another user, or behind a proxy, is not found: there, polling rules.
+worker keeps a connection waiting, and whoever has enqueued finds those that wait and wakes them. It
+costs a connection for each worker, next to nothing while idle, and two round trips for a ring. The
+waiting of another user, or behind a proxy, is not found: there, polling rules.
+
+They wait for a lock, of which one of them is the holder: it alone sleeps. MariaDB can take seconds
+to interrupt the second of two sleepers, since all of a server's sleepers share one mutex.
 """
 
 from __future__ import annotations
@@ -17,24 +20,30 @@ from typing import Any
 from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from .errors import INTERRUPTED, number_of
 from .packets import Statement, send
 from .server import server_of
 
-#: Seconds that a sleeper sleeps: less than what servers log as slow.
+#: Seconds that a statement waits: less than what servers log as slow.
 NAP = 5
-SLEEP = f"SELECT SLEEP({NAP}) AS steady_queue_bell"
+#: How these statements end, by which they are found.
+MARK = " AS steady_queue_bell"
+# The names of such locks are the server's, not the database's; of 64 characters at most.
+WAIT = f"SELECT GET_LOCK(CONCAT('steady_queue_', LEFT(SHA2(DATABASE(), 256), 40)), {NAP}){MARK}"
+SLEEP = f"SELECT SLEEP({NAP}){MARK}"
 #: Seconds for which a bell that has rung, or whose connection broke, does not listen. A worker that
 #: was woken looks more often than that by itself.
 DEAF, BROKEN = 0.005, 5.0
 #: Seconds in which a process rings once.
 COALESCED = 0.005
 
-SLEEPERS = """
-SELECT id FROM {schema}.processlist WHERE info = %s AND db = DATABASE() AND command = 'Query'"""
+FIND = f"""
+SELECT id FROM {{schema}}.processlist
+WHERE RIGHT(info, {len(MARK)}) = %s AND db = DATABASE() AND command = 'Query'"""
 
 
 class Bell:
-    """Becomes readable when somebody has interrupted the sleeper of this process."""
+    """Becomes readable when somebody has interrupted what waits in this process."""
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         # Of our own, for a thread of our own.
@@ -57,37 +66,43 @@ class Bell:
                 pass
 
     def close(self) -> None:
-        """Give up the descriptor; the sleeper ends when it wakes."""
+        """Give up the descriptor; its connection closes when the wait is over."""
         with self._lock:
             self._closed = True
             os.close(self._read_end)
             os.close(self._write_end)
 
     def _listen(self) -> None:
+        holds = False
         while not self._closed:
             try:
-                interrupted = self._sleep()
+                answer = self._wait(SLEEP if holds else WAIT)
             except Exception:
                 self._disconnect()
+                holds = False
                 time.sleep(BROKEN)
                 continue
-            if interrupted:
+            if holds:
+                rung = answer != 0
+            else:
+                rung = answer is None
+                holds = answer == 1
+            if rung:
                 self._ring()
                 time.sleep(DEAF)
         self._disconnect()
 
-    def _sleep(self) -> bool:
-        """Sleep; say whether somebody cut that short, rather than the time running out."""
-        begun = time.monotonic()
+    def _wait(self, statement: str) -> int | None:
+        """Execute ``statement``; return what it gives, or ``None`` if somebody cut it short."""
         try:
             with self._connection.cursor() as cursor:
-                cursor.execute(SLEEP)
-                return bool(cursor.fetchone()[0])
-        except DatabaseError:
-            # MariaDB tells it as an error. One that comes at once is of another kind.
-            if not self._connection.is_usable() or time.monotonic() - begun < 0.0005:
+                cursor.execute(statement)
+                answer: int | None = cursor.fetchone()[0]
+                return answer
+        except DatabaseError as error:
+            if number_of(error) != INTERRUPTED:
                 raise
-            return True
+            return None
 
     def _ring(self) -> None:
         with self._lock, suppress(BlockingIOError):
@@ -100,13 +115,13 @@ class Bell:
 
 
 class Ringer:
-    """Wakes the sleepers on a database, on behalf of this process."""
+    """Wakes those that wait on a database, on behalf of this process."""
 
     def __init__(self) -> None:
         self._last: dict[str, float] = {}
 
     def ring(self, connection: BaseDatabaseWrapper) -> None:
-        """Wake all sleepers, unless that was done just now; never fails."""
+        """Wake all that wait, unless that was done just now; never fails."""
         now = time.monotonic()
         if now - self._last.get(connection.alias, 0.0) < COALESCED:
             return
@@ -118,7 +133,7 @@ class Ringer:
         schema = "information_schema"
         if not server_of(connection).is_mariadb:
             schema = "performance_schema"  # The other one warns that it will go.
-        [found] = send(connection, [Statement(SLEEPERS.format(schema=schema), [SLEEP])])
+        [found] = send(connection, [Statement(FIND.format(schema=schema), [MARK])])
         if found.rows:
             send(connection, [Statement(f"KILL QUERY {int(number)}") for (number,) in found.rows])
 

@@ -12,6 +12,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import portable
 
 DUPLICATE = 1062
+#: Ended by KILL QUERY.
+INTERRUPTED = 1317
 #: Deadlock; MariaDB: the record has changed since this snapshot; rolled back by a cluster's vote.
 DEADLOCKS = frozenset({1213, 1020, 3101})
 #: Besides those: lock wait time-out, NOWAIT, and the administrator's limits on a statement's time.

@@ -1,0 +1,95 @@
+"""The bell: every worker hears it, whoever of them holds the lock that the others wait for."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from time import monotonic
+from unittest import mock
+
+from django.db import DatabaseError
+
+from steady_queue_mysql import bell
+
+from .cases import ServerCase, on_each_server
+
+
+class Bells(ServerCase):
+    @contextmanager
+    def bells(self, count: int) -> Iterator[list[bell.Bell]]:
+        made = [bell.Bell(self.connection) for _ in range(count)]
+        try:
+            self.wait_until(lambda: len(self.waiting()) == count, "all to wait")
+            yield made
+        finally:
+            for each in made:
+                each.close()
+            for number, _ in self.waiting():
+                with suppress(DatabaseError):  # It may have ended meanwhile.
+                    self.sql(f"KILL {number}")
+
+    def waiting(self) -> list[tuple[int, str]]:
+        """Return the connections that wait, and with which statement."""
+        schema = "information_schema" if self.on_mariadb else "performance_schema"
+        return self.sql(
+            f"SELECT id, info FROM {schema}.processlist WHERE command = 'Query' "
+            "AND db = DATABASE() AND info LIKE 'SELECT %% AS steady_queue_bell' AND id <> %s",
+            0,
+        )
+
+    def heard(self, made: list[bell.Bell]) -> int:
+        """Count those that ring, and silence them."""
+        deadline = monotonic() + 2.0
+        ringing: set[int] = set()
+        while len(ringing) < len(made) and monotonic() < deadline:
+            ringing |= set(select.select([each.fileno() for each in made], [], [], 0.05)[0])
+        for each in made:
+            each.clear()
+        return len(ringing)
+
+    def test_all_of_several_bells_ring_each_time(self) -> None:
+        with self.bells(3) as made, mock.patch.object(bell, "COALESCED", 0.0):
+            for _ in range(10):
+                self.wait_until(lambda: len(self.waiting()) == 3, "all to wait")
+                self.dialect.ring(self.connection, ["default"])
+                self.assertEqual(self.heard(made), 3)
+
+    def test_one_sleeps_and_the_others_wait_for_it(self) -> None:
+        """MariaDB takes up to seconds to wake the second of two that sleep."""
+        with self.bells(3) as made:
+            statements = [statement for _, statement in self.waiting()]
+            self.assertEqual(sorted(statements), sorted([bell.SLEEP, bell.WAIT, bell.WAIT]))
+            [(sleeper, _)] = [row for row in self.waiting() if row[1] == bell.SLEEP]
+            self.sql(f"KILL {sleeper}")  # Then another one holds the lock.
+            self.wait_until(
+                lambda: [text for number, text in self.waiting() if number != sleeper].count(
+                    bell.SLEEP
+                ) == 1, "a new sleeper",
+            )  # fmt: skip
+            self.dialect.ring(self.connection, ["default"])
+            self.assertGreaterEqual(self.heard(made), 2)
+
+    def test_a_ring_that_follows_at_once_is_left_out(self) -> None:
+        with mock.patch.object(bell, "send", wraps=bell.send) as send:
+            ringer = bell.Ringer()
+            with mock.patch.object(bell, "COALESCED", 60.0):
+                for _ in range(5):
+                    ringer.ring(self.connection)
+            self.assertEqual(send.call_count, 1)
+
+    def test_a_ring_that_fails_fails_nobody(self) -> None:
+        with mock.patch.object(bell, "FIND", "SELECT nonsense FROM {schema}.processlist -- %s"):
+            bell.Ringer().ring(self.connection)
+        self.assertEqual(len(self.enqueue_many(1)), 1)
+
+    def test_nothing_rings_by_itself(self) -> None:
+        with (
+            mock.patch.object(bell, "WAIT", bell.WAIT.replace("5)", "1)")),
+            mock.patch.object(bell, "SLEEP", "SELECT SLEEP(1) AS steady_queue_bell"),
+            self.bells(2) as made,
+        ):
+            self.assertEqual(self.heard(made), 0)
+
+
+on_each_server(globals(), Bells)
