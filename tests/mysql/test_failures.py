@@ -8,10 +8,15 @@ from unittest import mock
 
 from django.db import DatabaseError, DataError, IntegrityError, OperationalError
 from django.db.transaction import atomic
+from django.test import SimpleTestCase
 
+from steady_queue_core.dialects import QueueSelector
 from steady_queue_core.dialects.conformance.base import new_job
 from steady_queue_core.dialects.records import Ending, Outcome
 from steady_queue_mysql import packets, server
+from steady_queue_mysql.claim import Claiming
+from steady_queue_mysql.conversation import Conversation
+from steady_queue_mysql.errors import told_alike
 
 from .cases import ServerCase, on_each_server
 
@@ -171,10 +176,36 @@ class Failures(ServerCase):
         def lock() -> None:
             self.sql("SELECT id FROM steady_queue_jobs WHERE id = %s FOR UPDATE", job_id)
 
+        waits = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'"
         with self.holding(lock):
             claiming = self.begin(lambda: self.claim(process_id=worker))
+            self.wait_until(
+                lambda: claiming.done() or int(self.sql(waits)[0][1]) > 0, "the claim to get there"
+            )
         claims = claiming.result(timeout=self.patience)
         self.assertEqual([claim.job_id for claim in claims], [job_id])
+
+    def test_a_job_newer_than_the_callers_snapshot_is_not_taken_for_a_stray(self) -> None:
+        worker = self.register()
+        self.sql("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        self.addCleanup(self.connection.close)
+        with atomic(using=self.using):
+            self.assertEqual(self.rows("Job").count(), 0)
+            [job_id] = self.elsewhere(lambda: self.enqueue_many(1))
+            self.sql("SELECT count(*) FROM steady_queue_ready_executions FOR UPDATE")
+            claiming = Claiming(Conversation(self.connection), worker, QueueSelector(), 5)
+            self.assertEqual([claim.job_id for claim in claiming.run([])[1]], [job_id])
+
+
+class TestClasses(SimpleTestCase):
+    def test_drivers_that_differ_in_the_class_of_an_error_are_told_alike(self) -> None:
+        for number, expected in (
+            (1366, DataError), (1406, DataError), (1264, DataError), (1153, DataError),
+            (1048, IntegrityError), (1062, IntegrityError), (4025, IntegrityError),
+            (1213, OperationalError), (2006, OperationalError),
+        ):  # fmt: skip
+            with self.assertRaises(expected), told_alike(mock.Mock()):
+                raise OperationalError(number, "")
 
 
 on_each_server(globals(), Failures)

@@ -99,6 +99,8 @@ class Locks(ServerCase):
         def dispatch() -> int:
             return self.dialect.dispatch(self.connection, 5).moved
 
+        self.sql("SET SESSION innodb_lock_wait_timeout = 1")
+        self.addCleanup(self.connection.close)
         with self.holding(dispatch):
             self.assertEqual(self.free("steady_queue_scheduled_executions"), 16)
             self.assertEqual(dispatch(), 5)

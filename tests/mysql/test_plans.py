@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from steady_queue_core.dialects.conformance.base import ending, new_job
@@ -39,6 +40,8 @@ class Plans(ServerCase):
         self.enqueue_many(3)
         yield 3
         self.enqueue(*[new_job(f"q{number % 10}") for number in range(3000)])
+        self.enqueue(*[new_job(delay=timedelta(hours=1)) for _ in range(3000)])
+        self.sql("UPDATE steady_queue_scheduled_executions SET due_at = UTC_TIMESTAMP(6)")
         self.sql("ANALYZE TABLE steady_queue_ready_executions, steady_queue_scheduled_executions")
         yield 3003
 
@@ -54,7 +57,7 @@ class Plans(ServerCase):
 
     def test_a_dispatch_reads_the_index_that_has_the_order(self) -> None:
         for size in self.each_size():
-            sql = dispatch.PICK_DUE.format(5)
+            sql = dispatch.PICK_DUE.format(1000)
             [access] = self.plan(Statement(sql))
             self.assertEqual(access["key"], "steady_queue_scheduled_due", (size, access))
             self.assertNotIn("filesort", access["extra"] or "")
