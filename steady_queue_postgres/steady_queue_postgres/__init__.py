@@ -1,4 +1,4 @@
-"""The PostgreSQL dialect of Steady Queue: not available in this version."""
+"""The PostgreSQL dialect of Steady Queue."""
 
 from __future__ import annotations
 

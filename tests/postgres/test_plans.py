@@ -49,6 +49,13 @@ class TestPlans(PostgresTestCase):
         self.assert_reads_by_index(plan, INDEX_OF_ALL)
         assert "Sort" not in plan.kinds()
 
+    def test_a_backlog_that_the_statistics_do_not_know_is_read_by_its_ids(self) -> None:
+        """Not by the index of unfinished jobs, of which there were none a moment ago."""
+        self.query(f"UPDATE {tables.JOBS} SET finished_at = now()")
+        self.query(f"ANALYZE {tables.JOBS}")
+        self.query(f"UPDATE {tables.JOBS} SET finished_at = NULL WHERE mod(id, 2) = 1")
+        self.assert_reads_by_index(self.plan_of_claim(), INDEX_OF_ALL)
+
     def test_named_queues_are_read_in_the_order_of_the_index(self) -> None:
         plan = self.plan_of_claim("b", "a")
         self.assert_reads_by_index(plan, INDEX_OF_QUEUE)
