@@ -10,8 +10,6 @@ from django.test import TransactionTestCase
 from steady_queue_core.dialects import dialect_for
 from steady_queue_core.dialects.conformance.base import ConformanceCase
 
-from .conftest import ALIASES
-
 TITLES = {"mysql": "MySQL", "mariadb": "MariaDB"}
 
 
@@ -36,7 +34,7 @@ class ServerCase(ConformanceCase):
 
 def on_each_server(namespace: dict[str, Any], case: type[ServerCase]) -> None:
     """Add a test class for each server to the module whose names are in ``namespace``."""
-    for alias in ALIASES:
+    for alias in TITLES:
         name = f"Test{TITLES[alias]}{case.__name__}"
         members = {"using": alias, "databases": {alias}, "__module__": namespace["__name__"]}
         namespace[name] = type(name, (case, TransactionTestCase), members)

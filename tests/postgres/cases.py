@@ -12,7 +12,7 @@ from django.test import TransactionTestCase
 from steady_queue_core.dialects import tables
 from steady_queue_core.dialects.conformance.base import ConformanceCase
 
-from .servers import ALIAS
+from .aliases import ALIAS
 
 
 class PostgresTestCase(ConformanceCase, TransactionTestCase):

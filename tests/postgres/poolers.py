@@ -17,7 +17,7 @@ from unittest import SkipTest
 
 from django.db import connections
 
-from .servers import ALIAS
+from .aliases import ALIAS
 
 CONFIGURATION = """
 [databases]

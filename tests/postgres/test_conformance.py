@@ -24,8 +24,8 @@ from steady_queue_core.dialects.conformance.transactions import TransactionCases
 from steady_queue_core.dialects.conformance.wakeup import WakeupCases
 from steady_queue_postgres import session
 
+from .aliases import ALIAS, another_alias
 from .poolers import pgbouncer
-from .servers import ALIAS, another_alias
 
 
 class PostgresCase:

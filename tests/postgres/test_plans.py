@@ -11,8 +11,8 @@ from django.db.transaction import atomic
 from steady_queue_core.dialects import Outcome, QueueSelector, tables
 from steady_queue_core.dialects.conformance.base import new_job
 
+from .aliases import ALIAS, another_alias
 from .cases import Plan, PostgresTestCase
-from .servers import ALIAS, another_alias
 
 INDEX_OF_ALL, INDEX_OF_QUEUE = "steady_queue_ready_poll", "steady_queue_ready_queue"
 

@@ -16,9 +16,9 @@ from django.db.transaction import atomic
 from steady_queue_core.dialects import DialectUnsupported, dialect_for, tables
 from steady_queue_postgres import pooler, session
 
+from .aliases import ALIAS, another_alias
 from .cases import PostgresTestCase
 from .poolers import pgbouncer
-from .servers import ALIAS, another_alias
 
 SETTINGS = "SELECT current_setting('enable_seqscan'), current_setting('lock_timeout')"
 READ_ONLY = {"options": "-c default_transaction_read_only=on"}

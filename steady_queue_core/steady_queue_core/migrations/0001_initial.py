@@ -6,6 +6,7 @@ import django.db.models.deletion
 from django.db import migrations, models
 
 import steady_queue_core.models.fields
+from steady_queue_core.models.tuning import TuneTables
 
 
 class Migration(migrations.Migration):
@@ -308,4 +309,5 @@ class Migration(migrations.Migration):
             model_name="scheduledexecution",
             index=models.Index(fields=["due_at", "rank", "job"], name="steady_queue_scheduled_due"),
         ),
+        TuneTables(),
     ]
