@@ -21,7 +21,7 @@ from .aliases import ALIAS
 
 CONFIGURATION = """
 [databases]
-* = host={host} port={port} user={user} password={password}
+* = host={host} port={port} user={user}{password}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = {listen}
@@ -65,7 +65,9 @@ def pgbouncer() -> Iterator[Pooler]:
         configuration.write_text(
             CONFIGURATION.format(
                 host=server["HOST"], port=server["PORT"] or 5432, user=server["USER"],
-                password=server["PASSWORD"], listen=port, folder=folder,
+                # An empty one is not understood.
+                password=f" password={server['PASSWORD']}" if server["PASSWORD"] else "",
+                listen=port, folder=folder,
             )
         )  # fmt: skip
         command = [program, str(configuration)]

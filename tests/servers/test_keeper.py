@@ -118,7 +118,7 @@ def test_no_server_outlives_a_session_that_is_cut_short(
         if not name.startswith(("STEADY_QUEUE_TEST_", "PYTEST_"))
     }  # fmt: skip
     with subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-q", "tests/conformance/test_postgres.py"],
+        [sys.executable, "-m", "pytest", "-q", "tests/postgres/test_conformance.py"],
         cwd=WORKSPACE,
         env={**environment, "TMPDIR": str(tmp_path)},
         stdout=subprocess.DEVNULL,

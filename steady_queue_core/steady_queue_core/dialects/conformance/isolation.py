@@ -13,8 +13,6 @@ from ..registry import dialect_for
 from .base import ConformanceCase, new_job
 from .transactions import Refused
 
-SECOND = "steady_queue_conformance_second"
-
 
 class IsolationCases(ConformanceCase):
     def test_every_operation_uses_the_connection_it_is_given(self) -> None:
@@ -23,12 +21,14 @@ class IsolationCases(ConformanceCase):
         [job_id] = self.enqueue_many(1)
         self.one_operation_of_each_kind(worker)
         before = self.everything()
-        connections[SECOND] = connection = self.connection.copy(SECOND)
-        self.addCleanup(connections.__delitem__, SECOND)
+        # The dialect of an alias is looked up once: it is not to be another database's tomorrow.
+        second = f"second_{self.using}"
+        connections[second] = connection = self.connection.copy(second)
+        self.addCleanup(connections.__delitem__, second)
         self.addCleanup(getattr(connection, "close_pool", connection.close))
         self.addCleanup(connection.close)
-        with self.assertRaises(Refused), atomic(using=SECOND):
-            dialect = dialect_for(SECOND)
+        with self.assertRaises(Refused), atomic(using=second):
+            dialect = dialect_for(second)
             dialect.enqueue(connection, [new_job("second"), new_job(delay=timedelta(hours=1))])
             self.assertEqual(dialect.list_queues(connection), ["default", "second"])
             claims = dialect.claim(connection, worker, QueueSelector(), 10)

@@ -15,6 +15,10 @@ from django.db.models.sql import Query
 class Clock(Now):
     """The present time of the statement; when it is selected, in UTC under any ``USE_TZ``."""
 
+    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        # Django's own is in the time zone of the session there.
+        return self.as_sql(compiler, connection, template="UTC_TIMESTAMP(6)", **context)
+
     def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
         # Without USE_TZ Django cuts off the zone that the driver gives, which is the session's.
         if not settings.USE_TZ and keeps_zones(compiler.connection):
