@@ -12,7 +12,8 @@ from typing import Any
 
 from . import proc
 from .checker import check
-from .harness import Project, Supervisor, wait_for
+from .harness import Project, Supervisor
+from .waiting import wait_for
 
 #: Leases short enough for a test to outlast them.
 SHORT_LEASE = {"process_heartbeat_interval": 0.3, "process_alive_threshold": 1.5}

@@ -6,7 +6,7 @@ import signal
 
 from . import proc
 from .conftest import MakeProject
-from .harness import Project, wait_for
+from .harness import Project
 from .scenarios import (
     SHORT_LEASE,
     claimed_by,
@@ -18,6 +18,7 @@ from .scenarios import (
     wait_pruned,
     work_with_a_backlog,
 )
+from .waiting import wait_for
 
 
 def kill_a_worker_with_a_backlog(project: Project) -> list[str]:

@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 
 from .conftest import MakeProject
-from .harness import wait_for
 from .scenarios import queue
+from .waiting import wait_for
 
 #: What is done to the first job, and the states in which it may end.
 DAMAGES = {

@@ -7,8 +7,9 @@ from statistics import median
 
 from . import proc
 from .conftest import MakeProject
-from .harness import Project, wait_for
+from .harness import Project
 from .scenarios import stop_all, verdict
+from .waiting import wait_for
 
 #: Seconds between two looks of a worker that nothing wakes.
 POLLING = 5.0

@@ -10,7 +10,7 @@ import pytest
 
 from . import proc
 from .conftest import MakeProject
-from .harness import SCALE, wait_for
+from .harness import SCALE
 from .scenarios import (
     SHORT_LEASE,
     busy_worker,
@@ -25,6 +25,7 @@ from .scenarios import (
     wait_gone,
     wait_pruned,
 )
+from .waiting import wait_for
 
 
 @pytest.mark.slow

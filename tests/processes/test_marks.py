@@ -17,8 +17,9 @@ from steady_queue_core.processes.membership import new_name
 from steady_queue_core.processes.remains import SLOT, Ended, Remains, left_at
 
 from .conftest import MakeProject
-from .harness import Project, wait_for
+from .harness import Project
 from .scenarios import queue, stop_all, wait_gone, work_with_a_backlog
+from .waiting import wait_for
 
 BEGAN = datetime(2026, 5, 4, 3, 2, 1, 123456, tzinfo=UTC)
 

@@ -10,8 +10,9 @@ import pytest
 from steady_queue_core.processes.appetite import Appetite
 
 from .conftest import MakeProject
-from .harness import Project, wait_for
+from .harness import Project
 from .scenarios import queue, stop_all
+from .waiting import wait_for
 
 
 def worker(threads: int, coroutines: int) -> dict[str, object]:

@@ -11,9 +11,11 @@ from typing import Any
 
 from . import proc
 from .conftest import MakeProject
-from .harness import Project, Supervisor, wait_for
+from .harness import Project, Supervisor
 from .scenarios import freeze, queue, stop_all, thaw, verdict
 from .starvation import watch_starvation
+from .storage import SQLiteFile
+from .waiting import wait_for
 
 #: The recurring tasks of a project, unless a test has its own.
 EVERY_SECOND = """
@@ -282,7 +284,7 @@ def test_a_supervisor_schedules_the_tasks_of_its_own_database(
     assert [row[0] for row in mirrored(project)] == ["here"]
     backends = project.query("SELECT DISTINCT backend_name FROM steady_queue_jobs")
     assert backends == [("default",)]
-    project.database = project.folder / "other.sqlite3"
+    project.storage = SQLiteFile(project.folder / "other.sqlite3")
     assert project.count("jobs") == 0
     there = project.start("--backend", "elsewhere")
     wait_slots(project, 2, "there")

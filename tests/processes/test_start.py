@@ -14,8 +14,9 @@ import pytest
 
 from . import proc
 from .conftest import MakeProject
-from .harness import Project, wait_for
+from .harness import Project
 from .scenarios import durations, queue, stop_all, verdict
+from .waiting import wait_for
 
 
 def refusal(project: Project, *arguments: str) -> str:

@@ -9,8 +9,9 @@ import pytest
 
 from . import proc
 from .conftest import MakeProject
-from .harness import SCALE, wait_for
+from .harness import SCALE
 from .scenarios import durations, queue, stop_all, verdict
+from .waiting import wait_for
 
 STOPS = max(3, int(3 * SCALE))
 
