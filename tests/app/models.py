@@ -14,3 +14,8 @@ class Item(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class NamedItem(Item):
+    class Meta:
+        proxy = True
