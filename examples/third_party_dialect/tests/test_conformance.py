@@ -1,0 +1,9 @@
+from __future__ import annotations
+
+from django.test import TransactionTestCase
+
+from steady_queue_core.dialects.conformance import DialectConformance
+
+
+class TestPlainPostgres(DialectConformance, TransactionTestCase):
+    databases = {"default"}

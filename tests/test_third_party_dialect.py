@@ -1,0 +1,85 @@
+"""The example of a dialect by somebody else, in an empty environment, as its page describes it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .newcomer import NewProject
+from .servers import client
+from .servers.address import Address
+from .servers.kinds import KINDS
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.server("postgres")]
+
+
+@pytest.fixture
+def address() -> Iterator[Address]:
+    server = KINDS["postgres"].given()
+    assert server is not None
+    with client.fresh_database(server) as address:
+        yield address
+
+
+@pytest.fixture
+def example(workspace: Path) -> Path:
+    return workspace / "examples" / "third_party_dialect"
+
+
+@pytest.fixture
+def project(tmp_path: Path, workspace: Path, example: Path, address: Address) -> NewProject:
+    project = NewProject(tmp_path)
+    project.install(workspace / "steady_queue_core", example, "psycopg[binary]")
+    project.start()
+    project.configure(f"\nDATABASES = {{'default': {address.settings()!r}}}\n")
+    return project
+
+
+def test_a_job_runs_through_it_and_a_second_dialect_is_a_conflict(
+    project: NewProject, workspace: Path
+) -> None:
+    project.manage("check", "--database", "default")
+    project.manage("migrate")
+    [identifier] = project.shell("""
+        from jobs.tasks import our_add
+        print(our_add.enqueue(20, b=30).id)
+    """)
+    drained = project.manage("steady_queue", "--drain")
+    assert "PostgreSQL, untuned" in drained.stdout + drained.stderr
+    assert project.shell(f"""
+        from jobs.tasks import our_add
+        result = our_add.get_result({identifier!r})
+        print(result.status.name, result.return_value)
+    """) == ["SUCCESSFUL 50"]
+
+    project.install(workspace / "steady_queue_postgres")
+    refused = project.manage("check", "--database", "default", check=False)
+    assert refused.returncode == 1
+    assert "steady_queue.E001" in refused.stderr
+    assert "plain_postgres" in refused.stderr
+    assert 'STEADY_QUEUE["dialects"]' in refused.stderr
+
+    project.configure('\nSTEADY_QUEUE = {"dialects": {"default": "plain_postgres"}}\n')
+    project.manage("check", "--database", "default")
+
+
+def test_it_keeps_the_contract(project: NewProject, example: Path, address: Address) -> None:
+    environ = {
+        **{name: text for name, text in os.environ.items() if not name.startswith("DJANGO_")},
+        "PGHOST": address.host,
+        "PGPORT": str(address.port),
+        "PGUSER": address.user,
+        "PGPASSWORD": address.password,
+        "PGDATABASE": address.name,
+    }
+    result = subprocess.run(
+        [project.python, "-m", "django", "test", "--settings=tests.settings"],
+        cwd=example, env=environ, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "OK" in result.stderr
+    assert "Ran 0 tests" not in result.stderr
