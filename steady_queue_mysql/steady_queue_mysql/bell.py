@@ -55,6 +55,8 @@ class Bell:
         os.set_blocking(self._write_end, False)
         self._lock = threading.Lock()
         self._closed = False
+        #: False while there is no connection to wait on.
+        self.in_order = True
         threading.Thread(target=self._listen, name="steady-queue-bell", daemon=True).start()
 
     def fileno(self) -> int:
@@ -79,9 +81,10 @@ class Bell:
                 answer = self._wait(SLEEP if holds else WAIT)
             except Exception:
                 self._disconnect()
-                holds = False
+                holds = self.in_order = False
                 time.sleep(BROKEN)
                 continue
+            self.in_order = True
             if holds:
                 rung = answer != 0
             else:

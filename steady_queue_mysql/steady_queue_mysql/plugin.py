@@ -158,9 +158,8 @@ def steady_queue_wakeup(connection: BaseDatabaseWrapper) -> Wakeup | None:
 
 
 @hookimpl
-def steady_queue_ring(connection: BaseDatabaseWrapper, queue_names: Sequence[str]) -> None:
-    if queue_names:
-        bell.ringer.ring(connection)
+def steady_queue_ring(connection: BaseDatabaseWrapper) -> None:
+    bell.ringer.ring(connection)
 
 
 @hookimpl

@@ -43,6 +43,10 @@ class Bell:
     def fileno(self) -> int:
         return self._read_end
 
+    @property
+    def in_order(self) -> bool:
+        return self._listener.connected.is_set()
+
     def clear(self) -> None:
         with suppress(BlockingIOError):
             while len(os.read(self._read_end, 4096)) == 4096:

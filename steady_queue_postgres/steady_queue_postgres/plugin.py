@@ -174,8 +174,8 @@ def steady_queue_wakeup(connection: BaseDatabaseWrapper) -> Wakeup | None:
 
 
 @hookimpl
-def steady_queue_ring(connection: BaseDatabaseWrapper, queue_names: Sequence[str]) -> None:
-    ring(connection, queue_names)
+def steady_queue_ring(connection: BaseDatabaseWrapper) -> None:
+    ring(connection)
 
 
 @hookimpl

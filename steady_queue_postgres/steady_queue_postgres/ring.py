@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
 
 from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -28,10 +27,10 @@ RING_WITHIN = f"SELECT {RING}"
 _rung_at: dict[str, float] = {}
 
 
-def ring(connection: BaseDatabaseWrapper, queue_names: Sequence[str]) -> None:
-    """Notify, unless there is nothing new or this process has just done so. Never raises."""
+def ring(connection: BaseDatabaseWrapper) -> None:
+    """Notify, unless this process has just done so. Never raises."""
     now = time.monotonic()
-    if not queue_names or now - _rung_at.get(connection.alias, -INTERVAL) < INTERVAL:
+    if now - _rung_at.get(connection.alias, -INTERVAL) < INTERVAL:
         return
     _rung_at[connection.alias] = now
     try:

@@ -42,7 +42,7 @@ class WalWatch:
         self._wal = f"{path}-wal"
         self._wal_name = os.fsencode(f"{name}-wal")
         # The WAL file comes and goes with the first and last connection; its folder stays.
-        self._add(self._directory, IN_CREATE | IN_MOVED_TO)
+        self.in_order = self._add(self._directory, IN_CREATE | IN_MOVED_TO)
         self._watch_file()
 
     @classmethod
@@ -71,12 +71,13 @@ class WalWatch:
 
     def _watch_file(self) -> None:
         if os.path.exists(self._wal):
-            self._add(self._wal, IN_MODIFY)
+            self.in_order &= self._add(self._wal, IN_MODIFY)
 
-    def _add(self, path: str, mask: int) -> int:
+    def _add(self, path: str, mask: int) -> bool:
         library = _libc()
         assert library is not None
-        return int(library.inotify_add_watch(self._descriptor, os.fsencode(path), mask))
+        watch: int = library.inotify_add_watch(self._descriptor, os.fsencode(path), mask)
+        return watch >= 0
 
     def _names_wal(self, events: bytes) -> bool:
         position = 0

@@ -308,7 +308,11 @@ def steady_queue_wakeup(connection: BaseDatabaseWrapper) -> Wakeup | None:
 
 @hookspec(firstresult=True)
 def steady_queue_ring(connection: BaseDatabaseWrapper, queue_names: Sequence[str]) -> None:
-    """Ring the bell for ``queue_names``. Optional. Called after the commit of an enqueue."""
+    """Ring the bell for ``queue_names``; without names, for whichever queues there are.
+
+    Optional. Called after the commit of an enqueue, and when jobs have become due. It may leave
+    out a ring that follows another of the same process within 5 ms. Never raises.
+    """
 
 
 # --- checks ----------------------------------------------------------------------------------

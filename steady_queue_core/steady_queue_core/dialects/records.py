@@ -128,8 +128,12 @@ class QueueSelector:
 
 
 class Wakeup(Protocol):
-    """A bell that rings when new work may be there. It may ring for nothing, never stay silent
-    for long: polling remains the floor."""
+    """A bell that rings when new work may be there. It may ring for nothing, and miss a ring:
+    polling remains the floor."""
+
+    @property
+    def in_order(self) -> bool:
+        """Whether it would ring now: workers poll less often while it would."""
 
     def fileno(self) -> int:
         """Return a descriptor that becomes readable when the bell has rung."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 
+from django.db.backends.base.base import BaseDatabaseWrapper
+
 from ..configuration import Configuration
+from ..dialects import Dialect, Dispatched
 from .runtime import Runtime
 
 logger = logging.getLogger("steady_queue.dispatcher")
@@ -25,9 +28,14 @@ class Dispatcher:
     def _dispatch(self) -> float:
         """Move what is due; return the seconds until it is worth another look."""
         batch_size = self.settings.batch_size
-        moved, next_due_in = self.runtime.database.run(
-            lambda connection, dialect: dialect.dispatch(connection, batch_size)
-        )
+
+        def dispatch(connection: BaseDatabaseWrapper, dialect: Dialect) -> Dispatched:
+            dispatched = dialect.dispatch(connection, batch_size)
+            if dispatched.moved:
+                dialect.ring(connection, [])
+            return dispatched
+
+        moved, next_due_in = self.runtime.database.run(dispatch)
         if moved:
             logger.debug("Dispatched %d jobs", moved)
         if moved >= batch_size:

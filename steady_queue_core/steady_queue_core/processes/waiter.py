@@ -32,6 +32,11 @@ class Waiter:
         if bell is not None:
             self._poll.register(bell.fileno(), select.POLLIN)
 
+    @property
+    def hears(self) -> bool:
+        """Whether a bell would ring if there were new work."""
+        return self._bell is not None and self._bell.in_order
+
     def wake(self) -> None:
         """Wake the waiting thread, now or when it next waits."""
         with suppress(BlockingIOError):  # The pipe is full of wake-ups already.

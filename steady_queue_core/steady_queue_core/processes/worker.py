@@ -32,6 +32,8 @@ LARGEST_BATCH = 500
 REFUSAL_PAUSE = 1.0
 #: First pause of a worker that found nothing; it doubles up to the polling interval.
 FIRST_PAUSE = 0.001
+#: How many polling intervals a worker rests at most while a bell would ring for new work.
+RESTING = 5
 
 
 def slots(settings: Configuration.Worker) -> int:
@@ -168,6 +170,8 @@ class Worker:
 
     def _plan_next_poll(self, limit: int, claimed: int) -> None:
         longest = self.settings.polling_interval.total_seconds()
+        if self.runtime.waiter.hears:
+            longest *= RESTING
         if limit and claimed >= limit:
             self._pause = 0.0
         elif limit:

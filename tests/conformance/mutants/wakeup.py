@@ -11,6 +11,8 @@ from .mutant import fails, rows, sqlite
 class Pipe:
     """A bell that somebody could ring."""
 
+    in_order = True
+
     def __init__(self, rings: bool = False) -> None:
         self.reading, self.writing = os.pipe()
         if rings:
@@ -37,6 +39,7 @@ class Wrapped:
 
     def __init__(self, bell) -> None:
         self.bell = bell
+        self.in_order = bell.in_order
 
     def fileno(self) -> int:
         return self.bell.fileno()
@@ -90,6 +93,13 @@ def clears_slowly(connection):
 @fails("the_bell_rings_after_anothers_commit_each_time", hook="wakeup")
 def goes_silent_for_good(connection):
     return Once(sqlite.steady_queue_wakeup(connection))
+
+
+@fails("the_bell_rings_after_anothers_commit_each_time", hook="wakeup")
+def says_that_it_is_broken(connection):
+    bell = Wrapped(sqlite.steady_queue_wakeup(connection))
+    bell.in_order = False
+    return bell
 
 
 @fails("a_closed_bell_has_given_up_its_descriptor", hook="wakeup")

@@ -53,6 +53,7 @@ class WakeupCases(ConformanceCase):
         def work(bell: Wakeup) -> None:
             for _ in range(3):
                 self.silence(bell)
+                self.assertTrue(bell.in_order)
                 self.elsewhere(self.enqueue_and_ring)
                 self.assertTrue(self.rings(bell, self.patience), "nothing has rung")
 
