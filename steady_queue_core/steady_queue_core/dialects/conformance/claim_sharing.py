@@ -50,7 +50,7 @@ class ClaimSharingCases(ConformanceCase):
         ids = self.enqueue_many(80)
         workers = [self.register() for _ in range(3)]
         database = str(self.connection.settings_dict["NAME"])
-        connections.close_all()  # A connection must not be shared with a child.
+        _close_all()  # A connection must not be shared with a child.
         context: Any = multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn")
         with tempfile.TemporaryDirectory() as folder:
             reports = [Path(folder, str(worker)) for worker in workers]
@@ -94,4 +94,12 @@ def _claim_all(using: str, database: str, process_id: int, report: str) -> None:
     while claims := dialect.claim(connection, process_id, QueueSelector(), 3):
         taken += [claim.job_id for claim in claims]
     Path(report).write_text(json.dumps(taken))
+    _close_all()
+
+
+def _close_all() -> None:
+    """Close the connections of the calling thread, and the pools that they came from."""
     connections.close_all()
+    for connection in connections.all(initialized_only=True):
+        if hasattr(connection, "close_pool"):
+            connection.close_pool()
