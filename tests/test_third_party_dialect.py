@@ -17,7 +17,7 @@ from .servers.kinds import KINDS
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.server("postgres")]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def address() -> Iterator[Address]:
     server = KINDS["postgres"].given()
     assert server is not None
@@ -25,14 +25,16 @@ def address() -> Iterator[Address]:
         yield address
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def example(workspace: Path) -> Path:
     return workspace / "examples" / "third_party_dialect"
 
 
-@pytest.fixture
-def project(tmp_path: Path, workspace: Path, example: Path, address: Address) -> NewProject:
-    project = NewProject(tmp_path)
+@pytest.fixture(scope="module")
+def project(
+    tmp_path_factory: pytest.TempPathFactory, workspace: Path, example: Path, address: Address
+) -> NewProject:
+    project = NewProject(tmp_path_factory.mktemp("third_party"))
     project.install(workspace / "steady_queue_core", example, "psycopg[binary]")
     project.start()
     project.configure(f"\nDATABASES = {{'default': {address.settings()!r}}}\n")
@@ -59,11 +61,11 @@ def test_a_job_runs_through_it_and_a_second_dialect_is_a_conflict(
     project.install(workspace / "steady_queue_postgres")
     refused = project.manage("check", "--database", "default", check=False)
     assert refused.returncode == 1
-    assert "steady_queue.E001" in refused.stderr
-    assert "plain_postgres" in refused.stderr
-    assert 'STEADY_QUEUE["dialects"]' in refused.stderr
+    assert "steady_queue.E002" in refused.stderr
+    remedy = "STEADY_QUEUE = {'dialects': {'default': 'plain_postgres'}}"
+    assert remedy in refused.stderr
 
-    project.configure('\nSTEADY_QUEUE = {"dialects": {"default": "plain_postgres"}}\n')
+    project.configure(f"\n{remedy}\n")
     project.manage("check", "--database", "default")
 
 
