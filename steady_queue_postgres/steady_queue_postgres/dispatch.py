@@ -6,13 +6,11 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import Dispatched, tables
 
-from .channel import RING
 from .clock import NOW_SQL, seconds
 from .enqueue import TAKE_OVER
 from .statements import fetch
 
 # Of the rows still scheduled, one that another dispatcher holds may be due: then it is so in 0 s.
-# The bell rings within the transaction, which is fit for one that commits once a second or so.
 DISPATCH = f"""
 WITH due AS MATERIALIZED (
   SELECT ctid AS place FROM {tables.SCHEDULED} WHERE due_at <= {NOW_SQL}
@@ -30,10 +28,9 @@ SELECT (SELECT count(*) FROM moved),
                          WHERE due_at <= {NOW_SQL} AND job_id NOT IN (SELECT job_id FROM moved))
             THEN 0
             ELSE (SELECT {seconds(f"min(due_at) - {NOW_SQL}")} FROM {tables.SCHEDULED}
-                  WHERE due_at > {NOW_SQL}) END,
-       (SELECT {RING} WHERE EXISTS (SELECT FROM moved))"""
+                  WHERE due_at > {NOW_SQL}) END"""
 
 
 def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
-    [(moved, next_due_in, _)] = fetch(connection, DISPATCH, {"limit": max(0, limit)})
+    [(moved, next_due_in)] = fetch(connection, DISPATCH, {"limit": max(0, limit)})
     return Dispatched(moved, next_due_in)
