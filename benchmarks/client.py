@@ -42,6 +42,7 @@ def enqueue(adapter: Adapter, count: str, limit: str) -> Figures:
     statements, commits = trace.counts.statements, trace.counts.commits
     done, seconds = _timed(lambda: adapter.enqueue("noop", 20), 20, int(count), float(limit))
     return {
+        "done": done,
         "rate": done / seconds,
         "statements": (trace.counts.statements - statements) / done,
         "commits": (trace.counts.commits - commits) / done,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import site
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-
-from benchmarks.adapters import Adapter
 
 ROOT = Path(__file__).parent.parent
 CONSTRAINTS = "constraints-3.13.txt"
@@ -26,19 +25,12 @@ def cache() -> Path:
     return Path(tempfile.gettempdir()) / "steady-queue-benchmarks"
 
 
-def prepare(adapter: Adapter, python: str) -> str:
-    """Make or renew the environment of a contender; return its interpreter."""
-    version = subprocess.run(
-        [python, "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
-    key = "+".join(_file_name(requirement) for requirement in adapter.requirements)
-    directory = cache() / f"{key}-{version}"
+def prepare(requirements: Sequence[str], python: str) -> str:
+    """Make or renew the environment with these requirements; return its interpreter."""
+    directory = _directory(requirements, python)
     interpreter = str(directory / "bin" / "python")
     stamp = directory / "installed.json"
-    wanted = {"requirements": list(adapter.requirements), "sources": _fingerprint(adapter)}
+    wanted = {"requirements": list(requirements), "sources": _fingerprint(requirements)}
     if stamp.exists() and json.loads(stamp.read_text()) == wanted:
         return interpreter
     stamp.unlink(missing_ok=True)
@@ -48,12 +40,19 @@ def prepare(adapter: Adapter, python: str) -> str:
     # The same Django, and the same of everything else that the contenders share.
     if (ROOT / CONSTRAINTS).exists():
         pip += ["-c", CONSTRAINTS]
-    _run([*pip, *adapter.requirements])
-    if local := [name for name in adapter.requirements if name.startswith("./")]:
+    _run([*pip, *requirements])
+    if local := [name for name in requirements if name.startswith("./")]:
         # The version of a working tree says nothing about its content.
         _run([*pip, "--force-reinstall", "--no-deps", *local])
     stamp.write_text(json.dumps(wanted))
     return interpreter
+
+
+def borrow(requirements: Sequence[str], python: str) -> None:
+    """Let this process, which runs ``python``, import what the requirements bring."""
+    found = Path(prepare(requirements, python)).parent.parent.glob("lib/python*/site-packages")
+    for directory in found:
+        site.addsitedir(str(directory))
 
 
 def versions(interpreter: str, distributions: Iterable[str]) -> dict[str, str]:
@@ -82,14 +81,25 @@ def _run(command: list[str]) -> None:
         raise RuntimeError(f"{' '.join(command[1:4])} failed:\n{done.stderr.strip()[-2000:]}")
 
 
+def _directory(requirements: Sequence[str], python: str) -> Path:
+    version = subprocess.run(
+        [python, "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    key = "+".join(_file_name(requirement) for requirement in requirements)
+    return cache() / f"{key}-{version}"
+
+
 def _file_name(requirement: str) -> str:
     return "".join(c if c.isalnum() or c in "._-" else "-" for c in requirement).strip(".-/")
 
 
-def _fingerprint(adapter: Adapter) -> str:
+def _fingerprint(requirements: Iterable[str]) -> str:
     """Return a digest of the sources that are installed from the working tree."""
     digest = hashlib.sha256()
-    for requirement in adapter.requirements:
+    for requirement in requirements:
         if not requirement.startswith("./"):
             continue
         for path in sorted((ROOT / requirement).rglob("*")):

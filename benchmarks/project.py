@@ -24,12 +24,16 @@ if __name__ == "__main__":
 SETTINGS = """\
 from __future__ import annotations
 
+import os
+
 SECRET_KEY = "benchmark"
 DEBUG = False
 USE_TZ = True
 INSTALLED_APPS = ["django.contrib.contenttypes", "jobs"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATABASES = {{"default": {database}}}
+if port := os.environ.get("BENCHMARK_PORT"):  # A way to the server on which somebody counts.
+    DATABASES["default"]["PORT"] = int(port)
 # Nobody prints a line for each job.
 LOGGING = {{
     "version": 1,
@@ -55,7 +59,7 @@ if os.environ.get("BENCHMARK_TRACE"):
 
 def write(directory: Path, adapter: Adapter, database: Database, options: Options) -> None:
     """Write the project of one contender into an empty directory."""
-    settings = SETTINGS.format(database=pprint.pformat(database.settings(options.synchronous)))
+    settings = SETTINGS.format(database=pprint.pformat(database.settings()))
     files = {
         "manage.py": MANAGE,
         "settings.py": settings + adapter.settings(database, options),

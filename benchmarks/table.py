@@ -32,9 +32,12 @@ MEASURES = (
     Measure(key="latency_max", title="commit to start max, ms", digits=2),
     Measure(key="statements_enqueue", title="statements per job, enqueue", digits=2),
     Measure(key="statements_run", title="statements per job, workers", digits=2),
+    Measure(key="round_trips_enqueue", title="round trips per job, enqueue", digits=2),
+    Measure(key="round_trips_run", title="round trips per job, workers", digits=3),
     Measure(key="commits_enqueue", title="commits per job, enqueue", digits=3),
     Measure(key="commits_run", title="commits per job, workers", digits=3),
     Measure(key="idle_cpu", title="idle CPU, % of a core", digits=2),
+    Measure(key="idle_queries", title="idle, queries/s at the server", digits=1),
     Measure(key="memory", title="memory of the tree, MiB"),
     Measure(key="processes", title="processes"),
 )

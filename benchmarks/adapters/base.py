@@ -35,16 +35,12 @@ class Adapter(Protocol):
         """What `--only` and the head of the column call it."""
 
     @property
-    def distributions(self) -> Sequence[str]:
-        """Distributions whose installed versions the report names."""
-
-    @property
-    def requirements(self) -> Sequence[str]:
-        """What pip installs; `./` is the root of the repository."""
-
-    @property
     def databases(self) -> Sequence[str]:
         """The databases it runs on."""
+
+    @property
+    def elsewhere(self) -> str:
+        """Why it runs on no others."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -55,6 +51,12 @@ class Adapter(Protocol):
         """What a reader of the table has to know about it, in one line."""
 
     # Outside of its environment.
+
+    def requirements(self, database: str) -> Sequence[str]:
+        """Return what pip installs beside a driver; `./` is the root of the repository."""
+
+    def distributions(self, database: str) -> Sequence[str]:
+        """Return the distributions whose installed versions the report names."""
 
     def settings(self, database: Database, options: Options) -> str:
         """Return lines to add to the settings module of the throw-away project."""

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from benchmarks.adapters import portable
 from benchmarks.adapters.base import Capabilities
-from benchmarks.databases import Database
+from benchmarks.databases import NAMES, Database
 from benchmarks.options import Options
 
 
@@ -14,11 +14,16 @@ class DjangoTasksDb:
     """The latest release; each worker process is a `db_worker` of one thread."""
 
     name = "django-tasks-db"
-    distributions = ("django-tasks-db", "Django")
-    requirements = ("django-tasks-db",)
-    databases = ("sqlite",)
+    databases = NAMES
+    elsewhere = ""
     capabilities = Capabilities(coroutine=True, results=True)
-    note = "one job at a time in each process; an EXCLUSIVE transaction for every poll"
+    note = "one job at a time in each process; on SQLite an EXCLUSIVE transaction for every poll"
+
+    def requirements(self, database: str) -> list[str]:
+        return ["django-tasks-db"]
+
+    def distributions(self, database: str) -> list[str]:
+        return ["django-tasks-db", "Django"]
 
     def settings(self, database: Database, options: Options) -> str:
         return (

@@ -56,15 +56,20 @@ class BenchmarkHuey(Huey):
 class Huey:
     """The latest release, SqliteHuey with process workers; once with results and once without."""
 
-    distributions = ("huey", "Django")
-    requirements = ("huey", "Django")
     databases = ("sqlite",)
+    elsewhere = "of the databases here it has a storage for SQLite alone"
 
     def __init__(self, *, results: bool) -> None:
         self.name = "huey" if results else "huey-no-results"
         self.capabilities = Capabilities(results=results)
         kept = "results stored" if results else "no results stored"
         self.note = f"SqliteHuey, {kept}; a job is deleted before it runs: lost if its worker dies"
+
+    def requirements(self, database: str) -> list[str]:
+        return ["huey", "Django"]
+
+    def distributions(self, database: str) -> list[str]:
+        return ["huey", "Django"]
 
     def settings(self, database: Database, options: Options) -> str:
         return (
@@ -74,7 +79,7 @@ class Huey:
             '    "name": "benchmark",\n'
             f'    "results": {self.capabilities.results},\n'
             '    "immediate": False,\n'
-            f'    "connection": {{"filename": {database.file!r}}},\n'
+            f'    "connection": {{"filename": {database.settings()["NAME"]!r}}},\n'
             "}\n"
         )
 

@@ -6,8 +6,10 @@ from typing import Any
 
 from benchmarks.adapters import portable
 from benchmarks.adapters.base import Capabilities
-from benchmarks.databases import Database
+from benchmarks.databases import NAMES, Database
 from benchmarks.options import Options
+
+DIALECTS = {name: "mysql" if name == "mariadb" else name for name in NAMES}
 
 SETTINGS = """\
 INSTALLED_APPS += ["steady_queue_core"]
@@ -22,11 +24,16 @@ class SteadyQueue:
     """As a user runs it: the supervisor, its workers and a dispatcher, with their defaults."""
 
     name = "steady_queue"
-    distributions = ("steady-queue-core", "steady-queue-sqlite", "Django")
-    requirements = ("./steady_queue_core", "./steady_queue_sqlite")
-    databases = ("sqlite",)
+    databases = NAMES
+    elsewhere = ""
     capabilities = Capabilities(bulk=True, coroutine=True, results=True)
     note = "this working tree; results stored; its own defaults for polling and wake-up"
+
+    def requirements(self, database: str) -> list[str]:
+        return ["./steady_queue_core", f"./steady_queue_{DIALECTS[database]}"]
+
+    def distributions(self, database: str) -> list[str]:
+        return ["steady-queue-core", f"steady-queue-{DIALECTS[database]}", "Django"]
 
     def settings(self, database: Database, options: Options) -> str:
         return SETTINGS.format(threads=options.threads, processes=options.processes)

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from benchmarks.adapters import portable
 from benchmarks.adapters.base import Capabilities
-from benchmarks.databases import Database
+from benchmarks.databases import NAMES, Database
 from benchmarks.options import Options
 
 
@@ -18,21 +18,27 @@ class SteadyQueue030:
     """
 
     name = "steady-queue-0.3.0"
-    distributions = ("steady-queue", "Django")
-    requirements = ("steady-queue==0.3.0",)
-    databases = ("sqlite",)
+    databases = NAMES
+    elsewhere = ""
     capabilities = Capabilities()
     note = (
-        "stores no results; given WAL and transaction_mode IMMEDIATE, without which two workers"
+        "stores no results; on SQLite given transaction_mode IMMEDIATE, without which two workers"
         " stall in 'database is locked'"
     )
 
+    def requirements(self, database: str) -> list[str]:
+        return ["steady-queue==0.3.0"]
+
+    def distributions(self, database: str) -> list[str]:
+        return ["steady-queue", "Django"]
+
     def settings(self, database: Database, options: Options) -> str:
+        immediate = 'DATABASES["default"]["OPTIONS"]["transaction_mode"] = "IMMEDIATE"\n'
         return (
             "from steady_queue.configuration import Configuration\n\n"
             'INSTALLED_APPS += ["steady_queue"]\n'
-            'DATABASES["default"]["OPTIONS"]["transaction_mode"] = "IMMEDIATE"\n'
-            'TASKS = {"default": {"BACKEND": "steady_queue.backend.SteadyQueueBackend"}}\n'
+            + (immediate if database.alias == "sqlite" else "")
+            + 'TASKS = {"default": {"BACKEND": "steady_queue.backend.SteadyQueueBackend"}}\n'
             "STEADY_QUEUE = Configuration.Options(\n"
             "    workers=[\n"
             "        Configuration.Worker(\n"

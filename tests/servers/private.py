@@ -30,10 +30,14 @@ class DidNotStart(Exception):
 
 
 class PrivateServer:
-    """A server under a keeper, which ends it when we are gone."""
+    """A server under a keeper, which ends it when we are gone.
 
-    def __init__(self, recipe: Recipe) -> None:
+    It keeps its data in ``directory``; without one, on a ram disk if there is one.
+    """
+
+    def __init__(self, recipe: Recipe, directory: Path | None = None) -> None:
         self.recipe = recipe
+        self._directory = directory
         began = time.monotonic()
         for attempt in range(1, TRIES + 1):
             self._begin()
@@ -63,7 +67,7 @@ class PrivateServer:
 
     def _begin(self) -> None:
         port = _free_port()
-        self._folder = _folder(self.recipe)
+        self._folder = _folder(self.recipe, self._directory or _ram_disk())
         self.address: Address = self.recipe.address(port)
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the server)
         plan = self.recipe.plan(self._folder, port)
@@ -111,12 +115,15 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _folder(recipe: Recipe) -> Path:
-    """Make a folder, on a ram disk if there is one, for the account of the server."""
-    prefix = f"steady-queue-{type(recipe).__name__.lower()}-"
+def _ram_disk() -> Path | None:
     ram = Path("/dev/shm")
-    roomy = ram.is_dir() and shutil.disk_usage(ram).free > ROOM
-    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=ram if roomy else None))
+    return ram if ram.is_dir() and shutil.disk_usage(ram).free > ROOM else None
+
+
+def _folder(recipe: Recipe, directory: Path | None) -> Path:
+    """Make a folder for the account of the server."""
+    prefix = f"steady-queue-{type(recipe).__name__.lower()}-"
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=directory))
     if recipe.account:
         shutil.chown(folder, recipe.account)
     elif os.geteuid() == 0:

@@ -1,10 +1,4 @@
-"""The floor: what this project's tables and statements cost without a framework around them.
-
-Two processes, each a loop over a bare `sqlite3` connection: claim a batch, look each task up in a
-dict, decode its arguments, call it, encode what it returned, store the batch's outcomes together
-with the next claim. The same rows are written and fenced as by this project, under the same kind of
-lock file. There are no threads, signals, task objects, retries, schedules, heartbeats or error
-handling, and no Django in the workers: nothing with those can reach it.
+"""The floor on SQLite, under the same kind of lock file as this project.
 
 The statements are written out again here, so that the floor stays where it is while the project's
 change; when its tables or the moves between them change, change these as well.
@@ -16,20 +10,11 @@ import fcntl
 import json
 import os
 import sqlite3
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from benchmarks import probe
-from benchmarks.adapters import portable
-from benchmarks.adapters.base import Capabilities
-from benchmarks.databases import Database
-from benchmarks.options import Options
-
-BATCH = 500
-"""Most jobs of one claim: what this project's worker takes of jobs as short as these."""
+from benchmarks.adapters.floor.loop import BATCH, Outcome
 
 NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
 PRESENT = f"SELECT {NOW}"
@@ -72,10 +57,9 @@ VALUES ('worker', ?, ?, '', '{{}}', {NOW}, {NOW})"""
 class Queue:
     """The statements on one connection, each move under the lock file."""
 
-    def __init__(self, file: str, synchronous: str) -> None:
+    def __init__(self, file: str, pragmas: str) -> None:
         self.connection = sqlite3.connect(file, isolation_level=None, timeout=20)
-        self.connection.execute("PRAGMA journal_mode = WAL")
-        self.connection.execute(f"PRAGMA synchronous = {synchronous}")
+        self.connection.executescript(pragmas)
         self.lock = os.open(f"{file}-queue.lock", os.O_RDWR | os.O_CREAT, 0o666)
 
     @contextmanager
@@ -102,14 +86,16 @@ class Queue:
             cursor = connection.execute(REGISTER, [f"floor-{os.getpid()}", os.getpid()])
             return int(cursor.lastrowid or 0)
 
-    def exchange(self, outcomes: list[tuple[Any, ...]], process: int) -> list[tuple[Any, ...]]:
-        """Store the outcomes and claim the next batch, in one transaction."""
+    def any_ready(self) -> bool:
+        return self.connection.execute(ANY_READY).fetchone() is not None
+
+    def exchange(self, outcomes: list[Outcome], process: int) -> list[tuple[Any, ...]]:
         with self.transaction() as connection:
             if outcomes:
                 self._settle(connection, outcomes)
             return self._claim(connection, process)
 
-    def _settle(self, connection: sqlite3.Connection, outcomes: list[tuple[Any, ...]]) -> None:
+    def _settle(self, connection: sqlite3.Connection, outcomes: list[Outcome]) -> None:
         wanted = json.dumps([outcome[0] for outcome in outcomes])
         tokens = dict(connection.execute(HELD, [wanted]).fetchall())
         held = [outcome for outcome in outcomes if tokens.get(outcome[0]) == outcome[1]]
@@ -137,83 +123,6 @@ class Queue:
         return picked
 
 
-def work(file: str, synchronous: str, poll: float) -> None:
-    """Claim, run and settle until the process is ended."""
-    queue = Queue(file, synchronous)
-    process = queue.register()
-    tasks: dict[str, Callable[..., object]] = {
-        "jobs.tasks.noop": probe.mark,
-        "jobs.tasks.stamp": probe.stamp,
-    }
-    worker = json.dumps([f"floor-{os.getpid()}"])
-    outcomes: list[tuple[Any, ...]] = []
-    while True:
-        if not outcomes and not queue.connection.execute(ANY_READY).fetchone():
-            time.sleep(poll)
-            continue
-        claimed = queue.exchange(outcomes, process)
-        outcomes = []
-        for row in claimed:
-            started = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
-            arguments, keywords = json.loads(row[6])
-            value = tasks[row[4]](*arguments, **keywords)
-            outcomes.append((row[0], row[1], worker, json.dumps(value), started))
-
-
-class Floor:
-    """Not a queue: the least that this project's way of storing jobs can cost."""
-
-    name = "floor"
-    distributions = ("steady-queue-core",)
-    requirements = ("./steady_queue_core", "./steady_queue_sqlite")
-    databases = ("sqlite",)
-    capabilities = Capabilities(bulk=True, results=True)
-    note = "not a queue: this project's statements in a bare sqlite3 loop; polls"
-
-    def __init__(self) -> None:
-        self._opened: Queue | None = None
-
-    def settings(self, database: Database, options: Options) -> str:
-        return (
-            'INSTALLED_APPS += ["steady_queue_core"]\n'
-            f'FLOOR = ({database.file!r}, "{options.synchronous}")\n'
-        )
-
-    def files(self, options: Options) -> dict[str, str]:
-        return {"jobs/tasks.py": ""}
-
-    def worker_commands(self, python: str, database: Database, options: Options) -> list[list[str]]:
-        command = [python, "-m", "benchmarks.adapters.floor", database.file]
-        return [[*command, options.synchronous, str(options.poll)]] * options.processes
-
-    def prepare(self) -> None:
-        portable.migrate()
-
-    def fill(self, task: str, count: int) -> None:
-        self._queue().enqueue(f"jobs.tasks.{task}", [], count)
-
-    def enqueue(self, task: str, count: int) -> None:
-        queue = self._queue()
-        for _ in range(count):
-            queue.enqueue(f"jobs.tasks.{task}", [], 1)
-
-    def enqueue_many(self, task: str, count: int) -> None:
-        self.fill(task, count)
-
-    def stamp(self, sample: int) -> None:
-        self._queue().enqueue("jobs.tasks.stamp", [sample], 1)
-
-    def unfinished(self, enqueued: int) -> int:
-        return portable.scalar("SELECT count(*) FROM steady_queue_jobs WHERE finished_at IS NULL")
-
-    def _queue(self) -> Queue:
-        if self._opened is None:
-            from django.conf import settings
-
-            file, synchronous = getattr(settings, "FLOOR")  # noqa: B009
-            self._opened = Queue(file, synchronous)
-        return self._opened
-
-
-if __name__ == "__main__":
-    work(sys.argv[1], sys.argv[2], float(sys.argv[3]))
+def connect(settings: Mapping[str, Any]) -> Queue:
+    """Open the file that an entry of `DATABASES` names."""
+    return Queue(settings["NAME"], settings["OPTIONS"]["init_command"])

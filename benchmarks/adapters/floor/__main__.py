@@ -1,0 +1,12 @@
+"""One worker process of the floor, in the throw-away project: DATABASE POLL."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from benchmarks.adapters.floor.loop import open_queue, work
+
+if __name__ == "__main__":
+    databases = import_module("settings").DATABASES
+    work(open_queue(sys.argv[1], databases["default"]), float(sys.argv[2]))

@@ -1,0 +1,66 @@
+"""How the floor is set up: with this project's migrations, and nothing else of it."""
+
+from __future__ import annotations
+
+from benchmarks.adapters import portable
+from benchmarks.adapters.base import Capabilities
+from benchmarks.adapters.floor.loop import Queue, open_queue
+from benchmarks.adapters.steady_queue import SteadyQueue
+from benchmarks.databases import NAMES, Database
+from benchmarks.options import Options
+
+
+class Floor:
+    """Not a queue: the least that this project's way of storing jobs can cost."""
+
+    name = "floor"
+    databases = NAMES
+    elsewhere = ""
+    capabilities = Capabilities(bulk=True, results=True)
+    note = "not a queue: this project's statements in a bare loop over the driver; polls"
+
+    def __init__(self) -> None:
+        self._opened: Queue | None = None
+
+    def requirements(self, database: str) -> list[str]:
+        return SteadyQueue().requirements(database)
+
+    def distributions(self, database: str) -> list[str]:
+        return ["steady-queue-core"]
+
+    def settings(self, database: Database, options: Options) -> str:
+        return f'INSTALLED_APPS += ["steady_queue_core"]\nFLOOR = {database.alias!r}\n'
+
+    def files(self, options: Options) -> dict[str, str]:
+        return {"jobs/tasks.py": ""}
+
+    def worker_commands(self, python: str, database: Database, options: Options) -> list[list[str]]:
+        command = [python, "-m", "benchmarks.adapters.floor"]
+        return [[*command, database.alias, str(options.poll)]] * options.processes
+
+    def prepare(self) -> None:
+        portable.migrate()
+
+    def fill(self, task: str, count: int) -> None:
+        self._queue().enqueue(f"jobs.tasks.{task}", [], count)
+
+    def enqueue(self, task: str, count: int) -> None:
+        queue = self._queue()
+        for _ in range(count):
+            queue.enqueue(f"jobs.tasks.{task}", [], 1)
+
+    def enqueue_many(self, task: str, count: int) -> None:
+        self.fill(task, count)
+
+    def stamp(self, sample: int) -> None:
+        self._queue().enqueue("jobs.tasks.stamp", [sample], 1)
+
+    def unfinished(self, enqueued: int) -> int:
+        return portable.scalar("SELECT count(*) FROM steady_queue_jobs WHERE finished_at IS NULL")
+
+    def _queue(self) -> Queue:
+        if self._opened is None:
+            from django.conf import settings
+
+            self._opened = open_queue(settings.FLOOR, settings.DATABASES["default"])
+        return self._opened

@@ -1,0 +1,65 @@
+"""The loop of the floor's workers, on whichever database."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Protocol
+
+from benchmarks import probe
+
+BATCH = 500
+"""Most jobs of one claim: what this project's worker takes of jobs as short as these."""
+
+Row = Sequence[Any]
+"""Of a claim: the job, its token, 2 more, its task, 1 more, its call."""
+Outcome = tuple[int, int, str, str, str]
+"""Job, token, workers, what the task returned, when it started."""
+
+
+class Queue(Protocol):
+    """The statements on one connection."""
+
+    def enqueue(self, task: str, arguments: Sequence[object], count: int) -> None:
+        """Insert jobs in one transaction."""
+
+    def register(self) -> int:
+        """Insert a worker process; return its id."""
+
+    def any_ready(self) -> bool:
+        """Look for a job, at the least cost."""
+
+    def exchange(self, outcomes: list[Outcome], process: int) -> Sequence[Row]:
+        """Store the outcomes and claim the next batch, in one transaction."""
+
+
+def open_queue(alias: str, settings: Mapping[str, Any]) -> Queue:
+    """Connect to a database, with its entry of `DATABASES`."""
+    module = "mysql" if alias == "mariadb" else alias
+    queue: Queue = import_module(f"benchmarks.adapters.floor.{module}").connect(settings)
+    return queue
+
+
+def work(queue: Queue, poll: float) -> None:
+    """Claim, run and settle until the process is ended."""
+    process = queue.register()
+    tasks: dict[str, Callable[..., object]] = {
+        "jobs.tasks.noop": probe.mark,
+        "jobs.tasks.stamp": probe.stamp,
+    }
+    worker = json.dumps([f"floor-{os.getpid()}"])
+    outcomes: list[Outcome] = []
+    while True:
+        if not outcomes and not queue.any_ready():
+            time.sleep(poll)
+            continue
+        claimed = queue.exchange(outcomes, process)
+        outcomes = []
+        for row in claimed:
+            started = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+            arguments, keywords = json.loads(row[6])
+            value = tasks[row[4]](*arguments, **keywords)
+            outcomes.append((row[0], row[1], worker, json.dumps(value), started))

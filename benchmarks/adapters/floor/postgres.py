@@ -1,0 +1,100 @@
+"""The floor on PostgreSQL: the dialect's statements on a bare connection of psycopg.
+
+The statements are the dialect's own, put together as it does for a worker of all queues; the driver
+prepares them, and sends values apart from them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import psycopg
+from steady_queue_core.dialects import QueueSelector
+from steady_queue_postgres import claim_sql, session
+from steady_queue_postgres.bookmarks import Bookmarks
+from steady_queue_postgres.enqueue import ENQUEUE_READY
+from steady_queue_postgres.patterns import Patterns
+from steady_queue_postgres.settle_sql import HELD, Move, settling
+
+from benchmarks.adapters.floor.loop import BATCH, Outcome
+
+TAKING = claim_sql.TAKE.format(pick=claim_sql.BY_RANK)
+ENDING = settling(frozenset({Move.COMPLETED}))
+CLAIM = f"WITH {TAKING} {claim_sql.TELL.format(held='NULL::text')}"
+EXCHANGE = f"WITH {ENDING}, {TAKING} {claim_sql.TELL.format(held=HELD)}"
+PROBE = claim_sql.probe(claim_sql.ANY_BY_RANK)
+
+SPANS = Bookmarks(None).spans(whole=True)
+RANGES = Patterns(QueueSelector(patterns=("*",))).ranges
+
+
+class Queue:
+    """The statements on one connection, each a transaction of its own."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.connection.execute(session.SET)
+        self._process = 0
+
+    def enqueue(self, task: str, arguments: Sequence[object], count: int) -> None:
+        call = json.dumps([arguments, {}])
+        job = {"queue_name": "default", "rank": 0, "task_path": task, "backend_name": "default"}
+        job |= {"arguments": call, "max_attempts": 1}
+        jobs = json.dumps([{"place": place, **job} for place in range(count)])
+        self.connection.execute(ENQUEUE_READY, {"jobs": jobs}).fetchall()
+
+    def register(self) -> int:
+        row = self.connection.execute(
+            "INSERT INTO steady_queue_processes"
+            " (kind, name, pid, hostname, metadata, created_at, last_heartbeat_at)"
+            " VALUES ('worker', %s, %s, '', '{}', now(), now()) RETURNING id",
+            [f"floor-{os.getpid()}", os.getpid()],
+        ).fetchone()
+        self._process = int(row[0])
+        return self._process
+
+    def any_ready(self) -> bool:
+        values = {**SPANS, "process_id": self._process, "limit": 1}
+        return self.connection.execute(PROBE, values).fetchone() is not None
+
+    def exchange(self, outcomes: list[Outcome], process: int) -> list[tuple[Any, ...]]:
+        values = {**SPANS, **RANGES, "asks": False, "limit": BATCH, "process_id": process}
+        statement = CLAIM
+        if outcomes:
+            statement, values["outcomes"] = EXCHANGE, json.dumps(list(map(_given, outcomes)))
+        rows: list[tuple[Any, ...]] = self.connection.execute(statement, values).fetchall()
+        return rows[1:]  # The first one is about the statement.
+
+
+def _given(outcome: Outcome) -> dict[str, object]:
+    job_id, token, workers, value, started = outcome
+    instant = f"{started}+00"
+    return {
+        "job_id": job_id,
+        "token": token,
+        "ending": "finished",
+        "preserve": True,
+        "return_value": value,
+        "attempts": 1,
+        "worker_ids": workers,
+        "started_at": instant,
+        "last_attempted_at": instant,
+    }
+
+
+def connect(settings: Mapping[str, Any]) -> Queue:
+    """Connect to the database that an entry of `DATABASES` names."""
+    return Queue(
+        psycopg.connect(
+            host=settings["HOST"],
+            port=settings["PORT"],
+            user=settings["USER"],
+            password=settings["PASSWORD"],
+            dbname=settings["NAME"],
+            autocommit=True,
+            prepare_threshold=0,
+        )
+    )
