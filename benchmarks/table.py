@@ -31,7 +31,7 @@ MEASURES = (
     Measure(key="latency_p95", title="commit to start p95, ms", digits=2),
     Measure(key="latency_max", title="commit to start max, ms", digits=2),
     Measure(key="statements_enqueue", title="statements per job, enqueue", digits=2),
-    Measure(key="statements_run", title="statements per job, workers", digits=2),
+    Measure(key="statements_run", title="statements per job, workers", digits=3),
     Measure(key="round_trips_enqueue", title="round trips per job, enqueue", digits=2),
     Measure(key="round_trips_run", title="round trips per job, workers", digits=3),
     Measure(key="commits_enqueue", title="commits per job, enqueue", digits=3),

@@ -9,13 +9,27 @@ __all__ = ["Adapter", "Capabilities", "contenders"]
 
 def contenders() -> dict[str, Adapter]:
     """Return every contender by its name, in the order of the table's columns."""
-    from benchmarks.adapters import django_tasks_db, floor, huey, steady_queue, steady_queue_030
+    from benchmarks.adapters import (
+        dj_queue,
+        django_ox,
+        django_tasks_db,
+        floor,
+        huey,
+        pgqueuer,
+        procrastinate,
+        steady_queue,
+        steady_queue_030,
+    )
 
     adapters: tuple[Adapter, ...] = (
         steady_queue.SteadyQueue(),
         floor.Floor(),
         steady_queue_030.SteadyQueue030(),
         django_tasks_db.DjangoTasksDb(),
+        dj_queue.DjQueue(),
+        django_ox.DjangoOx(),
+        procrastinate.Procrastinate(),
+        pgqueuer.Pgqueuer(),
         huey.Huey(results=True),
         huey.Huey(results=False),
     )

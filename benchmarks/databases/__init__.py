@@ -9,6 +9,9 @@ from typing import Protocol
 NAMES = ("sqlite", "postgres", "mysql", "mariadb")
 """What `--database` calls them."""
 
+PERSISTENT = {"CONN_MAX_AGE": None}
+"""Of servers: some contenders would otherwise connect anew for each job."""
+
 
 @dataclass(frozen=True)
 class Counts:

@@ -7,7 +7,7 @@ import re
 from contextlib import closing
 from typing import Any
 
-from benchmarks.databases import Counts
+from benchmarks.databases import PERSISTENT, Counts
 from tests.servers.address import Address
 from tests.servers.client import connect, version
 
@@ -32,7 +32,7 @@ class Postgres:
         self._kept: set[str] = set()
 
     def settings(self) -> dict[str, object]:
-        return self.server.address.settings() | {"NAME": self.name, "TEST": {}}
+        return self.server.address.settings() | {"NAME": self.name, "TEST": {}} | PERSISTENT
 
     def clear(self) -> None:
         self._copy("template1", self.name)

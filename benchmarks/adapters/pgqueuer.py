@@ -1,0 +1,126 @@
+"""pgqueuer: an asynchronous queue for PostgreSQL, outside of Django and its ORM."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from typing import Any
+
+from benchmarks.adapters import portable
+from benchmarks.adapters.base import Capabilities
+from benchmarks.databases import Database
+from benchmarks.options import Options
+
+BATCH = 100
+"""Jobs of one claim: of 10, its default, up to 500 the fastest here."""
+
+# Its own command, `pgq run`, ends in an error with the present release of a library.
+WORKER = '''\
+"""The tasks of the benchmark, and what runs them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import asyncpg
+import uvloop
+from benchmarks import probe
+from pgqueuer import PgQueuer
+from pgqueuer.models import Job
+from settings import DATABASES
+
+
+async def connect() -> asyncpg.Connection:
+    login = DATABASES["default"]
+    return await asyncpg.connect(
+        host=login["HOST"],
+        port=login["PORT"],
+        user=login["USER"],
+        password=login["PASSWORD"],
+        database=login["NAME"],
+    )
+
+
+async def work(batch: int) -> None:
+    queue = PgQueuer.from_asyncpg_connection(await connect())
+
+    @queue.entrypoint("noop")
+    async def noop(job: Job) -> None:
+        await asyncio.to_thread(probe.mark)
+
+    @queue.entrypoint("anoop")
+    async def anoop(job: Job) -> None:
+        probe.mark()
+
+    @queue.entrypoint("stamp")
+    async def stamp(job: Job) -> None:
+        probe.stamp(int(job.payload))
+
+    await queue.run(batch_size=batch)
+
+
+if __name__ == "__main__":
+    uvloop.run(work(int(sys.argv[1])))
+'''
+
+
+class Pgqueuer:
+    """The latest release on asyncpg; synchronous tasks in threads, as its documentation says."""
+
+    name = "pgqueuer"
+    databases = ("postgres",)
+    elsewhere = "it is made for PostgreSQL alone"
+    capabilities = Capabilities(bulk=True, coroutine=True)
+    note = f"keeps no results: rows of ended jobs go to a log; {BATCH} jobs a claim; LISTEN/NOTIFY"
+
+    def requirements(self, database: str) -> list[str]:
+        return ["pgqueuer[asyncpg]", "Django"]
+
+    def distributions(self, database: str) -> list[str]:
+        return ["pgqueuer", "asyncpg"]
+
+    def settings(self, database: Database, options: Options) -> str:
+        return ""
+
+    def files(self, options: Options) -> dict[str, str]:
+        return {"jobs/worker.py": WORKER}
+
+    def worker_commands(self, python: str, database: Database, options: Options) -> list[list[str]]:
+        return [[python, "-m", "jobs.worker", str(BATCH)]] * options.processes
+
+    def prepare(self) -> None:
+        asyncio.run(_install())
+
+    def fill(self, task: str, count: int) -> None:
+        self.enqueue_many(task, count)
+
+    def enqueue(self, task: str, count: int) -> None:
+        queries = _queries()
+        for _ in range(count):
+            queries.enqueue(task, None)
+
+    def enqueue_many(self, task: str, count: int) -> None:
+        _queries().enqueue([task] * count, [None] * count, [0] * count)
+
+    def stamp(self, sample: int) -> None:
+        _queries().enqueue("stamp", str(sample).encode())
+
+    def unfinished(self, enqueued: int) -> int:
+        return portable.scalar("SELECT count(*) FROM pgqueuer")
+
+
+async def _install() -> None:
+    connection = await import_module("jobs.worker").connect()
+    driver = import_module("pgqueuer.db").AsyncpgDriver(connection)
+    await import_module("pgqueuer.queries").Queries(driver).install()
+    await connection.close()
+
+
+def _queries() -> Any:
+    """Return what enqueues from synchronous code, on Django's connection in autocommit mode."""
+    from django.db import connection
+
+    connection.ensure_connection()
+    driver = import_module("pgqueuer.db").SyncPsycopgDriver(connection.connection)
+    return import_module("pgqueuer.queries").SyncQueries(driver)
