@@ -79,6 +79,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--synchronous", default=default, choices=("NORMAL", "FULL"), help="of SQLite"
     )
+    parser.add_argument(
+        "--mysql-driver", default=default, choices=("mysqlclient", "connector"), help="for all"
+    )
     for name, kind, text in (
         ("rounds", int, "times that every contender is measured"),
         ("jobs", int, "jobs in the queue when a drain begins"),

@@ -32,6 +32,8 @@ class Options:
     """`PRAGMA synchronous` of every contender: NORMAL or FULL."""
     database: str = "sqlite"
     """The database that every contender runs on."""
+    mysql_driver: str = "mysqlclient"
+    """What every contender speaks to MySQL and MariaDB with: mysqlclient or connector."""
     directory: Path
     """Where the throw-away projects and their databases are made."""
     python: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +30,9 @@ def home(options: Options, sqlite: str) -> Iterator[Home]:
     from benchmarks.databases.mysql import MySQLServer
     from benchmarks.databases.postgres import PostgresServer
     from benchmarks.databases.servers import server
+    from tests.servers.address import DRIVER
 
+    os.environ[DRIVER] = options.mysql_driver
     with server(options.database, options.directory.parent) as address:
         if options.database == "postgres":
             yield PostgresServer(address)
