@@ -1,4 +1,4 @@
-"""Where one contender runs: its environment, its project, its database, and the marks of its jobs."""
+"""Where one contender runs: its environment, project and database, and the marks of its jobs."""
 
 from __future__ import annotations
 

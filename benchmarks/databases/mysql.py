@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
@@ -94,7 +95,7 @@ class MySQLServer:
         self.run("SET GLOBAL innodb_monitor_enable = 'trx_rw_commits'")
         values = [f"{name}={self.run(f'SELECT @@{name}')[0][0]}" for name in DURABILITY]
         self.driver = DRIVERS[str(address.settings()["ENGINE"])]
-        self.drivers = (self.driver,)
+        self.drivers: Sequence[str] = (self.driver,)
         self.about = f"{version(address)}, {', '.join(values)}; driver: {self.driver}"
 
     def database(self, name: str) -> MySQL:

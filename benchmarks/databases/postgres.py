@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
@@ -67,7 +68,7 @@ class Postgres:
 class PostgresServer:
     """The server, on a connection of the harness to none of the contenders' databases."""
 
-    drivers = ("psycopg[binary]",)
+    drivers: Sequence[str] = ("psycopg[binary]",)
 
     def __init__(self, address: Address) -> None:
         self.address = address

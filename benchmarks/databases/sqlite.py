@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.databases import Counts
@@ -55,7 +56,7 @@ class SQLite:
 class Files:
     """Where SQLite's databases are."""
 
-    drivers = ()
+    drivers: Sequence[str] = ()
 
     def __init__(self, options: Options, version: str) -> None:
         self.options = options

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from benchmarks.adapters import portable
 from benchmarks.adapters.base import Capabilities
 from benchmarks.adapters.floor.loop import Queue, open_queue
@@ -60,7 +63,6 @@ class Floor:
 
     def _queue(self) -> Queue:
         if self._opened is None:
-            from django.conf import settings
-
+            settings: Any = import_module("settings")
             self._opened = open_queue(settings.FLOOR, settings.DATABASES["default"])
         return self._opened

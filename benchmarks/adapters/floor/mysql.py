@@ -11,8 +11,10 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
+from importlib import import_module
 from typing import Any
 
+from benchmarks.adapters.floor.loop import BATCH, Outcome
 from steady_queue_core.dialects import Ending, NewJob
 from steady_queue_core.dialects import Outcome as Ended
 from steady_queue_mysql import claim
@@ -21,8 +23,6 @@ from steady_queue_mysql.enqueue import TAKE_TIME, _insertions
 from steady_queue_mysql.literals import ids, insertion, portions
 from steady_queue_mysql.packets import Statement
 from steady_queue_mysql.settle import settlement
-
-from benchmarks.adapters.floor.loop import BATCH, Outcome
 
 
 class Queue:
@@ -119,9 +119,5 @@ def connect(settings: Mapping[str, Any]) -> Queue:
         **settings["OPTIONS"],
     }
     if settings["ENGINE"] == "mysql.connector.django":
-        import mysql.connector
-
-        return Queue(mysql.connector.connect(**login))
-    import MySQLdb
-
-    return Queue(MySQLdb.connect(**login))
+        return Queue(import_module("mysql.connector").connect(**login))
+    return Queue(import_module("MySQLdb").connect(**login))

@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg
+
+from benchmarks.adapters.floor.loop import BATCH, Outcome
 from steady_queue_core.dialects import QueueSelector
 from steady_queue_postgres import claim_sql, session
 from steady_queue_postgres.bookmarks import Bookmarks
 from steady_queue_postgres.enqueue import ENQUEUE_READY
 from steady_queue_postgres.patterns import Patterns
 from steady_queue_postgres.settle_sql import HELD, Move, settling
-
-from benchmarks.adapters.floor.loop import BATCH, Outcome
 
 TAKING = claim_sql.TAKE.format(pick=claim_sql.BY_RANK)
 ENDING = settling(frozenset({Move.COMPLETED}))
@@ -61,7 +61,13 @@ class Queue:
         return self.connection.execute(PROBE, values).fetchone() is not None
 
     def exchange(self, outcomes: list[Outcome], process: int) -> list[tuple[Any, ...]]:
-        values = {**SPANS, **RANGES, "asks": False, "limit": BATCH, "process_id": process}
+        values: dict[str, object] = {
+            **SPANS,
+            **RANGES,
+            "asks": False,
+            "limit": BATCH,
+            "process_id": process,
+        }
         statement = CLAIM
         if outcomes:
             statement, values["outcomes"] = EXCHANGE, json.dumps(list(map(_given, outcomes)))
