@@ -20,6 +20,8 @@ from benchmarks.adapters import Adapter, contenders
 
 Figures = dict[str, float | int | bool]
 
+PORTION = 1_000
+"""Jobs that are put into the queue between two looks at the time."""
 BULK = 500
 """Jobs in one call of an interface that enqueues many."""
 
@@ -30,10 +32,14 @@ def prepare(adapter: Adapter) -> Figures:
     return {}
 
 
-def fill(adapter: Adapter, task: str, count: str) -> Figures:
-    """Enqueue jobs for a drain."""
-    adapter.fill(task, int(count))
-    return {}
+def fill(adapter: Adapter, task: str, count: str, limit: str) -> Figures:
+    """Enqueue jobs for a drain, or as many as the time allows; who is slow here drains slowly."""
+    done, deadline = 0, time.monotonic() + float(limit)
+    while done < int(count) and time.monotonic() < deadline:
+        portion = min(PORTION, int(count) - done)
+        adapter.fill(task, portion)
+        done += portion
+    return {"jobs": done}
 
 
 def enqueue(adapter: Adapter, count: str, limit: str) -> Figures:

@@ -67,12 +67,12 @@ class Contender:
         return figures if asked is None else figures | {"idle_queries": asked / seconds}
 
     def _drain(self, task: str, name: str) -> Figures:
-        options = self.options
-        self.stage.fill(task, options.jobs)
-        watched, started_ns, memory = self.stage.run(options.jobs)
+        jobs = self.stage.fill(task)
+        watched, started_ns, memory = self.stage.run(jobs)
         return {
             name: watched["rate"],
             f"{name}_wall": watched["ran"] / ((watched["end_ns"] - started_ns) / 1e9),
+            f"{name}_jobs": jobs,
             f"{name}_ran": watched["ran"],
             f"{name}_left": watched["left"],
             f"{name}_processes": watched["processes"],

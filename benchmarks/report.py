@@ -49,16 +49,17 @@ def _foot(findings: Findings) -> list[str]:
         lines.append(f"{name}: {note} ({installed})")
         for word, key in (("no-op", "drain"), ("coroutine", "drain_coroutine")):
             for figures in findings.figures[name]:
-                lines += _doubts(word, key, figures, findings.options.jobs)
+                lines += _doubts(word, key, figures)
     lines += [f"n/a {name}: {reason}" for name, reason in findings.absent.items()]
     lines += [f"FAILED {name}: {reason}" for name, reason in findings.failures.items()]
     return lines
 
 
-def _doubts(word: str, key: str, figures: Figures, jobs: int) -> list[str]:
+def _doubts(word: str, key: str, figures: Figures) -> list[str]:
     """Say what a reader should not overlook in one drain."""
     if key not in figures:
         return []
+    jobs = figures[f"{key}_jobs"]
     lines = []
     if left := figures[f"{key}_left"]:
         lines.append(

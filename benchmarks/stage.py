@@ -17,6 +17,9 @@ from benchmarks.processes import Tree
 
 Figures = dict[str, float]
 
+FILLING = 6
+"""How many times as long as a drain the queue may be filled for it."""
+
 
 class Failure(Exception):
     """A measure could not be taken; the text says why."""
@@ -39,7 +42,7 @@ class Stage:
         self.effects = self.directory / "effects"
         self.effects.mkdir()
         self.database: Database = home.database(adapter.name)
-        self._filled: set[str] = set()
+        self._filled: dict[str, int] = {}
         project.write(self.project, adapter, self.database, options)
         self.database.clear()
         self.client("prepare")
@@ -51,15 +54,15 @@ class Stage:
         shutil.rmtree(self.effects)
         self.effects.mkdir()
 
-    def fill(self, task: str, jobs: int) -> None:
-        """Put that many jobs of the task into the queue; made once, then restored."""
-        state = f"{task}-{jobs}"
-        if state not in self._filled:
+    def fill(self, task: str) -> int:
+        """Put jobs of the task into the queue, made once, then restored; return how many."""
+        if task not in self._filled:
             self.reset()
-            self.client("fill", task, jobs)
-            self.database.keep(state)
-            self._filled.add(state)
-        self.reset(state)
+            patience = FILLING * self.options.limit
+            self._filled[task] = int(self.client("fill", task, self.options.jobs, patience)["jobs"])
+            self.database.keep(task)
+        self.reset(task)
+        return self._filled[task]
 
     def run(
         self, jobs: int, environment: Mapping[str, str] | None = None

@@ -18,6 +18,8 @@ from benchmarks.stage import Figures, Stage
 
 FEW, MANY = 100, 300
 """Jobs of two runs that enqueue: between them lies what so many jobs cost, without the rest."""
+PATIENCE = 30
+"""Seconds for each of them."""
 PAUSE = 0.02
 """Seconds between two looks at the counts."""
 
@@ -40,8 +42,7 @@ def _traced(stage: Stage) -> Figures:
         "statements_enqueue": enqueued["statements"],
         "commits_enqueue": enqueued["commits"],
     }
-    stage.fill("noop", options.jobs)
-    stage.run(options.jobs, environment)
+    stage.run(stage.fill("noop"), environment)
     ran = probe.effects(stage.effects)
     if ran.statements is not None and ran.commits is not None:
         figures |= {"statements_run": ran.statements, "commits_run": ran.commits}
@@ -80,7 +81,7 @@ def _enqueued(stage: Stage, proxy: Proxy) -> Figures:
     costs = []
     for jobs in (FEW, MANY):
         before = _look(stage, proxy, 0)
-        done = stage.client("enqueue", jobs, stage.options.limit, environment=_way(proxy))["done"]
+        done = stage.client("enqueue", jobs, PATIENCE, environment=_way(proxy))["done"]
         after = _look(stage, proxy, done)
         costs.append((done, after.since(before, "enqueue")))
     (few, cheap), (many, dear) = costs
@@ -90,8 +91,7 @@ def _enqueued(stage: Stage, proxy: Proxy) -> Figures:
 
 
 def _run(stage: Stage, proxy: Proxy) -> Figures:
-    jobs = stage.options.jobs
-    stage.fill("noop", jobs)
+    jobs = stage.fill("noop")
     with Looks(stage, proxy) as looks:
         stage.run(jobs, _way(proxy))
     # From the first job on, so without start-up, and not to the end, after which queues are empty.
