@@ -100,6 +100,7 @@ def watch(adapter: Adapter, jobs: str, limit: str) -> Figures:
         "end_ns": end,
         "rate": effects.jobs / ((end - effects.first_ns) / 1e9),
         "processes": effects.processes,
+        "cpu_us": effects.cpu_us,
     }
 
 

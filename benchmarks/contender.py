@@ -75,6 +75,7 @@ class Contender:
             f"{name}_jobs": jobs,
             f"{name}_ran": watched["ran"],
             f"{name}_left": watched["left"],
+            f"{name}_cpu_us": watched["cpu_us"],
             f"{name}_processes": watched["processes"],
             "memory": memory,
         }

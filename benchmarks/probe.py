@@ -1,8 +1,9 @@
 """What the tasks of the benchmark do: leave a mark that costs next to nothing.
 
 `mark` counts the job in a file that is mapped into memory, one for each process, with the times of
-the first and the last job there. No lock of another process, no system call: about 1 us for each
-job, the same for every contender. `stamp` appends one line to a file that all processes share.
+the first and the last job there. No lock of another process, nothing written to a disk: 1 to 2 us
+for each job, the same for every contender. `stamp` appends one line to a file that all processes
+share.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from pathlib import Path
 
 from benchmarks import trace
 
-LAYOUT = struct.Struct("=8q")
+LAYOUT = struct.Struct("=10q")
 """Jobs; time of the first and of the last; statements and commits at the first; and, at the last
-job that came after a statement: jobs before it, statements, commits."""
+job that came after a statement: jobs before it, statements, commits; CPU time of the process at the
+first job and at the last. All times in nanoseconds."""
 
 
 class _Marks:
@@ -30,6 +32,7 @@ class _Marks:
         self.lock = threading.Lock()
         self.first = (0, 0, 0)
         self.batch = (0, 0, 0)
+        self.first_cpu = 0
         self.map: mmap.mmap | None = None
 
     def open(self) -> mmap.mmap:
@@ -41,16 +44,18 @@ class _Marks:
 
     def mark(self) -> int:
         with self.lock:
-            now = time.monotonic_ns()
+            now, cpu = time.monotonic_ns(), time.process_time_ns()
             map_ = self.map or self.open()
             statements, commits = trace.counts.statements, trace.counts.commits
             if not self.jobs:
                 self.first = (now, statements, commits)
+                self.first_cpu = cpu
             if statements != self.batch[1]:
                 self.batch = (self.jobs, statements, commits)
             self.jobs += 1
             began, *counts = self.first
-            LAYOUT.pack_into(map_, 0, self.jobs, began, now, *counts, *self.batch)
+            times = (self.first_cpu, cpu)
+            LAYOUT.pack_into(map_, 0, self.jobs, began, now, *counts, *self.batch, *times)
             return self.jobs
 
 
@@ -93,6 +98,8 @@ class Effects:
     statements: float | None
     """Statements for each job in the worker processes; None: not counted, or too few jobs."""
     commits: float | None
+    cpu_us: float
+    """CPU time of the processes that ran them, in microseconds for each job."""
 
 
 def effects(directory: Path) -> Effects:
@@ -106,8 +113,10 @@ def effects(directory: Path) -> Effects:
     # Whole batches only, from the first job of one to the first job of another: without start-up,
     # without an empty queue, and without half of a batch's statements.
     steps = sum(row[5] for row in rows)
+    later = sum(row[0] - 1 for row in rows)
     return Effects(
         jobs=sum(row[0] for row in rows),
+        cpu_us=sum(row[9] - row[8] for row in rows) / 1000 / later if later else 0.0,
         first_ns=min((row[1] for row in rows), default=0),
         last_ns=max((row[2] for row in rows), default=0),
         processes=len(rows),

@@ -25,6 +25,8 @@ MEASURES = (
     Measure(key="drain", title="drain, no-op, jobs/s"),
     Measure(key="drain_wall", title="  the same with start-up"),
     Measure(key="drain_coroutine", title="drain, coroutine, jobs/s"),
+    Measure(key="drain_cpu_us", title="CPU of workers, no-op, us/job"),
+    Measure(key="drain_coroutine_cpu_us", title="CPU of workers, coroutine, us/job"),
     Measure(key="enqueue", title="enqueue one by one, jobs/s"),
     Measure(key="bulk", title="enqueue in bulk, jobs/s"),
     Measure(key="latency_p50", title="commit to start p50, ms", digits=2),
