@@ -1,0 +1,95 @@
+"""Empty queue databases to measure a dialect on, from this process and without any worker.
+
+The servers are those of the test suite: named by its environment variables, or started for the time
+of the measurement; then on a RAM disk where there is one, and without waiting for any disk.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import django
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connections
+
+from tests.servers import client
+from tests.servers.fleet import Fleet
+from tests.servers.kinds import KINDS
+
+DATABASES = (*KINDS, "sqlite")
+
+
+def chosen(names: str | None) -> list[str]:
+    """Return the databases that a command line names, separated by commas; all by default."""
+    found = list(DATABASES) if names is None else names.split(",")
+    if unknown := set(found).difference(DATABASES):
+        raise SystemExit(f"unknown: {', '.join(unknown)}; there are: {', '.join(DATABASES)}")
+    return found
+
+
+def set_up() -> None:
+    """Set Django up for queues on databases that are added later."""
+    backport = ["django_tasks"] if django.VERSION < (6, 0) else []
+    settings.configure(
+        USE_TZ=True,
+        DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
+        INSTALLED_APPS=["steady_queue_core", *backport],
+        DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
+        TASKS={"default": {"BACKEND": "steady_queue_core.backend.SteadyQueueBackend"}},
+    )
+    django.setup()
+
+
+@contextmanager
+def queues(kind: str, aliases: Sequence[str]) -> Iterator[str]:
+    """Add an alias for each of ``aliases`` that leads to an empty queue on a database of ``kind``;
+    yield the name and the version of that database. Raises ``LookupError`` where it is missing."""
+    with ExitStack() as stack:
+        if kind == "sqlite":
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            for alias in aliases:
+                _add(stack, alias, _file(folder / f"{alias}.sqlite3"))
+            yield f"SQLite {sqlite3.sqlite_version}"
+            return
+        fleet = Fleet()
+        stack.callback(fleet.close)
+        fleet.start({kind})
+        if kind in fleet.missing:
+            raise LookupError(fleet.missing[kind])
+        for alias in aliases:
+            address = stack.enter_context(client.fresh_database(fleet.running[kind]))
+            _add(stack, alias, address.settings())
+        yield fleet.versions[kind]
+
+
+def register(alias: str) -> int:
+    """Register this process as a worker; return its id."""
+    from steady_queue_core.models import process  # Not before Django is set up.
+
+    return process.register(
+        alias, kind="worker", name=f"benchmark-{os.getpid()}", pid=os.getpid(),
+        hostname="localhost", supervisor_id=None, metadata="{}",
+    )  # fmt: skip
+
+
+def _file(path: Path) -> dict[str, Any]:
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(path),
+        "OPTIONS": {"init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL"},
+    }
+
+
+def _add(stack: ExitStack, alias: str, database: dict[str, Any]) -> None:
+    connections.settings[alias] = database
+    connections.configure_settings(connections.settings)
+    stack.callback(connections.settings.pop, alias)
+    stack.callback(lambda: connections[alias].close())
+    call_command("migrate", database=alias, verbosity=0, interactive=False)
