@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import UTC
 from typing import Any
@@ -11,10 +12,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import ClaimedJob, QueueSelector, tables
 
+from .bookmark import Bookmark
 from .clock import NOW_SQL, read
-from .conversation import Conversation, converse
+from .conversation import Conversation, converse, is_in_transaction
 from .listing import filled, listing
-from .literals import ids, insertion, portions
+from .literals import ids, insertion, portions, statement
+from .newest import MOST, OLDEST, any_new, newest, wanted
 from .packets import Answer, Statement, send
 from .server import server_of
 
@@ -23,16 +26,25 @@ ANY_READY = Statement(f"SELECT 1 FROM {tables.READY} LIMIT 1")
 PAUSED = Statement(f"SELECT queue_name FROM {tables.PAUSES}")
 REGISTERED = f"SELECT 1 FROM {tables.PROCESSES} WHERE id = {{}}"
 
+# The last column tells how long it took to come to a row, in microseconds: unlike NOW(), SYSDATE()
+# moves on within a statement.
+COLUMNS = f"""
+r.job_id, r.token, r.queue_name, r.`rank`, j.id IS NOT NULL AND j.finished_at IS NULL,
+j.task_path, j.backend_name, j.arguments, j.attempts, j.max_attempts, j.worker_ids, j.errors,
+j.enqueued_at, j.started_at, {NOW_SQL}, TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))"""
+WITH_JOB = f"LEFT JOIN {tables.JOBS} j FORCE INDEX (PRIMARY) ON j.id = r.job_id"
+LOCK = "FOR UPDATE {of} SKIP LOCKED"
+
 # InnoDB locks what it reads: only an index that has the rows in the order wanted, read from its
 # start, locks no more than the limit. Without FORCE INDEX, and a condition that it can serve, a
 # table that looks empty is read and locked whole, and sorted.
 PICK = f"""
-SELECT r.job_id, r.token, r.queue_name, r.`rank`, j.id IS NOT NULL AND j.finished_at IS NULL,
-       j.task_path, j.backend_name, j.arguments, j.attempts, j.max_attempts, j.worker_ids,
-       j.errors, j.enqueued_at, j.started_at, {NOW_SQL}
-FROM {tables.READY} r FORCE INDEX ({{index}}) LEFT JOIN {tables.JOBS} j FORCE INDEX (PRIMARY)
-     ON j.id = r.job_id
-WHERE {{where}} ORDER BY r.`rank`, r.job_id LIMIT {{limit}} FOR UPDATE {{of}} SKIP LOCKED"""
+SELECT {COLUMNS} FROM {tables.READY} r FORCE INDEX ({{index}}) {WITH_JOB}
+WHERE {{where}} ORDER BY r.`rank`, r.job_id LIMIT {{limit}} {LOCK}"""
+PICK_GIVEN = f"""
+SELECT {COLUMNS} FROM {{given}} STRAIGHT_JOIN {tables.READY} r FORCE INDEX (PRIMARY)
+ON r.job_id = given.id {WITH_JOB}
+LIMIT {{limit}} {LOCK}"""
 BY_RANK, BY_QUEUE = "steady_queue_ready_poll", "steady_queue_ready_queue"
 NONE_PAUSED = f"r.`rank` >= -32768 AND NOT EXISTS (SELECT 1 FROM {tables.PAUSES})"
 
@@ -57,13 +69,24 @@ ON r.job_id = given.id"""
 def claim(
     connection: BaseDatabaseWrapper, process_id: int, selector: QueueSelector, limit: int
 ) -> list[ClaimedJob]:
-    if limit <= 0 or not send(connection, [ANY_READY])[0].rows:
+    if limit <= 0 or not _finds_any(connection):
         return []
 
     def work(conversation: Conversation) -> list[ClaimedJob]:
         return Claiming(conversation, process_id, selector, limit).run([])[1]
 
     return converse(connection, work)
+
+
+def _finds_any(connection: BaseDatabaseWrapper) -> bool:
+    bookmark = Bookmark.of(connection)
+    if bookmark.serves and not is_in_transaction(connection):
+        return bool(send(connection, [any_new(bookmark.start or 0)])[0].rows)
+    began = time.monotonic()
+    found = bool(send(connection, [ANY_READY])[0].rows)
+    if not found and bookmark.is_wanted:
+        bookmark.note_way(time.monotonic() - began)
+    return found
 
 
 class Claiming:
@@ -74,20 +97,59 @@ class Claiming:
     ) -> None:
         self.conversation, self.process_id = conversation, process_id
         self.selector, self.limit = selector, limit
+        # A caller's transaction may see the past: it is neither shown the bookmark nor moves it.
+        self.bookmark = Bookmark() if conversation.joined else Bookmark.of(conversation.connection)
         # MariaDB cannot leave the job unlocked; nobody else wants a ready job's row.
         self._of = "" if server_of(conversation.connection).is_mariadb else "OF r"
 
     def run(self, before: Sequence[Statement]) -> tuple[list[Answer], list[ClaimedJob]]:
         """Claim, with the statements ``before`` on the way; return their answers and the jobs."""
-        at_once = [self._pick(BY_RANK, NONE_PAUSED, self.limit)] if self.selector.takes_all else []
-        asked = [*before, Statement(REGISTERED.format(int(self.process_id))), PAUSED, *at_once]
-        answers = self.conversation.ask(asked)
-        registered, paused, *picked = answers[len(before) :]
-        rows: list[Any] = []
-        if registered.rows:
-            names = frozenset(str(name) for (name,) in paused.rows)
-            rows = list(picked[0].rows) if picked and not names else self._pick_by_queue(names)
+        pick = self._pick_newest if self.bookmark.serves else self._pick_from_beginning
+        answers, rows = pick([*before, Statement(REGISTERED.format(int(self.process_id))), PAUSED])
         return answers[: len(before)], self._take(rows) if rows else []
+
+    def _pick_newest(self, before: Sequence[Statement]) -> tuple[list[Answer], list[Any]]:
+        """Pick from the bookmark on; from the beginning if there are too many to be sure."""
+        *answers, found = self.conversation.ask([*before, newest(self.bookmark.start or 0)])
+        paused = _paused(answers)
+        if paused is None or not found.rows:
+            return answers, []
+        if len(found.rows) >= MOST:
+            return answers, self._pick_all(paused)
+        self.bookmark.move(found.rows[0][0])
+        return answers, self._pick_given(wanted(found.rows, self.selector, paused))
+
+    def _pick_from_beginning(self, before: Sequence[Statement]) -> tuple[list[Answer], list[Any]]:
+        oldest = [OLDEST] if self.bookmark.is_wanted else []
+        at_once = [self._pick_by_rank] if self.selector.takes_all else []
+        answers = self.conversation.ask([*before, *oldest, *at_once])
+        if oldest:
+            self.bookmark.move(answers[len(before)].rows[0][0])
+        paused = _paused(answers[: len(before)])
+        if paused is None:
+            return answers, []
+        rows = answers[-1].rows if at_once and not paused else self._pick_by_queue(paused)
+        if rows:
+            self.bookmark.note_way(rows[0][-1] / 1e6)
+        return answers, list(rows)
+
+    def _pick_all(self, paused: frozenset[str]) -> list[Any]:
+        if self.selector.takes_all and not paused:
+            return list(self.conversation.ask([self._pick_by_rank])[0].rows)
+        return self._pick_by_queue(paused)
+
+    @property
+    def _pick_by_rank(self) -> Statement:
+        return self._pick(BY_RANK, NONE_PAUSED, self.limit)
+
+    def _pick_given(self, job_ids: Sequence[int]) -> list[Any]:
+        """Lock the first of these jobs that nobody else has locked."""
+        if not job_ids:
+            return []
+        sql = PICK_GIVEN.replace("{limit}", str(int(self.limit))).replace("{of}", self._of)
+        given = statement(sql, ["id"], [(job_id,) for job_id in job_ids])
+        turns = {job_id: turn for turn, job_id in enumerate(job_ids)}
+        return sorted(self.conversation.ask([given])[0].rows, key=lambda row: turns[row[0]])
 
     def _pick_by_queue(self, paused: frozenset[str]) -> list[Any]:
         rows: list[Any] = []
@@ -145,11 +207,17 @@ class Claiming:
         doubtful = [row[0] for row in rows if not row[4]]
         answers = self.conversation.ask(ids(LOOK_AGAIN, doubtful))
         found = {row[0]: row[1:] for answer in answers for row in answer.rows}
-        return [(*row[:4], *found.get(row[0], row[4:14]), row[14]) for row in rows]
+        return [(*row[:4], *found.get(row[0], row[4:14]), *row[14:]) for row in rows]
 
     def _running(self, rows: Sequence[Any]) -> set[int]:
         answers = self.conversation.ask(ids(RUNNING, [row[0] for row in rows]))
         return {job_id for answer in answers for (job_id,) in answer.rows}
+
+
+def _paused(answers: Sequence[Answer]) -> frozenset[str] | None:
+    """Return the names of the paused queues; ``None``: the process is not registered."""
+    registered, paused = answers[-2:]
+    return frozenset(str(name) for (name,) in paused.rows) if registered.rows else None
 
 
 def _claimed_job(row: Any) -> ClaimedJob:
