@@ -12,11 +12,13 @@ from .packets import Statement
 #: So many, and they may not be all: there is a backlog.
 MOST = 300
 
-# Without locks: which of them are taken is decided when all have been seen.
+# Without locks: which of them are taken is decided when all have been seen. Of columns that are not
+# in the index: if it had all that is asked for, MySQL would read it from end to end.
 NEWEST = f"""
 SELECT job_id, queue_name, `rank` FROM {tables.READY} FORCE INDEX (PRIMARY)
 WHERE job_id >= {{}} ORDER BY job_id LIMIT {MOST}"""
-ANY_NEW = f"SELECT 1 FROM {tables.READY} FORCE INDEX (PRIMARY) WHERE job_id >= {{}} LIMIT 1"
+ANY_NEW = f"""
+SELECT queue_name FROM {tables.READY} FORCE INDEX (PRIMARY) WHERE job_id >= {{}} LIMIT 1"""
 OLDEST = Statement(f"SELECT MIN(job_id) FROM {tables.READY} FORCE INDEX (PRIMARY)")
 
 

@@ -71,9 +71,9 @@ class OldTransactions(ServerCase):
         with self.holding(self.look):
             self.make_dead()
             [job_id] = self.enqueue_many(1)
-            by_ids = self.shortest_way("PRIMARY", f"job_id >= {job_id}", "job_id")
-            by_rank = self.shortest_way(BY_RANK, "`rank` >= -32768", "`rank`, job_id")
-            self.assertLess(by_ids, by_rank / 3)
+            newest = self.shortest_way("PRIMARY", f"job_id >= {job_id}", "job_id")
+            oldest = self.shortest_way(BY_RANK, "`rank` >= -32768", "`rank`, job_id")
+            self.assertLess(newest, oldest / 3)
 
     def test_the_order_is_that_of_the_selector(self) -> None:
         self.use_bookmark()
@@ -171,9 +171,9 @@ class OldTransactions(ServerCase):
     def shortest_way(self, index: str, where: str, order: str) -> int:
         """Return how many microseconds it takes, at best, to come to the first row."""
         sql = f"""
-            SELECT TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)) FROM {tables.READY}
+            SELECT queue_name, TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)) FROM {tables.READY}
             FORCE INDEX ({index}) WHERE {where} ORDER BY {order} LIMIT 1"""
-        return min(int(self.sql(sql)[0][0]) for _ in range(5))
+        return min(int(self.sql(sql)[0][1]) for _ in range(5))
 
 
 on_each_server(globals(), OldTransactions)

@@ -7,7 +7,7 @@ from typing import Any
 
 from steady_queue_core.dialects.conformance.base import ending, new_job
 from steady_queue_core.dialects.records import Ending
-from steady_queue_mysql import claim, dispatch, listing, settle
+from steady_queue_mysql import claim, dispatch, listing, newest, settle
 from steady_queue_mysql.literals import ids
 from steady_queue_mysql.packets import Statement
 
@@ -54,6 +54,12 @@ class Plans(ServerCase):
                 self.assertEqual(access["key"], index, (size, access))
                 job = self.access_to("j", Statement(sql))
                 self.assertEqual((job["type"], job["key"]), ("eq_ref", "PRIMARY"), (size, job))
+
+    def test_the_newest_jobs_are_read_from_the_bookmark_on(self) -> None:
+        for size in self.each_size():
+            for read in (newest.newest(1), newest.any_new(1)):
+                [access] = self.plan(read)
+                self.assertEqual((access["type"], access["key"]), ("range", "PRIMARY"), size)
 
     def test_a_dispatch_reads_the_index_that_has_the_order(self) -> None:
         for size in self.each_size():
