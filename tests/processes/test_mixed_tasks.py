@@ -8,6 +8,7 @@ from itertools import accumulate
 import pytest
 
 from steady_queue_core.processes.appetite import Appetite
+from steady_queue_core.processes.pace import LARGEST_PREFETCH, Pace
 
 from .conftest import MakeProject
 from .harness import Project
@@ -74,13 +75,47 @@ def test_it_asks_ever_more_rarely_while_that_is_in_vain(monkeypatch: pytest.Monk
     appetite = Appetite(3, 5, mixed=True)
     pauses = []
     for _ in range(6):
-        appetite.observe_stall(0.25)
+        appetite.observe_stall(appetite.threads)
         began = now
         while not appetite.limit(3, 0):
             now += 0.125
         pauses.append(now - began)
     assert pauses == [0.5, 1, 2, 4, 8, 8]
-    appetite.observe_duration(0.001)
-    appetite.observe_stall(0.25)
+    appetite.observe_ends(appetite.threads, 0.001)
+    appetite.observe_stall(appetite.threads)
     now += 0.5
     assert appetite.limit(3, 0) == 1
+
+
+@pytest.mark.parametrize("kind", ["threads", "coroutines"])
+def test_of_short_tasks_it_asks_for_as_many_as_will_soon_find_room(kind: str) -> None:
+    appetite = Appetite(10, 10, mixed=False)
+    appetite.observe_kinds(int(kind == "coroutines"), 1)
+    pace: Pace = getattr(appetite, kind)
+    assert pace.prefetch == 0
+    for _ in range(100):
+        appetite.observe_ends(pace, 0.01)
+    # Each of the ten has room for five in 50 ms.
+    assert 45 <= pace.prefetch <= 50
+    for _ in range(100):
+        appetite.observe_ends(pace, 0.0)
+    assert pace.prefetch == LARGEST_PREFETCH
+    before = appetite.limit(0, 0)
+    appetite.observe_stall(pace)
+    assert pace.prefetch == 0
+    assert appetite.limit(0, 0) < before
+
+
+def test_a_coroutine_that_is_kept_waiting_by_others_takes_that_long(
+    make_project: MakeProject,
+) -> None:
+    """Jobs that keep the loop busy are slow, however many of them have room on it."""
+    project = make_project(worker(threads=1, coroutines=50))
+    project.enqueue("block_loop", *[[0.02]] * 150)
+    project.start().wait_ready(1)
+    most = 0
+    while project.unfinished():
+        most = max(most, project.count("claimed_executions"))
+        time.sleep(0.02)
+    stop_all(project)
+    assert most < 80

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from functools import cache
+from functools import cache, lru_cache
 from inspect import iscoroutinefunction
 
 from asgiref.sync import sync_to_async
@@ -22,9 +22,13 @@ from .connections import atidy_connections, tidy_connections, watch_connections
 logger = logging.getLogger("steady_queue.worker")
 
 
+#: It takes as long as the rest of what is done with a claim.
+_is_coroutine = lru_cache(maxsize=1000)(iscoroutinefunction)
+
+
 def is_coroutine(task: Task) -> bool:
     """Whether the task runs on the event loop."""
-    return iscoroutinefunction(task.func)
+    return _is_coroutine(task.func)
 
 
 class Executor:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
+from collections.abc import Coroutine
+from typing import Any
 
 from ..compat import Task
 from ..configuration import Configuration
@@ -12,14 +14,15 @@ from ..dialects import ClaimedJob, Ending, QueueSelector, Wakeup
 from ..errors import UnregisteredTaskError
 from ..tasks import registered_tasks
 from . import outcomes
-from .appetite import LARGEST_PREFETCH, Appetite
+from .appetite import Appetite
 from .attempt import Done
 from .clock import DatabaseClock
 from .database import Unavailable
 from .event_loop import EventLoop
 from .executor import Executor, is_coroutine
 from .membership import Membership
-from .place import STALL, Place
+from .pace import LARGEST_PREFETCH
+from .place import Place
 from .pool import ThreadPool, Work
 from .runtime import Runtime
 from .settlement import Refused, Settlement
@@ -58,8 +61,8 @@ class Worker:
         kinds = {is_coroutine(task) for task in registered_tasks()}
         self.appetite = Appetite(settings.threads, settings.coroutines, mixed=len(kinds) > 1)
         self.membership: Membership
-        #: Outcomes on their way from the threads to the main thread, with seconds of a thread.
-        self._finished: deque[tuple[Done, float | None]] = deque()
+        #: Outcomes on their way to the main thread: where from, and how many seconds it took there.
+        self._finished: deque[tuple[Done, Place, float]] = deque()
         self._next_poll = 0.0
         self._pause = 0.0
         self._declared_dead = False
@@ -134,18 +137,19 @@ class Worker:
 
     def _collect(self) -> None:
         """Take over what the threads and the loop have finished."""
-        seconds = jobs = 0.0
+        paces = {self.pool: self.appetite.threads, self.loop: self.appetite.coroutines}
+        took: dict[Place, list[float]] = {place: [] for place in paces}
         while self._finished and len(self.settlement.waiting) < LARGEST_BATCH:
-            done, duration = self._finished.popleft()
+            done, place, seconds = self._finished.popleft()
             self.settlement.add(done)
-            (self.loop if duration is None else self.pool).note_end()
-            if duration is not None and done.outcome.ending is not Ending.RELEASED:
-                seconds, jobs = seconds + duration, jobs + 1
-        if jobs:
-            self.appetite.observe_duration(seconds / jobs)
-        for place in (self.pool, self.loop):
+            place.note_end()
+            if done.outcome.ending is not Ending.RELEASED:
+                took[place].append(seconds)
+        for place, pace in paces.items():
+            if took[place]:
+                self.appetite.observe_ends(pace, sum(took[place]) / len(took[place]))
             if place.until_stall <= 0:
-                self.appetite.observe_stall(STALL)
+                self.appetite.observe_stall(pace)
                 self._give_back(place)
 
     def _appetite(self) -> int:
@@ -221,9 +225,13 @@ class Worker:
         else:
             done = Done(outcomes.released(claim))
         self.runtime.marks.end(claim.job_id, done.outcome)
-        self._finish(done, time.monotonic() - began)
+        self._finish(done, self.pool, began)
 
-    async def _run_on_loop(self, claim: ClaimedJob, task: Task) -> None:
+    def _run_on_loop(self, claim: ClaimedJob, task: Task) -> Coroutine[Any, Any, None]:
+        # It has its room from now on, though others may keep the loop busy before it begins.
+        return self._run_coroutine(claim, task, began=time.monotonic())
+
+    async def _run_coroutine(self, claim: ClaimedJob, task: Task, began: float) -> None:
         if self._may_start(claim):
             try:
                 done = await self.executor.arun(claim, task)
@@ -232,7 +240,7 @@ class Worker:
         else:
             done = Done(outcomes.released(claim))
         self.runtime.marks.end(claim.job_id, done.outcome)
-        self._finish(done, None)
+        self._finish(done, self.loop, began)
 
     def _may_start(self, claim: ClaimedJob) -> bool:
         """Mark a job as started, unless it may be somebody else's by now: we may have slept."""
@@ -243,8 +251,8 @@ class Worker:
         self.runtime.marks.clear(claim.job_id)
         return False
 
-    def _finish(self, done: Done, seconds: float | None) -> None:
-        self._finished.append((done, seconds))
+    def _finish(self, done: Done, place: Place, began: float) -> None:
+        self._finished.append((done, place, time.monotonic() - began))
         if self.runtime.waiter.sleeping:
             self.runtime.waiter.sleeping = False
             self.runtime.waiter.wake()

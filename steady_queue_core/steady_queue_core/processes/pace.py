@@ -1,0 +1,33 @@
+"""How fast the jobs at one place go by, and how many it should have at hand."""
+
+from __future__ import annotations
+
+#: Seconds of work to keep at hand, so that no room stays empty while the database is asked.
+HORIZON = 0.05
+#: Most jobs to hold beyond those that run.
+LARGEST_PREFETCH = 500
+#: Weight of the newest observation in the running mean.
+WEIGHT = 0.2
+
+
+class Pace:
+    """Learns from how long jobs have kept one of ``size`` rooms."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        #: So slow that none is expected to end within the horizon.
+        self._slow = 2 * size * HORIZON
+        self._seconds = self._slow
+
+    def observe(self, seconds: float) -> None:
+        """Note how long a job kept its room, or a batch's mean."""
+        self._seconds += (seconds - self._seconds) * WEIGHT
+
+    def observe_stall(self) -> None:
+        """Note that jobs waited for room in vain."""
+        self._seconds = max(self._seconds, self._slow)
+
+    @property
+    def prefetch(self) -> int:
+        """How many jobs will find room within the horizon."""
+        return min(LARGEST_PREFETCH, int(self.size * HORIZON / max(self._seconds, 1e-6)))
