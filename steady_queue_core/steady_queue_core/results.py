@@ -35,7 +35,7 @@ def send(signal: Signal, sender: type, result: TaskResult) -> None:
 async def asend(signal: Signal, sender: type, result: TaskResult) -> None:
     """Do as ``send``, from a coroutine."""
     receivers = signal.receivers
-    if len(receivers) <= 1 and not any(is_async for *_, is_async in receivers):
+    if not receivers or (len(receivers) == 1 and not receivers[0][-1]):
         # Django's own receiver only logs: not worth a change of threads.
         send(signal, sender, result)
         return

@@ -29,7 +29,7 @@ def read(value: float, otherwise: datetime | None = None) -> datetime:
 
 def to_text(value: datetime | None) -> str | None:
     """Return an aware instant as text that says its zone."""
-    return value.astimezone(UTC).isoformat() if value else None
+    return value.isoformat() if value else None
 
 
 def to_microseconds(value: timedelta | None) -> int | None:

@@ -50,11 +50,12 @@ def _given(outcome: Outcome) -> dict[str, object]:
             "message": outcome.message,
         }
     if outcome.ending is not Ending.RELEASED:
-        given |= {
-            "attempts": outcome.attempts,
-            "worker_ids": outcome.worker_ids,
-            "errors": outcome.errors,
-            "started_at": to_text(outcome.started_at),
-            "last_attempted_at": to_text(outcome.last_attempted_at),
-        }
+        attempted_at = to_text(outcome.last_attempted_at)
+        given["attempts"] = outcome.attempts
+        given["worker_ids"] = outcome.worker_ids
+        given["errors"] = outcome.errors
+        given["last_attempted_at"] = attempted_at
+        # Of a first attempt, and so of most, they are one.
+        first = outcome.started_at is outcome.last_attempted_at
+        given["started_at"] = attempted_at if first else to_text(outcome.started_at)
     return given
