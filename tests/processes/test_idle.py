@@ -14,13 +14,14 @@ from .waiting import wait_for
 #: Seconds between two looks of a worker that nothing wakes.
 POLLING = 5.0
 
-#: Notes every statement of every process of the project, with its pid.
+#: Notes every connection and every statement of every process of the project, with its pid.
 STATEMENTS = """
 import os
 from django.db.backends.signals import connection_created
 
 def trace(connection, **kwargs):
     file = os.open(BASE_DIR / "statements", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.write(file, f"{os.getpid()} CONNECTED\\n".encode())
     connection.connection.set_trace_callback(
         lambda statement: os.write(file, f"{os.getpid()} {' '.join(statement.split())}\\n".encode())
     )
@@ -60,6 +61,9 @@ def test_an_idle_queue_on_stock_settings_hardly_wakes_up(make_project: MakeProje
     supervisor.wait_ready(1)
     wait_for(lambda: project.count("processes") == 3, 10, "a dispatcher and a worker")
     log = project.folder / "statements"
+    opened = f"{supervisor.pid} CONNECTED\n"
+    # One before it forked, and another to look after its children.
+    wait_for(lambda: log.read_text().count(opened) == 2, 10, "the supervisor's first look")
     tree = [supervisor.pid, *supervisor.children()]
 
     def measure() -> tuple[float, int, float, int]:
@@ -80,6 +84,8 @@ def test_an_idle_queue_on_stock_settings_hardly_wakes_up(make_project: MakeProje
     )
     # Ten looks of the worker, one of the dispatcher, and what the supervisor does now and then.
     assert statements / seconds < 20
+    # Even the supervisor keeps its connection: to open one costs far more than to ask.
+    assert "CONNECTED" not in "\n".join(log.read_text().splitlines()[before[-1] : after[-1]])
     assert wake_ups / seconds < 40
     stop_all(project)
     assert verdict(project) == []

@@ -97,6 +97,7 @@ def fork(
     read_end, write_end = os.pipe()
     os.set_blocking(read_end, False)
     parent = os.getpid()
+    # A child must not share one; what looks after the processes opens another when it needs it.
     close_connections()
     _flush_output()
     # A signal must reach the parent's handlers or the child's, not the parent's within the child.

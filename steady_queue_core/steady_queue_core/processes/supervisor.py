@@ -17,7 +17,7 @@ from .database import Unavailable
 from .drain import Drain
 from .maintenance import Maintenance
 from .pidfile import Pidfile
-from .preparation import close_connections, preparing_connections
+from .preparation import preparing_connections
 from .signals import handling
 from .start import require_place
 from .waiter import Waiter
@@ -116,8 +116,6 @@ class Supervisor:
                 self.children.start(role, self.maintenance.process_id)
             if self._drained():
                 return
-            # No connection stays open here: the next fork may come at any time.
-            close_connections()
             tick = TICK if self.drain is None else DRAIN_TICK
             self.waiter.wait(min(tick, self.children.restarts.pause))
 
