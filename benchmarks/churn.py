@@ -3,7 +3,7 @@
     python -m benchmarks.churn --database postgres,mariadb
 
 Processes enqueue, claim and settle, ten jobs at a time. In between, for one phase, another
-connection holds a snapshot from its beginning. See ``benchmarks/README.md``.
+connection holds a snapshot from its beginning.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
     python -m benchmarks.large --database postgres,mysql
 
 Two queue databases on one server, a small and a large one, take turns claim by claim, so that the
-ratio of the two suffers little from other work on the machine. See ``benchmarks/README.md``.
+ratio of the two suffers little from other work on the machine. After each claim its jobs are
+finished, and others enqueued in their place.
 """
 
 from __future__ import annotations
