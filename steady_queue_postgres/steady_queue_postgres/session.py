@@ -51,7 +51,8 @@ def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
         cursor.execute(ISOLATION)
         isolation = cursor.fetchone()[0]
         cursor.execute(SET)
-    if not connection.settings_dict["OPTIONS"].get("server_side_binding"):
+    server_binds = connection.settings_dict["OPTIONS"].get("server_side_binding")
+    if not server_binds and Plans.of(connection) is None:
         Plans.begin(connection)
     if isolation != "read committed" or wrapper.connection.isolation_level is not None:
         wrapper.connection.isolation_level = None

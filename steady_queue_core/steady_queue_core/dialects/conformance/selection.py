@@ -53,9 +53,11 @@ class SelectionCases(ConformanceCase):
         """Both hooks are called again for the same connection, with no effect on its work."""
 
         def work() -> list[int]:
-            for _ in range(3):
-                self.dialect.prepare(self.connection)
+            job_ids = []
+            for impatient in (False, True, True):
+                self.dialect.prepare(self.connection, impatient=impatient)
                 self.dialect.share(self.connection)
-            return self.enqueue_many(2)
+                job_ids += self.enqueue_many(1)
+            return job_ids
 
         self.assertEqual(self.elsewhere(work), self.ids("Ready"))
