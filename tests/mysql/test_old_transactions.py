@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest import mock
 
+from django.db.transaction import atomic
+
 from steady_queue_core.dialects import QueueSelector, tables
 from steady_queue_core.dialects.conformance.base import new_job
 from steady_queue_mysql import bookmark, newest
@@ -138,6 +140,14 @@ class OldTransactions(ServerCase):
             self.assertEqual(self.elsewhere(claim), [ids[0], *ids[2:5]])
             self.assertEqual(self.claimed(9), ids[5:])
         self.assertEqual(self.claimed(9), [ids[1]])
+
+    def test_no_more_of_what_is_new_is_locked_than_is_taken(self) -> None:
+        ids = self.enqueue_many(10)
+        count = f"SELECT job_id FROM {tables.READY} FOR UPDATE SKIP LOCKED"
+        with atomic(using=self.using):
+            claiming = Claiming(Conversation(self.connection), self.worker, QueueSelector(), 4)
+            self.assertEqual([row[0] for row in claiming._pick_given(ids)], ids[:4])
+            self.assertEqual(len(self.elsewhere(lambda: self.sql(count))), 6)
 
     def test_it_is_used_when_the_way_was_long_several_times(self) -> None:
         found = Bookmark()
