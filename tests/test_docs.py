@@ -36,7 +36,6 @@ PACKAGES = [
 
 #: Documented as without effect, and the only places that may mention them.
 WITHOUT_EFFECT = {
-    "clear_finished_jobs_after": {"options.py", "__init__.py", "module_settings.py"},
     "concurrency_maintenance": {"processes.py"},
     "concurrency_maintenance_interval": {"processes.py"},
     "default_concurrency_control_period": {"__init__.py", "module_settings.py"},
@@ -325,6 +324,17 @@ def test_the_logging_shown_is_valid() -> None:
 
     logging.config.DictConfigurator(namespace["LOGGING"])
     assert namespace["LOGGING"]["loggers"].keys() == {"steady_queue"}
+
+
+@pytest.mark.django_db
+def test_what_is_shown_of_jobs_and_queues_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    from steady_queue_core.models import Queue
+
+    Queue("mail").pause()
+    for block in documents.blocks(page("jobs.md"), "python"):
+        exec(block, {})
+    assert capsys.readouterr().out.split() == ["mail", "0", "0:00:00", "True"]
+    assert not Queue("mail").paused
 
 
 @pytest.mark.parametrize("language", ["python", "toml"])

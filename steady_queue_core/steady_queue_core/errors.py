@@ -13,6 +13,7 @@
         ProcessMissingError      a job was held by a process that is not registered
         UnregisteredTaskError    a job names a task that this process does not know
         MigrationsMissing        the tables are not there yet
+        UndiscardableError       a job that runs or has finished was to be discarded
         PlaceError               a supervisor cannot run where it was called
 """
 
@@ -63,6 +64,10 @@ class UnregisteredTaskError(SteadyQueueError):
 
 class MigrationsMissing(SteadyQueueError):
     """The tables of Steady Queue do not exist in the database yet."""
+
+
+class UndiscardableError(SteadyQueueError):
+    """A job that runs or has finished cannot be discarded."""
 
 
 class PlaceError(SteadyQueueError):

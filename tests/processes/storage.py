@@ -25,7 +25,7 @@ class SQLiteFile:
         self.path = path
 
     def query(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(self.path, timeout=20)) as connection:
+        with closing(sqlite3.connect(self.path, timeout=20)) as connection, connection:
             return connection.execute(statement, parameters).fetchall()
 
     def snapshot(self) -> Snapshot:

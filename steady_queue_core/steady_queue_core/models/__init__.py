@@ -12,6 +12,7 @@ from .execution import (
 from .job import Job
 from .pause import Pause
 from .process import Process
+from .queue import Queue
 from .recurring import RecurringExecution, RecurringTask
 from .semaphore import Semaphore
 
@@ -22,6 +23,7 @@ __all__ = [
     "Job",
     "Pause",
     "Process",
+    "Queue",
     "ReadyExecution",
     "RecurringExecution",
     "RecurringTask",

@@ -5,7 +5,11 @@ from __future__ import annotations
 from django.db import models
 
 from ..dialects import tables
+from ..errors import UndiscardableError
 from .fields import ExactCharField, ExactTextField, InstantField
+from .jobs import JobQuerySet
+
+JobManager = models.Manager.from_queryset(JobQuerySet)
 
 
 class Job(models.Model):
@@ -43,6 +47,8 @@ class Job(models.Model):
     #: When the job ended, well or failed.
     finished_at = InstantField(null=True)
 
+    objects = JobManager()
+
     class Meta:
         db_table = tables.JOBS
         indexes = (models.Index(fields=["finished_at"], name="steady_queue_jobs_finished"),)
@@ -54,3 +60,20 @@ class Job(models.Model):
     def priority(self) -> int:
         """The job's priority, -100 to 100; larger runs first."""
         return -self.rank
+
+    def retry(self) -> bool:
+        """Make this job ready again if it has failed; say whether it had."""
+        return bool(self._alone().retry_failed())
+
+    def discard(self) -> None:
+        """Delete this job, which waits or has failed.
+
+        Raises ``UndiscardableError`` if it runs or has finished.
+        """
+        if not self._alone().discard():
+            raise UndiscardableError(
+                f"Job {self.pk} cannot be discarded: it is running, has finished, or is gone."
+            )
+
+    def _alone(self) -> JobQuerySet:
+        return Job.objects.using(self._state.db).filter(pk=self.pk)

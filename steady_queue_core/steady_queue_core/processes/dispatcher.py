@@ -8,22 +8,29 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..configuration import Configuration
 from ..dialects import Dialect, Dispatched
+from .housekeeping import Housekeeping
 from .runtime import Runtime
 
 logger = logging.getLogger("steady_queue.dispatcher")
 
 
 class Dispatcher:
-    """Looks for due jobs at every polling interval, and when the next one is due."""
+    """Looks for due jobs at every polling interval, and when the next one is due; in between it
+    clears what has finished long ago."""
 
     kind = "dispatcher"
 
     def __init__(self, runtime: Runtime, settings: Configuration.Dispatcher) -> None:
         self.runtime, self.settings = runtime, settings
+        self.housekeeping = Housekeeping(runtime.using)
 
     def run(self) -> None:
         """Dispatch until asked to stop."""
-        self.runtime.attend(self.kind, {"batch_size": self.settings.batch_size}, self._dispatch)
+        self.runtime.attend(self.kind, {"batch_size": self.settings.batch_size}, self._round)
+
+    def _round(self) -> float:
+        until_due = self._dispatch()
+        return min(until_due, self.runtime.database.run(self.housekeeping.do))
 
     def _dispatch(self) -> float:
         """Move what is due; return the seconds until it is worth another look."""

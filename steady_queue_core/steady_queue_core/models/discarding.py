@@ -1,0 +1,49 @@
+"""Deleting jobs that wait or have failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db.models import Q
+
+from .base import queue_database
+from .execution import (
+    BlockedExecution,
+    Execution,
+    FailedExecution,
+    ReadyExecution,
+    ScheduledExecution,
+)
+from .job import Job
+
+#: The states that a job can be discarded in: it neither runs nor has it finished.
+STATES: tuple[type[Execution], ...] = (
+    ReadyExecution,
+    ScheduledExecution,
+    BlockedExecution,
+    FailedExecution,
+)
+DISCARDABLE = (
+    Q(readyexecution__isnull=False)
+    | Q(scheduledexecution__isnull=False)
+    | Q(blockedexecution__isnull=False)
+    | Q(failedexecution__isnull=False)
+)
+
+
+def discard(using: str, job_ids: Sequence[int]) -> int:
+    """Delete jobs with their executions, in one transaction; return how many.
+
+    A job that is claimed meanwhile is left alone: who locks its execution first has it.
+    """
+    connection, dialect = queue_database(using)
+    with dialect.transaction(connection):
+        found: list[int] = []
+        for state in STATES:
+            rows = state._default_manager.using(using).filter(pk__in=job_ids).order_by("pk")
+            held = [row.pk for row in dialect.lock_rows(connection, rows, wait=True)]
+            if held:
+                rows.filter(pk__in=held)._raw_delete(using)
+                found += held
+        Job.objects.using(using).filter(pk__in=found)._raw_delete(using)
+    return len(found)

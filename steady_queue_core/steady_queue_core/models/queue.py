@@ -1,0 +1,83 @@
+"""Queue: a name on jobs, seen as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import DEFAULT_DB_ALIAS, router
+from django.db.models import QuerySet
+
+from ..dialects import portable
+from .base import queue_database
+from .execution import ReadyExecution
+from .job import Job
+from .pause import Pause
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The jobs of one name that wait, and whether workers take them. Names compare exactly."""
+
+    name: str
+    #: Alias of the database; ``""``: the one that the routers give for jobs.
+    using: str = ""
+
+    @classmethod
+    def all(cls, using: str = "") -> list[Queue]:
+        """Return the queues that have ready jobs or are paused, by name."""
+        using = using or _default()
+        connection, dialect = queue_database(using)
+        paused = Pause.objects.using(using).values_list("queue_name", flat=True)
+        return [cls(name, using) for name in sorted({*dialect.list_queues(connection), *paused})]
+
+    @property
+    def size(self) -> int:
+        """How many jobs are ready. Counts rows: with millions of them it takes time."""
+        return self._ready().count()
+
+    @property
+    def latency(self) -> timedelta:
+        """How long the job has waited that became ready first; none: zero. Looks at every row."""
+        using = self.using or _default()
+        first = self._ready().order_by("created_at").values_list("created_at", flat=True).first()
+        if first is None:
+            return timedelta(0)
+        connection, dialect = queue_database(using)
+        return max(timedelta(0), dialect.current_time(connection) - portable.aware(first))
+
+    @property
+    def paused(self) -> bool:
+        """Whether workers leave this queue alone."""
+        return Pause.objects.using(self.using or _default()).filter(pk=self.name).exists()
+
+    def pause(self) -> bool:
+        """Have workers take no more jobs from this queue, from their next poll on; say whether
+        that is new. Jobs that run go on."""
+        using = self.using or _default()
+        connection, dialect = queue_database(using)
+        present = portable.storable(dialect.current_time(connection))
+        row = Pause(queue_name=self.name, created_at=present)
+        return dialect.insert_if_absent(connection, row, ["queue_name"])
+
+    def resume(self) -> bool:
+        """Have workers take jobs again; say whether the queue was paused."""
+        using = self.using or _default()
+        connection, dialect = queue_database(using)
+        with dialect.transaction(connection):
+            gone = Pause.objects.using(using).filter(pk=self.name)._raw_delete(using)
+        dialect.ring(connection, [self.name])
+        return bool(gone)
+
+    def clear(self, batch_size: int = 500) -> int:
+        """Discard all ready jobs; return how many."""
+        jobs = Job.objects.using(self.using or _default())
+        return jobs.filter(readyexecution__queue_name=self.name).discard(batch_size)
+
+    def _ready(self) -> QuerySet[ReadyExecution]:
+        rows = ReadyExecution.objects.using(self.using or _default())
+        return rows.filter(queue_name=self.name)
+
+
+def _default() -> str:
+    return router.db_for_write(Job) or DEFAULT_DB_ALIAS

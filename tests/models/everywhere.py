@@ -1,0 +1,76 @@
+"""Running a test on every database, and jobs for it in every state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from steady_queue_core.dialects import ClaimedJob, Ending, NewJob, Outcome, QueueSelector
+from steady_queue_core.dialects.conformance.base import new_job
+from steady_queue_core.dialects.registry import dialect_for
+from steady_queue_core.models import Job
+from steady_queue_core.models.process import register
+
+from ..servers.kinds import KINDS
+
+on_every_database = pytest.mark.parametrize(
+    "using",
+    [
+        pytest.param(
+            alias, marks=pytest.mark.django_db(databases=[alias], transaction=True), id=alias
+        )
+        for alias in ("default", *KINDS)
+    ],
+)
+
+
+class Jobs:
+    """The jobs of a database, moved by its dialect as the processes would."""
+
+    def __init__(self, using: str) -> None:
+        self.using = using
+        self.connection, self.dialect = connections[using], dialect_for(using)
+        self.worker = register(
+            using, kind="worker", name="worker-1", pid=1, hostname="here", supervisor_id=None,
+            metadata="{}",
+        )  # fmt: skip
+
+    @property
+    def all(self) -> Any:
+        return Job.objects.using(self.using)
+
+    def ready(self, count: int = 1, queue_name: str = "default", **fields: Any) -> list[int]:
+        jobs: list[NewJob] = [new_job(queue_name, **fields) for _ in range(count)]
+        return [new.job_id for new in self.dialect.enqueue(self.connection, jobs)]
+
+    def claimed(self, count: int = 1, **fields: Any) -> list[ClaimedJob]:
+        self.ready(count, **fields)
+        return self.claim(count)
+
+    def claim(self, limit: int = 100, *patterns: str) -> list[ClaimedJob]:
+        selector = QueueSelector(patterns=patterns or ("*",))
+        return self.dialect.claim(self.connection, self.worker, selector, limit)
+
+    def finished(self, count: int = 1, **fields: Any) -> list[int]:
+        return self._ended(Ending.FINISHED, count, **fields)
+
+    def failed(self, count: int = 1, **fields: Any) -> list[int]:
+        return self._ended(Ending.FAILED, count, **fields)
+
+    def _ended(self, ending: Ending, count: int, **fields: Any) -> list[int]:
+        claims = self.claimed(count, **fields)
+        outcomes = [
+            Outcome(
+                ending, claim.job_id, claim.token, claim.queue_name, claim.rank, attempts=1,
+                worker_ids='["worker-1"]', errors='[["builtins.ValueError", "told"]]',
+                started_at=claim.claimed_at, last_attempted_at=claim.claimed_at,
+                exception_class="builtins.ValueError", message="told",
+            )
+            for claim in claims
+        ]  # fmt: skip
+        return sorted(self.dialect.settle(self.connection, outcomes))
+
+    def ids(self, model: Any) -> list[int]:
+        return sorted(model.objects.using(self.using).values_list("pk", flat=True))

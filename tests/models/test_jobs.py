@@ -1,0 +1,111 @@
+"""What can be done with jobs that have ended, or wait: retry, discard, clear."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import transaction
+
+from steady_queue_core.dialects import portable
+from steady_queue_core.errors import UndiscardableError
+from steady_queue_core.models import (
+    FailedExecution,
+    Job,
+    ReadyExecution,
+    ScheduledExecution,
+)
+
+from .everywhere import Jobs, on_every_database
+
+HOUR = timedelta(hours=1)
+
+
+@on_every_database
+def test_a_failed_job_that_is_retried_runs_again_with_all_its_attempts(using: str) -> None:
+    jobs = Jobs(using)
+    [failed] = jobs.failed(queue_name="mail", rank=-3)
+    job = jobs.all.get(pk=failed)
+
+    assert job.retry() is True
+    assert job.retry() is False
+
+    [claim] = jobs.claim(10, "mail")
+    assert (claim.job_id, claim.rank, claim.attempts) == (failed, -3, 0)
+    assert claim.token > 1
+    assert "told" in (claim.errors or "")
+    job.refresh_from_db()
+    assert job.finished_at is None
+    assert jobs.ids(FailedExecution) == []
+
+
+@on_every_database
+def test_failed_jobs_are_retried_in_batches_and_others_left_alone(using: str) -> None:
+    jobs = Jobs(using)
+    failed, finished = jobs.failed(7), jobs.finished(2)
+
+    assert jobs.all.filter(task_path="another.task").retry_failed() == 0
+    assert jobs.all.all().retry_failed(batch_size=3) == 7
+
+    assert jobs.ids(ReadyExecution) == failed
+    assert jobs.all.filter(finished_at__isnull=False).count() == len(finished)
+
+
+@on_every_database
+def test_a_retry_is_part_of_the_callers_transaction(using: str) -> None:
+    jobs = Jobs(using)
+    failed = jobs.failed(2)
+    with transaction.atomic(using=using):
+        assert jobs.all.all().retry_failed() == 2
+        transaction.set_rollback(True, using=using)
+    assert jobs.ids(FailedExecution) == failed
+    assert jobs.ids(ReadyExecution) == []
+
+
+@on_every_database
+def test_jobs_that_wait_or_have_failed_can_be_discarded(using: str) -> None:
+    jobs = Jobs(using)
+    failed = jobs.failed(2)
+    finished = jobs.finished(1)
+    [running] = jobs.claimed()
+    ready = jobs.ready(3)
+    [scheduled] = jobs.ready(delay=HOUR)
+
+    jobs.all.get(pk=scheduled).discard()
+    for job_id in (*finished, running.job_id):
+        with pytest.raises(UndiscardableError, match="cannot be discarded"):
+            jobs.all.get(pk=job_id).discard()
+    assert jobs.all.all().discard(batch_size=2) == len(failed) + len(ready)
+
+    assert jobs.ids(Job) == sorted([*finished, running.job_id])
+    for model in (ReadyExecution, ScheduledExecution, FailedExecution):
+        assert jobs.ids(model) == []
+
+
+@on_every_database
+def test_finished_jobs_are_cleared_in_batches_and_failed_ones_stay(using: str) -> None:
+    jobs = Jobs(using)
+    failed, old = jobs.failed(3), jobs.finished(5)
+    more_failed, older = jobs.failed(2), jobs.finished(4)
+    present = jobs.dialect.current_time(jobs.connection)
+    past = portable.storable(present - timedelta(days=2))
+    jobs.all.filter(pk__in=[*failed, *old, *more_failed, *older]).update(finished_at=past)
+    young, waiting = jobs.finished(2), jobs.ready(1)
+
+    assert jobs.all.clear_finished_in_batches(batch_size=3) == 9
+
+    assert jobs.ids(Job) == sorted([*failed, *more_failed, *waiting, *young])
+    assert jobs.ids(ReadyExecution) == waiting
+    assert jobs.all.clear_finished_in_batches(finished_before=present + HOUR) == 2
+
+
+@on_every_database
+def test_only_the_jobs_of_one_task_are_cleared_where_it_is_named(using: str) -> None:
+    jobs = Jobs(using)
+    kept, gone = jobs.finished(2), jobs.finished(2, task_path="shop.tasks.clean")
+    present = jobs.dialect.current_time(jobs.connection)
+    cleared = jobs.all.clear_finished_in_batches(
+        finished_before=present + HOUR, task_path="shop.tasks.clean"
+    )
+    assert cleared == len(gone)
+    assert jobs.ids(Job) == kept
