@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from benchmarks.adapters import portable
 from benchmarks.adapters.base import Capabilities
 from benchmarks.databases import NAMES, Database
@@ -54,11 +52,9 @@ class SteadyQueue:
         portable.enqueue(task, count)
 
     def enqueue_many(self, task: str, count: int) -> None:
-        one = portable.task(task)
-        backend: Any = one.get_backend()
-        if not hasattr(backend, "enqueue_many"):
-            raise portable.unsupported("this version has no enqueue_many")
-        backend.enqueue_many([(one, (), {})] * count)
+        from steady_queue_core import call, enqueue_many
+
+        enqueue_many([call(portable.task(task))] * count)
 
     def stamp(self, sample: int) -> None:
         portable.stamp(sample)

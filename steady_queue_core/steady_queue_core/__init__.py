@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .bulk import aenqueue_many, call, enqueue_many
     from .recurring_task import recurring
     from .tasks import task
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "recurring", "task"]
+__all__ = ["__version__", "aenqueue_many", "call", "enqueue_many", "recurring", "task"]
 
 #: How often every process writes that it is alive.
 process_heartbeat_interval = timedelta(seconds=60)
@@ -44,4 +45,8 @@ def __getattr__(name: str) -> Any:
         from .recurring_task import recurring
 
         return recurring
+    if name in ("call", "enqueue_many", "aenqueue_many"):
+        from . import bulk
+
+        return getattr(bulk, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import cached_property, partial
-from inspect import iscoroutinefunction
 from typing import Any
 
 from django.core.checks import CheckMessage, Error
@@ -23,6 +23,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from . import arguments
 from .arguments import Limits
+from .batches import enqueue_in_batches
 from .compat import (
     BaseTaskBackend,
     InvalidTask,
@@ -34,8 +35,6 @@ from .compat import (
     task_enqueued,
 )
 from .configuration import ConfigurationError
-from .configuration.durations import LONGEST
-from .configuration.errors import describe
 from .dialects import Dialect, NewJob, dialect_for
 from .instants import from_utc, to_utc
 from .options import BackendOptions
@@ -46,10 +45,12 @@ from .tasks import (
     enqueue_after_commit,
     register,
 )
+from .validation import require_valid
 
 logger = logging.getLogger("steady_queue")
 
-LONGEST_NAME = 255
+#: A task, its encoded call, and the arguments themselves.
+EncodedCall = tuple[Task, str, Any, Any]
 
 
 class SteadyQueueBackend(BaseTaskBackend):
@@ -100,34 +101,7 @@ class SteadyQueueBackend(BaseTaskBackend):
                 f"run_after must be a datetime, not of type {type(task.run_after).__name__}."
             )
         super().validate_task(task)
-        name = task.queue_name
-        if not isinstance(name, str) or not name or len(name) > LONGEST_NAME:
-            raise InvalidTask(
-                f"Queue name {_shown(name)} is not valid: give text of 1 to {LONGEST_NAME} "
-                "characters."
-            )
-        if not name.isprintable() or name != name.strip():
-            raise InvalidTask(
-                f"Queue name {_shown(name)} is not valid: it has control characters, or blanks "
-                "at an end."
-            )
-        if len(task.module_path) > LONGEST_NAME:
-            raise InvalidTask(
-                f"Task {_shown(task.module_path)} is not valid: its path has more than "
-                f"{LONGEST_NAME} characters."
-            )
-        attempts = getattr(task, "max_attempts", None)
-        if attempts is not None and (type(attempts) is not int or not 1 <= attempts <= 1000):
-            raise InvalidTask(
-                f"max_attempts must be a whole number from 1 to 1000, not {attempts!r}."
-            )
-        backoff = getattr(task, "backoff", None)
-        if backoff is not None and (not callable(backoff) or iscoroutinefunction(backoff)):
-            raise InvalidTask(
-                "backoff must be a plain function of the exception and the task result, such as "
-                f"steady_queue_core.retries.constant(seconds), not {describe(backoff)}."
-            )
-        _check_due(task)
+        require_valid(task)
 
     def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
         """Store a call of ``task``, in the caller's transaction if there is one.
@@ -135,35 +109,50 @@ class SteadyQueueBackend(BaseTaskBackend):
         Raises ``InvalidTask``, and ``arguments.TaskArgumentError`` for arguments that cannot be
         stored; nothing is stored then.
         """
-        call = self._encoded(task, args, kwargs)
-        on_commit = getattr(task, "enqueue_on_commit", None)
-        if on_commit is None:
-            on_commit = self.settings.enqueue_on_commit
-        if on_commit:
-            return enqueue_after_commit(self, task, call, args, kwargs)
-        return self.insert(task, call, args, kwargs)
+        [result] = self.store([(task, self.encoded(task, args, kwargs), args, kwargs)])
+        return result
+
+    def store(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
+        """Store encoded calls, all or none; those that wait for the caller's commit, then."""
+        later = [self._waits_for_commit(task) for task, *_ in calls]
+        stored = iter(self.insert([c for c, waits in zip(calls, later, strict=True) if not waits]))
+        return [
+            enqueue_after_commit(self, *each) if waits else next(stored)
+            for each, waits in zip(calls, later, strict=True)
+        ]
 
     def enqueue_now(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
         """Do so within the present transaction, whatever ``enqueue_on_commit`` says."""
-        return self.insert(task, self._encoded(task, args, kwargs), args, kwargs)
+        [result] = self.insert([(task, self.encoded(task, args, kwargs), args, kwargs)])
+        return result
 
-    def insert(self, task: Task, call: str, args: Any, kwargs: Any) -> TaskResult:
-        """Insert the job of an encoded call, and say so."""
+    def insert(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
+        """Insert the jobs of encoded calls, all or none, and say so."""
+        if not calls:
+            return []
         using = self.database
         connection, dialect = connections[using], dialect_for(using)
         try:
-            [stored] = dialect.enqueue(connection, [self._new_job(task, call)])
+            stored = enqueue_in_batches(
+                connection, dialect, [self._new_job(*each[:2]) for each in calls]
+            )
         except (OperationalError, ProgrammingError):
             self._require_tables(connection, dialect)
             raise
-        if dialect.rings and connection.in_atomic_block:
-            ring = partial(dialect.ring, connection, [task.queue_name])
-            transaction.on_commit(ring, using=using, robust=True)
-        elif dialect.rings:
-            dialect.ring(connection, [task.queue_name])
-        result = self.new_result(task, str(stored.job_id), stored.enqueued_at, args, kwargs)
-        send(task_enqueued, type(self), result)
-        return result
+        if dialect.rings:
+            names = list(dict.fromkeys(task.queue_name for task, *_ in calls))
+            ring = partial(dialect.ring, connection, names)
+            if connection.in_atomic_block:
+                transaction.on_commit(ring, using=using, robust=True)
+            else:
+                ring()
+        results = [
+            self.new_result(task, str(job_id), enqueued_at, args, kwargs)
+            for (task, _, args, kwargs), (job_id, enqueued_at) in zip(calls, stored, strict=True)
+        ]
+        for result in results:
+            send(task_enqueued, type(self), result)
+        return results
 
     def new_result(
         self, task: Task, result_id: str, enqueued_at: datetime | None, args: Any, kwargs: Any
@@ -211,10 +200,15 @@ class SteadyQueueBackend(BaseTaskBackend):
             ]
         return []
 
-    def _encoded(self, task: Task, args: Any, kwargs: Any) -> str:
+    def encoded(self, task: Task, args: Any, kwargs: Any) -> str:
+        """Return a call as it is stored; raise for a task or arguments that cannot be."""
         self.validate_task(task)
         register(task)
         return arguments.encode_call(args, kwargs, limits=self.limits)
+
+    def _waits_for_commit(self, task: Task) -> bool:
+        own: bool | None = getattr(task, "enqueue_on_commit", None)
+        return self.settings.enqueue_on_commit if own is None else own
 
     def _require_tables(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
         """Raise ``MigrationsMissing`` if that is why a statement failed."""
@@ -248,24 +242,3 @@ def own_backend(alias: str) -> SteadyQueueBackend:
     """Return the backend of a stored job. Its alias may have been renamed: any other does then."""
     backends = own_backends()
     return backends.get(alias) or next(iter(backends.values()))
-
-
-def _check_due(task: Task) -> None:
-    if task.run_after is not None:
-        try:
-            to_utc(task.run_after)
-        except OverflowError:
-            raise InvalidTask(
-                f"run_after {task.run_after.isoformat()} is not valid: it lies outside the years "
-                "1 to 9999 in UTC."
-            ) from None
-    delay = getattr(task, "delay", None)
-    if delay is not None and abs(delay) > LONGEST:
-        raise InvalidTask(
-            f"run_after {describe(delay)} is not valid: it is more than {LONGEST.days} days."
-        )
-
-
-def _shown(name: object) -> str:
-    text = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
-    return text if len(text) <= 80 else f"{text[:77]}...'"

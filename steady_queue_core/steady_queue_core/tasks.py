@@ -227,7 +227,7 @@ def enqueue_after_commit(
     pending = backend.new_result(task, "", None, args, kwargs)
 
     def enqueue_now() -> None:
-        stored = backend.insert(task, call, args, kwargs)
+        [stored] = backend.insert([(task, call, args, kwargs)])
         for name in ("id", "enqueued_at"):
             object.__setattr__(pending, name, getattr(stored, name))
 
