@@ -9,6 +9,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+import pytest
+
 from . import proc
 from .conftest import MakeProject
 from .harness import Project, Supervisor
@@ -370,6 +372,28 @@ def test_with_skip_recurring_nothing_is_scheduled(make_project: MakeProject) -> 
     assert "scheduler" not in supervisor.errors() + supervisor.output()
     assert slots(project) == []
     assert project.count("jobs") == len([job])
+
+
+@pytest.mark.parametrize(
+    ("only", "kinds"),
+    [("work", {"worker"}), ("dispatch", {"dispatcher"}), ("schedule", {"scheduler"})],
+)
+def test_one_kind_of_process_can_run_alone(
+    make_project: MakeProject, only: str, kinds: set[str]
+) -> None:
+    project = scheduled(make_project, dispatchers=[{}])
+    supervisor = project.start("--only", only)
+    wait_for(lambda: project.count("processes") == 2, 10, "one process")
+    running = project.query("SELECT kind FROM steady_queue_processes")
+    assert {kind for (kind,) in running} == {"supervisor", *kinds}
+    assert supervisor.stop() == 0
+
+
+def test_without_anything_to_run_it_says_so(make_project: MakeProject) -> None:
+    project = make_project({"workers": [{"queues": "*"}], "dispatchers": []})
+    supervisor = project.start("--only", "dispatch")
+    assert supervisor.wait_exit() == 1
+    assert "There is nothing to run" in supervisor.errors()
 
 
 def test_a_drained_queue_is_not_filled_by_a_schedule(make_project: MakeProject) -> None:

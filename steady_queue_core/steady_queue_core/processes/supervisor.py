@@ -46,13 +46,15 @@ class Supervisor:
         using: str,
         *,
         drain: Drain | None = None,
+        only: str | None = None,
         skip_recurring: bool = False,
         say: Callable[[str], object] = print,
     ) -> None:
         self.options, self.using, self.drain, self.say = options, using, drain, say
         # A drained queue must stay empty: nothing new is scheduled.
-        self.scheduling = drain is None and not skip_recurring
-        self.roles = list(team.roles(options, using, scheduling=self.scheduling))
+        self.scheduling = drain is None and not skip_recurring and only in (None, "schedule")
+        roles = team.roles(options, using, scheduling=self.scheduling)
+        self.roles = [role for role in roles if only is None or role.kind == team.KINDS[only]]
         self.children = Children(options, using)
         self.maintenance = Maintenance(options, using, self.children)
         self.waiter = Waiter()

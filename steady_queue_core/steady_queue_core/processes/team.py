@@ -13,6 +13,9 @@ from .scheduler import Scheduler
 from .schedules import registered_on
 from .worker import Worker
 
+#: What ``--only`` names, and the processes that do it.
+KINDS = {"work": Worker.kind, "dispatch": Dispatcher.kind, "schedule": Scheduler.kind}
+
 
 def roles(options: ResolvedOptions, using: str, *, scheduling: bool = True) -> Iterator[Role]:
     """Yield a role for every process that ``options`` ask for, on the database ``using``."""

@@ -15,6 +15,12 @@ from ...processes.drain import Drain
 from ...processes.pidfile import PidfileError
 from ...processes.start import choose_database, with_changes
 from ...processes.supervisor import Supervisor
+from ...processes.team import KINDS
+
+NOTHING_TO_RUN = (
+    "There is nothing to run: STEADY_QUEUE has no such processes, or no task is decorated with "
+    "@recurring. Leave out --only, or add what it names."
+)
 
 
 class Command(BaseCommand):
@@ -33,6 +39,11 @@ class Command(BaseCommand):
         parser.add_argument("--processes", type=int, help="processes of every kind of worker")
         parser.add_argument("--backend", help="alias in TASKS, where several databases are used")
         parser.add_argument("--pidfile", help="refuse to start while another supervisor holds it")
+        parser.add_argument(
+            "--only",
+            choices=sorted(KINDS),
+            help="start only the workers, the dispatchers or the scheduler",
+        )
         parser.add_argument(
             "--skip-recurring", action="store_true", help="do not start the scheduler"
         )
@@ -67,9 +78,12 @@ class Command(BaseCommand):
                 configuration,
                 choose_database(options["backend"]),
                 drain=drain,
+                only=options["only"],
                 skip_recurring=options["skip_recurring"],
                 say=self._say,
             )
+            if not supervisor.roles:
+                raise CommandError(NOTHING_TO_RUN)
             supervisor.run()
         except (
             ConfigurationError,
