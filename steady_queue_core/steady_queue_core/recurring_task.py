@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from . import arguments
+from .catch_up import CatchUp
+from .configuration.durations import LONGEST
 from .cron import InvalidScheduleError, Schedule
 from .interval import Interval
 
@@ -50,6 +52,8 @@ class RecurringTask:
     priority: int | None = None
     """-100 to 100, larger first; None: the task's own."""
     description: str = ""
+    catch_up: CatchUp = "skip"
+    """What becomes of slots that pass while no scheduler runs."""
 
     def configured_task(self) -> Any:
         """The task with this schedule's queue and priority, ready for ``.enqueue(...)``."""
@@ -71,6 +75,7 @@ def recurring(
     priority: int | None = None,
     timezone: str | None = None,
     description: str | None = None,
+    catch_up: CatchUp = "skip",
 ) -> Callable[[TaskT], TaskT]:
     """Enqueue the decorated task by itself whenever ``schedule`` is due.
 
@@ -78,7 +83,8 @@ def recurring(
     by default ``settings.TIME_ZONE``; or a timedelta, for a run every so many seconds (see
     ``steady_queue_core.interval``). ``key`` names this schedule of the task and is unique in the
     project. May be used several times on one task. ``description`` is by default the first line of
-    the task's docstring.
+    the task's docstring. ``catch_up`` says what becomes of slots that pass while no scheduler
+    runs: ``"skip"``, ``"last"`` (the last of them runs), or a timedelta (all that are no older).
 
     Raises ValueError for a value that cannot be used or a key that is taken, and TypeError when it
     is not a task that is decorated or an argument has the wrong type; both while the module is
@@ -100,6 +106,7 @@ def recurring(
             queue_name=_checked_queue_name(key, queue_name),
             priority=_checked_priority(key, priority),
             description=_description_of(task) if description is None else description,
+            catch_up=_checked_catch_up(key, catch_up),
         )
         try:
             new.configured_task()
@@ -215,6 +222,17 @@ def _checked_priority(key: str, priority: object) -> int | None:
             f"{HIGHEST_PRIORITY}, not {priority}"
         )
     return priority
+
+
+def _checked_catch_up(key: str, value: object) -> CatchUp:
+    if value == "skip" or value == "last":
+        return value
+    if isinstance(value, timedelta) and timedelta(0) <= value <= LONGEST:
+        return value
+    raise ValueError(
+        f"the recurring task {key!r}: catch_up must be 'skip', 'last', or a timedelta of up to "
+        f"{LONGEST.days} days, not {value!r}"
+    )
 
 
 def _description_of(task: TaskLike) -> str:

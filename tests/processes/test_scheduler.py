@@ -207,6 +207,39 @@ def test_slots_missed_while_nothing_ran_are_not_made_up_for(make_project: MakePr
     assert "missed" not in first.errors()
 
 
+CATCHING_UP = """
+from datetime import timedelta
+from steady_queue_core import recurring
+from tests.faultapp.tasks import work
+
+EACH = timedelta(seconds=1)
+recurring(schedule=EACH, key="last", catch_up="last")(work)
+recurring(schedule=EACH, key="all", catch_up=timedelta(hours=1))(work)
+recurring(schedule=EACH, key="tick")(work)
+"""
+
+
+def test_slots_missed_while_nothing_ran_are_made_up_for_as_the_schedule_says(
+    make_project: MakeProject,
+) -> None:
+    project = scheduled(make_project, CATCHING_UP)
+    project.start()
+    wait_slots(project, 1)
+    stop_all(project)
+    last = max(slots(project, key)[-1] for key in ("last", "all", "tick"))
+    wait_for(lambda: time.time() > last + 5, 10, "missed slots")
+    started = int(time.time())
+    project.start()
+    wait_for(lambda: slots(project)[-1] > started, 20, "slots of the new scheduler")
+    stop_all(project)
+    every = slots(project, "all")
+    assert every == list(range(every[0], every[-1] + 1))
+    # Of those missed the last one alone.
+    assert set(range(last + 1, started)).isdisjoint(slots(project, "last"))
+    assert set(range(last + 1, started + 1)).isdisjoint(slots(project))
+    assert len(slots(project, "last")) > 1
+
+
 # --- one that fails --------------------------------------------------------------------------
 
 #: What can only be known when the time has come: the limits of the backend, and what has become of

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Max
 
+from ..catch_up import following
 from ..dialects import Dialect, portable
 from ..models import RecurringExecution
 from ..recurring_task import RecurringTask as Definition
@@ -71,23 +72,27 @@ class Scheduler:
             )
             if last is not None:
                 # A slot of just now may be in the hands of another scheduler.
-                self._tell_missed(definition, portable.aware(last), present - JUST_NOW)
+                return self._following(definition, portable.aware(last), present, JUST_NOW)
         except (ValueError, TypeError, AttributeError):
             logger.exception("What recurring task %r has missed is not known", definition.key)
         return definition.schedule.next_after(present)
 
-    def _following(self, definition: Definition, due: datetime, present: datetime) -> datetime:
-        self._tell_missed(definition, due, present)
-        return definition.schedule.next_after(max(due, present))
-
-    def _tell_missed(self, definition: Definition, last: datetime, present: datetime) -> None:
-        following = definition.schedule.next_after(last)
-        if following <= present:
+    def _following(
+        self,
+        definition: Definition,
+        last: datetime,
+        present: datetime,
+        grace: timedelta = timedelta(0),
+    ) -> datetime:
+        next_after = definition.schedule.next_after
+        missed, slot = next_after(last), following(next_after, definition.catch_up, last, present)
+        if missed < slot and missed <= present - grace:
             logger.warning(
                 "Recurring task %r missed slots from %s on: the scheduler was not running",
                 definition.key,
-                following,
+                missed,
             )
+        return slot
 
     def _enqueue(self, definition: Definition, due: datetime) -> None:
         def operation(connection: BaseDatabaseWrapper, dialect: Dialect) -> str | None:
