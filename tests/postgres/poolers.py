@@ -9,10 +9,10 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest import SkipTest
 
 from django.db import connections
@@ -35,11 +35,24 @@ logfile = {folder}/log
 """
 
 
-@dataclass
 class Pooler:
-    """A running pooler."""
+    """A pooler that runs until it is killed; another one may take its place, and its port."""
 
-    port: int
+    def __init__(self, command: list[str], port: int, account: pwd.struct_passwd | None) -> None:
+        self.port = port
+        self._command = command
+        self._identity: dict[str, Any] = {}
+        if account is not None:
+            self._identity = {"user": account.pw_uid, "group": account.pw_gid}
+        self.start()
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(self._command, stderr=subprocess.DEVNULL, **self._identity)
+        _await(self.port, self._process)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(10)
 
 
 def find_pgbouncer() -> str | None:
@@ -54,12 +67,13 @@ def free_port() -> int:
 
 
 @contextmanager
-def pgbouncer() -> Iterator[Pooler]:
-    """Run one for a while; skip the test where it is not installed."""
+def pgbouncer(server: Mapping[str, Any] | None = None) -> Iterator[Pooler]:
+    """Run one for a while, before ``server``, an entry of ``DATABASES``; skip the test where it is
+    not installed."""
     program = find_pgbouncer()
     if program is None:
         raise SkipTest("pgbouncer is not installed")
-    server, port = connections[ALIAS].settings_dict, free_port()
+    server, port = server or connections[ALIAS].settings_dict, free_port()
     with tempfile.TemporaryDirectory() as folder:
         configuration = Path(folder, "pgbouncer.ini")
         configuration.write_text(
@@ -70,21 +84,16 @@ def pgbouncer() -> Iterator[Pooler]:
                 listen=port, folder=folder,
             )
         )  # fmt: skip
-        command = [program, str(configuration)]
+        account = None
         if os.geteuid() == 0:  # It refuses to run as root.
             account = pwd.getpwnam("nobody")
             for path in (Path(folder), configuration):
                 os.chown(path, account.pw_uid, account.pw_gid)
-            running = subprocess.Popen(command, user=account.pw_uid, group=account.pw_gid,
-                                       stderr=subprocess.DEVNULL)  # fmt: skip
-        else:
-            running = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        pooler = Pooler([program, str(configuration)], port, account)
         try:
-            _await(port, running)
-            yield Pooler(port)
+            yield pooler
         finally:
-            running.terminate()
-            running.wait(10)
+            pooler.kill()
 
 
 def _await(port: int, running: subprocess.Popen[bytes]) -> None:

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from ..servers.breakable import BreakableServer
 from ..servers.kinds import KINDS
+from ..servers.programs import NotFound
 from .harness import Project
+from .plant import Plant
 
 MakeProject = Callable[..., Project]
 
@@ -47,3 +50,44 @@ def make_project(tmp_path: Path, template: Path) -> Iterator[MakeProject]:
     yield make
     for project in made:
         project.close()
+
+
+@pytest.fixture(scope="session")
+def breakable_servers() -> Iterator[dict[str, BreakableServer]]:
+    """Servers that tests may break, by alias; each starts when it is first wanted."""
+    servers = _Breakables()
+    yield servers
+    for server in servers.values():
+        server.close()
+
+
+class _Breakables(dict[str, BreakableServer]):
+    def __missing__(self, alias: str) -> BreakableServer:
+        try:
+            self[alias] = BreakableServer(KINDS[alias].find())
+        except NotFound as error:
+            pytest.skip(str(error))
+        return self[alias]
+
+
+EACH_SERVER = [pytest.param(alias, marks=pytest.mark.server(alias)) for alias in KINDS]
+
+
+@pytest.fixture(scope="module", params=EACH_SERVER)
+def running_plant(
+    request: pytest.FixtureRequest,
+    breakable_servers: dict[str, BreakableServer],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Plant]:
+    """A project on each of them, at work during all tests of a module."""
+    made = Plant(breakable_servers[request.param], tmp_path_factory.mktemp(request.param))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def plant(running_plant: Plant) -> Iterator[Plant]:
+    """The same, in order, and with nothing said yet."""
+    running_plant.said()
+    yield running_plant
+    running_plant.server.restore()

@@ -15,11 +15,14 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 #: Seconds for a server that has been told to end.
 LEAVING = 20.0
+#: Where the pid of a server is found whose end is not the end of its keeper.
+PID_FILE = "server.pid"
 
 
 def main() -> int:
@@ -34,7 +37,9 @@ def main() -> int:
         )
         if not prepared:
             return 1
-        return (keep_background if plan["stop"] else keep)(plan, common)
+        if plan["stop"]:
+            return keep_background(plan, common)
+        return (keep_successors if plan.get("mortal") else keep)(plan, common)
     finally:
         remove(folder)
 
@@ -67,25 +72,41 @@ def keep_background(plan: dict[str, Any], common: dict[str, Any]) -> int:
     return 0
 
 
+def keep_successors(plan: dict[str, Any], common: dict[str, Any]) -> int:
+    """Run a server that may end before its time; its holder may then start another one in the
+    same folder, and puts its pid into the file."""
+    server = subprocess.Popen(plan["serve"], **common)
+    file = Path(plan["folder"], PID_FILE)
+    file.write_text(str(server.pid))
+    # A successor must not take it for alive.
+    threading.Thread(target=server.wait, daemon=True).start()
+    try:
+        sys.stdin.read()
+    finally:
+        pid = int(file.read_text())
+        if str(pid) in processes_that_name(plan["folder"]):
+            os.kill(pid, plan["signal"])
+            os.kill(pid, signal.SIGCONT)
+        server.wait()
+    return 0
+
+
 def remove(folder: str) -> None:
     """Remove a server's folder, once the server has left it."""
     deadline = time.monotonic() + LEAVING
-    while is_named_by_a_process(folder) and time.monotonic() < deadline:
+    while processes_that_name(folder) and time.monotonic() < deadline:
         time.sleep(0.02)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def is_named_by_a_process(folder: str) -> bool:
-    """Tell whether ``folder`` is in the command line of another process."""
+def processes_that_name(folder: str) -> set[str]:
+    """Return the pids of the other processes that have ``folder`` in their command line."""
+    found = set()
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        if path.parent.name != str(os.getpid()):
-            try:
-                words = path.read_bytes()
-            except OSError:
-                continue
-            if folder.encode() in words:
-                return True
-    return False
+        with suppress(OSError):
+            if folder.encode() in path.read_bytes():
+                found.add(path.parent.name)
+    return found - {str(os.getpid())}
 
 
 if __name__ == "__main__":

@@ -78,6 +78,7 @@ class PrivateServer:
             "serve": [str(word) for word in plan.serve],
             "stop": [str(word) for word in plan.stop],
             "signal": int(plan.signal),
+            "mortal": plan.mortal,
         }
         self._keeper = subprocess.Popen(
             [sys.executable, keeper.__file__, json.dumps(order)],

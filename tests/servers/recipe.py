@@ -25,6 +25,8 @@ class Plan:
     stop: Command = ()
     #: Ends the program ``serve``. Nobody will miss its data.
     signal: int = signal.SIGKILL
+    #: Whether ``serve`` may end before its time, and be started anew in its folder.
+    mortal: bool = False
 
 
 class Recipe(Protocol):

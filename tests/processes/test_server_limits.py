@@ -1,0 +1,166 @@
+"""What an administrator limits (connections, times, isolation, writing) is waited out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from typing import Any
+
+import pytest
+
+from ..servers import client
+from ..servers.breakable import WORKER
+from .plant import PROCESSES, Plant
+
+JOBS = 150
+
+
+@contextmanager
+def settings(plant: Plant, values: dict[str, str]) -> Iterator[None]:
+    """Have the server give new sessions these settings, and let there be no old ones."""
+    server = plant.server
+    if server.is_postgres:
+        setting = f"ALTER ROLE {WORKER} SET {{}} = {{}}"
+        before = dict.fromkeys(values, "DEFAULT")
+    else:
+        setting = "SET GLOBAL {} = {}"
+        before = {}
+        for name in values:
+            [(value,)] = server.ask(f"SELECT @@GLOBAL.{name}")
+            before[name] = repr(value) if isinstance(value, str) else str(value)
+    try:
+        for name, value in values.items():
+            server.ask(setting.format(name, value))
+        server.end_sessions()
+        yield
+    finally:
+        for name, value in before.items():
+            server.ask(setting.format(name, value))
+        server.end_sessions()
+
+
+def full_server(plant: Plant) -> AbstractContextManager[Any]:
+    """Let there be no connection left for the project."""
+    return plant.server.fill()
+
+
+@contextmanager
+def read_only_server(plant: Plant) -> Iterator[None]:
+    """As after a failover, while the old address leads to a replica."""
+    server = plant.server
+    if server.is_postgres:
+        with settings(plant, {"default_transaction_read_only": "on"}):
+            yield
+    elif server.is_mariadb:
+        with settings(plant, {"read_only": "1"}):
+            yield
+    else:
+        server.ask("SET GLOBAL super_read_only = 1")
+        yield
+        server.ask("SET GLOBAL super_read_only = 0")
+        server.ask("SET GLOBAL read_only = 0")
+
+
+@contextmanager
+def unprivileged(plant: Plant) -> Iterator[None]:
+    """Claims cannot be moved, while everything can be read."""
+    server, project = plant.server, plant.project
+    if server.is_postgres:
+        with closing(client.connect(server.address, project.storage.address.name)) as session:
+            session.execute(f"REVOKE DELETE ON steady_queue_ready_executions FROM {WORKER}")
+            yield
+            session.execute(f"GRANT DELETE ON steady_queue_ready_executions TO {WORKER}")
+        return
+    server.ask(rf"REVOKE DELETE ON `steady\_queue\_%`.* FROM {WORKER}@'%'")
+    server.end_sessions()
+    yield
+    server.ask(rf"GRANT DELETE ON `steady\_queue\_%`.* TO {WORKER}@'%'")
+    server.end_sessions()
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (full_server, "many connections"),
+        (read_only_server, "read"),
+        (unprivileged, "denied"),
+    ],
+    ids=["full", "read-only", "unprivileged"],
+)
+def test_a_server_that_refuses_is_waited_for(
+    plant: Plant, fault: Callable[[Plant], Any], words: str
+) -> None:
+    plant.enqueue(JOBS)
+    plant.wait_attempts(JOBS // 4)
+    with fault(plant):
+        plant.wait_said("is unavailable")
+        time.sleep(2)
+    plant.require_all_done()
+    plant.wait_said("is available again")
+    assert words in plant.require_few_words(4 * PROCESSES)
+
+
+POSTGRES_TIMES = {
+    "statement_timeout": "'150ms'",
+    "lock_timeout": "'100ms'",
+    "idle_in_transaction_session_timeout": "'150ms'",
+    "idle_session_timeout": "'300ms'",
+}
+MYSQL_TIMES = {"max_execution_time": "150", "innodb_lock_wait_timeout": "1", "wait_timeout": "1"}
+MARIADB_TIMES = {
+    "max_statement_time": "0.15",
+    "innodb_lock_wait_timeout": "1",
+    "wait_timeout": "1",
+    "idle_transaction_timeout": "1",
+}
+LOCK_SOME = "SELECT job_id FROM steady_queue_ready_executions ORDER BY job_id LIMIT 20 FOR UPDATE"
+
+
+def test_tight_time_limits_end_nothing(plant: Plant) -> None:
+    """While somebody holds locks longer than they allow, and while there is nothing to do."""
+    server, project = plant.server, plant.project
+    times = POSTGRES_TIMES if server.is_postgres else MYSQL_TIMES
+    if server.is_mariadb:
+        times = MARIADB_TIMES
+    with settings(plant, times):
+        plant.enqueue(JOBS)
+        with closing(client.connect(server.address, project.storage.address.name)) as session:
+            cursor = session.cursor()
+            cursor.execute("BEGIN")
+            cursor.execute(
+                "SELECT count(*) FROM steady_queue_jobs FOR UPDATE"
+                if not server.is_postgres
+                else "LOCK TABLE steady_queue_jobs"
+            )
+            time.sleep(2)
+            cursor.execute("ROLLBACK")
+        project.enqueue("work", [0.0], delay=0.5)
+        plant.require_all_done()
+        plant.require_few_words(8 * PROCESSES)
+        time.sleep(4)
+        plant.require_few_words(PROCESSES)
+        plant.enqueue(20)
+        plant.require_all_done()
+
+
+def test_any_isolation_level_will_do(plant: Plant) -> None:
+    """As the server's default, for workers, tasks and whoever enqueues."""
+    for level in ("serializable", "repeatable read"):
+        if plant.server.is_postgres:
+            values = {"default_transaction_isolation": f"'{level}'"}
+        else:
+            variable = "tx_isolation" if plant.server.is_mariadb else "transaction_isolation"
+            values = {variable: f"'{level.upper().replace(' ', '-')}'"}
+        with settings(plant, values):
+            client = plant.project.new_client()
+            try:
+                client.begin("write_like_a_web_process", seconds=1.0, pause=0.005, work=0.01)
+                plant.project.enqueue("note", *[[0.005]] * 60)
+                written = client.finish()
+            finally:
+                client.close()
+            plant.project.enqueued += written["ids"]
+            assert len(written["ids"]) > 10
+            assert written["errors"] == []
+            plant.require_all_done()
