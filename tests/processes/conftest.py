@@ -73,7 +73,7 @@ class _Breakables(dict[str, BreakableServer]):
 EACH_SERVER = [pytest.param(alias, marks=pytest.mark.server(alias)) for alias in KINDS]
 
 
-@pytest.fixture(scope="module", params=EACH_SERVER)
+@pytest.fixture(scope="session", params=EACH_SERVER)
 def running_plant(
     request: pytest.FixtureRequest,
     breakable_servers: dict[str, BreakableServer],

@@ -35,11 +35,11 @@ def test_a_frozen_server_is_waited_for(plant: Plant) -> None:
     try:
         other.wait_ready(2)
         plant.enqueue(JOBS)
-        long = plant.project.enqueue("work", *[[5.0]] * 2)
+        long = plant.project.enqueue("work", *[[3.0]] * 2)
         for job_id in long:
             plant.project.wait_started(job_id)
         plant.server.freeze()
-        time.sleep(3)
+        time.sleep(2.5)
         plant.server.thaw()
         plant.require_all_done()
         assert "declared dead" not in other.errors() + plant.said()

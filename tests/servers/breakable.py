@@ -66,13 +66,13 @@ class BreakableServer:
         self._log = data.parent / "again.log"
         self.pid = self._read_pid()
         self._command = _words(self.pid, "cmdline")
-        found = os.stat(f"/proc/{self.pid}")
         self._start: dict[str, Any] = {
             "cwd": os.readlink(f"/proc/{self.pid}/cwd"),
-            "user": found.st_uid, "group": found.st_gid, "extra_groups": [],
-        }  # fmt: skip
-        if os.geteuid() != 0:
-            self._start = {"cwd": self._start["cwd"]}
+            "env": {**os.environ, "TMPDIR": str(data.parent), "LC_ALL": "C"},
+        }
+        if os.geteuid() == 0:
+            found = os.stat(f"/proc/{self.pid}")
+            self._start |= {"user": found.st_uid, "group": found.st_gid, "extra_groups": []}
         self._birth = _birth(self.pid)
         self._own: subprocess.Popen[bytes] | None = None
         for statement in POSTGRES_ACCOUNT if self.is_postgres else MYSQL_ACCOUNTS:

@@ -26,6 +26,8 @@ logger = logging.getLogger("steady_queue.supervisor")
 LOOK_INTERVAL = 3.0
 #: Seconds, after an outage, for all processes to give a heartbeat before one may count as dead.
 REUNION = 2 * LONGEST_PAUSE
+#: Seconds between two signs that time goes on which are always taken for business as usual.
+USUAL = 2.0
 #: Seconds between two tries of what failed, for what a row holds.
 FAILURE_PAUSE = 5.0
 
@@ -43,7 +45,8 @@ class Maintenance:
         self.postponed = Postponed()
         self.name = new_name(self.kind)
         self._membership: Membership | None = None
-        self._next_prune = self._next_look = 0.0
+        self._next_look = self._next_prune = 0.0
+        self._went_on_at = time.monotonic()
 
     def join(self) -> None:
         """Register. Raises ``Unavailable``, ``MigrationsMissing`` and ``DialectError``."""
@@ -59,6 +62,8 @@ class Maintenance:
         )
         membership.register()
         self._membership = membership
+        # The database may have been away until just now.
+        self._let_all_meet()
 
     def leave(self) -> None:
         """Do what was postponed, if the database answers, and take our row away."""
@@ -105,18 +110,18 @@ class Maintenance:
             return
         now = time.monotonic()
         try:
+            self._time_went_on()
             self._beat()
             if now >= self._next_look:
                 self._next_look = now + LOOK_INTERVAL
                 self._look_for_dead()
-            if now >= self._next_prune:
+            if self._time_went_on() and now >= self._next_prune:
                 self._next_prune = now + self.pruning.interval
                 self._prune()
         except Unavailable as unavailable:
             if not unavailable.lost:
                 self.children.hurry()
-            # When the database is back, others must be able to say that they live before we look.
-            self._next_prune = time.monotonic() + unavailable.pause + REUNION
+            self._let_all_meet(unavailable.pause)
         except Exception:
             logger.exception("Looking after the processes failed; it is tried again")
             self._next_look = self._next_prune = now + FAILURE_PAUSE
@@ -144,7 +149,24 @@ class Maintenance:
             for process in self.pruning.silent()
             if process.name != self.name and process.name not in spared
         ]
-        self.pruning.prune(silent, self._left_by)
+        if self._time_went_on():
+            self.pruning.prune(silent, self._left_by)
+
+    def _time_went_on(self) -> bool:
+        """Whether neither we nor the database have been frozen since the last call, for so long
+        that processes which give their heartbeats in time would look silent."""
+        options, now = self.options, time.monotonic()
+        spare = options.process_alive_threshold - options.process_heartbeat_interval
+        if now - self._went_on_at < max(USUAL, spare.total_seconds() / 2):
+            self._went_on_at = now
+            return True
+        self._went_on_at = now
+        self._let_all_meet()
+        return False
+
+    def _let_all_meet(self, pause: float = 0.0) -> None:
+        """Have all processes say that they live, before we look again who does not."""
+        self._next_prune = time.monotonic() + pause + REUNION
 
     def _left_by(self, process: Process) -> Remains | None:
         own = [child for child in self.children if child.name == process.name]
