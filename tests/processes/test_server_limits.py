@@ -156,7 +156,7 @@ def test_any_isolation_level_will_do(plant: Plant) -> None:
             client = plant.project.new_client()
             try:
                 client.begin("write_like_a_web_process", seconds=1.0, pause=0.005, work=0.01)
-                plant.project.enqueue("note", *[[0.005]] * 60)
+                plant.enqueue(JOBS)
                 written = client.finish()
             finally:
                 client.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Iterable
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -131,12 +132,10 @@ class BreakableServer:
 
     def freeze(self) -> None:
         """Stop every process of the server: connections stay, and nobody answers."""
-        for pid in self._family():
-            os.kill(pid, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP, self._family())
 
     def thaw(self) -> None:
-        for pid in reversed(self._family()):
-            os.kill(pid, signal.SIGCONT)
+        self._signal(signal.SIGCONT, reversed(self._family()))
 
     def restore(self) -> None:
         """Have the server run."""
@@ -200,6 +199,11 @@ class BreakableServer:
         except Exception:
             return False
         return True
+
+    def _signal(self, signum: int, pids: Iterable[int]) -> None:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signum)
 
     def _family(self) -> list[int]:
         children = [each.pid for each in proc.everything() if each.parent == self.pid]

@@ -19,6 +19,10 @@ logger = logging.getLogger("steady_queue.database")
 
 #: Seconds between tries during an outage: the first, and the longest.
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 5.0
+#: Failures in a row after which locks that others hold, or time-outs, count as an outage.
+PATIENCE = 6
+#: Seconds, after the pause, in which what was refused is tried again before anything else counts.
+PROBATION = 1.0
 
 
 class Unavailable(Exception):
@@ -43,6 +47,7 @@ class QueueDatabase:
         self.using = using
         self._failures = 0
         self._down_since = 0.0
+        self._believed_from = 0.0
 
     @property
     def connection(self) -> BaseDatabaseWrapper:
@@ -61,7 +66,7 @@ class QueueDatabase:
             raise
         except (DatabaseError, InterfaceError) as error:
             raise self._judged(connection, error) from error
-        if self._failures:
+        if self._failures and time.monotonic() >= self._believed_from:
             self._recovered()
         return result
 
@@ -70,15 +75,20 @@ class QueueDatabase:
         self._close_broken(self.connection)
 
     def _judged(self, connection: BaseDatabaseWrapper, error: Exception) -> Unavailable:
+        now = time.monotonic()
         lost = not self.dialect.is_contention(connection, error)
+        refused = lost and not self.dialect.is_lost_connection(connection, error)
         if lost:
             self._close_broken(connection)
         self._failures += 1
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._failures, 20))
-        if lost and not self._down_since:
-            self._down_since = time.monotonic()
+        pause *= random.uniform(0.5, 1.0)
+        # Where a privilege is missing, other operations succeed: that ends nothing.
+        self._believed_from = now + pause + PROBATION if refused else 0.0
+        if not self._down_since and (lost or self._failures > PATIENCE):
+            self._down_since = now
             logger.warning("Database %r is unavailable: %s", self.using, _first_line(error))
-        return Unavailable(pause * random.uniform(0.5, 1.0), lost=lost)
+        return Unavailable(pause, lost=lost)
 
     def _close_broken(self, connection: BaseDatabaseWrapper) -> None:
         try:

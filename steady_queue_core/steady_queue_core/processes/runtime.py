@@ -99,7 +99,7 @@ class Runtime:
             try:
                 process_id = membership.register()
             except Unavailable as unavailable:
-                self.sleep(unavailable.pause)
+                self.rest(unavailable.pause)
             else:
                 self.report(process_id)
                 return membership
@@ -126,11 +126,12 @@ class Runtime:
             except Exception:
                 logger.exception("%s could not do its work; it tries again", self.name)
                 pause = FAILURE_PAUSE
-            self._rest(min(pause, membership.until_beat))
+            self.rest(min(pause, membership.until_beat))
         self.marks.leave_cleanly()
         self.leave(membership)
 
-    def _rest(self, seconds: float) -> None:
+    def rest(self, seconds: float) -> None:
+        """Sleep for ``seconds`` unless asked to stop, and give signs of life."""
         end = time.monotonic() + seconds
         while not self.stopping and (left := end - time.monotonic()) > 0:
             self.sleep(left)

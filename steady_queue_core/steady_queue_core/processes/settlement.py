@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 
 from django.db import DataError, IntegrityError
+from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ..dialects import ClaimedJob, QueueSelector
+from ..dialects import ClaimedJob, Dialect, QueueSelector
 from ..models import claims
 from . import outcomes
 from .attempt import Done
@@ -49,23 +50,25 @@ class Settlement:
 
         Raises ``Unavailable``, and ``Refused`` when nothing was claimed for other reasons.
         """
-        if self._claims_in_doubt:
-            self._release_unknown_claims()
         batch = self.waiting
-        try:
-            held, claimed = self.runtime.database.run(
-                lambda connection, dialect: dialect.settle_and_claim(
-                    connection,
-                    [done.outcome for done in batch],
-                    self.membership.process_id,
-                    self.selector,
-                    limit,
-                )
+
+        def operation(
+            connection: BaseDatabaseWrapper, dialect: Dialect
+        ) -> tuple[set[int], list[ClaimedJob]]:
+            # Part of it, since one that can only read would otherwise seem to end an outage.
+            if self._claims_in_doubt:
+                self._release_unknown_claims(connection, dialect)
+            given = [done.outcome for done in batch]
+            return dialect.settle_and_claim(
+                connection, given, self.membership.process_id, self.selector, limit
             )
+
+        try:
+            held, claimed = self.runtime.database.run(operation)
         except Unavailable as unavailable:
             if unavailable.lost:
                 self._doubtful |= {_claim_of(done) for done in batch}
-                self._claims_in_doubt = limit > 0
+                self._claims_in_doubt |= limit > 0
             raise
         except (DataError, IntegrityError) as error:
             logger.exception("Outcomes or claims were refused; outcomes are stored one by one")
@@ -113,15 +116,12 @@ class Settlement:
         if stored:
             self.notifier.tell(stored)
 
-    def _release_unknown_claims(self) -> None:
+    def _release_unknown_claims(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
         """Give back what a claim took whose answer never reached us."""
-        process_id = self.membership.process_id
-        found = self.runtime.database.run(
-            lambda connection, _: claims.held_by(connection.alias, process_id, 10_000)
-        )
+        found = claims.held_by(connection.alias, self.membership.process_id, 10_000)
         unknown = [claim for claim in found if claim.job_id not in self.held]
         if unknown:
-            self._settle([Done(outcomes.released(claim)) for claim in unknown])
+            dialect.settle(connection, [outcomes.released(claim) for claim in unknown])
         self._claims_in_doubt = False
 
 

@@ -105,7 +105,8 @@ class Worker:
                 self._exchange(limit)
         except Unavailable as unavailable:
             # Finished tasks do not cut this short: the database needs the rest.
-            self.runtime.sleep(min(longest_wait, unavailable.pause))
+            rest = self.runtime.rest if claiming else self.runtime.sleep
+            rest(min(longest_wait, unavailable.pause))
         else:
             self._sleep(min(longest_wait, self._idle_time(claiming)))
 
