@@ -85,11 +85,11 @@ def enqueue_stubbornly(count: int, pause: float) -> Any:
 
     ids, errors = [], []
     for _ in range(count):
-        close_old_connections()
         try:
-            ids.append(int(work.enqueue(0.002).id))
+            ids.append(int(work.enqueue(0.01).id))
         except Exception as error:
             errors.append(repr(error))
+            close_old_connections()
         time.sleep(pause)
     return {"ids": ids, "errors": errors}
 

@@ -83,3 +83,26 @@ def freeze_in_transaction(context: Any) -> int:
             os.kill(os.getpid(), signal.SIGSTOP)
     record("end", context)
     return context.token
+
+
+@task(takes_context=True)
+def work_on(context: Any, text: str) -> int:
+    record("start", context)
+    record("end", context)
+    return context.token
+
+
+@task(takes_context=True, max_attempts=3, backoff=constant(0))
+def answer(context: Any, length: int) -> str:
+    """Return a text of that length."""
+    record("start", context)
+    record("end", context)
+    return "x" * length
+
+
+@task(takes_context=True, max_attempts=3, backoff=constant(0))
+def fail_at_length(context: Any, length: int) -> int:
+    """Fail with a message of that length."""
+    record("start", context)
+    record("end", context)
+    raise RuntimeError("x" * length)
