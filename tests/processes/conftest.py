@@ -37,13 +37,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def make_project(tmp_path: Path, template: Path) -> Iterator[MakeProject]:
     """Make projects with a ``STEADY_QUEUE`` of their own; kill their processes in the end.
 
-    ``on``: the alias of a server that shall hold the project's database; else it is a file.
+    ``on``: the alias of a server that shall hold the project's database, or ``at``: its address;
+    else it is a file.
     """
     made: list[Project] = []
 
     def make(queue: dict[str, Any] | None = None, *, extra: str = "", **options: Any) -> Project:
         source = options.get("template", template)
-        server = KINDS[options["on"]].given() if "on" in options else None
+        server = KINDS[options["on"]].given() if "on" in options else options.get("at")
         made.append(Project(tmp_path / str(len(made)), source, queue or {}, extra, server=server))
         return made[-1]
 

@@ -134,6 +134,10 @@ class BreakableServer:
         """Stop every process of the server: connections stay, and nobody answers."""
         self._signal(signal.SIGSTOP, self._family())
 
+    def freeze_sessions(self, pids: Iterable[int]) -> None:
+        """Stop processes of PostgreSQL that serve a session each."""
+        self._signal(signal.SIGSTOP, pids)
+
     def thaw(self) -> None:
         self._signal(signal.SIGCONT, reversed(self._family()))
 
@@ -170,12 +174,14 @@ class BreakableServer:
                     stack.enter_context(closing(client.connect(stranger)))
         return stack
 
-    def sessions(self) -> list[int]:
-        """Return the sessions of the project's processes."""
+    def sessions(self, database: str = "") -> list[int]:
+        """Return the sessions of the project's processes, or all those of a database."""
         if self.is_postgres:
-            found = f"SELECT pid FROM pg_stat_activity WHERE usename = '{WORKER}'"
+            whose = f"datname = '{database}'" if database else f"usename = '{WORKER}'"
+            found = f"SELECT pid FROM pg_stat_activity WHERE {whose}"
         else:
-            found = f"SELECT id FROM information_schema.processlist WHERE user = '{WORKER}'"
+            whose = f"db = '{database}'" if database else f"user = '{WORKER}'"
+            found = f"SELECT id FROM information_schema.processlist WHERE {whose}"
         return [number for (number,) in self.ask(found)]
 
     def end_sessions(self, *numbers: int) -> None:

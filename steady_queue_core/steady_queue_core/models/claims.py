@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from typing import Any
 
 from django.db.models import QuerySet
@@ -16,9 +17,13 @@ from .process import Process
 logger = logging.getLogger("steady_queue.supervisor")
 
 
-def held_by(using: str, process_id: int, limit: int) -> list[ClaimedJob]:
-    """Return up to ``limit`` claims of a process, with their jobs, oldest job first."""
-    return _read(ClaimedExecution.objects.using(using).filter(process_id=process_id), limit)
+def held_by(
+    using: str, process_id: int, limit: int, known: Collection[int] = ()
+) -> list[ClaimedJob]:
+    """Return up to ``limit`` claims of a process, with their jobs, oldest job first; without
+    those of the jobs ``known``."""
+    rows = ClaimedExecution.objects.using(using).filter(process_id=process_id)
+    return _read(rows.exclude(job_id__in=known), limit)
 
 
 def without_process(using: str, limit: int) -> list[ClaimedJob]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 
 from django.db import DataError, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -18,6 +19,9 @@ from .notifier import Notifier
 from .runtime import Runtime
 
 logger = logging.getLogger("steady_queue.worker")
+
+#: Most claims that are given back at once.
+MOST_UNKNOWN = 1000
 
 
 class Refused(Exception):
@@ -38,8 +42,8 @@ class Settlement:
         self.waiting: list[Done] = []
         #: Claims of which a lost connection left open whether their outcome was stored.
         self._doubtful: set[tuple[int, int]] = set()
-        #: Whether it left open what was claimed.
-        self._claims_in_doubt = False
+        #: When to look for claims that we do not know of.
+        self._next_audit = time.monotonic() + self._audit_interval
 
     def add(self, done: Done) -> None:
         """Have an outcome stored by the next exchange."""
@@ -56,7 +60,7 @@ class Settlement:
             connection: BaseDatabaseWrapper, dialect: Dialect
         ) -> tuple[set[int], list[ClaimedJob]]:
             # Part of it, since one that can only read would otherwise seem to end an outage.
-            if self._claims_in_doubt:
+            if time.monotonic() >= self._next_audit:
                 self._release_unknown_claims(connection, dialect)
             given = [done.outcome for done in batch]
             return dialect.settle_and_claim(
@@ -68,7 +72,7 @@ class Settlement:
         except Unavailable as unavailable:
             if unavailable.lost:
                 self._doubtful |= {_claim_of(done) for done in batch}
-                self._claims_in_doubt |= limit > 0
+                self._next_audit = 0.0
             raise
         except (DataError, IntegrityError) as error:
             logger.exception("Outcomes or claims were refused; outcomes are stored one by one")
@@ -117,12 +121,17 @@ class Settlement:
             self.notifier.tell(stored)
 
     def _release_unknown_claims(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
-        """Give back what a claim took whose answer never reached us."""
-        found = claims.held_by(connection.alias, self.membership.process_id, 10_000)
-        unknown = [claim for claim in found if claim.job_id not in self.held]
+        """Give back what a claim took whose answer never reached us. It may take it long after
+        its connection was lost: where the server hung, or a pooler was between us."""
+        process_id = self.membership.process_id
+        unknown = claims.held_by(connection.alias, process_id, MOST_UNKNOWN, known=self.held)
         if unknown:
             dialect.settle(connection, [outcomes.released(claim) for claim in unknown])
-        self._claims_in_doubt = False
+        self._next_audit = time.monotonic() + self._audit_interval
+
+    @property
+    def _audit_interval(self) -> float:
+        return self.runtime.options.process_heartbeat_interval.total_seconds()
 
 
 def _claim_of(done: Done) -> tuple[int, int]:
