@@ -10,7 +10,7 @@ from django.apps import AppConfig
 from django.core.checks import CheckMessage, Error, register
 from django.core.checks import Tags as DjangoTags
 from django.core.exceptions import ImproperlyConfigured
-from django.db import connections
+from django.db import DatabaseError, InterfaceError, connections
 
 from .errors import DialectConflict, DialectError
 
@@ -76,7 +76,8 @@ def check_databases(
     databases: Sequence[str] | None = None,
     **kwargs: Any,
 ) -> list[CheckMessage]:
-    """What the dialects have to say of the servers; runs with ``check --database``."""
+    """What the dialects have to say of the servers; runs with ``check --database``. E008: a server
+    does not answer."""
     from .dialects import dialect_for
 
     problems: list[CheckMessage] = []
@@ -86,6 +87,14 @@ def check_databases(
                 problems += dialect_for(using).checks(connections[using])
             except ImproperlyConfigured:
                 continue  # check_dialects or check_configuration reports it.
+            except (DatabaseError, InterfaceError) as error:
+                problems.append(
+                    Error(
+                        f"Database {using!r} could not be examined: {str(error).strip()}",
+                        hint="The queue's processes wait for a server that is away.",
+                        id="steady_queue.E008",
+                    )
+                )
     return problems
 
 

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Warning
+from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import DialectUnsupported, tables
 
+from .errors import number_of
 from .server import Server, server_of
 
 VARIABLES = ("sql_mode", "read_only", "binlog_format", "time_zone", "character_set_connection")
@@ -33,6 +35,13 @@ SELECT table_name, column_name, collation_name FROM information_schema.columns
 WHERE table_schema = DATABASE() AND table_name IN ({marks})
   AND column_name IN ('queue_name', 'key', 'task_key', 'concurrency_key')
   AND collation_name <> %s"""
+# What the user may do with a table's columns; what it may do nothing with is not shown.
+ASK_PRIVILEGES = """
+SELECT table_name, privileges FROM information_schema.columns
+WHERE table_schema = DATABASE() AND table_name IN ({marks}) AND ordinal_position = 1"""
+#: No one tells who may delete, but to explain a deletion takes the same privilege.
+DELETION = "EXPLAIN DELETE FROM {} WHERE 1 = 0"
+DENIED = 1142
 OUR_TABLES = sorted(
     name for constant, name in vars(tables).items() if constant.isupper()
 )  # fmt: skip
@@ -48,6 +57,7 @@ def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
         *_of_settings(connection),
         *_of_variables(connection, server),
         *_of_tables(connection, server),
+        *_of_privileges(connection),
     ]
 
 
@@ -137,6 +147,38 @@ def _of_tables(connection: BaseDatabaseWrapper, server: Server) -> Iterator[Chec
             hint="Restore the column as the migration made it.",
             id="steady_queue.E311",
         )
+
+
+def _of_privileges(connection: BaseDatabaseWrapper) -> Iterator[CheckMessage]:
+    granted = {
+        name: set(privileges.upper().split(","))
+        for name, privileges in _rows(connection, ASK_PRIVILEGES)
+    }
+    gaps = []
+    for name in OUR_TABLES if granted else ():
+        given = granted.get(name, set())
+        if given and _may_delete(connection, name):
+            given.add("DELETE")
+        if lacking := [privilege for privilege in NEEDED if privilege not in given]:
+            gaps.append(f"{', '.join(lacking)} on {name}")
+    if gaps:
+        yield Error(
+            f"The user of database {connection.alias!r} lacks privileges: {'; '.join(gaps)}.",
+            hint=f"GRANT {', '.join(NEEDED)} on these tables to that user.",
+            id="steady_queue.E312",
+        )
+
+
+def _may_delete(connection: BaseDatabaseWrapper, table: str) -> bool:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(DELETION.format(table))
+            cursor.fetchall()
+    except DatabaseError as error:
+        if number_of(error) != DENIED:
+            raise
+        return False
+    return True
 
 
 def _variables(connection: BaseDatabaseWrapper) -> dict[str, str]:

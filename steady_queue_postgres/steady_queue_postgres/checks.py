@@ -7,7 +7,7 @@ from typing import Any
 from django.core.checks import CheckMessage, Error, Warning
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import DialectUnsupported
+from steady_queue_core.dialects import DialectUnsupported, tables
 
 from .pooler import is_declared, is_pooled
 from .session import require_version
@@ -16,9 +16,18 @@ STATE = """
 SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean,
        current_setting('transaction_isolation')"""
 
+NEEDED = ["SELECT", "INSERT", "UPDATE", "DELETE"]
+OUR_TABLES = sorted(name for constant, name in vars(tables).items() if constant.isupper())
+LACKING = """
+SELECT name, string_agg(privilege, ', ')
+FROM unnest(%s::text[]) AS name, unnest(%s::text[]) AS privilege
+WHERE to_regclass(name) IS NOT NULL AND NOT has_table_privilege(to_regclass(name), privilege)
+GROUP BY name ORDER BY name"""
+
 
 def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
-    """Report an old server, one that is read-only, other isolation, and undeclared poolers."""
+    """Report an old server, one that is read-only, missing privileges, other isolation, and
+    undeclared poolers."""
     connection.ensure_connection()
     try:
         require_version(connection)
@@ -27,6 +36,8 @@ def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
     with connection.cursor() as cursor:
         cursor.execute(STATE)
         read_only, isolation = cursor.fetchone()
+        cursor.execute(LACKING, [OUR_TABLES, NEEDED])
+        lacking = cursor.fetchall()
     wrapper: Any = connection
     chosen = wrapper.connection.isolation_level
     if chosen is not None:
@@ -40,6 +51,15 @@ def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
                 hint="Connect to the primary server, for example with "
                 "OPTIONS = {'target_session_attrs': 'read-write'}.",
                 id="steady_queue.E202",
+            )
+        )
+    if lacking:
+        gaps = "; ".join(f"{privileges} on {table}" for table, privileges in lacking)
+        found.append(
+            Error(
+                f"The user of database {name!r} lacks privileges: {gaps}.",
+                hint=f"GRANT {', '.join(NEEDED)} on these tables to that user.",
+                id="steady_queue.E203",
             )
         )
     if isolation != "read committed":

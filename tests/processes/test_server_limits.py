@@ -79,6 +79,18 @@ def unprivileged(plant: Plant) -> Iterator[None]:
     server.end_sessions()
 
 
+def test_missing_privileges_are_told_by_the_check(plant: Plant) -> None:
+    command = ("check", "--database", "default")
+    assert plant.project.manage(*command).returncode == 0
+    with unprivileged(plant):
+        checked = plant.project.manage(*command)
+    assert checked.returncode == 1
+    assert "lacks privileges" in checked.stderr
+    assert "DELETE on steady_queue_ready_executions" in checked.stderr
+    assert "Traceback" not in checked.stderr
+    plant.require_all_done()
+
+
 @pytest.mark.parametrize(
     ("fault", "words"),
     [

@@ -17,5 +17,6 @@ def require_tables(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
         option = "" if connection.alias == "default" else f" --database {connection.alias}"
         raise MigrationsMissing(
             f"Database {connection.alias!r} lacks the tables of Steady Queue "
-            f"({', '.join(sorted(missing)[:2])}, ...). Run: manage.py migrate{option}"
+            f"({', '.join(sorted(missing)[:2])}, ...). Run: manage.py migrate{option} "
+            "(or, if they are there, let the user of the database see them)"
         )

@@ -19,6 +19,8 @@ logger = logging.getLogger("steady_queue.database")
 
 #: Seconds between tries during an outage: the first, and the longest.
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 5.0
+#: Seconds without use after which a connection is tried first: servers and firewalls end idle ones.
+IDLE = 5.0
 #: Failures in a row after which locks that others hold, or time-outs, count as an outage.
 PATIENCE = 6
 #: Seconds, after the pause, in which what was refused is tried again before anything else counts.
@@ -48,6 +50,7 @@ class QueueDatabase:
         self._failures = 0
         self._down_since = 0.0
         self._believed_from = 0.0
+        self._used_at = time.monotonic()
 
     @property
     def connection(self) -> BaseDatabaseWrapper:
@@ -61,6 +64,7 @@ class QueueDatabase:
         """Return what ``operation(connection, dialect)`` returns."""
         connection = self.connection
         try:
+            self._drop_ended(connection)
             result = operation(connection, self.dialect)
         except (DataError, IntegrityError):
             raise
@@ -89,6 +93,11 @@ class QueueDatabase:
             self._down_since = now
             logger.warning("Database %r is unavailable: %s", self.using, _first_line(error))
         return Unavailable(pause, lost=lost)
+
+    def _drop_ended(self, connection: BaseDatabaseWrapper) -> None:
+        idle, self._used_at = time.monotonic() - self._used_at, time.monotonic()
+        if idle > IDLE and connection.connection is not None and not connection.is_usable():
+            self._close_broken(connection)
 
     def _close_broken(self, connection: BaseDatabaseWrapper) -> None:
         try:

@@ -25,7 +25,12 @@ def preparing_connections(using: str, say: Callable[[list[str]], object]) -> Ite
     def prepare(connection: BaseDatabaseWrapper, **kwargs: object) -> None:
         if connection.alias == using:
             impatient = threading.current_thread() is threading.main_thread()
-            say(dialect_for(using).prepare(connection, impatient=impatient))
+            try:
+                said = dialect_for(using).prepare(connection, impatient=impatient)
+            except BaseException:
+                connection.close()  # Who asks next would use it as it is.
+                raise
+            say(said)
 
     connection_created.connect(prepare, weak=False, dispatch_uid="steady_queue_prepare")
     try:

@@ -1,0 +1,131 @@
+"""What counts as an outage, and what is said of it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+from unittest import mock
+
+import pytest
+from django.db import OperationalError, ProgrammingError
+
+from steady_queue_core.processes import database, preparation
+from steady_queue_core.processes.database import PATIENCE, QueueDatabase, Unavailable
+
+
+class Dialect:
+    """Knows what the tests raise."""
+
+    def is_contention(self, connection: Any, error: BaseException) -> bool:
+        return "locked" in str(error)
+
+    def is_lost_connection(self, connection: Any, error: BaseException) -> bool:
+        return "lost" in str(error)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(database, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def queue_database(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> QueueDatabase:
+    monkeypatch.setattr(database, "dialect_for", lambda using: Dialect())
+    monkeypatch.setattr(database, "connections", {"default": mock.Mock(connection=None)})
+    caplog.set_level(logging.INFO, "steady_queue.database")
+    return QueueDatabase("default")
+
+
+def fail(queue_database: QueueDatabase, error: Exception) -> Unavailable:
+    with pytest.raises(Unavailable) as raised:
+        queue_database.run(mock.Mock(side_effect=error))
+    return raised.value
+
+
+def succeed(queue_database: QueueDatabase) -> None:
+    queue_database.run(lambda connection, dialect: None)
+
+
+def test_a_refusal_is_not_ended_by_what_is_allowed(
+    queue_database: QueueDatabase, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Such as heartbeats, where the privilege for claims is missing."""
+    pauses = []
+    for _ in range(30):
+        pauses.append(fail(queue_database, ProgrammingError("permission denied")).pause)
+        succeed(queue_database)
+        clock.now += pauses[-1]
+        succeed(queue_database)
+    assert [record.message for record in caplog.records] == [
+        "Database 'default' is unavailable: permission denied"
+    ]
+    assert min(pauses[-5:]) > 2
+    clock.now += 10
+    succeed(queue_database)
+    assert "available again" in caplog.records[-1].message
+    assert fail(queue_database, ProgrammingError("permission denied")).pause < 0.2
+
+
+def test_an_outage_ends_with_the_first_answer(
+    queue_database: QueueDatabase, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(10):
+        assert fail(queue_database, OperationalError("lost")).lost
+    succeed(queue_database)
+    assert len(caplog.records) == 2
+
+
+def test_locks_that_last_are_told_and_short_ones_are_not(
+    queue_database: QueueDatabase, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(PATIENCE):
+        assert not fail(queue_database, OperationalError("locked")).lost
+    succeed(queue_database)
+    assert caplog.records == []
+    for _ in range(PATIENCE * 3):
+        fail(queue_database, OperationalError("locked"))
+    succeed(queue_database)
+    assert [record.message.split(":")[0] for record in caplog.records] == [
+        "Database 'default' is unavailable", "Database 'default' is available again after 0.0 s"
+    ]  # fmt: skip
+
+
+def test_a_connection_that_was_ended_while_idle_is_no_outage(
+    queue_database: QueueDatabase, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrapper: Any = queue_database.connection
+    wrapper.connection = "a session"
+    wrapper.is_usable.return_value = False
+    succeed(queue_database)
+    assert not wrapper.close.called
+    clock.now += 30
+    succeed(queue_database)
+    assert wrapper.close.called
+    assert caplog.records == []
+
+
+def test_a_connection_whose_preparation_failed_is_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dialect, wrapper = mock.Mock(), mock.Mock(alias="default", connection=None)
+    dialect.prepare.side_effect = OperationalError("canceled")
+    monkeypatch.setattr(preparation, "dialect_for", lambda using: dialect)
+    connections = mock.MagicMock()
+    connections.__getitem__.return_value = wrapper
+    monkeypatch.setattr(preparation, "connections", connections)
+    with preparation.preparing_connections("default", mock.Mock()):
+        with pytest.raises(OperationalError):
+            preparation.connection_created.send(sender=type(wrapper), connection=wrapper)
+        assert wrapper.close.called
