@@ -8,6 +8,7 @@ from unittest import mock
 
 import pytest
 from django.db import OperationalError, ProgrammingError
+from django.dispatch import Signal
 
 from steady_queue_core.processes import database, preparation
 from steady_queue_core.processes.database import PATIENCE, QueueDatabase, Unavailable
@@ -125,6 +126,7 @@ def test_a_connection_whose_preparation_failed_is_not_used(
     connections = mock.MagicMock()
     connections.__getitem__.return_value = wrapper
     monkeypatch.setattr(preparation, "connections", connections)
+    monkeypatch.setattr(preparation, "connection_created", Signal())
     with preparation.preparing_connections("default", mock.Mock()):
         with pytest.raises(OperationalError):
             preparation.connection_created.send(sender=type(wrapper), connection=wrapper)
