@@ -17,7 +17,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from django.db import DatabaseError
+from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from .errors import INTERRUPTED, number_of
@@ -129,7 +129,8 @@ class Ringer:
         if now - self._last.get(connection.alias, 0.0) < COALESCED:
             return
         self._last[connection.alias] = now
-        with suppress(DatabaseError):
+        # The jobs are stored: who learnt of an error now would enqueue them again.
+        with suppress(DatabaseError, InterfaceError):
             self._wake(connection)
 
     def _wake(self, connection: BaseDatabaseWrapper) -> None:
@@ -148,5 +149,5 @@ def bell(connection: BaseDatabaseWrapper) -> Bell | None:
     """Return a bell for the database of ``connection``; ``None``: no connection can be had."""
     try:
         return Bell(connection)
-    except DatabaseError:
+    except (DatabaseError, InterfaceError):
         return None

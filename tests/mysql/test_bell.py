@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from unittest import mock
 
-from django.db import DatabaseError
+from django.db import DatabaseError, InterfaceError, OperationalError
 
 from steady_queue_mysql import bell
 
@@ -82,6 +82,9 @@ class Bells(ServerCase):
         with mock.patch.object(bell, "FIND", "SELECT nonsense FROM {schema}.processlist -- %s"):
             bell.Ringer().ring(self.connection)
         self.assertEqual(len(self.enqueue_many(1)), 1)
+        for error in (OperationalError("gone"), InterfaceError("gone")):
+            with mock.patch.object(bell, "send", side_effect=error):
+                bell.Ringer().ring(self.connection)
 
     def test_nothing_rings_by_itself(self) -> None:
         with (

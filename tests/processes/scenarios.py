@@ -137,3 +137,14 @@ def busy_worker(project: Project, supervisor: Supervisor) -> int:
         return next(iter(running.intersection(supervisor.workers())), 0)
 
     return wait_for(found, 20, "a running task")
+
+
+def refusal(project: Project, *arguments: str) -> str:
+    """Return what a supervisor says that refuses to start; it must do so in good order."""
+    supervisor = project.start(*arguments)
+    assert supervisor.wait_exit() == 1
+    message = supervisor.errors()
+    assert "Traceback" not in message
+    assert message.strip()
+    assert not proc.in_session(supervisor.pid)
+    return message

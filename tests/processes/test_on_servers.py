@@ -8,7 +8,7 @@ import pytest
 
 from ..servers.kinds import KINDS
 from .conftest import MakeProject
-from .scenarios import durations, queue, stop_all, verdict
+from .scenarios import durations, queue, refusal, stop_all, verdict
 from .waiting import wait_for
 
 JOBS = 300
@@ -54,3 +54,26 @@ def test_a_stop_under_load_repeats_nothing_and_fails_nothing(
     assert verdict(project) == []
     assert len(project.attempts()) == JOBS
     assert project.count("processes") == 0
+
+
+@on_each_server
+def test_a_server_too_old_is_refused_by_name(make_project: MakeProject, server: str) -> None:
+    package = "postgres" if server == "postgres" else "mysql"
+    project = make_project(queue(), extra=NEWER.format(package=package), on=server)
+    message = refusal(project)
+    assert "Upgrade the server" in message
+    assert KINDS[server].title in message
+
+
+#: What the dialects ask for, raised beyond all servers that there are, but not for migrations.
+NEWER = """
+import sys
+
+if "steady_queue" in sys.argv:
+    if "{package}" == "postgres":
+        from steady_queue_postgres import session as ours
+        ours.MINIMUM_VERSION = 99
+    else:
+        from steady_queue_mysql import server as ours
+        ours.MINIMUM_MYSQL = ours.MINIMUM_MARIADB = (99, 0)
+"""

@@ -14,21 +14,8 @@ import pytest
 
 from . import proc
 from .conftest import MakeProject
-from .harness import Project
-from .scenarios import durations, queue, stop_all, verdict
+from .scenarios import durations, queue, refusal, stop_all, verdict
 from .waiting import wait_for
-
-
-def refusal(project: Project, *arguments: str) -> str:
-    """Return what a supervisor says that refuses to start; it must do so in good order."""
-    supervisor = project.start(*arguments)
-    assert supervisor.wait_exit() == 1
-    message = supervisor.errors()
-    assert "Traceback" not in message
-    assert message.strip()
-    assert not proc.in_session(supervisor.pid)
-    return message
-
 
 # --- refusals --------------------------------------------------------------------------------
 

@@ -120,13 +120,14 @@ class Runtime:
                 if not membership.beat_if_due():
                     logger.warning("%s was declared dead; it ends", self.name)
                     break
-                pause = do()
+                pause = min(do(), membership.until_beat)
             except Unavailable as unavailable:
+                # However overdue the heartbeat is: it cannot be given sooner.
                 pause = unavailable.pause
             except Exception:
                 logger.exception("%s could not do its work; it tries again", self.name)
-                pause = FAILURE_PAUSE
-            self.rest(min(pause, membership.until_beat))
+                pause = min(FAILURE_PAUSE, membership.until_beat or FAILURE_PAUSE)
+            self.rest(pause)
         self.marks.leave_cleanly()
         self.leave(membership)
 
