@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 from ..servers.breakable import WORKER, BreakableServer
@@ -81,10 +80,9 @@ class Plant:
         return news
 
     def close(self) -> None:
-        self.server.restore()
+        """Stop in good order; whatever fails, leave no process behind."""
         try:
+            self.server.restore()
             stop_all(self.project)
         finally:
-            with suppress(Exception):
-                self.server.end_sessions()
             self.project.close()
