@@ -177,6 +177,15 @@ def _settle(cursor: Any, outcomes: Sequence[Outcome]) -> set[int]:
     return {outcome.job_id for outcome in held}
 
 
+def _attempted(outcome: Outcome) -> tuple[str | None, str | None]:
+    """Return when the first and the last attempt began. Mostly they are one."""
+    first, last = outcome.started_at, outcome.last_attempted_at
+    text = to_text(first) if first else None
+    if last is first:
+        return text, text
+    return text, to_text(last) if last else None
+
+
 def _complete(cursor: Any, held: Sequence[Outcome], present: str) -> None:
     """Write what became of the jobs into their rows."""
     gone = [o for o in held if o.ending is Ending.FINISHED and not o.preserve]
@@ -187,8 +196,7 @@ def _complete(cursor: Any, held: Sequence[Outcome], present: str) -> None:
             outcome.worker_ids,
             outcome.errors,
             outcome.return_value,
-            to_text(outcome.started_at) if outcome.started_at else None,
-            to_text(outcome.last_attempted_at) if outcome.last_attempted_at else None,
+            *_attempted(outcome),
             None if outcome.ending is Ending.RETRIED else present,
             outcome.job_id,
         )
