@@ -10,7 +10,6 @@ from unittest import mock
 from django.db import OperationalError
 from django.db.transaction import atomic
 
-from steady_queue_core.dialects.conformance.base import new_job
 from steady_queue_postgres import bell as bells
 from steady_queue_postgres import ring as ringing
 from steady_queue_postgres.bell import Bell
@@ -65,16 +64,6 @@ class TestBell(PostgresTestCase):
         assert self.rings(bell)
         bell.close()
         self.wait_until(lambda: not self.listeners(), "the listener to be gone")
-
-    def test_due_jobs_ring_as_they_are_moved(self) -> None:
-        with closing(Bell(self.connection)) as bell:
-            assert self.rings(bell)
-            [job_id] = self.enqueue(new_job(run_at=self.present().replace(year=2999)))
-            self.make_due(job_id)
-            self.dialect.dispatch(self.connection, 10)
-            assert self.rings(bell)
-            self.dialect.dispatch(self.connection, 10)
-            assert not self.rings(bell, 0.1)
 
 
 class TestRinging(PostgresTestCase):
