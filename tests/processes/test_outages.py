@@ -131,3 +131,23 @@ def test_a_connection_whose_preparation_failed_is_not_used(
         with pytest.raises(OperationalError):
             preparation.connection_created.send(sender=type(wrapper), connection=wrapper)
         assert wrapper.close.called
+
+
+def test_an_outage_is_told_of_with_its_first_reasons(
+    queue_database: QueueDatabase, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    reasons = ["connection lost", "full", "connection lost", "full", "starting", "one more", "full"]
+    for reason in reasons:
+        fail(queue_database, OperationalError(reason))
+    assert [record.message for record in caplog.records] == [
+        "Database 'default' is unavailable: connection lost",
+        "Database 'default' is still unavailable: full",
+        "Database 'default' is still unavailable: starting",
+    ]
+    clock.now += 60
+    succeed(queue_database)
+    caplog.clear()
+    fail(queue_database, OperationalError("full"))
+    assert [record.message for record in caplog.records] == [
+        "Database 'default' is unavailable: full"
+    ]

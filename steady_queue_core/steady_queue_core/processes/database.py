@@ -25,6 +25,8 @@ IDLE = 5.0
 PATIENCE = 6
 #: Seconds, after the pause, in which what was refused is tried again before anything else counts.
 PROBATION = 1.0
+#: How many reasons of one outage are logged: a lost connection, and why there is no other.
+MOST_REASONS = 3
 
 
 class Unavailable(Exception):
@@ -41,14 +43,17 @@ class QueueDatabase:
     """Runs operations of a process's main thread on the queue's database.
 
     An operation that fails because the database is away, busy, full or not itself raises
-    ``Unavailable`` with a growing, jittered pause. An outage is logged once when it begins and
-    once when it ends. Only what is wrong with the data themselves is raised as it is.
+    ``Unavailable`` with a growing, jittered pause. An outage is logged once when it begins, with
+    what else is its reason later, and once when it ends. Only what is wrong with the data
+    themselves is raised as it is.
     """
 
     def __init__(self, using: str) -> None:
         self.using = using
         self._failures = 0
         self._down_since = 0.0
+        #: Why the database is unavailable, as far as it was told.
+        self._reasons: set[str] = set()
         self._believed_from = 0.0
         self._used_at = time.monotonic()
 
@@ -89,10 +94,18 @@ class QueueDatabase:
         pause *= random.uniform(0.5, 1.0)
         # Where a privilege is missing, other operations succeed: that ends nothing.
         self._believed_from = now + pause + PROBATION if refused else 0.0
-        if not self._down_since and (lost or self._failures > PATIENCE):
-            self._down_since = now
-            logger.warning("Database %r is unavailable: %s", self.using, _first_line(error))
+        if lost or self._failures > PATIENCE:
+            self._tell(_first_line(error))
         return Unavailable(pause, lost=lost)
+
+    def _tell(self, reason: str) -> None:
+        """Log that there is an outage, and why; once for each of its first reasons."""
+        if not self._down_since:
+            self._down_since = time.monotonic()
+            logger.warning("Database %r is unavailable: %s", self.using, reason)
+        elif reason not in self._reasons and len(self._reasons) < MOST_REASONS:
+            logger.warning("Database %r is still unavailable: %s", self.using, reason)
+        self._reasons.add(reason)
 
     def _drop_ended(self, connection: BaseDatabaseWrapper) -> None:
         idle, self._used_at = time.monotonic() - self._used_at, time.monotonic()
@@ -110,6 +123,7 @@ class QueueDatabase:
             seconds = time.monotonic() - self._down_since
             logger.info("Database %r is available again after %.1f s", self.using, seconds)
         self._failures, self._down_since = 0, 0.0
+        self._reasons.clear()
 
 
 def _first_line(error: BaseException) -> str:
