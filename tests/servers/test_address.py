@@ -40,6 +40,7 @@ def test_anything_else_is_refused_with_the_form_that_is_expected(text: str) -> N
 
 def test_the_driver_of_mysql_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     address = Address("mysql", "root", "secret", "127.0.0.1", 3306, "queue")
+    monkeypatch.delenv(DRIVER, raising=False)
     assert address.settings()["ENGINE"] == "mysql.connector.django"
     monkeypatch.setenv(DRIVER, "mysqlclient")
     assert address.settings()["ENGINE"] == "django.db.backends.mysql"
