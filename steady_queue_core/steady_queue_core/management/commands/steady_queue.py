@@ -72,7 +72,7 @@ class Command(BaseCommand):
             super().check(*args, **kwargs)
         except (OperationalError, InterfaceError) as error:
             self.stderr.write(f"Only the queue's own system checks were run: {error}")
-            super().check(tags=[TAG])
+            super().check(tags=[TAG], databases=[])
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
