@@ -89,6 +89,7 @@ def running_plant(
 @pytest.fixture
 def plant(running_plant: Plant) -> Iterator[Plant]:
     """The same, in order, and with nothing said yet."""
+    running_plant.wait_calm()
     running_plant.said()
     yield running_plant
     running_plant.server.restore()

@@ -41,6 +41,15 @@ class Plant:
         wanted = len(self.project.attempts()) + count
         wait_for(lambda: len(self.project.attempts()) >= wanted, 30, f"{count} starts")
 
+    def wait_calm(self) -> None:
+        """Wait until every outage that a process has told of is over."""
+
+        def calm() -> bool:
+            whole = self.supervisor.errors()
+            return whole.count(" is unavailable: ") == whole.count(" is available again ")
+
+        wait_for(calm, 30, "the end of all outages")
+
     def said(self) -> str:
         """Return what the processes have said since they were last asked."""
         whole = self.supervisor.errors()
