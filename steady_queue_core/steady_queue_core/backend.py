@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from django.core.checks import CheckMessage, Error
@@ -17,7 +17,6 @@ from django.db import (
     ProgrammingError,
     connections,
     router,
-    transaction,
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -139,13 +138,9 @@ class SteadyQueueBackend(BaseTaskBackend):
         except (OperationalError, ProgrammingError):
             self._require_tables(connection, dialect)
             raise
-        if dialect.rings:
-            names = list(dict.fromkeys(task.queue_name for task, *_ in calls))
-            ring = partial(dialect.ring, connection, names)
-            if connection.in_atomic_block:
-                transaction.on_commit(ring, using=using, robust=True)
-            else:
-                ring()
+        dialect.ring_after_commit(
+            connection, list(dict.fromkeys(task.queue_name for task, *_ in calls))
+        )
         results = [
             self.new_result(task, str(job_id), enqueued_at, args, kwargs)
             for (task, _, args, kwargs), (job_id, enqueued_at) in zip(calls, stored, strict=True)

@@ -66,6 +66,11 @@ def _backend_of(number: int, each: Call) -> SteadyQueueBackend:
             f"calls[{number}] is of type {type(each).__name__}; give calls, as "
             "steady_queue_core.call(task, ...) makes them"
         )
+    if not isinstance(each.task, Task):
+        raise TypeError(
+            f"calls[{number}] is a call of something of type {type(each.task).__name__}; decorate "
+            "the function with @task"
+        )
     backend = task_backends[each.task.backend]
     if not isinstance(backend, SteadyQueueBackend):
         raise InvalidTask(

@@ -51,7 +51,7 @@ def _enqueue(conversation: Conversation, jobs: Sequence[NewJob]) -> list[Enqueue
     statements = [TAKE_TIME]
     batches = list(portions(jobs, lambda job: len(job.arguments or "")))
     for portion in batches:
-        statements += _insertions(portion, [_due(job, present) for job in portion])
+        statements += insertions(portion, [_due(job, present) for job in portion])
     answers = conversation.ask(statements, last=True)
     firsts = [
         answer.rows[0]
@@ -65,7 +65,8 @@ def _enqueue(conversation: Conversation, jobs: Sequence[NewJob]) -> list[Enqueue
     ]
 
 
-def _insertions(jobs: Sequence[NewJob], due: Sequence[Value]) -> list[Statement]:
+def insertions(jobs: Sequence[NewJob], due: Sequence[Value]) -> list[Statement]:
+    """Return the statements that insert ``jobs``; ``due``: when each is, ``None`` for at once."""
     rows: list[Sequence[Value]] = []
     ready: list[Sequence[Value]] = []
     scheduled: list[Sequence[Value]] = []

@@ -9,16 +9,13 @@ from typing import Any
 
 from django.db import connections
 
+from ..aliases import added_alias
+
 
 @contextmanager
 def second_alias(using: str, alias: str, **options: Any) -> Iterator[None]:
     """Add ``alias`` to ``DATABASES``: the database of ``using``, with other ``OPTIONS``."""
     settings = deepcopy(connections[using].settings_dict)
     settings["OPTIONS"] = {**settings.get("OPTIONS", {}), **options}
-    connections.settings[alias] = settings
-    try:
+    with added_alias(alias, settings):
         yield
-    finally:
-        connections[alias].close()
-        del connections[alias]
-        del connections.settings[alias]

@@ -75,6 +75,7 @@ def test_long_arguments_are_spread_over_statements(monkeypatch: pytest.MonkeyPat
     ("bad", "error", "text"),
     [
         (call(echo, {"x": [lambda: 1]}), TaskArgumentError, r"calls\[2\]: args\[0\]\['x'\]\[0\]"),
+        (call(len), TypeError, r"calls\[2\] is a call of .* builtin_function.*@task"),
         (echo, TypeError, r"calls\[2\] is of type SteadyQueueTask.*steady_queue_core.call"),
     ],
 )

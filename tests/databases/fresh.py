@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from django.db import connections
-
+from ..aliases import added_alias
 from ..servers import client
 from ..servers.kinds import KINDS
 
@@ -20,22 +18,10 @@ def fresh_alias(kind: str, folder: Path) -> Iterator[str]:
     alias = f"fresh_{kind}"
     if kind == "sqlite":
         file = {"ENGINE": "django.db.backends.sqlite3", "NAME": folder / "fresh.sqlite3"}
-        with _added(alias, file):
+        with added_alias(alias, file):
             yield alias
         return
     server = KINDS[kind].given()
     assert server is not None, f"the test needs the mark server({kind!r})"
-    with client.fresh_database(server) as address, _added(alias, address.settings()):
+    with client.fresh_database(server) as address, added_alias(alias, address.settings()):
         yield alias
-
-
-@contextmanager
-def _added(alias: str, settings: dict[str, Any]) -> Iterator[None]:
-    connections.settings[alias] = settings
-    connections.configure_settings(connections.settings)
-    try:
-        yield
-    finally:
-        connections[alias].close()
-        del connections[alias]
-        del connections.settings[alias]

@@ -68,6 +68,7 @@ def _no_giving_back() -> None:
     from steady_queue_core.processes import event_loop, place, pool
 
     place.STALL = float("inf")
+    # The mutation itself: mypy is right that methods are not to be assigned.
     event_loop.EventLoop.withdraw = lambda self: []  # type: ignore[method-assign]
     pool.ThreadPool.withdraw = lambda self: []  # type: ignore[method-assign]
 

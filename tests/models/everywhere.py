@@ -15,15 +15,22 @@ from steady_queue_core.models.process import register
 
 from ..servers.kinds import KINDS
 
-on_every_database = pytest.mark.parametrize(
-    "using",
-    [
-        pytest.param(
-            alias, marks=pytest.mark.django_db(databases=[alias], transaction=True), id=alias
-        )
-        for alias in ("default", *KINDS)
-    ],
-)
+
+def _on(*aliases: str) -> Any:
+    return pytest.mark.parametrize(
+        "using",
+        [
+            pytest.param(
+                alias, marks=pytest.mark.django_db(databases=[alias], transaction=True), id=alias
+            )
+            for alias in aliases
+        ],
+    )
+
+
+on_every_database = _on("default", *KINDS)
+#: Where transactions lock rows, not the whole database.
+on_every_server = _on(*KINDS)
 
 
 class Jobs:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
+from typing import Any
+from unittest import mock
 
 import pytest
-from django.db import transaction
+from django.db import connections, transaction
 
 from steady_queue_core.dialects import portable
+from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.errors import UndiscardableError
 from steady_queue_core.models import (
     FailedExecution,
@@ -15,8 +19,9 @@ from steady_queue_core.models import (
     ReadyExecution,
     ScheduledExecution,
 )
+from steady_queue_core.models.discarding import discard
 
-from .everywhere import Jobs, on_every_database
+from .everywhere import Jobs, on_every_database, on_every_server
 
 HOUR = timedelta(hours=1)
 
@@ -80,6 +85,34 @@ def test_jobs_that_wait_or_have_failed_can_be_discarded(using: str) -> None:
     assert jobs.ids(Job) == sorted([*finished, running.job_id])
     for model in (ReadyExecution, ScheduledExecution, FailedExecution):
         assert jobs.ids(model) == []
+
+
+@on_every_server
+def test_a_job_that_becomes_ready_while_it_is_discarded_is_gone_all_the_same(using: str) -> None:
+    jobs = Jobs(using)
+    [job_id] = jobs.ready(delay=HOUR)
+    past = portable.storable(jobs.dialect.current_time(jobs.connection) - HOUR)
+    ScheduledExecution.objects.using(using).update(due_at=past)
+    moved, asked_for = threading.Event(), threading.Event()
+
+    def dispatch() -> None:
+        with transaction.atomic(using=using):
+            assert jobs.dialect.dispatch(connections[using], 10).moved == 1
+            moved.set()
+            assert asked_for.wait(20)
+
+    def lock_rows(connection: Any, rows: Any, *, wait: bool) -> Any:
+        if rows.model is ScheduledExecution:
+            asked_for.set()
+        return lock(connection, rows, wait=wait)
+
+    lock = jobs.dialect.lock_rows
+    dispatching = threads.start(using, dispatch)
+    assert moved.wait(20)
+    with mock.patch.object(jobs.dialect, "lock_rows", lock_rows):
+        assert discard(using, [job_id]) == 1
+    dispatching.result(20)
+    assert jobs.ids(Job) == jobs.ids(ReadyExecution) == []
 
 
 @on_every_database

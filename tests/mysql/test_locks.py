@@ -46,6 +46,7 @@ class Locks(ServerCase):
                     ask([], last=True)
                 return answers
 
+            # Only this one object is slow.
             conversation.ask = ask_and_wait  # type: ignore[method-assign]
             selector = QueueSelector(patterns=patterns or ("*",))
             claims = Claiming(conversation, worker, selector, limit).run([])[1]

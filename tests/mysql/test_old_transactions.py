@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from unittest import mock
 
 from django.db.transaction import atomic
@@ -51,7 +52,7 @@ class OldTransactions(ServerCase):
     def statements(self) -> Iterator[list[str]]:
         sent: list[str] = []
 
-        def note(execute, sql, params, many, context):  # type: ignore[no-untyped-def]
+        def note(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
             sent.append(sql)
             return execute(sql, params, many, context)
 

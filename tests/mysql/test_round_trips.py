@@ -23,9 +23,9 @@ class RoundTrips(ServerCase):
         self.connection.close()
         self.proxy = CountingProxy(settings["HOST"] or "127.0.0.1", int(settings["PORT"] or 3306))
         # The traffic must be readable.
-        options = {"ssl_disabled": True}
+        options: dict[str, Any] = {"ssl_disabled": True}
         if "connector" not in settings["ENGINE"]:
-            options = {"ssl_mode": "DISABLED"}  # type: ignore[dict-item]
+            options = {"ssl_mode": "DISABLED"}
         settings.update(HOST="127.0.0.1", PORT=str(self.proxy.port),
                         OPTIONS={**settings["OPTIONS"], **options})  # fmt: skip
         self.dialect.share(self.connection)

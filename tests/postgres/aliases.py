@@ -9,6 +9,8 @@ from typing import Any
 
 from django.db import connections
 
+from ..aliases import added_alias
+
 ALIAS = "postgres"
 
 
@@ -19,11 +21,5 @@ def another_alias(
     """Add an alias for the test database, with other ``OPTIONS`` or other settings."""
     settings = deepcopy(connections[ALIAS].settings_dict) | changes
     settings["OPTIONS"] = {**settings["OPTIONS"], **(options or {})}
-    connections.settings[name] = settings
-    try:
+    with added_alias(name, settings):
         yield name
-    finally:
-        connections[name].close()
-        connections[name].close_pool()
-        del connections[name]
-        del connections.settings[name]

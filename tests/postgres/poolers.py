@@ -17,6 +17,7 @@ from unittest import SkipTest
 
 from django.db import connections
 
+from ..servers.private import free_port
 from .aliases import ALIAS
 
 CONFIGURATION = """
@@ -58,12 +59,6 @@ class Pooler:
 def find_pgbouncer() -> str | None:
     """Return the path of the program, if it is installed."""
     return shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 @contextmanager

@@ -89,6 +89,6 @@ def _number(version: str) -> tuple[int, ...]:
 
 def _require_driver() -> None:
     try:
-        import psycopg  # noqa: F401
+        import psycopg  # noqa: F401  (its import is the question)
     except ImportError as error:
         raise NotFound(f"psycopg cannot be imported: {str(error).splitlines()[0]}") from None

@@ -66,7 +66,7 @@ class PrivateServer:
         self._log.close()
 
     def _begin(self) -> None:
-        port = _free_port()
+        port = free_port()
         self._folder = _folder(self.recipe, self._directory or _ram_disk())
         self.address: Address = self.recipe.address(port)
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the server)
@@ -110,7 +110,8 @@ class PrivateServer:
         return " | ".join(line.strip() for line in lines[-12:] if line.strip()) or "no output"
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of this machine that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

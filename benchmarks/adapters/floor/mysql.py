@@ -19,7 +19,7 @@ from steady_queue_core.dialects import Ending, NewJob
 from steady_queue_core.dialects import Outcome as Ended
 from steady_queue_mysql import claim
 from steady_queue_mysql.conversation import BEGIN, COMMIT
-from steady_queue_mysql.enqueue import TAKE_TIME, _insertions
+from steady_queue_mysql.enqueue import TAKE_TIME, insertions
 from steady_queue_mysql.literals import ids, insertion, portions
 from steady_queue_mysql.packets import Statement
 from steady_queue_mysql.settle import settlement
@@ -58,7 +58,7 @@ class Queue:
         inserted = [
             statement
             for portion in portions([job] * count)
-            for statement in _insertions(portion, [None] * len(portion))
+            for statement in insertions(portion, [None] * len(portion))
         ]
         self.ask([*BEGIN, TAKE_TIME, *inserted, COMMIT])
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from django.core.checks import CheckMessage
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Model, QuerySet
+from django.db.transaction import on_commit
 
 from .portable import current_time
 from .records import (
@@ -204,6 +206,16 @@ class Dialect:
     def ring(self, connection: BaseDatabaseWrapper, queue_names: Sequence[str]) -> None:
         if self.rings:
             self._hooks.steady_queue_ring(connection=connection, queue_names=queue_names)
+
+    def ring_after_commit(
+        self, connection: BaseDatabaseWrapper, queue_names: Sequence[str]
+    ) -> None:
+        """Ring when the caller's transaction commits; now, where there is none."""
+        if connection.in_atomic_block:
+            ring = partial(self.ring, connection, queue_names)
+            on_commit(ring, using=connection.alias, robust=True)
+        else:
+            self.ring(connection, queue_names)
 
     def checks(self, connection: BaseDatabaseWrapper) -> list[CheckMessage]:
         found: Iterable[CheckMessage] | None = self._hooks.steady_queue_checks(

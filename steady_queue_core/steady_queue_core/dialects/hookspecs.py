@@ -45,6 +45,8 @@ from .records import (
     Wakeup,
 )
 
+# A specification has no body, whatever an implementation returns: hence "empty-body" below.
+
 PROJECT_NAME = "steady_queue"
 
 hookspec = pluggy.HookspecMarker(PROJECT_NAME)

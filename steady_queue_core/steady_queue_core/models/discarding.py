@@ -16,11 +16,12 @@ from .execution import (
 )
 from .job import Job
 
-#: The states that a job can be discarded in: it neither runs nor has it finished.
+#: The states that a job can be discarded in: it neither runs nor has it finished. In the order in
+#: which jobs pass through them: one that moves on while we wait for its row is found in the next.
 STATES: tuple[type[Execution], ...] = (
-    ReadyExecution,
     ScheduledExecution,
     BlockedExecution,
+    ReadyExecution,
     FailedExecution,
 )
 DISCARDABLE = (

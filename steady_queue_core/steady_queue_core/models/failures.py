@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
-from django.db import transaction
 from django.db.models import Q
 
 from ..dialects import portable
@@ -40,7 +38,5 @@ def retry(using: str, job_ids: Sequence[int]) -> int:
         ReadyExecution.objects.using(using).bulk_create(ready)
         FailedExecution.objects.using(using).filter(pk__in=found)._raw_delete(using)
     if ready:
-        names = sorted({row.queue_name for row in ready})
-        ring = partial(dialect.ring, connection, names)
-        transaction.on_commit(ring, using=using, robust=True)
+        dialect.ring_after_commit(connection, sorted({row.queue_name for row in ready}))
     return len(ready)

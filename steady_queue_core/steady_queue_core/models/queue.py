@@ -39,44 +39,47 @@ class Queue:
     @property
     def latency(self) -> timedelta:
         """How long the job has waited that became ready first; none: zero. Looks at every row."""
-        using = self.using or _default()
         first = self._ready().order_by("created_at").values_list("created_at", flat=True).first()
         if first is None:
             return timedelta(0)
-        connection, dialect = queue_database(using)
+        connection, dialect = queue_database(self._database)
         return max(timedelta(0), dialect.current_time(connection) - portable.aware(first))
 
     @property
     def paused(self) -> bool:
         """Whether workers leave this queue alone."""
-        return Pause.objects.using(self.using or _default()).filter(pk=self.name).exists()
+        return self._pauses().exists()
 
     def pause(self) -> bool:
         """Have workers take no more jobs from this queue, from their next poll on; say whether
         that is new. Jobs that run go on."""
-        using = self.using or _default()
-        connection, dialect = queue_database(using)
+        connection, dialect = queue_database(self._database)
         present = portable.storable(dialect.current_time(connection))
         row = Pause(queue_name=self.name, created_at=present)
         return dialect.insert_if_absent(connection, row, ["queue_name"])
 
     def resume(self) -> bool:
         """Have workers take jobs again; say whether the queue was paused."""
-        using = self.using or _default()
-        connection, dialect = queue_database(using)
+        connection, dialect = queue_database(self._database)
         with dialect.transaction(connection):
-            gone = Pause.objects.using(using).filter(pk=self.name)._raw_delete(using)
-        dialect.ring(connection, [self.name])
+            gone = self._pauses()._raw_delete(self._database)
+        dialect.ring_after_commit(connection, [self.name])
         return bool(gone)
 
     def clear(self, batch_size: int = 500) -> int:
         """Discard all ready jobs; return how many."""
-        jobs = Job.objects.using(self.using or _default())
+        jobs = Job.objects.using(self._database)
         return jobs.filter(readyexecution__queue_name=self.name).discard(batch_size)
 
+    @property
+    def _database(self) -> str:
+        return self.using or _default()
+
     def _ready(self) -> QuerySet[ReadyExecution]:
-        rows = ReadyExecution.objects.using(self.using or _default())
-        return rows.filter(queue_name=self.name)
+        return ReadyExecution.objects.using(self._database).filter(queue_name=self.name)
+
+    def _pauses(self) -> QuerySet[Pause]:
+        return Pause.objects.using(self._database).filter(pk=self.name)
 
 
 def _default() -> str:
