@@ -12,12 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .bulk import aenqueue_many, call, enqueue_many
+    from .concurrency import limits_concurrency
     from .recurring_task import recurring
     from .tasks import task
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "aenqueue_many", "call", "enqueue_many", "recurring", "task"]
+__all__ = [
+    "__version__",
+    "aenqueue_many",
+    "call",
+    "enqueue_many",
+    "limits_concurrency",
+    "recurring",
+    "task",
+]
 
 #: How often every process writes that it is alive.
 process_heartbeat_interval = timedelta(seconds=60)
@@ -45,6 +54,10 @@ def __getattr__(name: str) -> Any:
         from .recurring_task import recurring
 
         return recurring
+    if name == "limits_concurrency":
+        from .concurrency import limits_concurrency
+
+        return limits_concurrency
     if name in ("call", "enqueue_many", "aenqueue_many"):
         from . import bulk
 

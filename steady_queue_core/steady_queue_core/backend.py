@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -33,8 +34,9 @@ from .compat import (
     task_backends,
     task_enqueued,
 )
+from .concurrency import ConcurrencyLimit
 from .configuration import ConfigurationError
-from .dialects import Dialect, NewJob, dialect_for
+from .dialects import Dialect, EnqueuedJob, Limit, NewJob, dialect_for
 from .instants import from_utc, to_utc
 from .options import BackendOptions
 from .results import send, task_result_of
@@ -48,8 +50,17 @@ from .validation import require_valid
 
 logger = logging.getLogger("steady_queue")
 
-#: A task, its encoded call, and the arguments themselves.
-EncodedCall = tuple[Task, str, Any, Any]
+
+@dataclass(frozen=True, slots=True)
+class EncodedCall:
+    """A call of a task that can be stored."""
+
+    task: Task
+    args: Any
+    kwargs: Any
+    #: Both of these, as they are stored.
+    arguments: str
+    limit: Limit | None
 
 
 class SteadyQueueBackend(BaseTaskBackend):
@@ -108,64 +119,66 @@ class SteadyQueueBackend(BaseTaskBackend):
         Raises ``InvalidTask``, and ``arguments.TaskArgumentError`` for arguments that cannot be
         stored; nothing is stored then.
         """
-        [result] = self.store([(task, self.encoded(task, args, kwargs), args, kwargs)])
+        [result] = self.store([self.encode(task, args, kwargs)])
         return result
 
     def store(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
         """Store encoded calls, all or none; those that wait for the caller's commit, then."""
-        later = [self._waits_for_commit(task) for task, *_ in calls]
+        later = [self._waits_for_commit(call.task) for call in calls]
         stored = iter(self.insert([c for c, waits in zip(calls, later, strict=True) if not waits]))
         return [
-            enqueue_after_commit(self, *each) if waits else next(stored)
-            for each, waits in zip(calls, later, strict=True)
+            enqueue_after_commit(self, call) if waits else next(stored)
+            for call, waits in zip(calls, later, strict=True)
         ]
 
     def enqueue_now(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
         """Do so within the present transaction, whatever ``enqueue_on_commit`` says."""
-        [result] = self.insert([(task, self.encoded(task, args, kwargs), args, kwargs)])
+        [result] = self.insert([self.encode(task, args, kwargs)])
         return result
 
     def insert(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
-        """Insert the jobs of encoded calls, all or none, and say so."""
+        """Insert the jobs of encoded calls, all or none, and say so.
+
+        A call that finds the limit of its task reached, and is not to wait, gives a result that
+        is ``discarded``.
+        """
         if not calls:
             return []
         using = self.database
         connection, dialect = connections[using], dialect_for(using)
         try:
             stored = enqueue_in_batches(
-                connection, dialect, [self._new_job(*each[:2]) for each in calls]
+                connection, dialect, [self._new_job(call) for call in calls]
             )
         except (OperationalError, ProgrammingError):
             self._require_tables(connection, dialect)
             raise
         dialect.ring_after_commit(
-            connection, list(dict.fromkeys(task.queue_name for task, *_ in calls))
+            connection, list(dict.fromkeys(call.task.queue_name for call in calls))
         )
-        results = [
-            self.new_result(task, str(job_id), enqueued_at, args, kwargs)
-            for (task, _, args, kwargs), (job_id, enqueued_at) in zip(calls, stored, strict=True)
-        ]
-        for result in results:
-            send(task_enqueued, type(self), result)
+        results = [self.new_result(call, new) for call, new in zip(calls, stored, strict=True)]
+        for new, result in zip(stored, results, strict=True):
+            if new.job_id is not None:
+                send(task_enqueued, type(self), result)
         return results
 
-    def new_result(
-        self, task: Task, result_id: str, enqueued_at: datetime | None, args: Any, kwargs: Any
-    ) -> TaskResult:
-        """Return the result of a call that has not run."""
+    def new_result(self, call: EncodedCall, new: EnqueuedJob | None = None) -> TaskResult:
+        """Return the result of a call that has not run; ``None``: it is not stored yet."""
+        discarded = new is not None and new.job_id is None
         return SteadyQueueTaskResult(
-            task=task,
-            id=result_id,
-            status=TaskResultStatus.READY,
-            enqueued_at=from_utc(enqueued_at) if enqueued_at else None,
+            task=call.task,
+            id="" if new is None or new.job_id is None else str(new.job_id),
+            status=TaskResultStatus.FAILED if discarded else TaskResultStatus.READY,
+            enqueued_at=from_utc(new.enqueued_at) if new is not None else None,
             started_at=None,
             finished_at=None,
             last_attempted_at=None,
-            args=list(args),
-            kwargs=dict(kwargs),
+            args=list(call.args),
+            kwargs=dict(call.kwargs),
             backend=self.alias,
             errors=[],
             worker_ids=[],
+            discarded=discarded,
         )
 
     def get_result(self, result_id: str) -> TaskResult:
@@ -195,11 +208,14 @@ class SteadyQueueBackend(BaseTaskBackend):
             ]
         return []
 
-    def encoded(self, task: Task, args: Any, kwargs: Any) -> str:
+    def encode(self, task: Task, args: Any, kwargs: Any) -> EncodedCall:
         """Return a call as it is stored; raise for a task or arguments that cannot be."""
         self.validate_task(task)
         register(task)
-        return arguments.encode_call(args, kwargs, limits=self.limits)
+        text = arguments.encode_call(args, kwargs, limits=self.limits)
+        concurrency: ConcurrencyLimit | None = getattr(task, "concurrency", None)
+        limit = concurrency.of_call(task, args, kwargs) if concurrency is not None else None
+        return EncodedCall(task, args, kwargs, text, limit)
 
     def _waits_for_commit(self, task: Task) -> bool:
         own: bool | None = getattr(task, "enqueue_on_commit", None)
@@ -212,7 +228,8 @@ class SteadyQueueBackend(BaseTaskBackend):
         with suppress(DatabaseError):
             require_tables(connection, dialect)
 
-    def _new_job(self, task: Task, call: str) -> NewJob:
+    def _new_job(self, call: EncodedCall) -> NewJob:
+        task = call.task
         run_after = task.run_after
         own_attempts = getattr(task, "max_attempts", None)
         return NewJob(
@@ -220,10 +237,11 @@ class SteadyQueueBackend(BaseTaskBackend):
             rank=-int(task.priority),
             task_path=task.module_path,
             backend_name=self.alias,
-            arguments=call,
+            arguments=call.arguments,
             max_attempts=own_attempts or self.settings.max_attempts,
             run_at=to_utc(run_after) if run_after is not None else None,
             delay=getattr(task, "delay", None),
+            limit=call.limit,
         )
 
 

@@ -20,6 +20,8 @@ def enqueue_in_batches(
     if len(batches) == 1:
         return dialect.enqueue(connection, jobs)
     with dialect.transaction(connection):
+        # In the order of all, not of each batch: two such enqueues would wait for each other.
+        dialect.admit(connection, sorted({job.limit.key for job in jobs if job.limit is not None}))
         return [stored for batch in batches for stored in dialect.enqueue(connection, batch)]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from .arguments import TaskArgumentError
-from .backend import SteadyQueueBackend
+from .backend import EncodedCall, SteadyQueueBackend
 from .compat import InvalidTask, Task, TaskResult, task_backends
 
 
@@ -46,11 +46,8 @@ def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
     results: dict[int, TaskResult] = {}
     for backend in dict.fromkeys(backends):
         numbers = [number for number, each in enumerate(backends) if each is backend]
-        batch = [
-            (given[number].task, encoded[number], given[number].args, dict(given[number].kwargs))
-            for number in numbers
-        ]
-        results.update(zip(numbers, backend.store(batch), strict=True))
+        stored = backend.store([encoded[number] for number in numbers])
+        results.update(zip(numbers, stored, strict=True))
     return [results[number] for number in range(len(given))]
 
 
@@ -80,8 +77,8 @@ def _backend_of(number: int, each: Call) -> SteadyQueueBackend:
     return backend
 
 
-def _encoded(number: int, backend: SteadyQueueBackend, each: Call) -> str:
+def _encoded(number: int, backend: SteadyQueueBackend, each: Call) -> EncodedCall:
     try:
-        return backend.encoded(each.task, each.args, each.kwargs)
+        return backend.encode(each.task, each.args, dict(each.kwargs))
     except (InvalidTask, TaskArgumentError) as error:
         raise type(error)(f"calls[{number}]: {error}") from error

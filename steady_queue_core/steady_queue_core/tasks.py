@@ -19,11 +19,12 @@ from .compat import (
     TaskResult,
     task_backends,
 )
+from .concurrency import ConcurrencyLimit
 from .errors import UnregisteredTaskError
 from .retries import Backoff
 
 if TYPE_CHECKING:
-    from .backend import SteadyQueueBackend
+    from .backend import EncodedCall, SteadyQueueBackend
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,6 +44,8 @@ class SteadyQueueTask(Task):
     #: Whether to enqueue when the caller's transaction commits rather than within it; ``None``:
     #: the backend's ``enqueue_on_commit``.
     enqueue_on_commit: bool | None = None
+    #: How many may run at once; set by ``@limits_concurrency``.
+    concurrency: ConcurrencyLimit | None = None
     #: Not before this long after the enqueue; set by ``using(run_after=timedelta)``.
     delay: timedelta | None = None
 
@@ -83,6 +86,10 @@ class SteadyQueueTask(Task):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyQueueTaskResult(TaskResult):  # type: ignore[misc]  # The stubs miss frozen=True.
     """A result whose arguments keep their types: ours hold more than JSON does."""
+
+    #: Whether the call was not stored: its concurrency limit was reached, and it was not to wait.
+    #: Such a result has no id, and counts as failed.
+    discarded: bool = False
 
     def __post_init__(self) -> None:
         """Leave the arguments as they are; the codec has vetted them."""
@@ -130,7 +137,8 @@ def task(
     Django. Under a backend that does not know them (Django's immediate and dummy ones, in a
     project's tests) they are left out.
     """
-    unknown = options.keys() - (_field_names(SteadyQueueTask) - _field_names(Task) - {"delay"})
+    own = _field_names(SteadyQueueTask) - _field_names(Task) - {"delay", "concurrency"}
+    unknown = options.keys() - own
     if unknown:
         raise TypeError(f"task() got an unexpected keyword argument {sorted(unknown)[0]!r}")
 
@@ -159,6 +167,11 @@ def register(task: Task) -> None:
     known = _registered.get(task.module_path)
     if known is None or known.func is not task.func:
         _registered[task.module_path] = task
+
+
+def register_variant(task: Task) -> None:
+    """Let jobs that name the path of ``task`` mean this variant of it."""
+    _registered[task.module_path] = task
 
 
 def registered_tasks() -> list[Task]:
@@ -220,15 +233,13 @@ def unregistered(path: str, backend: str) -> Task:
     return stand_in
 
 
-def enqueue_after_commit(
-    backend: SteadyQueueBackend, task: Task, call: str, args: Any, kwargs: Any
-) -> TaskResult:
+def enqueue_after_commit(backend: SteadyQueueBackend, call: EncodedCall) -> TaskResult:
     """Enqueue when the caller's transaction commits; the result gets its id then."""
-    pending = backend.new_result(task, "", None, args, kwargs)
+    pending = backend.new_result(call)
 
     def enqueue_now() -> None:
-        [stored] = backend.insert([(task, call, args, kwargs)])
-        for name in ("id", "enqueued_at"):
+        [stored] = backend.insert([call])
+        for name in ("id", "status", "enqueued_at", "discarded"):
             object.__setattr__(pending, name, getattr(stored, name))
 
     transaction.on_commit(enqueue_now, using=backend.caller_database)

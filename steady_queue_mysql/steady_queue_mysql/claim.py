@@ -31,7 +31,8 @@ REGISTERED = f"SELECT 1 FROM {tables.PROCESSES} WHERE id = {{}}"
 COLUMNS = f"""
 r.job_id, r.token, r.queue_name, r.`rank`, j.id IS NOT NULL AND j.finished_at IS NULL,
 j.task_path, j.backend_name, j.arguments, j.attempts, j.max_attempts, j.worker_ids, j.errors,
-j.enqueued_at, j.started_at, {NOW_SQL}, TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))"""
+j.enqueued_at, j.started_at, j.concurrency_key, {NOW_SQL},
+TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))"""
 WITH_JOB = f"LEFT JOIN {tables.JOBS} j FORCE INDEX (PRIMARY) ON j.id = r.job_id"
 LOCK = "FOR UPDATE {of} SKIP LOCKED"
 
@@ -52,7 +53,7 @@ NONE_PAUSED = f"r.`rank` >= -32768 AND NOT EXISTS (SELECT 1 FROM {tables.PAUSES}
 # whoever has locked the job: SKIP LOCKED has passed over it as if it were not there.
 LOOK_AGAIN = f"""
 SELECT j.id, j.finished_at IS NULL, j.task_path, j.backend_name, j.arguments, j.attempts,
-       j.max_attempts, j.worker_ids, j.errors, j.enqueued_at, j.started_at
+       j.max_attempts, j.worker_ids, j.errors, j.enqueued_at, j.started_at, j.concurrency_key
 FROM {{given}} STRAIGHT_JOIN {tables.JOBS} j FORCE INDEX (PRIMARY)
 ON j.id = given.id LOCK IN SHARE MODE"""
 RUNNING = f"""
@@ -194,7 +195,7 @@ class Claiming:
         statements = ids(DELETE_READY, [row[0] for row in rows])
         if taken:
             claims = [
-                (row[0], row[2], row[3], row[1] + 1, row[14].isoformat(" ", "microseconds"),
+                (row[0], row[2], row[3], row[1] + 1, row[15].isoformat(" ", "microseconds"),
                  self.process_id)
                 for row in taken
             ]  # fmt: skip
@@ -207,7 +208,7 @@ class Claiming:
         doubtful = [row[0] for row in rows if not row[4]]
         answers = self.conversation.ask(ids(LOOK_AGAIN, doubtful))
         found = {row[0]: row[1:] for answer in answers for row in answer.rows}
-        return [(*row[:4], *found.get(row[0], row[4:14]), *row[14:]) for row in rows]
+        return [(*row[:4], *found.get(row[0], row[4:15]), *row[15:]) for row in rows]
 
     def _running(self, rows: Sequence[Any]) -> set[int]:
         answers = self.conversation.ask(ids(RUNNING, [row[0] for row in rows]))
@@ -221,7 +222,7 @@ def _paused(answers: Sequence[Answer]) -> frozenset[str] | None:
 
 
 def _claimed_job(row: Any) -> ClaimedJob:
-    present = row[14].replace(tzinfo=UTC)
+    present = row[15].replace(tzinfo=UTC)
     return ClaimedJob(
         job_id=row[0],
         token=row[1] + 1,
@@ -237,4 +238,5 @@ def _claimed_job(row: Any) -> ClaimedJob:
         enqueued_at=read(row[12], present),
         started_at=row[13] and read(row[13], present),
         claimed_at=present,
+        concurrency_key=row[14],
     )

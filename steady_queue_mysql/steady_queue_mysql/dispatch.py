@@ -10,9 +10,10 @@ from steady_queue_core.dialects import Dispatched, tables
 
 from .clock import NOW_SQL
 from .conversation import Conversation, converse
-from .enqueue import INSERT_READY
-from .literals import Raw, ids, insertion, portions
+from .enqueue import INSERT_BLOCKED, INSERT_READY
+from .literals import Raw, ids, insertion, length_of, portions
 from .packets import Statement, send
+from .permits import admit_joined, discarding_refused
 
 # Seconds until the earliest job is due, negative when it is. Of the index, so one row is read.
 NEXT_DUE = Statement(
@@ -21,7 +22,7 @@ NEXT_DUE = Statement(
 
 # In the order of the index, so that no more rows are locked than are taken.
 PICK_DUE = f"""
-SELECT job_id, queue_name, `rank`, token
+SELECT job_id, queue_name, `rank`, token, concurrency_key
 FROM {tables.SCHEDULED} FORCE INDEX (steady_queue_scheduled_due)
 WHERE due_at <= {NOW_SQL} ORDER BY due_at, `rank`, job_id LIMIT {{}} FOR UPDATE SKIP LOCKED"""
 
@@ -44,11 +45,17 @@ def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
 def _move(conversation: Conversation, limit: int) -> int:
     [answer] = conversation.ask([Statement(PICK_DUE.format(int(limit)))])
     due: list[Any] = list(answer.rows)
-    placed = [
-        (job_id, queue_name, rank, token, Raw(NOW_SQL)) for job_id, queue_name, rank, token in due
+    ready = [(*row[:4], Raw(NOW_SQL)) for row in due if row[4] is None]
+    blocked = [(*row[:4], Raw(NOW_SQL), row[4]) for row in due if row[4] is not None]
+    statements = [
+        *[insertion(INSERT_READY, some) for some in portions(ready)],
+        *[insertion(INSERT_BLOCKED, some) for some in portions(blocked, length_of)],
+        *ids(DELETE_SCHEDULED, [row[0] for row in due]),
     ]
-    statements = [insertion(INSERT_READY, some) for some in portions(placed)]
-    conversation.ask(statements + ids(DELETE_SCHEDULED, [row[0] for row in due]), last=True)
+    conversation.ask(statements, last=not blocked)
+    if blocked:
+        admit_joined(conversation, {row[-1] for row in blocked})
+        conversation.ask(discarding_refused([row[0] for row in blocked]), last=True)
     return len(due)
 
 

@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import EnqueuedJob, NewJob, tables
+from steady_queue_core.dialects import EnqueuedJob, Limit, NewJob, tables
 
 from .clock import NOW_SQL, microseconds, to_text
 from .conversation import Conversation, converse
 from .literals import Raw, Value, insertion, portions
-from .packets import Statement
+from .packets import Answer, Statement
+from .permits import admitting, counting, discarding_refused, set_limits
 
 # One instant for all rows of a job: two statements would read the clock at two moments.
 TAKE_TIME = Statement(f"SET @steady_queue_now = {NOW_SQL}")
@@ -21,6 +22,10 @@ NOW = Raw("@steady_queue_now")
 INSERT_JOBS = f"""
 INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, `rank`, arguments, max_attempts,
                            attempts, token, enqueued_at, scheduled_at) VALUES"""
+INSERT_LIMITED_JOBS = f"""
+INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, `rank`, arguments, max_attempts,
+                           attempts, token, enqueued_at, scheduled_at, concurrency_key,
+                           concurrency_limit, concurrency_duration, concurrency_discards) VALUES"""
 
 # The ids of the rows of one INSERT ... VALUES follow each other, by the step of the server: in a
 # cluster that is not 1.
@@ -32,7 +37,11 @@ FIRST_ID = Statement(
 INSERT_READY = f"""
 REPLACE INTO {tables.READY} (job_id, queue_name, `rank`, token, created_at) VALUES"""
 INSERT_SCHEDULED = f"""
-REPLACE INTO {tables.SCHEDULED} (job_id, queue_name, `rank`, token, created_at, due_at) VALUES"""
+REPLACE INTO {tables.SCHEDULED}
+        (job_id, queue_name, `rank`, token, created_at, due_at, concurrency_key) VALUES"""
+INSERT_BLOCKED = f"""
+REPLACE INTO {tables.BLOCKED}
+        (job_id, queue_name, `rank`, token, created_at, concurrency_key) VALUES"""
 
 PRESENT = Statement(f"SELECT {NOW_SQL}")
 
@@ -52,7 +61,32 @@ def _enqueue(conversation: Conversation, jobs: Sequence[NewJob]) -> list[Enqueue
     batches = list(portions(jobs, lambda job: len(job.arguments or "")))
     for portion in batches:
         statements += insertions(portion, [_due(job, present) for job in portion])
-    answers = conversation.ask(statements, last=True)
+    limits = {
+        job.limit.key: job.limit.to
+        for job in jobs
+        if job.limit is not None and _due(job, present) is None
+    }
+    if limits:
+        statements += [set_limits(limits), counting(limits)]
+    answers = conversation.ask(statements, last=not limits)
+    enqueued = _enqueued(statements, answers, batches)
+    if not limits:
+        return enqueued
+    admission = admitting(conversation, limits, answers[-1])
+    refused = {
+        new.job_id
+        for new, job in zip(enqueued, jobs, strict=True)
+        if new.job_id is not None and job.limit is not None and job.limit.discards
+        and new.job_id not in admission.job_ids and _due(job, present) is None
+    }  # fmt: skip
+    conversation.ask([*admission.statements, *discarding_refused(sorted(refused))], last=True)
+    return [new._replace(job_id=None) if new.job_id in refused else new for new in enqueued]
+
+
+def _enqueued(
+    statements: Sequence[Statement], answers: Sequence[Answer], batches: Sequence[Sequence[NewJob]]
+) -> list[EnqueuedJob]:
+    """Read what became of the jobs of every INSERT."""
     firsts = [
         answer.rows[0]
         for statement, answer in zip(statements, answers, strict=True)
@@ -69,24 +103,38 @@ def insertions(jobs: Sequence[NewJob], due: Sequence[Value]) -> list[Statement]:
     """Return the statements that insert ``jobs``; ``due``: when each is, ``None`` for at once."""
     rows: list[Sequence[Value]] = []
     ready: list[Sequence[Value]] = []
+    blocked: list[Sequence[Value]] = []
     scheduled: list[Sequence[Value]] = []
+    limited = any(job.limit is not None for job in jobs)
     for number, (job, due_at) in enumerate(zip(jobs, due, strict=True)):
-        rows.append(
-            (job.queue_name, job.task_path, job.backend_name, job.rank, job.arguments,
-             job.max_attempts, 0, 0, NOW, due_at)
+        row: tuple[Value, ...] = (
+            job.queue_name, job.task_path, job.backend_name, job.rank, job.arguments,
+            job.max_attempts, 0, 0, NOW, due_at,
         )  # fmt: skip
+        rows.append((*row, *_limited(job.limit)) if limited else row)
         job_id = Raw(f"LAST_INSERT_ID() + {number} * @@auto_increment_increment")
         placed = (job_id, job.queue_name, job.rank, 0, NOW)
-        if due_at is None:
-            ready.append(placed)
+        if due_at is not None:
+            key = None if job.limit is None else job.limit.key
+            scheduled.append((*placed, due_at, key))
+        elif job.limit is not None:
+            blocked.append((*placed, job.limit.key))
         else:
-            scheduled.append((*placed, due_at))
-    statements = [insertion(INSERT_JOBS, rows), FIRST_ID]
+            ready.append(placed)
+    statements = [insertion(INSERT_LIMITED_JOBS if limited else INSERT_JOBS, rows), FIRST_ID]
     if ready:
         statements.append(insertion(INSERT_READY, ready))
+    if blocked:
+        statements.append(insertion(INSERT_BLOCKED, blocked))
     if scheduled:
         statements.append(insertion(INSERT_SCHEDULED, scheduled))
     return statements
+
+
+def _limited(limit: Limit | None) -> tuple[Value, ...]:
+    if limit is None:
+        return None, None, None, 0
+    return limit.key, limit.to, microseconds(limit.duration), int(limit.discards)
 
 
 def _due(job: NewJob, present: datetime | None) -> Value:

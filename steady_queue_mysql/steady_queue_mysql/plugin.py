@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from datetime import timedelta
 from typing import Any
 
 from django.core.checks import CheckMessage
@@ -24,7 +23,7 @@ from steady_queue_core.dialects import (
     portable,
 )
 
-from . import bell, checks, claim, conversation, errors, semaphores, session, settle, upserts
+from . import bell, checks, claim, conversation, errors, permits, session, settle, upserts
 from .clock import UtcNow
 from .dispatch import dispatch
 from .enqueue import enqueue
@@ -109,6 +108,11 @@ def steady_queue_dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispat
 
 
 @hookimpl
+def steady_queue_admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
+    return permits.admit(connection, keys)
+
+
+@hookimpl
 def steady_queue_list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
     return list_queues(connection, prefix)
 
@@ -128,18 +132,6 @@ def steady_queue_upsert(
     update_fields: Sequence[str],
 ) -> None:
     upserts.upsert(connection, rows, unique_fields, update_fields)
-
-
-@hookimpl
-def steady_queue_take_permit(
-    connection: BaseDatabaseWrapper, key: str, limit: int, duration: timedelta
-) -> bool:
-    return semaphores.take_permit(connection, key, limit, duration)
-
-
-@hookimpl
-def steady_queue_give_permit(connection: BaseDatabaseWrapper, key: str, limit: int) -> bool:
-    return semaphores.give_permit(connection, key, limit)
 
 
 @hookimpl

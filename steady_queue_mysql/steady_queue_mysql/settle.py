@@ -14,6 +14,7 @@ from .clock import NOW_SQL, microseconds, to_text
 from .conversation import Conversation, converse
 from .literals import Value, length_of, portions, statement
 from .packets import Answer, Statement
+from .permits import admitting, counting, limits_of, lock
 
 # By job and token: what is not held any more matches nothing, in this and all that follow.
 HELD = f"""
@@ -35,14 +36,24 @@ SET j.attempts = given.attempts, j.token = given.token, j.worker_ids = given.wor
 REMOVE = f"DELETE j {HELD}"
 
 PLACED = (*FENCE, "queue_name", "position")
+PLACED_LIMITED = (*PLACED, "concurrency_key")
+END_PERMITS = f"""
+DELETE p {HELD} STRAIGHT_JOIN {tables.PERMITS} p FORCE INDEX (PRIMARY) ON p.job_id = given.id"""
+HAS_PERMIT = f"EXISTS (SELECT 1 FROM {tables.PERMITS} p WHERE p.job_id = given.id)"
 # A stray row of the same job, which nobody but a stranger can have left, gives way.
 PLACE_READY = f"""
 REPLACE INTO {tables.READY} (job_id, queue_name, `rank`, token, created_at)
 SELECT given.id, given.queue_name, given.position, given.token, {NOW_SQL} {HELD}"""
 PLACE_SCHEDULED = f"""
-REPLACE INTO {tables.SCHEDULED} (job_id, queue_name, `rank`, token, created_at, due_at)
+REPLACE INTO {tables.SCHEDULED}
+        (job_id, queue_name, `rank`, token, created_at, due_at, concurrency_key)
 SELECT given.id, given.queue_name, given.position, given.token, {NOW_SQL},
-       {NOW_SQL} + INTERVAL given.delay MICROSECOND {HELD}"""
+       {NOW_SQL} + INTERVAL given.delay MICROSECOND, given.concurrency_key {HELD}"""
+PLACE_BLOCKED = f"""
+REPLACE INTO {tables.BLOCKED} (job_id, queue_name, `rank`, token, created_at, concurrency_key)
+SELECT given.id, given.queue_name, given.position, given.token, {NOW_SQL}, given.concurrency_key
+{HELD} WHERE NOT {HAS_PERMIT}"""
+PLACE_PERMITTED = f"{PLACE_READY} WHERE {HAS_PERMIT}"
 PLACE_FAILED = f"""
 REPLACE INTO {tables.FAILED} (job_id, created_at, exception_class, message)
 SELECT given.id, {NOW_SQL}, given.exception_class, given.message {HELD}"""
@@ -56,10 +67,15 @@ ON c.job_id = given.id AND c.token = given.token"""
 def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
     if not outcomes:
         return set()
-    statements = settlement(outcomes)
-    return converse(
-        connection, lambda conversation: _held(conversation.ask(statements, last=True), outcomes)
-    )
+
+    def work(conversation: Conversation) -> set[int]:
+        if not keys_of(outcomes):
+            return _held(conversation.ask(settlement(outcomes), last=True), outcomes)
+        held, admission = _settle_limited(conversation, outcomes)
+        conversation.ask(admission, last=True)
+        return held
+
+    return converse(connection, work)
 
 
 def settle_and_claim(
@@ -69,13 +85,32 @@ def settle_and_claim(
     selector: QueueSelector,
     limit: int,
 ) -> tuple[set[int], list[ClaimedJob]]:
-    statements = settlement(outcomes)
-
     def work(conversation: Conversation) -> tuple[set[int], list[ClaimedJob]]:
-        answers, claimed = Claiming(conversation, process_id, selector, limit).run(statements)
-        return _held(answers, outcomes), claimed
+        claiming = Claiming(conversation, process_id, selector, limit)
+        if not keys_of(outcomes):
+            answers, claimed = claiming.run(settlement(outcomes))
+            return _held(answers, outcomes), claimed
+        held, admission = _settle_limited(conversation, outcomes)
+        return held, claiming.run(admission)[1]
 
     return converse(connection, work)
+
+
+def _settle_limited(
+    conversation: Conversation, outcomes: Sequence[Outcome]
+) -> tuple[set[int], list[Statement]]:
+    """End claims, and their permits; return which were held, and what lets in others."""
+    keys = keys_of(outcomes)
+    locked, *answers, counted = conversation.ask(
+        [lock(keys), *settlement(outcomes), counting(keys)]
+    )
+    admission = admitting(conversation, limits_of(locked), counted)
+    return _held(answers, outcomes), admission.statements
+
+
+def keys_of(outcomes: Sequence[Outcome]) -> set[str]:
+    """Return the keys of the permits that are held for the claims."""
+    return {outcome.concurrency_key for outcome in outcomes if outcome.concurrency_key is not None}
 
 
 def settlement(outcomes: Sequence[Outcome]) -> list[Statement]:
@@ -83,8 +118,14 @@ def settlement(outcomes: Sequence[Outcome]) -> list[Statement]:
     # In the order of the jobs, so that two settlements of the same claims wait for each other.
     ordered = sorted(outcomes, key=lambda outcome: outcome.job_id)
     fences = [(outcome.job_id, outcome.token) for outcome in ordered]
+    permits = [
+        (outcome.job_id, outcome.token)
+        for outcome in ordered
+        if outcome.concurrency_key is not None and outcome.ending is not Ending.RELEASED
+    ]
     return [
         *_for_rows(LOCK_HELD, FENCE, fences),
+        *_for_rows(END_PERMITS, FENCE, permits),
         *_completions(ordered),
         *_placements(ordered),
         *_for_rows(END_CLAIMS, FENCE, fences),
@@ -115,6 +156,7 @@ def _completions(outcomes: Sequence[Outcome]) -> list[Statement]:
 def _placements(outcomes: Sequence[Outcome]) -> list[Statement]:
     """Insert the execution rows that the jobs move to."""
     ready: list[Sequence[Value]] = []
+    limited: list[Sequence[Value]] = []
     scheduled: list[Sequence[Value]] = []
     failed: list[Sequence[Value]] = []
     for outcome in outcomes:
@@ -122,12 +164,18 @@ def _placements(outcomes: Sequence[Outcome]) -> list[Statement]:
         if outcome.ending is Ending.FAILED:
             failed.append((*placed[:2], outcome.exception_class, outcome.message))
         elif outcome.ending is Ending.RETRIED and outcome.delay > 0:
-            scheduled.append((*placed, microseconds(outcome.delay)))
-        elif outcome.ending is not Ending.FINISHED:
+            scheduled.append((*placed, outcome.concurrency_key, microseconds(outcome.delay)))
+        elif outcome.ending is Ending.FINISHED:
+            continue
+        elif outcome.concurrency_key is not None:
+            limited.append((*placed, outcome.concurrency_key))
+        else:
             ready.append(placed)
     return [
         *_for_rows(PLACE_READY, PLACED, ready),
-        *_for_rows(PLACE_SCHEDULED, (*PLACED, "delay"), scheduled),
+        *_for_rows(PLACE_PERMITTED, PLACED_LIMITED, limited),
+        *_for_rows(PLACE_BLOCKED, PLACED_LIMITED, limited),
+        *_for_rows(PLACE_SCHEDULED, (*PLACED_LIMITED, "delay"), scheduled),
         *_for_rows(PLACE_FAILED, (*FENCE, "exception_class", "message"), failed),
     ]
 

@@ -10,7 +10,7 @@ from steady_queue_core.dialects import ClaimedJob, Outcome, QueueSelector
 
 from .claimer import Claimer
 from .plans import Plans
-from .settle import any_returns_to_ready, settle
+from .settle import any_becomes_ready, settle
 from .transactions import transaction
 
 
@@ -35,7 +35,7 @@ def settle_and_claim(
 ) -> tuple[set[int], list[ClaimedJob]]:
     if not outcomes or limit <= 0:
         return settle(connection, outcomes), claim(connection, process_id, selector, limit)
-    if any_returns_to_ready(outcomes):
+    if any_becomes_ready(outcomes):
         # A statement does not see what it has inserted itself.
         with transaction(connection):
             held = settle(connection, outcomes)

@@ -74,7 +74,7 @@ known AS MATERIALIZED (
   SELECT * FROM {tables.JOBS} WHERE id = ANY(ARRAY(SELECT job_id FROM taken))),
 job AS MATERIALIZED (
   SELECT taken.*, task_path, backend_name, arguments, attempts, max_attempts, worker_ids, errors,
-         {seconds("enqueued_at")} AS enqueued, {seconds("started_at")} AS started
+         {seconds("enqueued_at")} AS enqueued, {seconds("started_at")} AS started, concurrency_key
   FROM taken JOIN known ON known.id = taken.job_id
   WHERE finished_at IS NULL AND taken.job_id NOT IN (SELECT job_id FROM running)),
 claimed AS (
@@ -87,7 +87,7 @@ TELL = f"""
 SELECT NULL::bigint AS job_id, NULL::bigint, NULL::text, NULL::smallint, NULL::text, NULL::text,
        {{held}}, (SELECT count(*) FROM ({PAUSED}) AS paused), NULL::smallint, NULL::text,
        NULL::text, {seconds(NOW_SQL)},
-       CASE WHEN %(asks)s THEN pg_stat_get_dead_tuples('{tables.READY}'::regclass) END
+       CASE WHEN %(asks)s THEN pg_stat_get_dead_tuples('{tables.READY}'::regclass) END, NULL::text
 UNION ALL SELECT * FROM job"""
 
 

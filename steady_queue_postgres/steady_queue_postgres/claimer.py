@@ -129,6 +129,7 @@ def _claims(rows: Sequence[Row], claimed_at: float) -> list[ClaimedJob]:
                 read(row[11], present),
                 None if row[12] is None else read(row[12], present),
                 present,
+                row[13],
             )
         )
         for row in rows

@@ -7,16 +7,23 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import Dispatched, tables
 
 from .clock import NOW_SQL, seconds
-from .enqueue import TAKE_OVER
+from .permits import admit, discard_refused
 from .statements import fetch
+from .take_over import TAKE_OVER, TAKE_OVER_BLOCKED
+from .transactions import transaction
+
+_DUE = f"""
+due AS MATERIALIZED (
+  SELECT ctid AS place, concurrency_key FROM {tables.SCHEDULED}
+  WHERE due_at <= {NOW_SQL} {{which}}
+  ORDER BY due_at, "rank", job_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)"""
 
 # Of the rows still scheduled, one that another dispatcher holds may be due: then it is so in 0 s.
+# Jobs with a limit stay where they are: to admit them takes a transaction.
 DISPATCH = f"""
-WITH due AS MATERIALIZED (
-  SELECT ctid AS place FROM {tables.SCHEDULED} WHERE due_at <= {NOW_SQL}
-  ORDER BY due_at, "rank", job_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
-), moved AS (
-  DELETE FROM {tables.SCHEDULED} WHERE ctid = ANY(ARRAY(SELECT place FROM due))
+WITH {_DUE.format(which="")}, moved AS (
+  DELETE FROM {tables.SCHEDULED}
+  WHERE ctid = ANY(ARRAY(SELECT place FROM due WHERE concurrency_key IS NULL))
   RETURNING job_id, queue_name, "rank", token
 ), ready AS (
   INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
@@ -24,13 +31,39 @@ WITH due AS MATERIALIZED (
   {TAKE_OVER}
 )
 SELECT (SELECT count(*) FROM moved),
+       (SELECT count(*) FROM due WHERE concurrency_key IS NOT NULL),
        CASE WHEN EXISTS (SELECT FROM {tables.SCHEDULED}
                          WHERE due_at <= {NOW_SQL} AND job_id NOT IN (SELECT job_id FROM moved))
             THEN 0
             ELSE (SELECT {seconds(f"min(due_at) - {NOW_SQL}")} FROM {tables.SCHEDULED}
                   WHERE due_at > {NOW_SQL}) END"""
 
+BLOCK = f"""
+WITH {_DUE.format(which="AND concurrency_key IS NOT NULL")}, moved AS (
+  DELETE FROM {tables.SCHEDULED} WHERE ctid = ANY(ARRAY(SELECT place FROM due))
+  RETURNING job_id, queue_name, "rank", token, concurrency_key
+), blocked AS (
+  INSERT INTO {tables.BLOCKED} (job_id, queue_name, "rank", token, created_at, concurrency_key)
+  SELECT job_id, queue_name, "rank", token, {NOW_SQL}, concurrency_key FROM moved
+  {TAKE_OVER_BLOCKED}
+)
+SELECT job_id, concurrency_key FROM moved"""
+
+NEXT_DUE = f"SELECT {seconds(f'min(due_at) - {NOW_SQL}')} FROM {tables.SCHEDULED}"
+
 
 def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
-    [(moved, next_due_in)] = fetch(connection, DISPATCH, {"limit": max(0, limit)})
-    return Dispatched(moved, next_due_in)
+    [(moved, limited, next_due_in)] = fetch(connection, DISPATCH, {"limit": max(0, limit)})
+    if not limited:
+        return Dispatched(moved, next_due_in)
+    moved += _dispatch_limited(connection, limited)
+    [(next_due_in,)] = fetch(connection, NEXT_DUE, {})
+    return Dispatched(moved, next_due_in and max(0.0, next_due_in))
+
+
+def _dispatch_limited(connection: BaseDatabaseWrapper, limit: int) -> int:
+    with transaction(connection):
+        blocked = fetch(connection, BLOCK, {"limit": limit})
+        admit(connection, sorted({key for _, key in blocked}))
+        discard_refused(connection, [job_id for job_id, _ in blocked])
+    return len(blocked)

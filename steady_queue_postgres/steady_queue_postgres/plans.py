@@ -45,7 +45,7 @@ class Plans:
             name = f"steady_queue_{len(self._prepared)}"
             text = PLACEHOLDER.sub(lambda found: places[found[1]], statement)
             cursor.execute(f"PREPARE {name} AS {text}")
-            arguments = ", ".join(["%s"] * len(names))
-            self._prepared[statement] = f"EXECUTE {name} ({arguments})", names
+            arguments = f"({', '.join(['%s'] * len(names))})" if names else ""
+            self._prepared[statement] = f"EXECUTE {name} {arguments}", names
         run, names = self._prepared[statement]
         cursor.execute(run, [values[name] for name in names])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import select
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from datetime import timedelta
 from typing import Any
 
 from django.core.checks import CheckMessage
@@ -25,7 +24,7 @@ from steady_queue_core.dialects import (
     portable,
 )
 
-from . import checks, errors, forks, pooler, semaphores, session, storage
+from . import checks, errors, forks, permits, pooler, session, storage
 from .bell import Bell
 from .claim import claim, settle_and_claim
 from .dispatch import dispatch
@@ -118,6 +117,11 @@ def steady_queue_dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispat
 
 
 @hookimpl
+def steady_queue_admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
+    return permits.admit(connection, keys)
+
+
+@hookimpl
 def steady_queue_list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
     return list_queues(connection, prefix)
 
@@ -137,18 +141,6 @@ def steady_queue_upsert(
     update_fields: Sequence[str],
 ) -> None:
     portable.upsert(connection, rows, unique_fields, update_fields)
-
-
-@hookimpl
-def steady_queue_take_permit(
-    connection: BaseDatabaseWrapper, key: str, limit: int, duration: timedelta
-) -> bool:
-    return semaphores.take_permit(connection, key, limit, duration)
-
-
-@hookimpl
-def steady_queue_give_permit(connection: BaseDatabaseWrapper, key: str, limit: int) -> bool:
-    return semaphores.give_permit(connection, key, limit)
 
 
 @hookimpl

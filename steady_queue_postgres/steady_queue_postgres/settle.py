@@ -10,13 +10,26 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import Ending, Outcome
 
 from .clock import to_text
+from .permits import admit_locked, lock
 from .settle_sql import Move, moves_of, statement
 from .statements import fetch
+from .transactions import transaction
 
 
 def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
     if not outcomes:
         return set()
+    keys = limited_keys(outcomes)
+    if not keys:
+        return _settle(connection, outcomes)
+    with transaction(connection):
+        lock(connection, keys)
+        held = _settle(connection, outcomes)
+        admit_locked(connection, keys)
+    return held
+
+
+def _settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
     rows = fetch(connection, statement(moves_of(outcomes)), {"outcomes": to_json(outcomes)})
     return {job_id for (job_id,) in rows}
 
@@ -26,9 +39,15 @@ def to_json(outcomes: Sequence[Outcome]) -> str:
     return json.dumps([_given(outcome) for outcome in outcomes])
 
 
-def any_returns_to_ready(outcomes: Sequence[Outcome]) -> bool:
-    """Whether a job may be claimed again at once."""
-    return not moves_of(outcomes).isdisjoint({Move.RELEASED, Move.READY})
+def any_becomes_ready(outcomes: Sequence[Outcome]) -> bool:
+    """Whether a job may be claimed at once that could not be before."""
+    returning = moves_of(outcomes) & {Move.RELEASED, Move.READY}
+    return bool(returning or limited_keys(outcomes))
+
+
+def limited_keys(outcomes: Sequence[Outcome]) -> set[str]:
+    """Return the keys of the permits that are held for the claims."""
+    return {outcome.concurrency_key for outcome in outcomes if outcome.concurrency_key is not None}
 
 
 def _given(outcome: Outcome) -> dict[str, object]:
@@ -37,6 +56,8 @@ def _given(outcome: Outcome) -> dict[str, object]:
         "token": outcome.token,
         "ending": outcome.ending.value,
     }
+    if outcome.concurrency_key is not None:
+        given["concurrency_key"] = outcome.concurrency_key
     if outcome.ending is Ending.FINISHED:
         given["preserve"] = outcome.preserve
         given["return_value"] = outcome.return_value

@@ -12,7 +12,7 @@ from functools import cache
 from steady_queue_core.dialects import Ending, Outcome, tables
 
 from .clock import NOW_SQL
-from .enqueue import TAKE_OVER, TAKE_OVER_DUE
+from .take_over import TAKE_OVER, TAKE_OVER_BLOCKED, TAKE_OVER_DUE
 
 
 class Move(Enum):
@@ -24,6 +24,9 @@ class Move(Enum):
     READY = "ready"
     SCHEDULED = "scheduled"
     FAILED = "failed"
+    UNPERMITTED = "unpermitted"
+    BLOCKED = "blocked"
+    KEPT_OUT = "kept_out"
 
 
 # One text for all outcomes. A claim whose job somebody deleted ends here too, but was not held.
@@ -32,7 +35,8 @@ given AS MATERIALIZED (
   SELECT * FROM json_to_recordset(%(outcomes)s::json) AS outcome(
     job_id bigint, token bigint, ending text, queue_name text, "rank" smallint, attempts int,
     worker_ids text, errors text, started_at timestamptz, last_attempted_at timestamptz,
-    return_value text, preserve boolean, delay bigint, exception_class text, message text)),
+    return_value text, preserve boolean, delay bigint, exception_class text, message text,
+    concurrency_key text)),
 ended AS (
   DELETE FROM {tables.CLAIMED} AS claim USING given
   WHERE claim.job_id = ANY(ARRAY(SELECT job_id FROM given))
@@ -41,6 +45,13 @@ ended AS (
 
 #: Jobs of claims that have ended, found by their ids, whatever the planner knows of the tables.
 OF_ENDED = "job.id = ANY(ARRAY(SELECT job_id FROM ended)) AND job.id = ended.job_id"
+
+#: Of a job that is given back: it has no limit, or still its permit.
+KEEPS_RIGHT = f"""(concurrency_key IS NULL OR EXISTS (
+    SELECT FROM {tables.PERMITS} AS permit WHERE permit.job_id = released.job_id))"""
+BLOCK = f"""
+INSERT INTO {tables.BLOCKED} (job_id, queue_name, "rank", token, created_at, concurrency_key)
+SELECT job_id, queue_name, "rank", token, {NOW_SQL}, concurrency_key"""
 
 PARTS = {
     Move.COMPLETED: f"""
@@ -63,19 +74,20 @@ released AS (
   SELECT ended.* FROM ended JOIN {tables.JOBS} AS job ON {OF_ENDED} WHERE ending = 'released'),
 returned AS (
   INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
-  SELECT job_id, queue_name, "rank", token, {NOW_SQL} FROM released
+  SELECT job_id, queue_name, "rank", token, {NOW_SQL} FROM released WHERE {KEEPS_RIGHT}
   {TAKE_OVER})""",
     Move.READY: f"""
 ready AS (
   INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
   SELECT job_id, queue_name, "rank", token, {NOW_SQL}
-  FROM completed WHERE ending = 'retried' AND delay <= 0
+  FROM completed WHERE ending = 'retried' AND delay <= 0 AND concurrency_key IS NULL
   {TAKE_OVER})""",
     Move.SCHEDULED: f"""
 scheduled AS (
-  INSERT INTO {tables.SCHEDULED} (job_id, queue_name, "rank", token, created_at, due_at)
+  INSERT INTO {tables.SCHEDULED} (job_id, queue_name, "rank", token, created_at, due_at,
+                                  concurrency_key)
   SELECT job_id, queue_name, "rank", token, {NOW_SQL},
-         {NOW_SQL} + delay * interval '1 microsecond'
+         {NOW_SQL} + delay * interval '1 microsecond', concurrency_key
   FROM completed WHERE ending = 'retried' AND delay > 0
   {TAKE_OVER_DUE})""",
     Move.FAILED: f"""
@@ -84,6 +96,19 @@ failed AS (
   SELECT job_id, {NOW_SQL}, exception_class, message FROM completed WHERE ending = 'failed'
   ON CONFLICT (job_id) DO UPDATE SET created_at = excluded.created_at,
     exception_class = excluded.exception_class, message = excluded.message)""",
+    Move.UNPERMITTED: f"""
+unpermitted AS (
+  DELETE FROM {tables.PERMITS}
+  WHERE job_id = ANY(ARRAY(SELECT job_id FROM ended WHERE ending <> 'released')))""",
+    Move.BLOCKED: f"""
+blocked AS (
+  {BLOCK} FROM completed
+  WHERE ending = 'retried' AND delay <= 0 AND concurrency_key IS NOT NULL
+  {TAKE_OVER_BLOCKED})""",
+    Move.KEPT_OUT: f"""
+kept_out AS (
+  {BLOCK} FROM released WHERE NOT ({KEEPS_RIGHT})
+  {TAKE_OVER_BLOCKED})""",
 }
 
 #: The moves that tell which claims were held.
@@ -96,13 +121,17 @@ def moves_of(outcomes: Iterable[Outcome]) -> frozenset[Move]:
 
 
 def _moves(outcome: Outcome) -> tuple[Move, ...]:
-    if outcome.ending is Ending.FINISHED:
-        return (Move.COMPLETED if outcome.preserve else Move.ERASED,)
+    limited = outcome.concurrency_key is not None
     if outcome.ending is Ending.RELEASED:
-        return (Move.RELEASED,)
+        return (Move.RELEASED, Move.KEPT_OUT) if limited else (Move.RELEASED,)
+    permit = (Move.UNPERMITTED,) if limited else ()
+    if outcome.ending is Ending.FINISHED:
+        return (Move.COMPLETED if outcome.preserve else Move.ERASED, *permit)
     if outcome.ending is Ending.FAILED:
-        return Move.COMPLETED, Move.FAILED
-    return Move.COMPLETED, Move.SCHEDULED if outcome.delay > 0 else Move.READY
+        return (Move.COMPLETED, Move.FAILED, *permit)
+    if outcome.delay > 0:
+        return (Move.COMPLETED, Move.SCHEDULED, *permit)
+    return (Move.COMPLETED, Move.BLOCKED if limited else Move.READY, *permit)
 
 
 @cache

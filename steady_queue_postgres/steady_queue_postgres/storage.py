@@ -17,6 +17,7 @@ BUSY_TABLES = (
     tables.BLOCKED,
     tables.CLAIMED,
     tables.SEMAPHORES,
+    tables.PERMITS,
     tables.PROCESSES,
 )
 

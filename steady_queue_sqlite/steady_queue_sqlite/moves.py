@@ -22,6 +22,7 @@ from .clock import NOW_SQL, from_text, read, to_text
 from .enqueue import INSERT_READY, INSERT_SCHEDULED, PRESENT, later
 from .listing import list_queues
 from .locking import transaction
+from .permits import INSERT_BLOCKED, admit_by, discard_refused, end_permits, with_permit
 
 # Read without the write lock, so that idle workers disturb nobody.
 ANY_READY = f"SELECT 1 FROM {tables.READY} LIMIT 1"
@@ -36,7 +37,7 @@ PICK = f"""
 SELECT j.id IS NOT NULL AND j.finished_at IS NULL AND c.job_id IS NULL,
        r.job_id, r.token + 1, r.queue_name, CAST(r."rank" AS INTEGER), j.task_path,
        j.backend_name, j.arguments, CAST(j.attempts AS INTEGER), CAST(j.max_attempts AS INTEGER),
-       j.worker_ids, j.errors, j.enqueued_at, j.started_at
+       j.worker_ids, j.errors, j.enqueued_at, j.started_at, j.concurrency_key
 FROM {tables.READY} r LEFT JOIN {tables.JOBS} j ON j.id = r.job_id
      LEFT JOIN {tables.CLAIMED} c ON c.job_id = r.job_id
 {{where}} ORDER BY r."rank", r.job_id LIMIT %s"""
@@ -62,7 +63,7 @@ INSERT OR REPLACE INTO {tables.FAILED} (job_id, created_at, exception_class, mes
 VALUES (%s, %s, %s, %s)"""
 
 PICK_DUE = f"""
-SELECT job_id, queue_name, "rank", token FROM {tables.SCHEDULED}
+SELECT job_id, queue_name, "rank", token, concurrency_key FROM {tables.SCHEDULED}
 WHERE due_at <= %s ORDER BY due_at, "rank", job_id LIMIT %s"""
 DELETE_SCHEDULED = f"DELETE FROM {tables.SCHEDULED} WHERE job_id = %s"
 NEXT_DUE = f"SELECT min(due_at) FROM {tables.SCHEDULED}"
@@ -145,7 +146,13 @@ def _claim(
     present = from_text(present_text)
     return [
         ClaimedJob._make(
-            (*row[:11], read(row[11], present), row[12] and read(row[12], present), present)
+            (
+                *row[:11],
+                read(row[11], present),
+                row[12] and read(row[12], present),
+                present,
+                row[13],
+            )
         )
         for row in taken
     ]
@@ -173,7 +180,13 @@ def _settle(cursor: Any, outcomes: Sequence[Outcome]) -> set[int]:
     if held:
         present = _present(cursor)
         _complete(cursor, held, present)
-        _place(cursor, held, present)
+        limited = [outcome for outcome in held if outcome.concurrency_key]
+        ended = [outcome.job_id for outcome in limited if outcome.ending is not Ending.RELEASED]
+        if ended:
+            end_permits(cursor, ended)
+        keeping = with_permit(cursor, [o.job_id for o in limited]) if limited else set()
+        _place(cursor, held, present, keeping)
+        admit_by(cursor, dict.fromkeys(o.concurrency_key for o in limited if o.concurrency_key))
     return {outcome.job_id for outcome in held}
 
 
@@ -210,19 +223,25 @@ def _complete(cursor: Any, held: Sequence[Outcome], present: str) -> None:
         cursor.executemany(DELETE_JOB, [(outcome.job_id,) for outcome in gone])
 
 
-def _place(cursor: Any, held: Sequence[Outcome], present: str) -> None:
-    """Insert the execution rows that the jobs move to."""
-    ready, scheduled, failed = [], [], []
+def _place(cursor: Any, held: Sequence[Outcome], present: str, keeping: set[int]) -> None:
+    """Insert the execution rows that the jobs move to; ``keeping``: those that hold a permit."""
+    ready, blocked, scheduled, failed = [], [], [], []
     for outcome in held:
         placed = (outcome.job_id, outcome.queue_name, outcome.rank, outcome.token, present)
         if outcome.ending is Ending.FAILED:
             failed.append((outcome.job_id, present, outcome.exception_class, outcome.message))
         elif outcome.ending is Ending.RETRIED and outcome.delay > 0:
-            scheduled.append((*placed, later(present, outcome.delay)))
-        elif outcome.ending is not Ending.FINISHED:
+            due = later(present, outcome.delay)
+            scheduled.append((*placed, due, outcome.concurrency_key))
+        elif outcome.ending is Ending.FINISHED:
+            continue
+        elif outcome.concurrency_key and outcome.job_id not in keeping:
+            blocked.append((*placed, outcome.concurrency_key))
+        else:
             ready.append(placed)
     for statement, rows in (
         (INSERT_READY, ready),
+        (INSERT_BLOCKED, blocked),
         (INSERT_SCHEDULED, scheduled),
         (INSERT_FAILED, failed),
     ):
@@ -235,7 +254,13 @@ def _dispatch(cursor: Any, limit: int) -> int:
     cursor.execute(PICK_DUE, [present, limit])
     due = cursor.fetchall()
     cursor.executemany(DELETE_SCHEDULED, [row[:1] for row in due])
-    cursor.executemany(INSERT_READY, [(*row, present) for row in due])
+    placed = [((*row[:4], present), row[4]) for row in due]
+    cursor.executemany(INSERT_READY, [row for row, key in placed if not key])
+    limited = [(*row, key) for row, key in placed if key]
+    if limited:
+        cursor.executemany(INSERT_BLOCKED, limited)
+        admit_by(cursor, {row[-1]: None for row in limited})
+        discard_refused(cursor, [row[0] for row in limited])
     return len(due)
 
 

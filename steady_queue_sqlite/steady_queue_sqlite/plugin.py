@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from datetime import timedelta
 from typing import Any
 
 from django.core.checks import CheckMessage
@@ -24,7 +23,7 @@ from steady_queue_core.dialects import (
     portable,
 )
 
-from . import checks, locking, moves, semaphores, session, sharing
+from . import checks, locking, moves, permits, session, sharing
 from .database_file import database_path
 from .enqueue import enqueue
 from .listing import list_queues
@@ -111,6 +110,11 @@ def steady_queue_dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispat
 
 
 @hookimpl
+def steady_queue_admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
+    return permits.admit(connection, keys)
+
+
+@hookimpl
 def steady_queue_list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
     return list_queues(connection, prefix)
 
@@ -132,18 +136,6 @@ def steady_queue_upsert(
 ) -> None:
     with locking.transaction(connection):
         portable.upsert(connection, rows, unique_fields, update_fields)
-
-
-@hookimpl
-def steady_queue_take_permit(
-    connection: BaseDatabaseWrapper, key: str, limit: int, duration: timedelta
-) -> bool:
-    return semaphores.take_permit(connection, key, limit, duration)
-
-
-@hookimpl
-def steady_queue_give_permit(connection: BaseDatabaseWrapper, key: str, limit: int) -> bool:
-    return semaphores.give_permit(connection, key, limit)
 
 
 @hookimpl

@@ -20,7 +20,6 @@ HOOKS = {
     "steady_queue_list_queues": portable.list_queues,
     "steady_queue_insert_if_absent": portable.insert_if_absent,
     "steady_queue_upsert": portable.upsert,
-    "steady_queue_take_permit": portable.take_permit,
-    "steady_queue_give_permit": portable.give_permit,
+    "steady_queue_admit": portable.admit,
     "steady_queue_now": portable.now,
 }

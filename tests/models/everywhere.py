@@ -8,7 +8,7 @@ import pytest
 from django.db import connections
 
 from steady_queue_core.dialects import ClaimedJob, Ending, NewJob, Outcome, QueueSelector
-from steady_queue_core.dialects.conformance.base import new_job
+from steady_queue_core.dialects.conformance.base import new_job, stored_id
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import Job
 from steady_queue_core.models.process import register
@@ -50,7 +50,7 @@ class Jobs:
 
     def ready(self, count: int = 1, queue_name: str = "default", **fields: Any) -> list[int]:
         jobs: list[NewJob] = [new_job(queue_name, **fields) for _ in range(count)]
-        return [new.job_id for new in self.dialect.enqueue(self.connection, jobs)]
+        return [stored_id(new) for new in self.dialect.enqueue(self.connection, jobs)]
 
     def claimed(self, count: int = 1, **fields: Any) -> list[ClaimedJob]:
         self.ready(count, **fields)
@@ -74,6 +74,7 @@ class Jobs:
                 worker_ids='["worker-1"]', errors='[["builtins.ValueError", "told"]]',
                 started_at=claim.claimed_at, last_attempted_at=claim.claimed_at,
                 exception_class="builtins.ValueError", message="told",
+                concurrency_key=claim.concurrency_key,
             )
             for claim in claims
         ]  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from datetime import timedelta
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -79,6 +78,11 @@ def steady_queue_dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispat
 
 
 @hookimpl
+def steady_queue_admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
+    return portable.admit(connection, keys)
+
+
+@hookimpl
 def steady_queue_list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
     # The one hook that is tuned.
     return listing.list_queues(connection, prefix)
@@ -99,18 +103,6 @@ def steady_queue_upsert(
     update_fields: Sequence[str],
 ) -> None:
     portable.upsert(connection, rows, unique_fields, update_fields)
-
-
-@hookimpl
-def steady_queue_take_permit(
-    connection: BaseDatabaseWrapper, key: str, limit: int, duration: timedelta
-) -> bool:
-    return portable.take_permit(connection, key, limit, duration)
-
-
-@hookimpl
-def steady_queue_give_permit(connection: BaseDatabaseWrapper, key: str, limit: int) -> bool:
-    return portable.give_permit(connection, key, limit)
 
 
 @hookimpl

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -100,10 +100,12 @@ class Dialect:
         )
 
     def settle(self, connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
-        return cast(
+        held = cast(
             "set[int]",
             self._hooks.steady_queue_settle(connection=connection, outcomes=outcomes),
         )
+        self._ring_for_admitted(connection, outcomes, [])
+        return held
 
     def settle_and_claim(
         self,
@@ -121,7 +123,7 @@ class Dialect:
         if "steady_queue_settle_and_claim" not in self._implemented:
             held = self.settle(connection, outcomes)
             return held, self.claim(connection, process_id, selector, limit)
-        return cast(
+        held, claimed = cast(
             "tuple[set[int], list[ClaimedJob]]",
             self._hooks.steady_queue_settle_and_claim(
                 connection=connection,
@@ -131,6 +133,8 @@ class Dialect:
                 limit=limit,
             ),
         )
+        self._ring_for_admitted(connection, outcomes, claimed)
+        return held, claimed
 
     def dispatch(self, connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
         return cast(
@@ -166,19 +170,8 @@ class Dialect:
             update_fields=update_fields,
         )
 
-    def take_permit(
-        self, connection: BaseDatabaseWrapper, key: str, limit: int, duration: timedelta
-    ) -> bool:
-        return bool(
-            self._hooks.steady_queue_take_permit(
-                connection=connection, key=key, limit=limit, duration=duration
-            )
-        )
-
-    def give_permit(self, connection: BaseDatabaseWrapper, key: str, limit: int) -> bool:
-        return bool(
-            self._hooks.steady_queue_give_permit(connection=connection, key=key, limit=limit)
-        )
+    def admit(self, connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
+        return cast(int, self._hooks.steady_queue_admit(connection=connection, keys=keys))
 
     def now(self, connection: BaseDatabaseWrapper) -> Expression:
         return cast(Expression, self._hooks.steady_queue_now(connection=connection))
@@ -211,11 +204,22 @@ class Dialect:
         self, connection: BaseDatabaseWrapper, queue_names: Sequence[str]
     ) -> None:
         """Ring when the caller's transaction commits; now, where there is none."""
-        if connection.in_atomic_block:
+        if self.rings and connection.in_atomic_block:
             ring = partial(self.ring, connection, queue_names)
             on_commit(ring, using=connection.alias, robust=True)
         else:
             self.ring(connection, queue_names)
+
+    def _ring_for_admitted(
+        self,
+        connection: BaseDatabaseWrapper,
+        outcomes: Sequence[Outcome],
+        claimed: Sequence[ClaimedJob],
+    ) -> None:
+        """Ring for jobs that were let in, unless it is us who have claimed them."""
+        keys = {outcome.concurrency_key for outcome in outcomes if outcome.concurrency_key}
+        if keys - {claim.concurrency_key for claim in claimed}:
+            self.ring_after_commit(connection, [])
 
     def checks(self, connection: BaseDatabaseWrapper) -> list[CheckMessage]:
         found: Iterable[CheckMessage] | None = self._hooks.steady_queue_checks(

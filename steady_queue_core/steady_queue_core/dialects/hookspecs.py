@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from datetime import timedelta
 from typing import Any
 
 import pluggy
@@ -151,6 +150,10 @@ def steady_queue_enqueue(  # type: ignore[empty-body]
 
     All or none are inserted. A job that is not due by the database's clock is scheduled, any
     other is ready. Ids grow in the order given.
+
+    A job with a limit that is due takes a permit of its key, as ``steady_queue_admit`` gives them,
+    by the limit that it states. If there is none left it is blocked, or it is not there: its id
+    is ``None``.
     """
 
 
@@ -183,6 +186,10 @@ def steady_queue_settle(  # type: ignore[empty-body]
     failed row. Retried: errors are kept, and the job is scheduled ``delay`` seconds after the
     database's present time, or ready when that is 0. Released: ready as before. Rows that the job
     moves to carry the claim's token. All outcomes are one transaction.
+
+    The permit of a job with a limit ends with the claim, and the jobs that wait for it are admitted
+    in the same transaction. A job that is released keeps it; one that is retried at once takes one
+    anew, and so does one that has lost it.
     """
 
 
@@ -207,7 +214,23 @@ def steady_queue_dispatch(  # type: ignore[empty-body]
     """Move up to ``limit`` scheduled jobs that are due to ready, earliest first.
 
     Rows that another dispatcher holds are passed over. Also say when the next one is due: in 0
-    seconds if it is already.
+    seconds if it is already. Jobs with a limit are blocked, and admitted if they can be; one that
+    cannot be, has never run and is not to wait is deleted.
+    """
+
+
+# --- permits ---------------------------------------------------------------------------------
+
+
+@hookspec(firstresult=True)
+def steady_queue_admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:  # type: ignore[empty-body]
+    """Let in the jobs that wait for ``keys`` and for which there are permits; return how many.
+
+    They move from blocked to ready, and a row in the table of permits says which key they hold. A
+    key's limit is that of the job that was enqueued last. For each key as many hold a permit, in
+    the order of (rank, id), as the limit allows. The semaphore's row, locked until the end of the
+    transaction, is what all who take or end permits of the key wait for, sorted by key. Its
+    ``value`` is the number of permits left, at least 0.
     """
 
 
@@ -245,25 +268,6 @@ def steady_queue_upsert(
     update_fields: Sequence[str],
 ) -> None:
     """Insert ``rows``; where ``unique_fields`` already exist, set ``update_fields``."""
-
-
-@hookspec(firstresult=True)
-def steady_queue_take_permit(  # type: ignore[empty-body]
-    connection: BaseDatabaseWrapper, key: str, limit: int, duration: timedelta
-) -> bool:
-    """Take one of the ``limit`` permits of semaphore ``key``; say whether there was one.
-
-    A semaphore that does not exist yet has all its permits. Permits that were taken under another
-    limit count as taken. A permit taken renews the semaphore's expiry to ``duration`` from the
-    database's present time.
-    """
-
-
-@hookspec(firstresult=True)
-def steady_queue_give_permit(  # type: ignore[empty-body]
-    connection: BaseDatabaseWrapper, key: str, limit: int
-) -> bool:
-    """Give one permit of semaphore ``key`` back, never above ``limit``; say whether it was."""
 
 
 # --- clock -----------------------------------------------------------------------------------

@@ -10,6 +10,18 @@ from typing import NamedTuple, Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """How many of the jobs that share a key may hold a permit at once: be ready, or run."""
+
+    key: str
+    to: int
+    #: How long a permit is safe from the start of the job on, and after its process was last heard.
+    duration: timedelta
+    #: Whether a job that finds no permit when it becomes due is deleted, rather than waits.
+    discards: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
     """A job to be inserted, with what decides its first execution."""
 
@@ -25,12 +37,14 @@ class NewJob:
     run_at: datetime | None = None
     #: Not before this long after the database's present time. Excludes ``run_at``.
     delay: timedelta | None = None
+    limit: Limit | None = None
 
 
 class EnqueuedJob(NamedTuple):
     """What the database decided about a new job."""
 
-    job_id: int
+    #: ``None``: it found no permit, and was not to wait for one.
+    job_id: int | None
     enqueued_at: datetime
 
 
@@ -56,6 +70,8 @@ class ClaimedJob(NamedTuple):
     #: When the first attempt started, if there was one.
     started_at: datetime | None
     claimed_at: datetime
+    #: Whose permit the job holds.
+    concurrency_key: str | None = None
 
 
 class Ending(Enum):
@@ -92,6 +108,8 @@ class Outcome(NamedTuple):
     #: Class path and message of a failed job's last error.
     exception_class: str = ""
     message: str = ""
+    #: That of the claim.
+    concurrency_key: str | None = None
 
 
 class Dispatched(NamedTuple):

@@ -28,6 +28,9 @@ class Migration(migrations.Migration):
                     "concurrency_key",
                     steady_queue_core.models.fields.ExactCharField(max_length=255, null=True),
                 ),
+                ("concurrency_limit", models.IntegerField(null=True)),
+                ("concurrency_duration", models.DurationField(null=True)),
+                ("concurrency_discards", models.BooleanField(db_default=False)),
                 ("max_attempts", models.SmallIntegerField(default=1)),
                 ("attempts", models.IntegerField(default=0)),
                 ("token", models.BigIntegerField(default=0)),
@@ -133,10 +136,29 @@ class Migration(migrations.Migration):
                 ),
                 ("value", models.IntegerField()),
                 ("limit", models.IntegerField()),
-                ("expires_at", models.DateTimeField()),
             ],
             options={
                 "db_table": "steady_queue_semaphores",
+            },
+        ),
+        migrations.CreateModel(
+            name="Permit",
+            fields=[
+                (
+                    "job",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="permit",
+                        serialize=False,
+                        to="steady_queue.job",
+                    ),
+                ),
+                ("key", steady_queue_core.models.fields.ExactCharField(max_length=255)),
+            ],
+            options={
+                "db_table": "steady_queue_permits",
             },
         ),
         migrations.CreateModel(
@@ -158,7 +180,6 @@ class Migration(migrations.Migration):
                 ("rank", models.SmallIntegerField(default=0)),
                 ("token", models.BigIntegerField(default=0)),
                 ("concurrency_key", steady_queue_core.models.fields.ExactCharField(max_length=255)),
-                ("expires_at", models.DateTimeField()),
             ],
             options={
                 "db_table": "steady_queue_blocked_executions",
@@ -252,6 +273,10 @@ class Migration(migrations.Migration):
                 ("rank", models.SmallIntegerField(default=0)),
                 ("token", models.BigIntegerField(default=0)),
                 ("due_at", models.DateTimeField()),
+                (
+                    "concurrency_key",
+                    steady_queue_core.models.fields.ExactCharField(max_length=255, null=True),
+                ),
             ],
             options={
                 "db_table": "steady_queue_scheduled_executions",
@@ -272,19 +297,13 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.AddIndex(
-            model_name="semaphore",
-            index=models.Index(fields=["expires_at"], name="steady_queue_semaphore_expiry"),
+            model_name="permit",
+            index=models.Index(fields=["key"], name="steady_queue_permits_key"),
         ),
         migrations.AddIndex(
             model_name="blockedexecution",
             index=models.Index(
                 fields=["concurrency_key", "rank", "job"], name="steady_queue_blocked_release"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="blockedexecution",
-            index=models.Index(
-                fields=["expires_at", "concurrency_key"], name="steady_queue_blocked_expiry"
             ),
         ),
         migrations.AddIndex(

@@ -14,7 +14,7 @@ from .pause import Pause
 from .process import Process
 from .queue import Queue
 from .recurring import RecurringExecution, RecurringTask
-from .semaphore import Semaphore
+from .semaphore import Permit, Semaphore
 
 __all__ = [
     "BlockedExecution",
@@ -22,6 +22,7 @@ __all__ = [
     "FailedExecution",
     "Job",
     "Pause",
+    "Permit",
     "Process",
     "Queue",
     "ReadyExecution",

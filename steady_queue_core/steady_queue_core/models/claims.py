@@ -58,6 +58,8 @@ def _readable(rows: QuerySet[ClaimedExecution], job_id: Any) -> ClaimedJob:
     except (ValueError, TypeError, AttributeError):
         logger.exception("The row of job %s is damaged", job_id)
     token, queue_name, rank = row.values_list("token", "queue_name", "rank").get()
+    job = Job.objects.using(rows.db).filter(pk=job_id)
+    concurrency_key = job.values_list("concurrency_key", flat=True).first()
     connection, dialect = queue_database(rows.db)
     present = dialect.current_time(connection)
     return ClaimedJob(
@@ -75,6 +77,7 @@ def _readable(rows: QuerySet[ClaimedExecution], job_id: Any) -> ClaimedJob:
         enqueued_at=present,
         started_at=None,
         claimed_at=present,
+        concurrency_key=concurrency_key,
     )
 
 
@@ -95,4 +98,5 @@ def _claimed_job(row: ClaimedExecution) -> ClaimedJob:
         enqueued_at=portable.aware(job.enqueued_at),
         started_at=portable.aware(job.started_at) if job.started_at else None,
         claimed_at=portable.aware(row.created_at),
+        concurrency_key=job.concurrency_key,
     )

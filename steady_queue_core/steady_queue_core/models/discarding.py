@@ -15,6 +15,7 @@ from .execution import (
     ScheduledExecution,
 )
 from .job import Job
+from .semaphore import Permit, lock_semaphores
 
 #: The states that a job can be discarded in: it neither runs nor has it finished. In the order in
 #: which jobs pass through them: one that moves on while we wait for its row is found in the next.
@@ -39,6 +40,9 @@ def discard(using: str, job_ids: Sequence[int]) -> int:
     """
     connection, dialect = queue_database(using)
     with dialect.transaction(connection):
+        jobs = Job.objects.using(using).filter(pk__in=job_ids).exclude(concurrency_key=None)
+        keys = sorted(set(jobs.values_list("concurrency_key", flat=True)))
+        lock_semaphores(connection, dialect, keys)
         found: list[int] = []
         for state in STATES:
             rows = state._default_manager.using(using).filter(pk__in=job_ids).order_by("pk")
@@ -46,5 +50,9 @@ def discard(using: str, job_ids: Sequence[int]) -> int:
             if held:
                 rows.filter(pk__in=held)._raw_delete(using)
                 found += held
+        Permit.objects.using(using).filter(pk__in=found)._raw_delete(using)
         Job.objects.using(using).filter(pk__in=found)._raw_delete(using)
+        admitted = dialect.admit(connection, keys)
+    if admitted:
+        dialect.ring_after_commit(connection, [])
     return len(found)

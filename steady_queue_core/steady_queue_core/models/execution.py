@@ -53,6 +53,7 @@ class ScheduledExecution(PlacedExecution):
     """The job runs when it is due."""
 
     due_at = InstantField()
+    concurrency_key = ExactCharField(max_length=255, null=True)
 
     class Meta:
         db_table = tables.SCHEDULED
@@ -65,16 +66,12 @@ class BlockedExecution(PlacedExecution):
     """The job waits for a permit of its concurrency key."""
 
     concurrency_key = ExactCharField(max_length=255)
-    expires_at = InstantField()
 
     class Meta:
         db_table = tables.BLOCKED
         indexes = (
             models.Index(
                 fields=["concurrency_key", "rank", "job"], name="steady_queue_blocked_release"
-            ),
-            models.Index(
-                fields=["expires_at", "concurrency_key"], name="steady_queue_blocked_expiry"
             ),
         )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from django.db.models import Q
 
 from ..dialects import portable
 from .base import queue_database
-from .execution import FailedExecution, ReadyExecution
+from .execution import BlockedExecution, FailedExecution, ReadyExecution
 from .job import Job
 
 #: Jobs that have failed for good.
@@ -24,19 +25,28 @@ def retry(using: str, job_ids: Sequence[int]) -> int:
         found = [row.pk for row in dialect.lock_rows(connection, failed, wait=True)]
         jobs = Job.objects.using(using).filter(pk__in=found)
         present = portable.storable(dialect.current_time(connection))
-        ready = [
-            ReadyExecution(
-                job_id=job.pk,
-                queue_name=job.queue_name,
-                rank=job.rank,
-                token=job.token,
-                created_at=present,
-            )
-            for job in jobs
-        ]
+        placed = [_placed(job, present) for job in jobs]
         jobs.update(attempts=0, finished_at=None, return_value=None)
+        blocked = [row for row in placed if isinstance(row, BlockedExecution)]
+        BlockedExecution.objects.using(using).bulk_create(blocked)
+        ready = [row for row in placed if isinstance(row, ReadyExecution)]
         ReadyExecution.objects.using(using).bulk_create(ready)
         FailedExecution.objects.using(using).filter(pk__in=found)._raw_delete(using)
-    if ready:
-        dialect.ring_after_commit(connection, sorted({row.queue_name for row in ready}))
-    return len(ready)
+        dialect.admit(connection, sorted({row.concurrency_key for row in blocked}))
+    if placed:
+        dialect.ring_after_commit(connection, sorted({row.queue_name for row in placed}))
+    return len(placed)
+
+
+def _placed(job: Job, present: datetime) -> ReadyExecution | BlockedExecution:
+    """Return the execution of a job that runs again; one with a limit takes a permit anew."""
+    where = {
+        "job_id": job.pk,
+        "queue_name": job.queue_name,
+        "rank": job.rank,
+        "token": job.token,
+        "created_at": present,
+    }
+    if job.concurrency_key is None:
+        return ReadyExecution(**where)
+    return BlockedExecution(**where, concurrency_key=job.concurrency_key)

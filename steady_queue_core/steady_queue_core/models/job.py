@@ -27,7 +27,11 @@ class Job(models.Model):
     rank = models.SmallIntegerField(default=0)
     #: The encoded call; see ``steady_queue_core.arguments``.
     arguments = ExactTextField()
+    #: Of a job with a limit: what it shares with others, and how; see ``dialects.Limit``.
     concurrency_key = ExactCharField(max_length=255, null=True)
+    concurrency_limit = models.IntegerField(null=True)
+    concurrency_duration = models.DurationField(null=True)
+    concurrency_discards = models.BooleanField(db_default=False)
     max_attempts = models.SmallIntegerField(default=1)
     #: Attempts that have ended; a claim in progress is one more.
     attempts = models.IntegerField(default=0)

@@ -1,24 +1,57 @@
-"""Semaphore: the permits of a concurrency key."""
+"""Semaphore and permits: who may run under a concurrency key."""
 
 from __future__ import annotations
 
-from django.db import models
+from collections.abc import Collection
 
-from ..dialects import tables
-from .fields import ExactCharField, InstantField
+from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from ..dialects import Dialect, tables
+from .fields import ExactCharField
+from .job import Job
 
 
 class Semaphore(models.Model):
-    """How many permits of a concurrency key are left. No row: all of them."""
+    """The permits of a concurrency key. No row: all of them are there."""
 
     key = ExactCharField(max_length=255, primary_key=True)
+    #: Permits left.
     value = models.IntegerField()
+    #: Permits in all, as the job that was enqueued last had it.
     limit = models.IntegerField()
-    expires_at = InstantField()
 
     class Meta:
         db_table = tables.SEMAPHORES
-        indexes = (models.Index(fields=["expires_at"], name="steady_queue_semaphore_expiry"),)
 
     def __str__(self) -> str:
         return f"{self.key}: {self.value} of {self.limit}"
+
+
+class Permit(models.Model):
+    """A job that is ready or runs under a concurrency key. It has the job's id as its own."""
+
+    job = models.OneToOneField(
+        Job,
+        primary_key=True,
+        on_delete=models.CASCADE,
+        db_constraint=False,
+        related_name="permit",
+    )
+    key = ExactCharField(max_length=255)
+
+    class Meta:
+        db_table = tables.PERMITS
+        indexes = (models.Index(fields=["key"], name="steady_queue_permits_key"),)
+
+    def __str__(self) -> str:
+        return f"{self.key}: job {self.job_id}"
+
+
+def lock_semaphores(
+    connection: BaseDatabaseWrapper, dialect: Dialect, keys: Collection[str]
+) -> None:
+    """Wait for whoever takes or ends permits of ``keys``; the first lock of a transaction."""
+    if keys:
+        rows = Semaphore.objects.using(connection.alias).filter(pk__in=keys).order_by("pk")
+        list(dialect.lock_rows(connection, rows, wait=True))

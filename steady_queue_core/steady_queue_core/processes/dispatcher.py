@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import time
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..configuration import Configuration
 from ..dialects import Dialect, Dispatched
+from ..models.upkeep import Upkeep
 from .housekeeping import Housekeeping
 from .runtime import Runtime
 
@@ -16,21 +18,34 @@ logger = logging.getLogger("steady_queue.dispatcher")
 
 class Dispatcher:
     """Looks for due jobs at every polling interval, and when the next one is due; in between it
-    clears what has finished long ago."""
+    clears what has finished long ago, and keeps the concurrency limits in order."""
 
     kind = "dispatcher"
 
     def __init__(self, runtime: Runtime, settings: Configuration.Dispatcher) -> None:
         self.runtime, self.settings = runtime, settings
         self.housekeeping = Housekeeping(runtime.using)
+        self._next_upkeep = time.monotonic()
 
     def run(self) -> None:
         """Dispatch until asked to stop."""
         self.runtime.attend(self.kind, {"batch_size": self.settings.batch_size}, self._round)
 
     def _round(self) -> float:
-        until_due = self._dispatch()
-        return min(until_due, self.runtime.database.run(self.housekeeping.do))
+        waits = [self._dispatch(), self.runtime.database.run(self.housekeeping.do)]
+        if self.settings.concurrency_maintenance:
+            waits.append(self._keep_up())
+        return min(waits)
+
+    def _keep_up(self) -> float:
+        """Keep the concurrency limits in order if it is time; return the seconds until it is."""
+        if time.monotonic() >= self._next_upkeep:
+            admitted = self.runtime.database.run(lambda *_: Upkeep(self.runtime.using).do())
+            if admitted:
+                logger.info("Let in %d jobs that had waited for others under their limit", admitted)
+            interval = self.settings.concurrency_maintenance_interval.total_seconds()
+            self._next_upkeep = time.monotonic() + interval
+        return max(0.0, self._next_upkeep - time.monotonic())
 
     def _dispatch(self) -> float:
         """Move what is due; return the seconds until it is worth another look."""

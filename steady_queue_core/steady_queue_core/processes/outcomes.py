@@ -21,6 +21,7 @@ def finished(
         token=claim.token,
         queue_name=claim.queue_name,
         rank=claim.rank,
+        concurrency_key=claim.concurrency_key,
         attempts=claim.attempts + 1,
         worker_ids=with_worker(claim.worker_ids, worker),
         errors=claim.errors,
@@ -47,6 +48,7 @@ def unsuccessful(
         token=claim.token,
         queue_name=claim.queue_name,
         rank=claim.rank,
+        concurrency_key=claim.concurrency_key,
         attempts=attempts,
         worker_ids=with_worker(claim.worker_ids, worker),
         errors=appended(claim.errors, failure),
@@ -69,6 +71,7 @@ def unreadable(
         token=claim.token,
         queue_name=claim.queue_name,
         rank=claim.rank,
+        concurrency_key=claim.concurrency_key,
         attempts=1,
         worker_ids=with_worker(None, worker),
         errors=appended(None, failure),
@@ -87,6 +90,7 @@ def released(claim: ClaimedJob) -> Outcome:
         token=claim.token,
         queue_name=claim.queue_name,
         rank=claim.rank,
+        concurrency_key=claim.concurrency_key,
     )
 
 

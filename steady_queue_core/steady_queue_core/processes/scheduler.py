@@ -110,7 +110,7 @@ class Scheduler:
                 result = task.get_backend().enqueue_now(task, definition.args, definition.kwargs)
                 executions = RecurringExecution.objects.using(using)
                 executions.filter(task_key=definition.key, run_at=slot.run_at).update(
-                    job_id=int(result.id)
+                    job_id=int(result.id) if result.id else None
                 )
                 return str(result.id)
 

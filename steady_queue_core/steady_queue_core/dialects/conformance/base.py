@@ -15,7 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from .. import portable
 from ..dialect import Dialect
 from ..portable.models import model
-from ..records import ClaimedJob, Ending, NewJob, Outcome, QueueSelector
+from ..records import ClaimedJob, Ending, EnqueuedJob, Limit, NewJob, Outcome, QueueSelector
 from ..registry import dialect_for
 from . import threads
 
@@ -28,7 +28,9 @@ T = TypeVar("T")
 
 #: The tables whose one row says where a job stands.
 STATES = ("Ready", "Scheduled", "Blocked", "Claimed", "Failed")
-TABLES = ("Job", *(f"{state}Execution" for state in STATES), "Semaphore", "Pause", "Process")
+TABLES = (
+    "Job", *(f"{state}Execution" for state in STATES), "Semaphore", "Permit", "Pause", "Process",
+)  # fmt: skip
 
 
 def new_job(queue_name: str = "default", **fields: Any) -> NewJob:
@@ -42,11 +44,24 @@ def new_job(queue_name: str = "default", **fields: Any) -> NewJob:
     return NewJob(queue_name=queue_name, **(defaults | fields))
 
 
+def limited_job(key: str = "key", to: int = 1, **fields: Any) -> NewJob:
+    """Return a job to enqueue that has a limit."""
+    duration = fields.pop("duration", timedelta(minutes=3))
+    discards = fields.pop("discards", False)
+    limit = Limit(key=key, to=to, duration=duration, discards=discards)
+    return new_job(limit=limit, **fields)
+
+
+def stored_id(new: EnqueuedJob) -> int:
+    """Return the id of a job that was not discarded."""
+    assert new.job_id is not None, "the job was discarded"
+    return new.job_id
+
+
 def ending(ending: Ending, claim: ClaimedJob, **fields: Any) -> Outcome:
     """Return an outcome that matches ``claim``."""
-    return Outcome(ending, claim.job_id, claim.token, claim.queue_name, claim.rank)._replace(
-        **fields
-    )
+    outcome = Outcome(ending, claim.job_id, claim.token, claim.queue_name, claim.rank)
+    return outcome._replace(**({"concurrency_key": claim.concurrency_key} | fields))
 
 
 class ConformanceCase(_Base):
@@ -83,8 +98,13 @@ class ConformanceCase(_Base):
     # --- what a queue does
 
     def enqueue(self, *jobs: NewJob) -> list[int]:
-        """Enqueue ``jobs``; return their ids."""
-        return [new.job_id for new in self.dialect.enqueue(self.connection, jobs)]
+        """Enqueue ``jobs``, all of which are stored; return their ids."""
+        return [stored_id(new) for new in self.dialect.enqueue(self.connection, jobs)]
+
+    def enqueue_one(self, job: NewJob) -> tuple[int, datetime]:
+        """Enqueue ``job``; return its id, and when that was."""
+        [new] = self.dialect.enqueue(self.connection, [job])
+        return stored_id(new), new.enqueued_at
 
     def enqueue_many(self, count: int, queue_name: str = "default") -> list[int]:
         return self.enqueue(*[new_job(queue_name) for _ in range(count)])
@@ -176,6 +196,19 @@ class ConformanceCase(_Base):
                 finished_at is not None, ended, f"job {job_id}: finished_at {finished_at}, "
                 f"but its execution rows are {places.get(job_id, [])}",
             )  # fmt: skip
+
+    def check_permits(self) -> None:
+        """Who is ready or runs under a limit holds a permit, and the semaphores know how many."""
+        holders = dict(self.rows("Permit").values_list("pk", "key"))
+        jobs = self.rows("Job").exclude(concurrency_key=None)
+        entitled = set(self.ids("Ready") + self.ids("Claimed"))
+        wanted = {job.pk: job.concurrency_key for job in jobs if job.pk in entitled}
+        self.assertEqual(holders, wanted)
+        for row in self.rows("Semaphore"):
+            held = list(holders.values()).count(row.key)
+            self.assertEqual(row.value, max(0, row.limit - held), f"of {row}, {held} are held")
+            waiting = self.rows("BlockedExecution").filter(concurrency_key=row.key)
+            self.assertFalse(row.value and waiting.exists(), f"of {row}, somebody waits")
 
     # --- other threads
 

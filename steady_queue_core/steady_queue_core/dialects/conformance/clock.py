@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from .. import portable
 from ..records import Ending
-from .base import ConformanceCase, ending, new_job
+from .base import ConformanceCase, ending, limited_job, new_job
 
 
 class ClockCases(ConformanceCase):
@@ -49,24 +49,24 @@ class ClockCases(ConformanceCase):
     def whole_life(self) -> None:
         """Do everything that stores an instant, and look at each of them."""
         before = self.present()
-        [new] = self.dialect.enqueue(self.connection, [new_job(delay=timedelta(seconds=60))])
-        self.make_due(new.job_id, seconds_ago=0.001)
+        job_id, enqueued_at = self.enqueue_one(new_job(delay=timedelta(seconds=60)))
+        self.make_due(job_id, seconds_ago=0.001)
         self.assertEqual(self.dialect.dispatch(self.connection, 1).moved, 1)
         [retried] = self.claim()
         self.settle(ending(Ending.RETRIED, retried, attempts=1, delay=60.0))
         due = self.aware(self.rows("ScheduledExecution").get().due_at)
-        self.make_due(new.job_id, seconds_ago=0.001)
+        self.make_due(job_id, seconds_ago=0.001)
         self.dialect.dispatch(self.connection, 1)
         [claim] = self.claim()
         self.settle(self.failed(claim))
-        self.dialect.take_permit(self.connection, "key", 1, timedelta(seconds=60))
-        expires_at = self.aware(self.rows("Semaphore").get().expires_at)
-        self.rows("Semaphore").all().delete()
-        job, failed = self.job(new.job_id), self.rows("FailedExecution").get(pk=new.job_id)
+        limited_id, _ = self.enqueue_one(limited_job())
+        ready = self.rows("ReadyExecution").get(pk=limited_id)
+        self.settle(*[self.finished(claim) for claim in self.claim()])
+        job, failed = self.job(job_id), self.rows("FailedExecution").get(pk=job_id)
         after = self.present()
-        for instant in (new.enqueued_at, retried.claimed_at, claim.claimed_at, job.enqueued_at,
+        for instant in (enqueued_at, retried.claimed_at, claim.claimed_at, job.enqueued_at,
                         job.finished_at, failed.created_at, due - timedelta(seconds=60),
-                        expires_at - timedelta(seconds=60)):  # fmt: skip
+                        ready.created_at):  # fmt: skip
             self.assert_between(before, self.aware(instant), after)
 
     def test_every_instant_is_taken_from_that_clock(self) -> None:

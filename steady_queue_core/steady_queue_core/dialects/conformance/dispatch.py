@@ -42,10 +42,10 @@ class DispatchCases(ConformanceCase):
     def test_a_job_becomes_ready_when_its_time_has_come(self) -> None:
         """And not before: by the database's clock, watched until it moves."""
         delay = timedelta(seconds=0.3)
-        [new] = self.dialect.enqueue(self.connection, [new_job(delay=delay)])
+        job_id, enqueued_at = self.enqueue_one(new_job(delay=delay))
         self.wait_until(lambda: self.dispatch().moved == 1, "a job that is due to move")
-        self.assertGreaterEqual(self.present(), new.enqueued_at + delay)
-        self.assertEqual(self.ids("Ready"), [new.job_id])
+        self.assertGreaterEqual(self.present(), enqueued_at + delay)
+        self.assertEqual(self.ids("Ready"), [job_id])
 
     def test_the_earliest_due_comes_first(self) -> None:
         """Then the smaller rank, then the older job."""

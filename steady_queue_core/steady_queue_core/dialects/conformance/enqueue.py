@@ -56,10 +56,10 @@ class EnqueueCases(ConformanceCase):
 
     def test_enqueued_at_is_the_databases_time(self) -> None:
         before = self.present()
-        [new] = self.dialect.enqueue(self.connection, [new_job()])
-        self.assert_between(before, new.enqueued_at, self.present())
-        self.assertEqual(new.enqueued_at.utcoffset(), timedelta(0))
-        self.assertEqual(self.aware(self.job(new.job_id).enqueued_at), new.enqueued_at)
+        job_id, enqueued_at = self.enqueue_one(new_job())
+        self.assert_between(before, enqueued_at, self.present())
+        self.assertEqual(enqueued_at.utcoffset(), timedelta(0))
+        self.assertEqual(self.aware(self.job(job_id).enqueued_at), enqueued_at)
 
     def test_a_job_that_is_due_is_ready(self) -> None:
         """So is one that was due before it was enqueued."""
@@ -85,9 +85,8 @@ class EnqueueCases(ConformanceCase):
         self.assertEqual(self.scheduled_for(job_id), far)
 
     def test_a_delay_counts_from_the_databases_time(self) -> None:
-        [new] = self.dialect.enqueue(self.connection, [new_job(delay=timedelta(seconds=90.5))])
-        due = self.scheduled_for(new.job_id)
-        self.assertEqual(due - new.enqueued_at, timedelta(seconds=90.5))
+        job_id, enqueued_at = self.enqueue_one(new_job(delay=timedelta(seconds=90.5)))
+        self.assertEqual(self.scheduled_for(job_id) - enqueued_at, timedelta(seconds=90.5))
 
     def test_nothing_to_enqueue_inserts_nothing(self) -> None:
         self.assertEqual(self.enqueue(), [])

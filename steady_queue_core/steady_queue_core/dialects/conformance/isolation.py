@@ -9,7 +9,7 @@ from django.db import connections
 from django.db.transaction import atomic
 
 from ..records import QueueSelector
-from .base import ConformanceCase, new_job
+from .base import ConformanceCase, limited_job, new_job
 from .transactions import Refused
 
 
@@ -34,8 +34,8 @@ class IsolationCases(ConformanceCase):
             self.assertEqual(len(claims), 2)
             dialect.settle(connection, [self.finished(claim) for claim in claims])
             dialect.dispatch(connection, 10)
-            self.assertTrue(dialect.take_permit(connection, "key", 5, timedelta(hours=1)))
-            self.assertTrue(dialect.give_permit(connection, "key", 5))
+            dialect.enqueue(connection, [limited_job(), limited_job()])
+            self.assertEqual(dialect.admit(connection, ["key"]), 0)
             self.assertEqual(self.everything(), before)
             raise Refused
         self.assertEqual(self.everything(), before)
@@ -47,7 +47,7 @@ class IsolationCases(ConformanceCase):
         self.claim(0, process_id=worker)
         self.settle()
         self.dialect.dispatch(self.connection, 10)
-        self.dialect.take_permit(self.connection, "key", 5, timedelta(hours=1))
+        self.dialect.admit(self.connection, ["key"])
 
     def test_threads_work_side_by_side_and_one_after_the_other(self) -> None:
         def work() -> list[str]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from ..portable.models import model
-from .base import ConformanceCase, new_job
+from .base import ConformanceCase, limited_job, new_job
 
 #: All different, though many a collation calls some of them equal.
 ALIKE = ("A", "a", "á", "a\u0301", "a ", " a", "\uff41", "ß", "ss", "😀", "😁")
-HOUR = timedelta(hours=1)
 
 
 class NameCases(ConformanceCase):
@@ -32,10 +31,14 @@ class NameCases(ConformanceCase):
         self.assertEqual(set(self.rows("Pause").values_list("pk", flat=True)), set(ALIKE))
 
     def test_semaphore_keys_are_distinct(self) -> None:
-        for _ in ALIKE:
-            taken = [self.dialect.take_permit(self.connection, key, 1, HOUR) for key in ALIKE]
-            self.assertEqual(len(set(taken)), 1, dict(zip(ALIKE, taken, strict=True)))
-        self.assertTrue(self.dialect.give_permit(self.connection, "a", 1))
+        first = self.enqueue(*[limited_job(key) for key in ALIKE])
+        second = [self.enqueue(limited_job(key))[0] for key in ALIKE]
+        self.assertEqual(self.ids("Ready"), first)
+        claims = {claim.concurrency_key: claim for claim in self.claim()}
+        self.assertEqual(set(claims), set(ALIKE))
+        self.settle(self.finished(claims["a"]))
+        self.assertEqual(self.ids("Ready"), [second[ALIKE.index("a")]])
+        self.settle(self.finished(self.claim()[0]))
         values = dict(self.rows("Semaphore").values_list("key", "value"))
         self.assertEqual(values, {key: int(key == "a") for key in ALIKE})
 

@@ -1,130 +1,293 @@
-"""Semaphores: permits taken and given back."""
+"""Permits: how many jobs of a key are ready or run, and who is next."""
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
-from threading import Barrier, Lock
+from functools import partial
+from threading import Lock
+from typing import Any
 
 from django.db.transaction import atomic
 
-from .base import ConformanceCase
+from ..records import ClaimedJob, Ending, NewJob, Outcome, QueueSelector
+from .base import ConformanceCase, ending, limited_job, new_job
 from .transactions import Refused
 
 HOUR = timedelta(hours=1)
 
 
 class PermitCases(ConformanceCase):
-    def take(self, key: str = "key", limit: int = 1, duration: timedelta = HOUR) -> bool:
-        return self.dialect.take_permit(self.connection, key, limit, duration)
-
-    def give(self, key: str = "key", limit: int = 1) -> bool:
-        return self.dialect.give_permit(self.connection, key, limit)
+    def tearDown(self) -> None:
+        self.check_permits()
+        super().tearDown()
 
     def left(self, key: str = "key") -> int:
-        """Return how many permits are left, after a look at the bounds."""
-        row = self.rows("Semaphore").get(pk=key)
-        self.assertGreaterEqual(row.value, 0)
-        self.assertLessEqual(row.value, row.limit)
-        return int(row.value)
+        return int(self.rows("Semaphore").get(pk=key).value)
 
-    def test_a_semaphore_that_does_not_exist_has_all_its_permits(self) -> None:
-        self.assertIs(self.take(limit=3), True)
-        self.assertEqual((self.left(), self.rows("Semaphore").get().limit), (2, 3))
+    def due(self, *jobs: NewJob) -> list[int]:
+        """Enqueue jobs for later, and let them be due."""
+        ids = self.enqueue(*jobs)
+        for job_id in ids:
+            self.make_due(job_id)
+        return ids
 
-    def test_no_more_permits_are_taken_than_there_are(self) -> None:
-        taken = [self.take(limit=3) for _ in range(5)]
-        self.assertEqual(taken, [True, True, True, False, False])
+    def dispatch_all(self) -> int:
+        return self.dialect.dispatch(self.connection, 100).moved
+
+    def admit(self, *keys: str) -> int:
+        return self.dialect.admit(self.connection, keys or ["key"])
+
+    def holder(self, **fields: Any) -> ClaimedJob:
+        """Claim the only ready job; with ``fields`` after it was enqueued with a limit."""
+        if fields or not self.ids("Ready"):
+            self.enqueue(limited_job(**fields))
+        [claim] = self.claim(1)
+        return claim
+
+    def test_a_job_with_a_limit_takes_a_permit(self) -> None:
+        [job_id] = self.enqueue(limited_job("mail", 2, duration=HOUR))
+        self.assertEqual((self.ids("Ready"), self.left("mail")), ([job_id], 1))
+        self.assertEqual(self.rows("Permit").get(pk=job_id).key, "mail")
+        self.assertEqual(self.rows("Semaphore").get().limit, 2)
+        job = self.job(job_id)
+        self.assertEqual(
+            (job.concurrency_key, job.concurrency_limit, job.concurrency_duration),
+            ("mail", 2, HOUR),
+        )
+        self.assertIs(job.concurrency_discards, False)
+        [claim] = self.claim()
+        self.assertEqual(claim.concurrency_key, "mail")
+
+    def test_a_job_without_a_limit_takes_none(self) -> None:
+        plain, _ = self.enqueue(new_job(), limited_job())
+        self.assertEqual(self.rows("Permit").filter(pk=plain).count(), 0)
+        self.assertEqual(
+            {claim.job_id: claim.concurrency_key for claim in self.claim()}[plain], None
+        )
+
+    def test_a_job_that_finds_no_permit_is_blocked(self) -> None:
+        first, second = (self.enqueue(limited_job(queue_name="mail", rank=-4))[0] for _ in "12")
+        self.assertEqual((self.ids("Ready"), self.ids("Blocked")), ([first], [second]))
+        row = self.rows("BlockedExecution").get()
+        self.assertEqual((row.queue_name, row.rank, row.concurrency_key), ("mail", -4, "key"))
         self.assertEqual(self.left(), 0)
 
-    def test_a_limit_of_none_gives_no_permit(self) -> None:
-        self.assertIs(self.take(limit=0), False)
-        self.take(limit=1)
-        self.assertIs(self.take(limit=0), False)
+    def test_of_one_enqueue_as_many_are_ready_as_there_are_permits(self) -> None:
+        """Those of the smallest rank, for each key; jobs without a limit are among them."""
+        jobs = [limited_job("a", 2, rank=rank) for rank in (5, 1, 3, 2)]
+        ids = self.enqueue(*jobs, new_job(), limited_job("b"), limited_job("b"))
+        self.assertEqual(self.ids("Ready"), sorted([ids[1], ids[3], ids[4], ids[5]]))
+        self.assertEqual(self.ids("Blocked"), [ids[0], ids[2], ids[6]])
+        self.assertEqual((self.left("a"), self.left("b")), (0, 0))
+
+    def test_a_job_of_later_takes_its_permit_when_it_is_due(self) -> None:
+        later = [limited_job(delay=HOUR) for _ in range(2)]
+        ids = self.enqueue(*later)
+        self.assertEqual((self.ids("Scheduled"), self.rows("Permit").count()), (ids, 0))
+        for job_id in ids:
+            self.make_due(job_id)
+        [plain] = self.due(new_job(delay=HOUR))
+        self.assertEqual(self.dispatch_all(), 3)
+        self.assertEqual(self.ids("Ready"), [ids[0], plain])
+        self.assertEqual((self.ids("Blocked"), self.ids("Scheduled")), ([ids[1]], []))
         self.assertEqual(self.left(), 0)
 
-    def test_a_permit_given_back_can_be_taken_again(self) -> None:
-        self.take(limit=2)
-        self.take(limit=2)
-        self.assertIs(self.give(limit=2), True)
-        self.assertEqual([self.take(limit=2), self.take(limit=2)], [True, False])
+    def test_a_job_that_is_not_to_wait_is_not_stored(self) -> None:
+        """Neither alone, nor among others; one that finds a permit is."""
+        [held] = self.enqueue(limited_job(discards=True))
+        before = self.everything()
+        [new] = self.dialect.enqueue(self.connection, [limited_job(discards=True)])
+        self.assertIsNone(new.job_id)
+        self.assertEqual(self.everything(), before)
+        jobs = [
+            new_job(),
+            limited_job(discards=True),
+            limited_job(),
+            limited_job("b", discards=True),
+        ]
+        told = [new.job_id for new in self.dialect.enqueue(self.connection, jobs)]
+        self.assertEqual((told[1], self.ids("Blocked")), (None, [told[2]]))
+        self.assertEqual(self.ids("Ready"), [held, told[0], told[3]])
+        self.assertEqual(self.rows("Job").count(), 4)
 
-    def test_permits_never_exceed_the_limit(self) -> None:
-        self.take(limit=2)
-        self.assertEqual([self.give(limit=2) for _ in range(3)], [True, False, False])
-        self.assertEqual(self.left(), 2)
+    def test_a_job_of_later_that_is_not_to_wait_is_deleted_when_it_is_due(self) -> None:
+        [held] = self.enqueue(limited_job())
+        first, second = self.due(limited_job(discards=True, delay=HOUR), limited_job(delay=HOUR))
+        self.assertEqual(self.dispatch_all(), 2)
+        self.assertEqual((self.ids("Ready"), self.ids("Blocked")), ([held], [second]))
+        self.assertEqual(self.rows("Job").filter(pk=first).count(), 0)
 
-    def test_a_permit_of_an_unknown_semaphore_is_not_given(self) -> None:
-        self.assertIs(self.give("unknown", 3), False)
-        self.assertEqual(self.rows("Semaphore").count(), 0)
+    def test_a_permit_ends_with_its_claim(self) -> None:
+        """However that ends; who waits is let in, by rank and id."""
+        claim = self.holder()
+        ids = self.enqueue(*[limited_job(rank=rank) for rank in (3, -1, 3, 3, 3)])
+        order = [ids[1], ids[0], *ids[2:]]
+        endings: list[tuple[Ending, dict[str, Any]]] = [
+            (Ending.FINISHED, {}),
+            (Ending.FINISHED, {"preserve": False}),
+            (Ending.FAILED, {"exception_class": "a.B"}),
+            (Ending.RETRIED, {"delay": 60.0}),
+            (Ending.FINISHED, {}),
+        ]
+        for (how, fields), following in zip(endings, order, strict=True):
+            self.settle(ending(how, claim, attempts=1, **fields))
+            self.assertEqual((self.ids("Ready"), self.left()), ([following], 0))
+            claim = self.holder()
+        self.settle(self.finished(claim))
+        self.assertEqual((self.left(), self.rows("Permit").count()), (1, 0))
 
-    def test_semaphores_do_not_touch_each_other(self) -> None:
-        self.take("a", 2)
-        self.take("b", 2)
-        self.give("a", 2)
-        self.assertEqual((self.left("a"), self.left("b")), (2, 1))
+    def test_the_next_one_is_claimed_with_the_same_call(self) -> None:
+        claim = self.holder()
+        [following] = self.enqueue(limited_job())
+        held, claims = self.dialect.settle_and_claim(
+            self.connection, [self.finished(claim)], self.register(), QueueSelector(), 5
+        )
+        self.assertEqual((held, [each.job_id for each in claims]), ({claim.job_id}, [following]))
 
-    def test_a_permit_taken_renews_the_expiry(self) -> None:
-        """By the database's clock; one that is refused renews nothing."""
-        self.take(limit=2, duration=timedelta(seconds=5))
-        before = self.present()
-        self.take(limit=2, duration=HOUR)
-        expires_at = self.aware(self.rows("Semaphore").get().expires_at)
-        self.assert_between(before, expires_at - HOUR, self.present())
-        self.assertFalse(self.take(limit=2, duration=2 * HOUR))
-        self.assertEqual(self.aware(self.rows("Semaphore").get().expires_at), expires_at)
+    def test_a_claim_that_was_lost_ends_no_permit(self) -> None:
+        claim = self.holder()
+        self.enqueue(limited_job())
+        before = self.everything()
+        self.assertEqual(self.settle(self.finished(claim)._replace(token=claim.token + 1)), set())
+        self.assertEqual(self.everything(), before)
+
+    def test_a_job_given_back_keeps_its_permit(self) -> None:
+        """Also if one of a smaller rank waits."""
+        claim = self.holder()
+        [waiting] = self.enqueue(limited_job(rank=-9))
+        self.settle(ending(Ending.RELEASED, claim))
+        self.assertEqual((self.ids("Ready"), self.ids("Blocked")), ([claim.job_id], [waiting]))
+        self.assertEqual(self.holder().job_id, claim.job_id)
+
+    def test_a_job_given_back_without_a_permit_waits_for_one(self) -> None:
+        claim = self.holder()
+        [waiting] = self.enqueue(limited_job(rank=-9))
+        self.rows("Permit").filter(pk=claim.job_id).delete()
+        self.assertEqual(self.admit(), 1)
+        self.settle(ending(Ending.RELEASED, claim))
+        self.assertEqual((self.ids("Ready"), self.ids("Blocked")), ([waiting], [claim.job_id]))
+        self.assertEqual(self.rows("BlockedExecution").get().token, claim.token)
+
+    def test_a_job_that_is_tried_again_takes_a_permit_anew(self) -> None:
+        """At once or later, and waits for it, even if it was not to wait at first."""
+        claim = self.holder(discards=True)
+        [urgent] = self.enqueue(limited_job(rank=-9))
+        self.settle(ending(Ending.RETRIED, claim, attempts=1))
+        self.assertEqual((self.ids("Ready"), self.ids("Blocked")), ([urgent], [claim.job_id]))
+        self.settle(self.finished(self.holder()))
+        [again] = self.claim()
+        self.assertEqual((again.job_id, again.token), (claim.job_id, claim.token + 1))
+        self.settle(ending(Ending.RETRIED, again, attempts=2, delay=60.0))
+        [other] = self.enqueue(limited_job())
+        self.make_due(claim.job_id)
+        self.assertEqual(self.dispatch_all(), 1)
+        self.assertEqual((self.ids("Ready"), self.ids("Blocked")), ([other], [claim.job_id]))
+
+    def test_a_larger_limit_lets_more_in(self) -> None:
+        """As soon as a job is enqueued with it."""
+        ids = [self.enqueue(limited_job())[0] for _ in range(3)]
+        [last] = self.enqueue(limited_job(to=3))
+        self.assertEqual((self.ids("Ready"), self.ids("Blocked")), (ids, [last]))
+        self.assertEqual((self.left(), self.rows("Semaphore").get().limit), (0, 3))
 
     def test_a_smaller_limit_counts_the_permits_that_are_out(self) -> None:
         for _ in range(3):
-            self.take(limit=3)
-        self.assertTrue(self.give(limit=1))
-        self.assertFalse(self.take(limit=1))
-        self.assertTrue(self.give(limit=1))
-        self.assertFalse(self.take(limit=1))
-        self.assertTrue(self.give(limit=1))
-        self.assertEqual([self.take(limit=1), self.take(limit=1)], [True, False])
+            self.enqueue(limited_job(to=3))
+        claims = self.claim()
+        [waiting] = self.enqueue(limited_job(to=1))
+        for claim in claims:
+            self.assertEqual(self.ids("Blocked"), [waiting])
+            self.settle(self.finished(claim))
+        self.assertEqual((self.ids("Ready"), self.left()), ([waiting], 0))
+
+    def test_a_changed_limit_counts_for_permits_that_are_left(self) -> None:
+        """Also for a job that is not to wait."""
+        self.settle(self.finished(self.holder()))
+        ids = self.enqueue(limited_job(to=3, discards=True))
+        self.assertEqual((self.ids("Ready"), self.left()), (ids, 2))
+        ids += self.enqueue(limited_job(to=2, discards=True))
+        self.assertEqual((self.ids("Ready"), self.left()), (ids, 0))
+
+    def test_admit_lets_in_whom_there_are_permits_for(self) -> None:
+        """And repairs what a semaphore says of itself."""
+        ids = self.enqueue(*[limited_job(to=2, rank=-number) for number in range(6)])
+        self.assertEqual(self.admit(), 0)
+        self.rows("Permit").all().delete()
+        self.rows("ReadyExecution").all().delete()
+        self.rows("Job").filter(pk__in=ids[4:]).delete()
+        self.rows("Semaphore").update(value=1)
+        self.assertEqual(self.admit("key", "unknown"), 2)
+        self.assertEqual((self.ids("Ready"), self.ids("Blocked")), (ids[2:4], ids[:2]))
         self.assertEqual(self.left(), 0)
+        self.assertEqual(self.rows("Semaphore").count(), 1)
 
-    def test_a_larger_limit_has_as_many_more_permits(self) -> None:
-        self.take(limit=1)
-        self.assertEqual([self.take(limit=3) for _ in range(3)], [True, True, False])
-        self.assertEqual([self.give(limit=3) for _ in range(4)], [True, True, True, False])
-        self.assertEqual(self.left(), 3)
+    def test_a_semaphore_that_is_missing_has_the_limit_of_who_waits(self) -> None:
+        ids = self.enqueue(*[limited_job(to=2) for _ in range(4)])
+        self.rows("Semaphore").all().delete()
+        self.settle(*[self.finished(claim) for claim in self.claim()])
+        self.admit()
+        self.assertEqual((self.ids("Ready"), self.left()), (ids[2:], 0))
 
-    def test_a_permit_taken_in_a_transaction_goes_back_with_it(self) -> None:
-        self.take(limit=2)
+    def test_a_rollback_gives_the_permit_back(self) -> None:
         with self.assertRaises(Refused), atomic(using=self.using):
-            self.assertTrue(self.take(limit=2))
-            self.assertTrue(self.take("new"))
+            self.enqueue(limited_job(), limited_job())
+            self.enqueue(limited_job())
             raise Refused
-        self.assertEqual((self.left(), self.rows("Semaphore").count()), (1, 1))
+        ids = self.enqueue(limited_job())
+        self.assertEqual((self.ids("Ready"), self.left()), (ids, 0))
 
-    def test_of_many_threads_as_many_get_a_permit_as_there_are(self) -> None:
-        """Also when the semaphore does not exist yet."""
-        for key, limit in (("one", 1), ("three", 3)):
-            together = Barrier(8, timeout=self.patience)
+    def test_who_comes_while_the_holder_ends_is_not_left_waiting(self) -> None:
+        """The enqueue has found no permit, and is not committed when the claim ends."""
+        claim = self.holder()
+        with self.holding(lambda: self.enqueue(limited_job())) as end:
+            ended = self.begin(lambda: self.again(lambda: self.settle(self.finished(claim))))
+            end(commit=True)
+        self.assertEqual(ended.result(self.patience), {claim.job_id})
+        self.assertEqual((len(self.ids("Ready")), self.ids("Blocked")), (1, []))
 
-            def take(key: str = key, limit: int = limit, together: Barrier = together) -> bool:
-                together.wait()
-                return self.again(lambda: self.take(key, limit))
+    def test_who_comes_before_the_end_is_committed_is_not_left_waiting(self) -> None:
+        claim = self.holder()
+        with self.holding(lambda: self.settle(self.finished(claim))) as end:
+            enqueued = self.begin(lambda: self.again(lambda: self.enqueue(limited_job())))
+            end(commit=True)
+        ids = enqueued.result(self.patience)
+        self.assertEqual(self.ids("Ready"), ids)
 
-            self.assertEqual(self.in_threads([take] * 8).count(True), limit)
-            self.assertEqual(self.left(key), 0)
+    def test_of_many_threads_as_many_are_let_in_as_there_are_permits(self) -> None:
+        """Also with the first of all."""
 
-    def test_many_threads_take_and_give_without_overrun(self) -> None:
-        limit, lock, holders, most = 3, Lock(), [0], [0]
+        def enqueue() -> list[int]:
+            return [self.again(lambda: self.enqueue(limited_job(to=3)))[0] for _ in range(3)]
+
+        ids = [job_id for some in self.in_threads([enqueue] * 4) for job_id in some]
+        self.assertEqual((len(self.ids("Ready")), len(self.ids("Blocked"))), (3, len(ids) - 3))
+
+    def test_no_more_run_at_once_than_the_limits_allow(self) -> None:
+        """Under several keys at once, ended in any order by several threads."""
+        limits = {"a": 1, "b": 2, "c": 3}
+        running, lock, done = Counter[str | None](), Lock(), set[int]()
+        keys = sorted(limits) * 8
+        self.enqueue(*[limited_job(key, limits[key]) for key in keys])
+        worker = self.register()
 
         def work() -> None:
-            for _ in range(6):
-                if not self.again(lambda: self.take(limit=limit)):
-                    continue
+            settled: list[Outcome] = []
+            for _ in self.until_deadline():
                 with lock:
-                    holders[0] += 1
-                    most[0] = max(most[0], holders[0])
-                self.left()
+                    done.update(outcome.job_id for outcome in settled)
+                    if len(done) == len(keys):
+                        return
+                claims = self.again(lambda: self.claim(3, process_id=worker))
+                settled = [self.finished(claim) for claim in reversed(claims)]
                 with lock:
-                    holders[0] -= 1
-                self.assertTrue(self.again(lambda: self.give(limit=limit)))
+                    running.update(claim.concurrency_key for claim in claims)
+                    self.assertLessEqual(running, Counter(limits))
+                self.rows("Job").count()  # Time for others.
+                with lock:
+                    running.subtract(claim.concurrency_key for claim in claims)
+                self.again(partial(self.settle, *settled))
 
-        self.in_threads([work] * 8)
-        self.assertLessEqual(most[0], limit)
-        self.assertEqual(self.left(), limit)
+        self.in_threads([work] * 3)
+        self.assertEqual(sorted(done), sorted(self.rows("Job").values_list("pk", flat=True)))
+        self.assertEqual({key: self.left(key) for key in limits}, limits)

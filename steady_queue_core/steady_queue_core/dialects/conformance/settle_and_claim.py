@@ -32,20 +32,19 @@ class SettleAndClaimCases(ConformanceCase):
     def test_a_claim_that_comes_with_a_settlement_tells_as_much(self) -> None:
         worker = self.register()
         [first] = (self.claimed_job(),)
-        [new] = self.dialect.enqueue(
-            self.connection, [new_job("mail", rank=2, arguments='{"é": "%s"}', max_attempts=4)]
-        )
+        job = new_job("mail", rank=2, arguments='{"é": "%s"}', max_attempts=4)
+        job_id, enqueued_at = self.enqueue_one(job)
         before = self.present()
         _, [claim] = self.both([self.finished(first)], worker, 5)
         self.assert_between(before, claim.claimed_at, self.present())
-        told = claim._replace(claimed_at=new.enqueued_at)
+        told = claim._replace(claimed_at=enqueued_at)
         self.assertEqual(
             told,
             ClaimedJob(
-                job_id=new.job_id, token=1, queue_name="mail", rank=2,
+                job_id=job_id, token=1, queue_name="mail", rank=2,
                 task_path="conformance.tasks.work", backend_name="default",
                 arguments='{"é": "%s"}', attempts=0, max_attempts=4, worker_ids=None, errors=None,
-                enqueued_at=new.enqueued_at, started_at=None, claimed_at=new.enqueued_at,
+                enqueued_at=enqueued_at, started_at=None, claimed_at=enqueued_at,
             ),
         )  # fmt: skip
 

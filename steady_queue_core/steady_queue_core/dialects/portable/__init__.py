@@ -11,16 +11,17 @@ from .clock import aware, current_time, keeps_zones, now, storable
 from .enqueue import enqueue
 from .listing import list_queues, paused_queues, prefix_end, queues_to_poll
 from .locking import is_contention, is_lost_connection, lock_rows, transaction
+from .permits import admit
 from .polling import claim, dispatch, settle
-from .upserts import give_permit, insert_if_absent, take_permit, upsert
+from .upserts import insert_if_absent, upsert
 
 __all__ = [
+    "admit",
     "aware",
     "claim",
     "current_time",
     "dispatch",
     "enqueue",
-    "give_permit",
     "insert_if_absent",
     "is_contention",
     "is_lost_connection",
@@ -33,7 +34,6 @@ __all__ = [
     "queues_to_poll",
     "settle",
     "storable",
-    "take_permit",
     "transaction",
     "upsert",
 ]

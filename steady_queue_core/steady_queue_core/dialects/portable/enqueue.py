@@ -12,6 +12,7 @@ from django.db.transaction import atomic
 from ..records import EnqueuedJob, NewJob
 from .clock import current_time, now, storable
 from .models import model
+from .permits import admit_by, discard_refused
 
 
 def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
@@ -27,7 +28,8 @@ def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[Enq
             for row in rows:
                 row.save(using=using, force_insert=True)
         _insert_executions(using, jobs, rows, present)
-    return [EnqueuedJob(row.pk, present) for row in rows]
+        refused = _admit(connection, jobs, rows)
+    return [EnqueuedJob(None if row.pk in refused else row.pk, present) for row in rows]
 
 
 def due_at(job: NewJob, present: datetime) -> datetime | None:
@@ -36,8 +38,22 @@ def due_at(job: NewJob, present: datetime) -> datetime | None:
     return due if due is not None and due > present else None
 
 
+def _admit(
+    connection: BaseDatabaseWrapper, jobs: Sequence[NewJob], rows: Sequence[Any]
+) -> set[int]:
+    """Give the new jobs that are due their permits; return the ids of those that are gone."""
+    due = [
+        (job.limit, row.pk)
+        for job, row in zip(jobs, rows, strict=True)
+        if job.limit is not None and row.scheduled_at is None
+    ]
+    admit_by(connection, {limit.key: limit.to for limit, _ in due})
+    discarding = [job_id for limit, job_id in due if limit.discards]
+    return discard_refused(connection, discarding) if discarding else set()
+
+
 def _row(job: NewJob, present: datetime) -> Any:
-    due = due_at(job, present)
+    due, limit = due_at(job, present), job.limit
     return model("Job")(
         queue_name=job.queue_name,
         task_path=job.task_path,
@@ -47,13 +63,17 @@ def _row(job: NewJob, present: datetime) -> Any:
         max_attempts=job.max_attempts,
         enqueued_at=storable(present),
         scheduled_at=storable(due) if due else None,
+        concurrency_key=limit and limit.key,
+        concurrency_limit=limit and limit.to,
+        concurrency_duration=limit and limit.duration,
+        concurrency_discards=limit is not None and limit.discards,
     )
 
 
 def _insert_executions(
     using: str, jobs: Sequence[NewJob], rows: Sequence[Any], present: datetime
 ) -> None:
-    ready, scheduled = [], []
+    ready, blocked, scheduled = [], [], []
     for job, row in zip(jobs, rows, strict=True):
         common = {
             "job_id": row.pk,
@@ -61,9 +81,14 @@ def _insert_executions(
             "rank": job.rank,
             "created_at": storable(present),
         }
-        if row.scheduled_at is None:
-            ready.append(model("ReadyExecution")(**common))
+        limited = {"concurrency_key": row.concurrency_key}
+        if row.scheduled_at is not None:
+            due = row.scheduled_at
+            scheduled.append(model("ScheduledExecution")(due_at=due, **common, **limited))
+        elif job.limit is not None:
+            blocked.append(model("BlockedExecution")(**common, **limited))
         else:
-            scheduled.append(model("ScheduledExecution")(due_at=row.scheduled_at, **common))
+            ready.append(model("ReadyExecution")(**common))
     model("ReadyExecution").objects.using(using).bulk_create(ready)
+    model("BlockedExecution").objects.using(using).bulk_create(blocked)
     model("ScheduledExecution").objects.using(using).bulk_create(scheduled)

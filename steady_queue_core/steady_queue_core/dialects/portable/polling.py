@@ -14,6 +14,7 @@ from .clock import aware, current_time, now, storable
 from .listing import list_queues, paused_queues, queues_to_poll
 from .locking import lock_rows
 from .models import model
+from .permits import admit, discard_refused, end_permits, lock_semaphores
 
 
 def claim(
@@ -63,7 +64,9 @@ def claim(
 def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
     """Lock the claims that are still held, and end each of them."""
     using = connection.alias
+    keys = {outcome.concurrency_key for outcome in outcomes if outcome.concurrency_key}
     with atomic(using=using, savepoint=False):
+        lock_semaphores(connection, keys)
         claims = model("ClaimedExecution").objects.using(using)
         rows = claims.filter(pk__in=[outcome.job_id for outcome in outcomes]).order_by("pk")
         tokens = {row.pk: row.token for row in lock_rows(connection, rows, wait=True)}
@@ -72,7 +75,8 @@ def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[
         claims.filter(pk__in=[outcome.job_id for outcome in held]).delete()
         present = current_time(connection, now(connection))
         for outcome in held:
-            _end(using, outcome, present)
+            _end(connection, outcome, present)
+        admit(connection, sorted(keys))
     return {outcome.job_id for outcome in held}
 
 
@@ -84,14 +88,35 @@ def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
         present = current_time(connection, now(connection))
         due = scheduled.filter(due_at__lte=storable(present)).order_by("due_at", "rank", "job_id")
         rows = list(lock_rows(connection, due[:limit], wait=False))
+        scheduled.filter(pk__in=[row.pk for row in rows])._raw_delete(using)
+        limited = [row for row in rows if row.concurrency_key]
         model("ReadyExecution").objects.using(using).bulk_create(
-            [_moved("ReadyExecution", row, row.token, present) for row in rows]
+            [
+                _moved("ReadyExecution", row, row.token, present)
+                for row in rows
+                if not row.concurrency_key
+            ]
         )
-        scheduled.filter(pk__in=[row.pk for row in rows]).delete()
+        _admit_due(connection, limited, present)
         following = scheduled.order_by("due_at").values_list("due_at", flat=True).first()
     if following is None:
         return Dispatched(len(rows), None)
     return Dispatched(len(rows), max(0.0, (aware(following) - present).total_seconds()))
+
+
+def _admit_due(connection: BaseDatabaseWrapper, rows: Sequence[Any], present: datetime) -> None:
+    """Block the rows of jobs with a limit, and let in whom there are permits for."""
+    using = connection.alias
+    model("BlockedExecution").objects.using(using).bulk_create(
+        [
+            _moved("BlockedExecution", row, row.token, present, concurrency_key=row.concurrency_key)
+            for row in rows
+        ]
+    )
+    admit(connection, sorted({row.concurrency_key for row in rows}))
+    jobs = model("Job").objects.using(using).filter(pk__in=[row.pk for row in rows])
+    discarding = jobs.filter(concurrency_discards=True).values_list("pk", flat=True)
+    discard_refused(connection, list(discarding))
 
 
 def _moved(name: str, row: Any, token: int, present: datetime, **extra: Any) -> Any:
@@ -121,11 +146,15 @@ def _claimed_job(job: Any, token: int, present: datetime) -> ClaimedJob:
         enqueued_at=aware(job.enqueued_at),
         started_at=aware(job.started_at) if job.started_at else None,
         claimed_at=present,
+        concurrency_key=job.concurrency_key,
     )
 
 
-def _end(using: str, outcome: Outcome, present: datetime) -> None:
+def _end(connection: BaseDatabaseWrapper, outcome: Outcome, present: datetime) -> None:
+    using = connection.alias
     job = model("Job").objects.using(using).filter(pk=outcome.job_id)
+    if outcome.concurrency_key and outcome.ending is not Ending.RELEASED:
+        end_permits(connection, [outcome.job_id])
     if outcome.ending is Ending.FINISHED and not outcome.preserve:
         job._raw_delete(using)
         return
@@ -158,7 +187,15 @@ def _place(using: str, outcome: Outcome, present: datetime) -> None:
         )
     elif outcome.ending is Ending.RETRIED and outcome.delay > 0:
         due = storable(present + timedelta(seconds=outcome.delay))
-        row = _moved("ScheduledExecution", outcome, outcome.token, present, due_at=due)
+        limited = {"concurrency_key": outcome.concurrency_key}
+        row = _moved("ScheduledExecution", outcome, outcome.token, present, due_at=due, **limited)
+    elif outcome.concurrency_key and not _holds_permit(using, outcome):
+        limited = {"concurrency_key": outcome.concurrency_key}
+        row = _moved("BlockedExecution", outcome, outcome.token, present, **limited)
     else:
         row = _moved("ReadyExecution", outcome, outcome.token, present)
     row.save(using=using, force_insert=True)
+
+
+def _holds_permit(using: str, outcome: Outcome) -> bool:
+    return bool(model("Permit").objects.using(using).filter(pk=outcome.job_id).exists())

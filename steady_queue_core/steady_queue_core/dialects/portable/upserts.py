@@ -1,18 +1,15 @@
-"""Rows that may be there already, and semaphores."""
+"""Rows that may be there already."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import F, Model
+from django.db.models import Model
 from django.db.transaction import atomic
 
-from .clock import current_time, now, storable
 from .locking import lock_rows
-from .models import model
 
 
 def insert_if_absent(
@@ -51,35 +48,3 @@ def upsert(
         update_fields=list(update_fields),
         unique_fields=list(unique_fields) if targeted else None,
     )
-
-
-def take_permit(connection: BaseDatabaseWrapper, key: str, limit: int, duration: timedelta) -> bool:
-    """Take from the row if it is there; insert it with one permit taken if it is not."""
-    if limit <= 0:
-        return False
-    using = connection.alias
-    semaphores = model("Semaphore").objects.using(using)
-    with atomic(using=using, savepoint=False):
-        expires_at = storable(current_time(connection, now(connection)) + duration)
-        for _ in range(2):
-            # The row counts by the limit it was written with: this one may be another.
-            left = semaphores.filter(pk=key, value__gt=F("limit") - limit)
-            value = F("value") - F("limit") + (limit - 1)
-            if left.update(value=value, limit=limit, expires_at=expires_at):
-                return True
-            row = model("Semaphore")(key=key, value=limit - 1, limit=limit, expires_at=expires_at)
-            if insert_if_absent(connection, row, ["key"]):
-                return True
-            # Somebody else has inserted it meanwhile: its permits count now.
-    return False
-
-
-def give_permit(connection: BaseDatabaseWrapper, key: str, limit: int) -> bool:
-    """Give back one permit unless all are back already."""
-    semaphores = model("Semaphore").objects.using(connection.alias)
-    taken = semaphores.filter(pk=key, value__lt=F("limit"))
-    # A smaller limit is taken over once no more permits than that are out.
-    fitting = taken.filter(value__gte=F("limit") - (limit + 1))
-    if fitting.update(value=F("value") - F("limit") + (limit + 1), limit=limit):
-        return True
-    return bool(taken.update(value=F("value") + 1))

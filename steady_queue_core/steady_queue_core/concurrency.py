@@ -1,0 +1,190 @@
+"""Concurrency limits: how many jobs that share a key may run at once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Literal, TypeVar
+from uuid import UUID
+
+from django.db.models import Model
+
+from .compat import InvalidTask, Task
+from .configuration.durations import LONGEST
+from .dialects import Limit
+
+TaskT = TypeVar("TaskT", bound=Task)
+
+Key = str | Callable[..., object]
+
+#: What separates the group from the rest of a key: no group may hold it.
+SEPARATOR = "/"
+LONGEST_KEY = 255
+LARGEST_LIMIT = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConcurrencyLimit:
+    """What ``@limits_concurrency`` says of a task."""
+
+    key: Key
+    to: int = 1
+    #: ``None``: the setting ``default_concurrency_control_period`` at the time of the enqueue.
+    duration: timedelta | None = None
+    #: ``None``: the path of the task.
+    group: str | None = None
+    discards: bool = False
+
+    def of_call(self, task: Task, args: Any, kwargs: Any) -> Limit | None:
+        """Return the limit of a call of ``task``; ``None``: it has none.
+
+        Raises ``InvalidTask`` if its key cannot be told.
+        """
+        import steady_queue_core
+
+        key = self._key_of_call(task, args, kwargs)
+        if key is None:
+            return None
+        period: timedelta = steady_queue_core.default_concurrency_control_period
+        return Limit(
+            key=_fitting(f"{self.group_of(task)}{SEPARATOR}{key}"),
+            to=self.to,
+            duration=period if self.duration is None else self.duration,
+            discards=self.discards,
+        )
+
+    def group_of(self, task: Task) -> str:
+        """Return what the keys of this task have in common."""
+        return task.module_path if self.group is None else self.group
+
+    def _key_of_call(self, task: Task, args: Any, kwargs: Any) -> str | None:
+        where = f"The concurrency key of {task.module_path}"
+        key: object = self.key
+        if callable(key):
+            try:
+                key = key(*args, **kwargs)
+            except Exception as error:
+                raise InvalidTask(
+                    f"{where} cannot be told: {type(error).__name__}: {error}. Its key=... is "
+                    "called with the arguments of the task."
+                ) from error
+        if key is None:
+            return None
+        if isinstance(key, Model):
+            key = f"{key._meta.label_lower}{SEPARATOR}{key.pk}"
+        if not isinstance(key, str | int | UUID):
+            raise InvalidTask(
+                f"{where} is of type {type(key).__name__}; give a string, a number, a UUID, a "
+                "model instance, or None for no limit."
+            )
+        text = str(key)
+        if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+            raise InvalidTask(f"{where} has a NUL character or a lone surrogate: {text!r}.")
+        return text
+
+
+def limits_concurrency(
+    *,
+    key: Key,
+    to: int = 1,
+    duration: timedelta | None = None,
+    group: str | None = None,
+    on_conflict: Literal["block", "discard"] = "block",
+) -> Callable[[TaskT], TaskT]:
+    """Let at most ``to`` jobs of the decorated task that share a key run at once.
+
+    ``key`` is a string, or a callable that gets the arguments of the call and returns a string, a
+    number, a UUID, a model instance, or ``None`` for no limit. ``group``, by default the path of
+    the task, is a part of the key: tasks with the same group and key share their limit.
+    ``on_conflict`` says what becomes of a job that finds no room when it is due: it is blocked
+    until there is, or discarded. For ``duration`` from its start on, and from each heartbeat of
+    its process, a job that runs keeps its place; default: ``default_concurrency_control_period``.
+
+    Stands above ``@task``. Raises ``ValueError`` and ``TypeError`` for what cannot be used, while
+    the module is imported.
+    """
+    limit = ConcurrencyLimit(
+        key=_checked_key(key),
+        to=_checked_limit(to),
+        duration=_checked_duration(duration),
+        group=_checked_group(group),
+        discards=_checked_conflict(on_conflict) == "discard",
+    )
+
+    def decorate(task: TaskT) -> TaskT:
+        from .tasks import SteadyQueueTask, register_variant
+
+        if isinstance(task, type) or not isinstance(task, Task):
+            raise TypeError(
+                f"@limits_concurrency decorates {task!r}, which is not a task; put it above "
+                "@task(), not below"
+            )
+        if not isinstance(task, SteadyQueueTask):
+            return task  # Another backend, such as Django's own in tests, knows no limits.
+        limited = replace(task, concurrency=limit)
+        register_variant(limited)
+        return limited
+
+    return decorate
+
+
+def _fitting(key: str) -> str:
+    """Return a key that fits its column: of a long one the beginning, and what tells it apart."""
+    if len(key) <= LONGEST_KEY:
+        return key
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    return f"{key[: LONGEST_KEY - len(digest) - 1]}#{digest}"
+
+
+def _checked_key(key: object) -> Key:
+    if isinstance(key, str) or callable(key):
+        return key
+    raise TypeError(
+        f"@limits_concurrency: key must be a string or a callable, not {type(key).__name__}"
+    )
+
+
+def _checked_limit(to: object) -> int:
+    if type(to) is not int:
+        raise TypeError(f"@limits_concurrency: to must be a whole number, not {to!r}")
+    if not 1 <= to <= LARGEST_LIMIT:
+        raise ValueError(f"@limits_concurrency: to must be from 1 to {LARGEST_LIMIT}, not {to}")
+    return to
+
+
+def _checked_duration(duration: object) -> timedelta | None:
+    if duration is None:
+        return None
+    if not isinstance(duration, timedelta):
+        raise TypeError(
+            f"@limits_concurrency: duration must be a timedelta, not {type(duration).__name__}"
+        )
+    if not timedelta(0) < duration <= LONGEST:
+        raise ValueError(
+            f"@limits_concurrency: duration must be more than 0 and at most {LONGEST.days} days, "
+            f"not {duration}"
+        )
+    return duration
+
+
+def _checked_group(group: object) -> str | None:
+    if group is None:
+        return None
+    if not isinstance(group, str):
+        raise TypeError(f"@limits_concurrency: group must be a string, not {type(group).__name__}")
+    if not group or not group.isprintable() or SEPARATOR in group:
+        raise ValueError(
+            f"@limits_concurrency: group {group!r} is not valid: give printable text without "
+            f"{SEPARATOR!r}"
+        )
+    return group
+
+
+def _checked_conflict(on_conflict: object) -> str:
+    if on_conflict == "block" or on_conflict == "discard":
+        return str(on_conflict)
+    raise ValueError(
+        f"@limits_concurrency: on_conflict must be 'block' or 'discard', not {on_conflict!r}"
+    )

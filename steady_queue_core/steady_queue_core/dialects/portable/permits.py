@@ -1,0 +1,106 @@
+"""Permits of semaphores: which of the jobs that share a key may run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+
+from .clock import current_time, now, storable
+from .locking import lock_rows
+from .models import model
+from .upserts import insert_if_absent
+
+
+def admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
+    """Lock the semaphores, and let in whom they have permits for."""
+    return admit_by(connection, dict.fromkeys(keys))
+
+
+def admit_by(connection: BaseDatabaseWrapper, limits: Mapping[str, int | None]) -> int:
+    """Do so by the limits of new jobs; ``None``: by that of the job that was enqueued last."""
+    with atomic(using=connection.alias, savepoint=False):
+        return sum(_admit(connection, key, limits[key]) for key in sorted(limits))
+
+
+def lock_semaphores(connection: BaseDatabaseWrapper, keys: Iterable[str]) -> None:
+    """Wait for whoever takes or ends permits of ``keys``, and keep others from it."""
+    rows = model("Semaphore").objects.using(connection.alias).filter(pk__in=set(keys))
+    list(lock_rows(connection, rows.order_by("pk"), wait=True))
+
+
+def end_permits(connection: BaseDatabaseWrapper, job_ids: Sequence[int]) -> None:
+    """Take the permits of jobs away; their semaphores are locked."""
+    rows = model("Permit").objects.using(connection.alias).filter(pk__in=job_ids)
+    rows._raw_delete(connection.alias)
+
+
+def discard_refused(connection: BaseDatabaseWrapper, job_ids: Sequence[int]) -> set[int]:
+    """Delete those of the jobs that are blocked but are not to wait; return their ids."""
+    using = connection.alias
+    blocked = model("BlockedExecution").objects.using(using).filter(pk__in=job_ids)
+    # A job that has run before has waited already, and what it left is not thrown away.
+    refused = set(blocked.filter(token=0).values_list("pk", flat=True))
+    blocked.filter(pk__in=refused)._raw_delete(using)
+    model("Job").objects.using(using).filter(pk__in=refused)._raw_delete(using)
+    return refused
+
+
+def _admit(connection: BaseDatabaseWrapper, key: str, limit: int | None) -> int:
+    using = connection.alias
+    waiting = model("BlockedExecution").objects.using(using).filter(concurrency_key=key)
+    waiting = waiting.order_by("rank", "job_id")
+    semaphore = _locked(connection, key, limit, waiting)
+    if semaphore is None:
+        return 0
+    # Locked, so that what is newer than this transaction's snapshot is seen as well.
+    permits = model("Permit").objects.using(using).filter(key=key)
+    holders = len(lock_rows(connection, permits, wait=True))
+    left = max(0, semaphore.limit - holders)
+    admitted = list(lock_rows(connection, waiting[:left], wait=True)) if left else []
+    if admitted:
+        _let_in(connection, key, admitted)
+    semaphore.value = left - len(admitted)
+    semaphore.save(using=using, update_fields=["value", "limit"])
+    return len(admitted)
+
+
+def _locked(
+    connection: BaseDatabaseWrapper, key: str, limit: int | None, waiting: Any
+) -> Any | None:
+    """Return the semaphore, locked; ``None``: there is none, and nobody waits for it."""
+    using = connection.alias
+    rows = lock_rows(connection, model("Semaphore").objects.using(using).filter(pk=key), wait=True)
+    semaphore = rows.first()
+    if semaphore is None:
+        if limit is None:
+            limit = waiting.values_list("job__concurrency_limit", flat=True).first()
+        if limit is None:
+            return None
+        insert_if_absent(connection, model("Semaphore")(key=key, value=0, limit=limit), ["key"])
+        semaphore = rows.get()
+    elif limit is not None:
+        semaphore.limit = limit
+    return semaphore
+
+
+def _let_in(connection: BaseDatabaseWrapper, key: str, admitted: Sequence[Any]) -> None:
+    using = connection.alias
+    present = storable(current_time(connection, now(connection)))
+    job_ids = [row.pk for row in admitted]
+    permits = [model("Permit")(job_id=job_id, key=key) for job_id in job_ids]
+    model("Permit").objects.using(using).bulk_create(permits)
+    ready = [
+        model("ReadyExecution")(
+            job_id=row.pk,
+            queue_name=row.queue_name,
+            rank=row.rank,
+            token=row.token,
+            created_at=present,
+        )
+        for row in admitted
+    ]
+    model("ReadyExecution").objects.using(using).bulk_create(ready)
+    model("BlockedExecution").objects.using(using).filter(pk__in=job_ids)._raw_delete(using)

@@ -1,0 +1,100 @@
+"""The statements that insert jobs with their first executions."""
+
+from __future__ import annotations
+
+from steady_queue_core.dialects import tables
+
+from .clock import NOW_SQL, seconds
+from .take_over import TAKE_OVER, TAKE_OVER_BLOCKED, TAKE_OVER_DUE
+
+# One parameter for all jobs: a text is sent and read faster than arrays of every column.
+_GIVEN = f"""
+WITH given AS (
+  SELECT *, {{due_at}} AS due_at FROM json_to_recordset(%(jobs)s::json) AS job(
+    place int, queue_name text, "rank" smallint, task_path text, backend_name text,
+    arguments text, max_attempts smallint, run_at timestamptz, delay bigint)
+), job AS (
+  INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, "rank", arguments, max_attempts,
+                             attempts, token, enqueued_at, scheduled_at)
+  SELECT queue_name, task_path, backend_name, "rank", arguments, max_attempts, 0, 0, {NOW_SQL},
+         CASE WHEN due_at > {NOW_SQL} THEN due_at END
+  FROM given ORDER BY place
+  RETURNING id, queue_name, "rank", enqueued_at, scheduled_at
+), ready AS (
+  INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
+  SELECT id, queue_name, "rank", 0, enqueued_at FROM job WHERE scheduled_at IS NULL
+  {TAKE_OVER}
+)"""
+
+_TELL = f"SELECT id, {seconds('enqueued_at')} FROM job"
+
+#: For jobs that are all ready at once: planning takes longer than running it.
+ENQUEUE_READY = f"{_GIVEN.format(due_at='NULL::timestamptz')} {_TELL}"
+
+_DUE_AT = f"""
+CASE WHEN delay IS NULL THEN run_at ELSE {NOW_SQL} + delay * interval '1 microsecond' END"""
+
+ENQUEUE = f"""
+{_GIVEN.format(due_at=_DUE_AT)}, scheduled AS (
+  INSERT INTO {tables.SCHEDULED} (job_id, queue_name, "rank", token, created_at, due_at)
+  SELECT id, queue_name, "rank", 0, enqueued_at, scheduled_at FROM job
+  WHERE scheduled_at IS NOT NULL
+  {TAKE_OVER_DUE}
+) {_TELL}"""
+
+# Of every key one job at most takes a permit here: the semaphore's row is then all that has to be
+# looked at, and it is locked, also when there is no permit left, so that nobody who ends one looks
+# for jobs that wait before this one does. A limit that was changed while no permit is left says
+# nothing of how many hold one: the jobs are admitted afterwards.
+ENQUEUE_LIMITED = f"""
+WITH given AS MATERIALIZED (
+  SELECT job.*, moment.due_at, "key" IS NOT NULL AND due_at IS NULL AS is_limited
+  FROM json_to_recordset(%(jobs)s::json) AS job(
+    place int, queue_name text, "rank" smallint, task_path text, backend_name text,
+    arguments text, max_attempts smallint, run_at timestamptz, delay bigint,
+    "key" text, "to" int, duration bigint, discards boolean),
+  LATERAL (SELECT CASE WHEN {_DUE_AT} > {NOW_SQL} THEN {_DUE_AT} END AS due_at) AS moment
+), taken AS (
+  INSERT INTO {tables.SEMAPHORES} AS known ("key", value, "limit")
+  SELECT "key", "to" - 1, "to" FROM given WHERE is_limited AND %(takes)s ORDER BY "key"
+  ON CONFLICT ("key") DO UPDATE
+  SET value = known.value - known."limit" + excluded."limit" - 1, "limit" = excluded."limit"
+  WHERE known.value > 0 AND known.value - known."limit" + excluded."limit" > 0
+  RETURNING "key"
+), refused AS MATERIALIZED (
+  SELECT place FROM given
+  WHERE is_limited AND discards AND %(takes)s AND "key" NOT IN (SELECT "key" FROM taken)
+), job AS (
+  INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, "rank", arguments, max_attempts,
+                             attempts, token, enqueued_at, scheduled_at, concurrency_key,
+                             concurrency_limit, concurrency_duration, concurrency_discards)
+  SELECT queue_name, task_path, backend_name, "rank", arguments, max_attempts, 0, 0, {NOW_SQL},
+         due_at, "key", "to", duration * interval '1 microsecond', COALESCE(discards, false)
+  FROM given WHERE place NOT IN (SELECT place FROM refused) ORDER BY place
+  RETURNING id, queue_name, "rank", enqueued_at, scheduled_at, concurrency_key,
+            concurrency_key IS NULL OR concurrency_key IN (SELECT "key" FROM taken) AS may_run
+), ready AS (
+  INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
+  SELECT id, queue_name, "rank", 0, enqueued_at FROM job WHERE scheduled_at IS NULL AND may_run
+  {TAKE_OVER}
+), permit AS (
+  INSERT INTO {tables.PERMITS} (job_id, "key")
+  SELECT id, concurrency_key FROM job
+  WHERE scheduled_at IS NULL AND may_run AND concurrency_key IS NOT NULL
+  ON CONFLICT (job_id) DO UPDATE SET "key" = excluded."key"
+), blocked AS (
+  INSERT INTO {tables.BLOCKED} (job_id, queue_name, "rank", token, created_at, concurrency_key)
+  SELECT id, queue_name, "rank", 0, enqueued_at, concurrency_key FROM job
+  WHERE scheduled_at IS NULL AND NOT may_run
+  {TAKE_OVER_BLOCKED}
+), scheduled AS (
+  INSERT INTO {tables.SCHEDULED} (job_id, queue_name, "rank", token, created_at, due_at,
+                                  concurrency_key)
+  SELECT id, queue_name, "rank", 0, enqueued_at, scheduled_at, concurrency_key FROM job
+  WHERE scheduled_at IS NOT NULL
+  {TAKE_OVER_DUE}
+)
+SELECT {seconds(NOW_SQL)}, ARRAY(SELECT id FROM job), ARRAY(SELECT place FROM refused),
+       EXISTS (SELECT FROM given JOIN {tables.SEMAPHORES} AS known USING ("key")
+               WHERE is_limited AND known."limit" <> "to"
+                     AND "key" NOT IN (SELECT "key" FROM taken))"""

@@ -1,0 +1,110 @@
+"""Permits of semaphores.
+
+Whoever takes or ends permits of a key locks its semaphore in a statement of its own first: under
+READ COMMITTED, only the statements after it see what those who held the lock have done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from steady_queue_core.dialects import tables
+
+from .clock import NOW_SQL
+from .statements import fetch
+from .take_over import TAKE_OVER
+from .transactions import transaction
+
+LOCK = f"""
+SELECT "key" FROM {tables.SEMAPHORES} WHERE "key" = ANY(%(keys)s) ORDER BY "key" FOR UPDATE"""
+
+SET_LIMITS = f"""
+INSERT INTO {tables.SEMAPHORES} ("key", value, "limit")
+SELECT "key", 0, "limit" FROM unnest(%(keys)s::text[], %(limits)s::int[]) AS given("key", "limit")
+ORDER BY "key"
+ON CONFLICT ("key") DO UPDATE SET "limit" = excluded."limit"
+RETURNING "key" """
+
+# A semaphore that is not there has the limit of the job that waits longest.
+CREATE = f"""
+INSERT INTO {tables.SEMAPHORES} AS known ("key", value, "limit")
+SELECT given."key", 0, concurrency_limit FROM unnest(%(keys)s::text[]) AS given("key")
+CROSS JOIN LATERAL (
+  SELECT concurrency_limit FROM {tables.BLOCKED} AS waiting
+  JOIN {tables.JOBS} AS job ON job.id = waiting.job_id
+  WHERE waiting.concurrency_key = given."key" ORDER BY waiting."rank", job_id LIMIT 1) AS first
+WHERE concurrency_limit IS NOT NULL ORDER BY given."key"
+ON CONFLICT ("key") DO UPDATE SET value = known.value
+RETURNING "key" """
+
+ADMIT = f"""
+WITH semaphore AS MATERIALIZED (
+  SELECT "key", "limit",
+         GREATEST(0, "limit" - (SELECT count(*) FROM {tables.PERMITS} AS permit
+                                WHERE permit."key" = known."key")) AS remaining
+  FROM {tables.SEMAPHORES} AS known WHERE "key" = ANY(%(keys)s)
+), picked AS MATERIALIZED (
+  SELECT first.job_id FROM semaphore CROSS JOIN LATERAL (
+    SELECT job_id FROM {tables.BLOCKED} AS waiting
+    WHERE waiting.concurrency_key = semaphore."key"
+    ORDER BY waiting."rank", waiting.job_id LIMIT semaphore.remaining) AS first
+), admitted AS (
+  DELETE FROM {tables.BLOCKED} WHERE job_id = ANY(ARRAY(SELECT job_id FROM picked))
+  RETURNING job_id, queue_name, "rank", token, concurrency_key
+), permit AS (
+  INSERT INTO {tables.PERMITS} (job_id, "key") SELECT job_id, concurrency_key FROM admitted
+  ON CONFLICT (job_id) DO UPDATE SET "key" = excluded."key"
+), ready AS (
+  INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
+  SELECT job_id, queue_name, "rank", token, {NOW_SQL} FROM admitted
+  {TAKE_OVER}
+), counted AS (
+  UPDATE {tables.SEMAPHORES} AS known
+  SET value = remaining - (SELECT count(*) FROM admitted
+                           WHERE admitted.concurrency_key = semaphore."key")
+  FROM semaphore WHERE known."key" = semaphore."key"
+)
+SELECT count(*) FROM admitted"""
+
+# A job that has run before has waited already, and what it left is not thrown away.
+DISCARD_REFUSED = f"""
+WITH refused AS (
+  DELETE FROM {tables.BLOCKED} AS waiting USING {tables.JOBS} AS job
+  WHERE waiting.job_id = ANY(%(job_ids)s) AND waiting.token = 0 AND job.id = waiting.job_id
+        AND job.concurrency_discards
+  RETURNING waiting.job_id
+)
+DELETE FROM {tables.JOBS} WHERE id = ANY(ARRAY(SELECT job_id FROM refused)) RETURNING id"""
+
+
+def admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
+    if not keys:
+        return 0
+    with transaction(connection):
+        missing = set(keys) - lock(connection, keys)
+        if missing:
+            fetch(connection, CREATE, {"keys": sorted(missing)})
+        return admit_locked(connection, keys)
+
+
+def lock(connection: BaseDatabaseWrapper, keys: Collection[str]) -> set[str]:
+    """Lock semaphores, in a transaction; return the keys of those that are there."""
+    return {key for (key,) in fetch(connection, LOCK, {"keys": list(keys)})}
+
+
+def set_limits(connection: BaseDatabaseWrapper, limits: Mapping[str, int]) -> None:
+    """Create or change semaphores, and lock them, in a transaction."""
+    fetch(connection, SET_LIMITS, {"keys": list(limits), "limits": list(limits.values())})
+
+
+def admit_locked(connection: BaseDatabaseWrapper, keys: Collection[str]) -> int:
+    """Let in whom the semaphores, which are locked, have permits for; return how many."""
+    [(admitted,)] = fetch(connection, ADMIT, {"keys": list(keys)})
+    return int(admitted)
+
+
+def discard_refused(connection: BaseDatabaseWrapper, job_ids: Sequence[int]) -> set[int]:
+    """Delete those of the jobs that are blocked but are not to wait; return their ids."""
+    return {job_id for (job_id,) in fetch(connection, DISCARD_REFUSED, {"job_ids": list(job_ids)})}

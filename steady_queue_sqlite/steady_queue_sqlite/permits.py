@@ -1,0 +1,98 @@
+"""Permits of semaphores, under the one write lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from steady_queue_core.dialects import tables
+
+from .clock import NOW_SQL
+from .locking import transaction
+
+INSERT_BLOCKED = f"""
+INSERT OR REPLACE INTO {tables.BLOCKED}
+       (job_id, queue_name, "rank", token, created_at, concurrency_key)
+VALUES (%s, %s, %s, %s, %s, %s)"""
+
+# A semaphore that is not there has the limit of the job that waits longest.
+LIMIT_AND_HOLDERS = f"""
+SELECT COALESCE((SELECT "limit" FROM {tables.SEMAPHORES} WHERE key = %s),
+                (SELECT j.concurrency_limit FROM {tables.BLOCKED} b
+                 JOIN {tables.JOBS} j ON j.id = b.job_id
+                 WHERE b.concurrency_key = %s ORDER BY b."rank", b.job_id LIMIT 1)),
+       (SELECT count(*) FROM {tables.PERMITS} WHERE key = %s)"""
+PICK_BLOCKED = f"""
+SELECT job_id FROM {tables.BLOCKED} WHERE concurrency_key = %s
+ORDER BY "rank", job_id LIMIT %s"""
+INSERT_PERMIT = f"INSERT OR REPLACE INTO {tables.PERMITS} (job_id, key) VALUES (%s, %s)"
+MAKE_READY = f"""
+INSERT OR REPLACE INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
+SELECT job_id, queue_name, "rank", token, {NOW_SQL} FROM {tables.BLOCKED} WHERE job_id = %s"""
+DELETE_BLOCKED = f"DELETE FROM {tables.BLOCKED} WHERE job_id = %s"
+SET_SEMAPHORE = f"""
+INSERT INTO {tables.SEMAPHORES} (key, value, "limit") VALUES (%s, %s, %s)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value, "limit" = excluded."limit" """
+
+END_PERMIT = f"DELETE FROM {tables.PERMITS} WHERE job_id = %s"
+WITH_PERMIT = f"""
+SELECT job_id FROM {tables.PERMITS} JOIN json_each(%s) AS wanted ON job_id = wanted.value"""
+
+# A job that has run before has waited already, and what it left is not thrown away.
+REFUSED = f"""
+SELECT b.job_id FROM json_each(%s) AS wanted
+JOIN {tables.BLOCKED} b ON b.job_id = wanted.value AND b.token = 0
+JOIN {tables.JOBS} j ON j.id = b.job_id AND j.concurrency_discards"""
+DELETE_JOB = f"DELETE FROM {tables.JOBS} WHERE id = %s"
+
+
+def admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
+    if not keys:
+        return 0
+    with transaction(connection), connection.cursor() as cursor:
+        return admit_by(cursor, dict.fromkeys(keys))
+
+
+def admit_by(cursor: Any, limits: Mapping[str, int | None]) -> int:
+    """Let in whom there are permits for, by the limits of new jobs; ``None``: as it is."""
+    return sum(_admit(cursor, key, limit) for key, limit in limits.items())
+
+
+def _admit(cursor: Any, key: str, new_limit: int | None) -> int:
+    cursor.execute(LIMIT_AND_HOLDERS, [key, key, key])
+    known_limit, holders = cursor.fetchone()
+    limit = known_limit if new_limit is None else new_limit
+    if limit is None:
+        return 0
+    left = max(0, limit - holders)
+    admitted: list[tuple[int]] = []
+    if left:
+        cursor.execute(PICK_BLOCKED, [key, left])
+        admitted = cursor.fetchall()
+    if admitted:
+        cursor.executemany(INSERT_PERMIT, [(job_id, key) for (job_id,) in admitted])
+        cursor.executemany(MAKE_READY, admitted)
+        cursor.executemany(DELETE_BLOCKED, admitted)
+    cursor.execute(SET_SEMAPHORE, [key, left - len(admitted), limit])
+    return len(admitted)
+
+
+def end_permits(cursor: Any, job_ids: Iterable[int]) -> None:
+    cursor.executemany(END_PERMIT, [(job_id,) for job_id in job_ids])
+
+
+def with_permit(cursor: Any, job_ids: Sequence[int]) -> set[int]:
+    """Return the ids of those that hold a permit."""
+    cursor.execute(WITH_PERMIT, [str(list(job_ids))])
+    return {job_id for (job_id,) in cursor.fetchall()}
+
+
+def discard_refused(cursor: Any, job_ids: Sequence[int]) -> set[int]:
+    """Delete those of the jobs that are blocked but are not to wait; return their ids."""
+    cursor.execute(REFUSED, [str(list(job_ids))])
+    refused = cursor.fetchall()
+    cursor.executemany(DELETE_BLOCKED, refused)
+    cursor.executemany(DELETE_JOB, refused)
+    return {job_id for (job_id,) in refused}
