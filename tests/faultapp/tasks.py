@@ -6,11 +6,12 @@ import asyncio
 import os
 import signal
 import time
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
 
-from steady_queue_core import task
+from steady_queue_core import limits_concurrency, task
 from steady_queue_core.retries import constant
 
 from .effects import record
@@ -106,3 +107,24 @@ def fail_at_length(context: Any, length: int) -> int:
     record("start", context)
     record("end", context)
     raise RuntimeError("x" * length)
+
+
+def limited(key: str, to: int, **options: Any) -> Any:
+    """Return a task of which no more than ``to`` may run at once."""
+
+    def run(context: Any, seconds: float = 0.0) -> int:
+        record("start", context)
+        time.sleep(seconds)
+        record("end", context)
+        return context.token
+
+    run.__name__ = run.__qualname__ = key
+    decorated = task(takes_context=True, max_attempts=10, backoff=constant(0))(run)
+    return limits_concurrency(key=key, to=to, group="limited", **options)(decorated)
+
+
+one_by_one = limited("one_by_one", 1)
+in_pairs = limited("in_pairs", 2)
+in_fives = limited("in_fives", 5)
+brief = limited("brief", 1, duration=timedelta(seconds=1))
+alone = limited("alone", 1, on_conflict="discard")

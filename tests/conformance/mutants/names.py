@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import replace
 
-from .mutant import add, fails, sqlite
+from .mutant import fails, sqlite
 
-take, give = sqlite.steady_queue_take_permit, sqlite.steady_queue_give_permit
+enqueue = sqlite.steady_queue_enqueue
 
 
 def bare(name):
@@ -14,25 +15,19 @@ def bare(name):
     return "".join(c for c in unicodedata.normalize("NFD", name) if not unicodedata.combining(c))
 
 
-add(
-    "takes_keys_in_any_case_for_one",
-    {
-        "take_permit": lambda connection, key, limit, duration: take(
-            connection, key.casefold(), limit, duration
-        ),
-        "give_permit": lambda connection, key, limit: give(connection, key.casefold(), limit),
-    },
-    "semaphore_keys_are_distinct",
-)
-add(
-    "trims_blanks_off_keys",
-    {
-        "take_permit": lambda connection, key, limit, duration: take(
-            connection, key.rstrip(), limit, duration
-        ),
-    },
-    "semaphore_keys_are_distinct",
-)
+def with_keys(change, jobs):
+    """Return ``jobs`` with other concurrency keys."""
+    return [replace(job, limit=replace(job.limit, key=change(job.limit.key))) for job in jobs]
+
+
+@fails("semaphore_keys_are_distinct", hook="enqueue")
+def takes_keys_in_any_case_for_one(connection, jobs):
+    return enqueue(connection, with_keys(str.casefold, jobs))
+
+
+@fails("semaphore_keys_are_distinct", hook="enqueue")
+def trims_blanks_off_keys(connection, jobs):
+    return enqueue(connection, with_keys(str.rstrip, jobs))
 
 
 @fails("recurring_task_keys_are_distinct", hook="insert_if_absent")

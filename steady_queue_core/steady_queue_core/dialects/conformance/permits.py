@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import wait
 from datetime import timedelta
 from functools import partial
 from threading import Lock
@@ -242,6 +243,7 @@ class PermitCases(ConformanceCase):
         claim = self.holder()
         with self.holding(lambda: self.enqueue(limited_job())) as end:
             ended = self.begin(lambda: self.again(lambda: self.settle(self.finished(claim))))
+            wait([ended], timeout=0.2)  # As far as it comes.
             end(commit=True)
         self.assertEqual(ended.result(self.patience), {claim.job_id})
         self.assertEqual((len(self.ids("Ready")), self.ids("Blocked")), (1, []))
@@ -250,6 +252,7 @@ class PermitCases(ConformanceCase):
         claim = self.holder()
         with self.holding(lambda: self.settle(self.finished(claim))) as end:
             enqueued = self.begin(lambda: self.again(lambda: self.enqueue(limited_job())))
+            wait([enqueued], timeout=0.2)
             end(commit=True)
         ids = enqueued.result(self.patience)
         self.assertEqual(self.ids("Ready"), ids)
