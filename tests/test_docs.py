@@ -36,9 +36,6 @@ PACKAGES = [
 
 #: Documented as without effect, and the only places that may mention them.
 WITHOUT_EFFECT = {
-    "concurrency_maintenance": {"processes.py"},
-    "concurrency_maintenance_interval": {"processes.py"},
-    "default_concurrency_control_period": {"__init__.py", "module_settings.py"},
     "dynamic_tasks_enabled": {"processes.py"},
 }
 
@@ -284,7 +281,7 @@ def test_the_quickstart_leads_to_a_task_that_has_run(project: Project) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tasks.md", "recurring.md", "index.md"])
+@pytest.mark.parametrize("name", ["tasks.md", "concurrency.md", "recurring.md", "index.md"])
 def test_the_code_of_a_page_runs(name: str, project: Project) -> None:
     settings, *_ = documents.blocks(page("README.md"), "python")
     project.write(settings)

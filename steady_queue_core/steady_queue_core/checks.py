@@ -7,7 +7,7 @@ from importlib.metadata import packages_distributions
 from typing import Any
 
 from django.apps import AppConfig
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning, register
 from django.core.checks import Tags as DjangoTags
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, InterfaceError, connections
@@ -49,6 +49,31 @@ def check_configuration(
     except ConfigurationError as error:
         return [Error(problem, id="steady_queue.E004") for problem in error.problems]
     return []
+
+
+@register(TAG)
+def check_limits(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """W009: tasks that share their concurrency limit agree on it."""
+    try:
+        from .tasks import registered_tasks
+    except ImproperlyConfigured:
+        return []  # check_framework reports it.
+    limits: dict[str, dict[int, list[str]]] = {}
+    for task in registered_tasks():
+        concurrency = getattr(task, "concurrency", None)
+        if concurrency is not None:
+            of_group = limits.setdefault(concurrency.group_of(task), {})
+            of_group.setdefault(concurrency.to, []).append(task.module_path)
+    return [
+        Warning(
+            f"The tasks of the concurrency group {group!r} have different limits: "
+            + "; ".join(f"to={to}: {', '.join(sorted(of_group[to]))}" for to in sorted(of_group)),
+            hint="Give them the same: else it changes with each job that is enqueued.",
+            id="steady_queue.W009",
+        )
+        for group, of_group in sorted(limits.items())
+        if len(of_group) > 1
+    ]
 
 
 @register(TAG)

@@ -1,0 +1,180 @@
+"""Concurrency limits from the outside: discarding, retrying, and upkeep."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from steady_queue_core.dialects import ClaimedJob, Ending, Outcome, portable
+from steady_queue_core.dialects.conformance.base import ending, limited_job, stored_id
+from steady_queue_core.models import (
+    BlockedExecution,
+    ClaimedExecution,
+    Job,
+    Permit,
+    Process,
+    Queue,
+    ReadyExecution,
+    Semaphore,
+)
+from steady_queue_core.models.upkeep import Upkeep
+
+from .everywhere import Jobs, on_every_database
+
+HOUR = timedelta(hours=1)
+
+
+class Limited(Jobs):
+    """Jobs that share the key ``key``."""
+
+    def enqueue(self, count: int = 1, to: int = 1, **fields: Any) -> list[int]:
+        """Enqueue them one by one."""
+        return [
+            stored_id(new)
+            for _ in range(count)
+            for new in self.dialect.enqueue(self.connection, [limited_job(to=to, **fields)])
+        ]
+
+    def end(self, claim: ClaimedJob, how: Ending = Ending.FINISHED, **fields: Any) -> None:
+        outcome: Outcome = ending(how, claim, attempts=1, **fields)
+        assert self.dialect.settle(self.connection, [outcome]) == {claim.job_id}
+
+    @property
+    def left(self) -> int:
+        return Semaphore.objects.using(self.using).get().value
+
+    def silence(self, age: timedelta) -> None:
+        """Let the worker, and its claims, be that old."""
+        past = portable.storable(self.dialect.current_time(self.connection) - age)
+        Process.objects.using(self.using).update(last_heartbeat_at=past)
+        ClaimedExecution.objects.using(self.using).update(created_at=past)
+
+
+@on_every_database
+def test_discarding_a_ready_job_lets_the_next_one_in(using: str) -> None:
+    jobs = Limited(using)
+    first, second, third = jobs.enqueue(3)
+    jobs.all.get(pk=first).discard()
+    assert jobs.ids(ReadyExecution) == jobs.ids(Permit) == [second]
+    jobs.all.get(pk=third).discard()
+    assert jobs.ids(BlockedExecution) == []
+    assert jobs.all.all().discard() == 1
+    assert (jobs.ids(Job), jobs.ids(Permit), jobs.left) == ([], [], 1)
+
+
+@on_every_database
+def test_discarding_many_gives_all_their_permits_back(using: str) -> None:
+    jobs = Limited(using)
+    ids = jobs.enqueue(4, to=2) + jobs.enqueue(3, to=1, key="other")
+    assert jobs.all.filter(pk__in=[ids[0], ids[1], ids[4]]).discard(batch_size=2) == 3
+    assert jobs.ids(ReadyExecution) == [ids[2], ids[3], ids[5]]
+    assert Queue("default", using).clear() == 4
+    assert jobs.ids(Job) == jobs.ids(Permit) == []
+
+
+@on_every_database
+def test_a_failed_job_that_is_retried_takes_a_permit_anew(using: str) -> None:
+    jobs = Limited(using)
+    [failed] = jobs.enqueue()
+    jobs.end(jobs.claim()[0], Ending.FAILED, exception_class="a.B")
+    [running] = jobs.enqueue()
+    assert jobs.all.get(pk=failed).retry()
+    assert (jobs.ids(ReadyExecution), jobs.ids(BlockedExecution)) == ([running], [failed])
+    jobs.end(jobs.claim()[0])
+    [again] = jobs.claim()
+    assert (again.job_id, again.attempts) == (failed, 0)
+
+
+@on_every_database
+def test_many_failed_jobs_are_retried_under_their_limit(using: str) -> None:
+    jobs = Limited(using)
+    ids = jobs.enqueue(4, to=2)
+    for _ in ids:
+        jobs.end(jobs.claim(1)[0], Ending.FAILED, exception_class="a.B")
+    assert jobs.all.all().retry_failed() == 4
+    assert (jobs.ids(ReadyExecution), jobs.ids(BlockedExecution)) == (ids[:2], ids[2:])
+
+
+@on_every_database
+def test_a_permit_lapses_when_its_process_was_silent_for_the_duration(using: str) -> None:
+    jobs = Limited(using)
+    jobs.enqueue(1, duration=timedelta(minutes=3))
+    [second, third] = jobs.enqueue(2)
+    [claim] = jobs.claim()
+    jobs.silence(timedelta(minutes=2))
+    assert Upkeep(using).do() == 0
+    jobs.silence(timedelta(minutes=4))
+    assert Upkeep(using).do() == 1
+    assert (jobs.ids(ReadyExecution), jobs.ids(BlockedExecution)) == ([second], [third])
+    # It goes on after all: what it does then must not let in another one.
+    jobs.end(claim)
+    assert (jobs.ids(ReadyExecution), jobs.ids(Permit)) == ([second], [second])
+    assert jobs.left == 0
+
+
+@on_every_database
+def test_a_heartbeat_or_a_claim_of_late_keeps_a_permit(using: str) -> None:
+    jobs = Limited(using)
+    jobs.enqueue(2, to=2, duration=timedelta(minutes=3))
+    jobs.claim(1)
+    jobs.silence(HOUR)
+    present = portable.storable(jobs.dialect.current_time(jobs.connection))
+    Process.objects.using(using).update(last_heartbeat_at=present)
+    assert Upkeep(using).do() == 0
+    jobs.silence(HOUR)
+    [late] = jobs.claim(1)
+    Upkeep(using).do()
+    assert jobs.ids(Permit) == [late.job_id]
+
+
+@on_every_database
+def test_a_permit_of_a_job_that_waits_in_a_queue_never_lapses(using: str) -> None:
+    jobs = Limited(using)
+    [first, _] = jobs.enqueue(2, duration=timedelta(microseconds=1))
+    jobs.silence(HOUR)
+    assert Upkeep(using).do() == 0
+    assert jobs.ids(Permit) == [first]
+
+
+@on_every_database
+def test_a_process_that_is_gone_keeps_no_permit_for_longer_than_the_duration(using: str) -> None:
+    jobs = Limited(using)
+    [_, second] = jobs.enqueue(2)
+    jobs.claim()
+    jobs.silence(HOUR)
+    Process.objects.using(using).all().delete()
+    assert Upkeep(using).do() == 1
+    assert jobs.ids(ReadyExecution) == [second]
+
+
+@on_every_database
+def test_what_strangers_have_done_to_limits_is_repaired(using: str) -> None:
+    jobs = Limited(using)
+    ids = jobs.enqueue(6, to=2)
+    # A job that is gone, a semaphore that errs, and one that is missing.
+    ReadyExecution.objects.using(using).filter(pk=ids[0]).delete()
+    jobs.all.filter(pk=ids[0]).delete()
+    jobs.enqueue(2, key="erring")
+    Semaphore.objects.using(using).filter(key="erring").update(value=1)
+    jobs.enqueue(2, key="missing")
+    Semaphore.objects.using(using).filter(key="missing").delete()
+    Permit.objects.using(using).filter(key="missing").delete()
+
+    assert Upkeep(using).do() == 2
+    assert Upkeep(using).do() == 0
+
+    assert jobs.ids(ReadyExecution)[:2] == [ids[1], ids[2]]
+    values = dict(Semaphore.objects.using(using).values_list("key", "value"))
+    assert values == {"key": 0, "erring": 0, "missing": 0}
+
+
+@on_every_database
+def test_semaphores_that_nobody_needs_are_forgotten(using: str) -> None:
+    jobs = Limited(using)
+    jobs.enqueue(1, key="idle")
+    jobs.end(jobs.claim()[0])
+    [busy] = jobs.enqueue(1, to=2, key="busy")
+    Upkeep(using).do()
+    assert set(Semaphore.objects.using(using).values_list("key", flat=True)) == {"busy"}
+    jobs.enqueue(1, key="idle")
+    assert jobs.ids(ReadyExecution)[0] == busy
