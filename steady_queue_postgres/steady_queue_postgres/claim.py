@@ -9,8 +9,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import ClaimedJob, Outcome, QueueSelector
 
 from .claimer import Claimer
+from .permits import admit_locked, lock
 from .plans import Plans
-from .settle import any_becomes_ready, settle
+from .settle import any_is_blocked, any_returns_to_ready, limited_keys, settle
 from .transactions import transaction
 
 
@@ -35,9 +36,18 @@ def settle_and_claim(
 ) -> tuple[set[int], list[ClaimedJob]]:
     if not outcomes or limit <= 0:
         return settle(connection, outcomes), claim(connection, process_id, selector, limit)
-    if any_becomes_ready(outcomes):
+    keys = limited_keys(outcomes)
+    if any_returns_to_ready(outcomes) or (keys and any_is_blocked(outcomes)):
         # A statement does not see what it has inserted itself.
         with transaction(connection):
             held = settle(connection, outcomes)
             return held, claim(connection, process_id, selector, limit)
-    return Claimer.of(connection, selector).exchange(outcomes, process_id, limit)
+    claimer = Claimer.of(connection, selector)
+    if not keys:
+        return claimer.exchange(outcomes, process_id, limit)
+    with transaction(connection):
+        lock(connection, keys)
+        held, claims = claimer.exchange(outcomes, process_id, limit)
+        if claimer.somebody_waits and admit_locked(connection, keys):
+            claims += claim(connection, process_id, selector, limit - len(claims))
+    return held, claims

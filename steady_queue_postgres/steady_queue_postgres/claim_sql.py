@@ -82,12 +82,14 @@ claimed AS (
   SELECT job_id, token, queue_name, "rank", {NOW_SQL}, %(process_id)s FROM job)"""
 
 # The first row is about the statement as a whole: which claims were ended by it, as text, how many
-# queues are paused, and, if asked, how many dead rows of claimed jobs there are.
+# queues are paused, if asked, how many dead rows of claimed jobs there are, and whether a job waits
+# for a permit that has ended.
 TELL = f"""
 SELECT NULL::bigint AS job_id, NULL::bigint, NULL::text, NULL::smallint, NULL::text, NULL::text,
        {{held}}, (SELECT count(*) FROM ({PAUSED}) AS paused), NULL::smallint, NULL::text,
        NULL::text, {seconds(NOW_SQL)},
-       CASE WHEN %(asks)s THEN pg_stat_get_dead_tuples('{tables.READY}'::regclass) END, NULL::text
+       CASE WHEN %(asks)s THEN pg_stat_get_dead_tuples('{tables.READY}'::regclass) END,
+       CASE WHEN {{waits}} THEN '' END
 UNION ALL SELECT * FROM job"""
 
 

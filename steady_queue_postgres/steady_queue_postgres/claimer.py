@@ -17,7 +17,7 @@ from .bookmarks import Bookmarks
 from .clock import read
 from .patterns import Patterns
 from .settle import to_json
-from .settle_sql import HELD, Move, moves_of, settling
+from .settle_sql import HELD, Move, moves_of, settling, waiting
 from .statements import fetch
 
 Row = tuple[Any, ...]
@@ -30,6 +30,7 @@ class Told(NamedTuple):
     any_paused: bool
     claimed_at: float
     dead_rows: float | None
+    somebody_waits: bool
 
 
 class Claimer:
@@ -42,6 +43,8 @@ class Claimer:
         self._any_paused = False
         #: Whether the last claim found nothing.
         self.idle = False
+        #: Whether a job waits for a permit that the last settlement has ended.
+        self.somebody_waits = False
 
     @classmethod
     def of(cls, connection: BaseDatabaseWrapper, selector: QueueSelector) -> Claimer:
@@ -72,6 +75,7 @@ class Claimer:
             self._any_paused = told.any_paused
             _, claims = self._claim(_statement(self._pick, frozenset()), values)
         self.idle = not claims
+        self.somebody_waits = told.somebody_waits
         return told.held, claims
 
     @property
@@ -111,13 +115,15 @@ class Claimer:
 def _statement(pick: str, moves: frozenset[Move]) -> str:
     taking = claim_sql.TAKE.format(pick=pick)
     if not moves:
-        return f"WITH {taking} {claim_sql.TELL.format(held='NULL::text')}"
-    return f"WITH {settling(moves)}, {taking} {claim_sql.TELL.format(held=HELD)}"
+        return f"WITH {taking} {claim_sql.TELL.format(held='NULL::text', waits='false')}"
+    tell = claim_sql.TELL.format(held=HELD, waits=waiting(moves))
+    return f"WITH {settling(moves)}, {taking} {tell}"
 
 
 def _told(row: Row) -> Told:
     held, paused = row[6], row[7]
-    return Told(set(json.loads(held)) if held else set(), paused > 0, row[11], row[12])
+    told = set(json.loads(held)) if held else set()
+    return Told(told, paused > 0, row[11], row[12], row[13] is not None)
 
 
 def _claims(rows: Sequence[Row], claimed_at: float) -> list[ClaimedJob]:

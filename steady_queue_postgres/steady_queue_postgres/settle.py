@@ -21,17 +21,20 @@ def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[
         return set()
     keys = limited_keys(outcomes)
     if not keys:
-        return _settle(connection, outcomes)
+        return _settle(connection, outcomes)[0]
     with transaction(connection):
         lock(connection, keys)
-        held = _settle(connection, outcomes)
-        admit_locked(connection, keys)
+        held, waits = _settle(connection, outcomes)
+        if waits or any_is_blocked(outcomes):
+            admit_locked(connection, keys)
     return held
 
 
-def _settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
-    rows = fetch(connection, statement(moves_of(outcomes)), {"outcomes": to_json(outcomes)})
-    return {job_id for (job_id,) in rows}
+def _settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> tuple[set[int], bool]:
+    """End claims; return which were held, and whether a job waits for a permit that has ended."""
+    values = {"outcomes": to_json(outcomes)}
+    [(held, waits)] = fetch(connection, statement(moves_of(outcomes)), values)
+    return set(json.loads(held)) if held else set(), waits
 
 
 def to_json(outcomes: Sequence[Outcome]) -> str:
@@ -39,10 +42,14 @@ def to_json(outcomes: Sequence[Outcome]) -> str:
     return json.dumps([_given(outcome) for outcome in outcomes])
 
 
-def any_becomes_ready(outcomes: Sequence[Outcome]) -> bool:
-    """Whether a job may be claimed at once that could not be before."""
-    returning = moves_of(outcomes) & {Move.RELEASED, Move.READY}
-    return bool(returning or limited_keys(outcomes))
+def any_returns_to_ready(outcomes: Sequence[Outcome]) -> bool:
+    """Whether a job may be claimed again at once."""
+    return not moves_of(outcomes).isdisjoint({Move.RELEASED, Move.READY})
+
+
+def any_is_blocked(outcomes: Sequence[Outcome]) -> bool:
+    """Whether a job of these may wait for a permit from now on."""
+    return not moves_of(outcomes).isdisjoint({Move.BLOCKED, Move.KEPT_OUT})
 
 
 def limited_keys(outcomes: Sequence[Outcome]) -> set[str]:

@@ -99,7 +99,13 @@ failed AS (
     Move.UNPERMITTED: f"""
 unpermitted AS (
   DELETE FROM {tables.PERMITS}
-  WHERE job_id = ANY(ARRAY(SELECT job_id FROM ended WHERE ending <> 'released')))""",
+  WHERE job_id = ANY(ARRAY(SELECT job_id FROM ended WHERE ending <> 'released'))
+  RETURNING "key"),
+counted AS (
+  UPDATE {tables.SEMAPHORES} AS known
+  SET value = GREATEST(0, "limit" + (SELECT count(*) FROM unpermitted WHERE "key" = known."key")
+                          - (SELECT count(*) FROM {tables.PERMITS} WHERE "key" = known."key"))
+  WHERE "key" = ANY(ARRAY(SELECT "key" FROM unpermitted)))""",
     Move.BLOCKED: f"""
 blocked AS (
   {BLOCK} FROM completed
@@ -110,6 +116,9 @@ kept_out AS (
   {BLOCK} FROM released WHERE NOT ({KEEPS_RIGHT})
   {TAKE_OVER_BLOCKED})""",
 }
+
+#: The ids of the claims that were held, as a JSON list, or null.
+HELD = "(SELECT json_agg(job_id)::text FROM held)"
 
 #: The moves that tell which claims were held.
 TELLING = (Move.COMPLETED, Move.ERASED, Move.RELEASED)
@@ -142,11 +151,15 @@ def settling(moves: frozenset[Move]) -> str:
     return ", ".join([*parts, f"held AS ({' UNION ALL '.join(told)})"])
 
 
+def waiting(moves: frozenset[Move]) -> str:
+    """Return an expression: whether a job waits for a permit that has ended."""
+    if Move.UNPERMITTED not in moves:
+        return "false"
+    keys = 'ARRAY(SELECT "key" FROM unpermitted)'
+    return f"EXISTS (SELECT FROM {tables.BLOCKED} WHERE concurrency_key = ANY({keys}))"
+
+
 @cache
 def statement(moves: frozenset[Move]) -> str:
-    """Return a statement that ends claims and tells which were held."""
-    return f"WITH {settling(moves)} SELECT job_id FROM held"
-
-
-#: The ids of the claims that were held, as a JSON list, or null.
-HELD = "(SELECT json_agg(job_id)::text FROM held)"
+    """Return a statement that ends claims and tells which were held, and whether a job waits."""
+    return f"WITH {settling(moves)} SELECT {HELD}, {waiting(moves)}"

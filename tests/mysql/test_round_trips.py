@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db import connections
 
-from steady_queue_core.dialects import QueueSelector
-from steady_queue_core.dialects.conformance.base import new_job
+from steady_queue_core.dialects import NewJob, QueueSelector
+from steady_queue_core.dialects.conformance.base import limited_job, new_job
 
 from .cases import ServerCase, on_each_server
 from .counting_proxy import CountingProxy
@@ -78,13 +78,22 @@ class RoundTrips(ServerCase):
         self.assertEqual(self.trips(lambda: claims.extend(self.claim(process_id=worker))), 3)
         self.assertEqual(self.trips(lambda: self.settle(*map(self.finished, claims))), 1)
 
-    def test_a_permit_takes_one_and_the_first_of_all_two(self) -> None:
-        def take() -> None:
-            self.dialect.take_permit(self.connection, "key", 2, timedelta(seconds=9))
+    def test_a_job_with_a_limit_takes_twice_as_many_at_most(self) -> None:
+        worker = self.register()
 
-        self.assertEqual([self.trips(take) for _ in range(3)], [2, 1, 1])
-        give = self.dialect.give_permit
-        self.assertEqual(self.trips(lambda: give(self.connection, "key", 2)), 1)
+        def life(job: NewJob) -> int:
+            claims: list[Any] = []
+            trips = self.trips(lambda: self.enqueue(job))
+            trips += self.trips(lambda: claims.extend(self.claim(1, process_id=worker)))
+            settle = self.dialect.settle_and_claim
+            outcomes = [self.finished(claim) for claim in claims]
+            return trips + self.trips(
+                lambda: settle(self.connection, outcomes, worker, QueueSelector(), 1)
+            )
+
+        plain = life(new_job())
+        for _ in range(2):
+            self.assertLessEqual(life(limited_job()), 2 * plain)
 
 
 on_each_server(globals(), RoundTrips)

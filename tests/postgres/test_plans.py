@@ -8,8 +8,8 @@ from functools import partial
 
 from django.db.transaction import atomic
 
-from steady_queue_core.dialects import Outcome, QueueSelector, tables
-from steady_queue_core.dialects.conformance.base import new_job
+from steady_queue_core.dialects import NewJob, Outcome, QueueSelector, tables
+from steady_queue_core.dialects.conformance.base import limited_job, new_job
 
 from .aliases import ALIAS, another_alias
 from .cases import Plan, PostgresTestCase
@@ -149,10 +149,25 @@ class TestRoundTrips(PostgresTestCase):
         for patterns in (("default",), ("other", "d*")):
             self.assert_one_statement(partial(self.claim, 2, *patterns, process_id=worker))
         self.assert_one_statement(lambda: self.dialect.dispatch(self.connection, 10))
-        take = partial(self.dialect.take_permit, self.connection, "key", 3, later)
-        self.assert_one_statement(take)
-        self.assert_one_statement(lambda: self.dialect.give_permit(self.connection, "key", 3))
         self.assert_one_statement(lambda: self.dialect.list_queues(self.connection, "d"))
+
+    def test_a_job_with_a_limit_takes_twice_the_statements_of_another_at_most(self) -> None:
+        """The begin and the end of the transaction among them."""
+        worker = self.register()
+
+        def life(job: NewJob) -> int:
+            with self.statements() as sent:
+                self.enqueue(job)
+                [claim] = self.claim(1, process_id=worker)
+                self.dialect.settle_and_claim(
+                    self.connection, [self.finished(claim)], worker, QueueSelector(), 1
+                )
+            return len(sent)
+
+        plain = life(new_job())
+        assert [life(limited_job()) for _ in range(3)] == [2 * plain] * 3
+        self.assert_one_statement(lambda: self.enqueue(limited_job(), limited_job("other")))
+        self.assert_one_statement(lambda: self.enqueue(limited_job("third", discards=True)))
 
     def test_an_idle_worker_asks_once(self) -> None:
         worker = self.register()
