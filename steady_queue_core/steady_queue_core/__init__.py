@@ -12,12 +12,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .bulk import aenqueue_many, call, enqueue_many
+    from .dynamic_tasks import (
+        change_recurring_task,
+        schedule_recurring_task,
+        unschedule_recurring_task,
+    )
     from .recurring_task import recurring
     from .tasks import task
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "aenqueue_many", "call", "enqueue_many", "recurring", "task"]
+__all__ = [
+    "__version__",
+    "aenqueue_many",
+    "call",
+    "change_recurring_task",
+    "enqueue_many",
+    "recurring",
+    "schedule_recurring_task",
+    "task",
+    "unschedule_recurring_task",
+]
 
 #: How often every process writes that it is alive.
 process_heartbeat_interval = timedelta(seconds=60)
@@ -49,4 +64,8 @@ def __getattr__(name: str) -> Any:
         from . import bulk
 
         return getattr(bulk, name)
+    if name in ("schedule_recurring_task", "change_recurring_task", "unschedule_recurring_task"):
+        from . import dynamic_tasks
+
+        return getattr(dynamic_tasks, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
