@@ -39,7 +39,6 @@ WITHOUT_EFFECT = {
     "concurrency_maintenance": {"processes.py"},
     "concurrency_maintenance_interval": {"processes.py"},
     "default_concurrency_control_period": {"__init__.py", "module_settings.py"},
-    "dynamic_tasks_enabled": {"processes.py"},
 }
 
 UNITS = {"ms": 0.001, "s": 1, "min": 60, "day": 86_400}
@@ -286,15 +285,25 @@ def test_the_quickstart_leads_to_a_task_that_has_run(project: Project) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["tasks.md", "recurring.md", "index.md"])
 def test_the_code_of_a_page_runs(name: str, project: Project) -> None:
-    settings, *_ = documents.blocks(page("README.md"), "python")
-    project.write(settings)
+    first, *_ = documents.blocks(page("README.md"), "python")
+    project.write(first)
     project.configure()
     project.manage("migrate")
-    code = "\n\n".join(documents.blocks(page(name), "python"))
-    (project.folder / "page.py").write_text(code)
+    code = documents.blocks(page(name), "python")
+    settings = [block for block in code if block.startswith("# mysite/settings.py")]
+    for block in settings:
+        project.write(block)
+    text = "\n\n".join(block for block in code if block not in settings)
+    (project.folder / "page.py").write_text(text)
 
     project.shell("import page")
 
+    if name == "recurring.md":
+        assert project.shell(
+            "from steady_queue_core.models import Job, RecurringTask\n"
+            "[row], [job] = RecurringTask.objects.all(), Job.objects.all()\n"
+            "print(row, row.timezone, row.enabled, job)"
+        ) == ["report for ada: 30 7 * * 1-5 Europe/Berlin True page.report #1"]
     if name == "tasks.md":
         assert project.shell(
             "import page\n"

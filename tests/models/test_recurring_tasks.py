@@ -280,7 +280,7 @@ def test_a_hint_is_given_where_no_scheduler_would_look(
     schedule_recurring_task("late", greet, schedule="0 23 * * *")
     assert "'late' is stored, but STEADY_QUEUE['scheduler']['dynamic_tas" in caplog.messages[0]
     warn_of_idle(found.connection, found.dialect)
-    assert caplog.messages[1].startswith("2 recurring tasks were added at run time and are not")
+    assert caplog.messages[1].startswith("Recurring tasks that were added at run time (2) are not")
     found.tasks.all().delete()
     warn_of_idle(found.connection, found.dialect)
     assert len(caplog.messages) == 2

@@ -58,7 +58,7 @@ def warn_of_idle(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
     idle = RecurringTask.objects.using(connection.alias).filter(static=False).count()
     if idle:
         logger.warning(
-            "%d recurring tasks were added at run time and are not scheduled: "
+            "Recurring tasks that were added at run time (%d) are not scheduled: "
             "STEADY_QUEUE['scheduler']['dynamic_tasks_enabled'] is not set",
             idle,
         )
