@@ -34,11 +34,6 @@ PACKAGES = [
     "steady_queue_sqlite",
 ]
 
-#: Documented as without effect, and the only places that may mention them.
-WITHOUT_EFFECT = {
-    "dynamic_tasks_enabled": {"processes.py"},
-}
-
 UNITS = {"ms": 0.001, "s": 1, "min": 60, "day": 86_400}
 
 
@@ -127,14 +122,6 @@ def test_every_key_of_a_process_is_documented_with_its_default(name: str) -> Non
 
 def test_every_module_level_setting_is_documented_with_its_default() -> None:
     assert_documents("Module-level settings", DEFAULTS)
-
-
-@pytest.mark.parametrize("key", WITHOUT_EFFECT)
-def test_what_is_said_to_have_no_effect_is_used_nowhere(key: str) -> None:
-    assert f"`{key}`" in documents.section(CONFIGURATION, "Accepted without effect")
-    for path in (WORKSPACE / "steady_queue_core").rglob("*.py"):
-        if re.search(rf"\b{key}\b", path.read_text()):
-            assert path.name in WITHOUT_EFFECT[key], f"{path} uses {key}: document its effect"
 
 
 def test_every_option_of_the_command_line_is_documented() -> None:
@@ -283,15 +270,25 @@ def test_the_quickstart_leads_to_a_task_that_has_run(project: Project) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["tasks.md", "concurrency.md", "recurring.md", "index.md"])
 def test_the_code_of_a_page_runs(name: str, project: Project) -> None:
-    settings, *_ = documents.blocks(page("README.md"), "python")
-    project.write(settings)
+    first, *_ = documents.blocks(page("README.md"), "python")
+    project.write(first)
     project.configure()
     project.manage("migrate")
-    code = "\n\n".join(documents.blocks(page(name), "python"))
-    (project.folder / "page.py").write_text(code)
+    code = documents.blocks(page(name), "python")
+    settings = [block for block in code if block.startswith("# mysite/settings.py")]
+    for block in settings:
+        project.write(block)
+    text = "\n\n".join(block for block in code if block not in settings)
+    (project.folder / "page.py").write_text(text)
 
     project.shell("import page")
 
+    if name == "recurring.md":
+        assert project.shell(
+            "from steady_queue_core.models import Job, RecurringTask\n"
+            "[row], [job] = RecurringTask.objects.all(), Job.objects.all()\n"
+            "print(row, row.timezone, row.enabled, job)"
+        ) == ["report for ada: 30 7 * * 1-5 Europe/Berlin True page.report #1"]
     if name == "tasks.md":
         assert project.shell(
             "import page\n"

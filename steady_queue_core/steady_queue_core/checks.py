@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import packages_distributions
 from typing import Any
 
@@ -49,6 +50,33 @@ def check_configuration(
     except ConfigurationError as error:
         return [Error(problem, id="steady_queue.E004") for problem in error.problems]
     return []
+
+
+@register(TAG)
+def check_recurring_tasks(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> list[CheckMessage]:
+    """E005: the task modules can be imported, so that none has a schedule which cannot be used.
+    W010: each recurring task has a backend of ours."""
+    from .configuration import Configuration, ConfigurationError
+
+    try:
+        modules = Configuration.load().task_modules
+    except ConfigurationError:
+        return []  # check_configuration reports it.
+    problems: list[CheckMessage] = []
+    for name in modules:
+        try:
+            import_module(name)
+        except Exception as error:
+            problems.append(
+                Error(
+                    f"STEADY_QUEUE['task_modules']: {name!r} cannot be imported: "
+                    f"{type(error).__name__}: {error}",
+                    id="steady_queue.E005",
+                )
+            )
+    return problems + _never_scheduled()
 
 
 @register(TAG)
@@ -121,6 +149,25 @@ def check_databases(
                     )
                 )
     return problems
+
+
+def _never_scheduled() -> list[CheckMessage]:
+    try:
+        from .backend import own_backends
+        from .recurring_task import registered
+
+        ours = own_backends()
+    except ImproperlyConfigured:
+        return []  # check_framework, or Django, reports it.
+    return [
+        Warning(
+            f"The recurring task {each.key!r} is never scheduled: its backend "
+            f"{each.task.backend!r} is not one of Steady Queue.",
+            id="steady_queue.W010",
+        )
+        for each in registered()
+        if ours and each.task.backend not in ours
+    ]
 
 
 def _databases() -> list[str]:

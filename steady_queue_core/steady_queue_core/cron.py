@@ -2,8 +2,8 @@
 
 An expression has the five fields of cron (minute, hour, day of month, month, day of week), or is
 one of ``@hourly``, ``@daily``, ``@midnight``, ``@weekly``, ``@monthly``, ``@yearly``,
-``@annually``. When both day fields are restricted, a day that matches either of them counts. It is
-evaluated in the schedule's own time zone. When the clocks there change:
+``@annually``. What they may be, says ``steady_queue_core.cron_fields``. It is evaluated in the
+schedule's own time zone. When the clocks there change:
 
 - **A fixed time** (the hour field does not begin with ``*``: ``30 2 * * *``) runs exactly once on
   each local day. Skipped by the clock, it runs at the first moment after the gap, usually 03:00;
@@ -18,24 +18,29 @@ This is the rule of Debian's cron, apart from the minute field, which plays no p
 from __future__ import annotations
 
 import difflib
-import re
-from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from croniter import CroniterBadDateError, croniter
 from django.conf import settings
 
+from .cron_fields import Fields, NoDateError
 from .local_time import first_change, instant_of, to_local
 
 LONGEST_EXPRESSION = 200
 ORIGIN = datetime(2000, 1, 1)
-"""Where the search for a first match begins; croniter gives up after 50 years."""
+"""Where the search for a first match begins."""
 
-HASHED = re.compile(r"(^|,)[hr](\(|/|,|$)", re.IGNORECASE)
-"""``H`` and ``R``: croniter draws a time at random, a different one in each process."""
+NAMES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
 
 
 class InvalidScheduleError(ValueError):
@@ -95,21 +100,16 @@ class Schedule:
 
     def _next_local(self, local: datetime) -> datetime:
         """The next matching time on a clock that never changes."""
-        search = copy(_parsed(self.expression))
-        found: datetime = search.get_next(datetime, start_time=local.replace(microsecond=0))
-        return found
+        return _parsed(self.expression).next_after(local)
 
 
 @lru_cache(maxsize=1024)
-def _parsed(expression: str) -> croniter:
-    # Parsing takes longer than searching. A search moves the object: each one has its own copy.
-    return croniter(expression, ORIGIN)
+def _parsed(expression: str) -> Fields:
+    return Fields.parse(NAMES.get(expression, expression))
 
 
 def _hour_field(expression: str) -> str:
-    if expression.startswith("@"):
-        return "*" if expression == "@hourly" else "0"
-    return expression.split(" ")[1]
+    return NAMES.get(expression, expression).split(" ")[1]
 
 
 def _checked_expression(expression: object) -> str:
@@ -134,20 +134,20 @@ def _checked_expression(expression: object) -> str:
             raise InvalidScheduleError(
                 "@reboot is not a time: it says nothing about when to run next"
             )
+        if text not in NAMES:
+            raise InvalidScheduleError(
+                f"the cron expression {text!r} is not usable: there are {', '.join(NAMES)}"
+            )
     elif len(parts) != 5:
         raise InvalidScheduleError(
             f"the cron expression {text!r} has {len(parts)} fields; five are needed: minute, hour, "
             "day of month, month, day of week (there is no field for seconds or years)"
         )
-    if any(HASHED.search(part) for part in parts):
-        raise InvalidScheduleError(
-            f"the cron expression {text!r} has a random field (H or R); write the time you want"
-        )
     try:
-        copy(_parsed(text)).get_next(datetime)
-    except CroniterBadDateError as error:
+        _parsed(text).next_after(ORIGIN)
+    except NoDateError as error:
         raise InvalidScheduleError(f"the cron expression {text!r} matches no date") from error
-    except Exception as error:  # croniter documents ValueErrors, but odd input finds others
+    except ValueError as error:
         raise InvalidScheduleError(
             f"the cron expression {text!r} is not usable: {error}"
         ) from error

@@ -111,9 +111,9 @@ class Scheduler(Section):
     """The process that enqueues recurring tasks when they are due."""
 
     polling_interval: timedelta
-    """Longest wait between two looks at the recurring tasks."""
+    """Longest wait between two looks at the recurring tasks that were added at run time."""
     dynamic_tasks_enabled: bool
-    """Whether recurring tasks that were added at run time are enqueued as well."""
+    """Whether those are enqueued as well."""
 
     def __init__(
         self,

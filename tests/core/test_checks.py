@@ -1,0 +1,101 @@
+"""``manage.py check``: what it says of recurring tasks."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steady_queue_core import recurring, recurring_task
+from steady_queue_core.checks import check_recurring_tasks
+
+from .samples import nothing
+
+TASKS = """
+from steady_queue_core import recurring, task
+
+@task
+def work(): ...
+
+{recurring}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _empty_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recurring_task, "_registry", {})
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            "schedule='99 * * * *'",
+            "the recurring task 'k': the cron expression '99 .* is not usable",
+        ),
+        ("schedule='0 0 30 2 *'", "the recurring task 'k': .* matches no date"),
+        ("schedule='@daily', timezone='Mars'", "'k': the time zone 'Mars' is not known"),
+        ("schedule='@daily', args=[1]", "'k': .* cannot be called with its arguments"),
+    ],
+)
+def test_a_task_module_with_a_schedule_that_cannot_be_used_is_an_error(
+    code: str, message: str, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = TASKS.format(recurring=f"recurring(key='k', {code})(work)")
+    [found] = check_module(text, tmp_path, settings, monkeypatch)
+    assert found.id == "steady_queue.E005"
+    assert "STEADY_QUEUE['task_modules']: 'night_shift' cannot be imported: " in found.msg
+    assert re.search(message, found.msg)
+
+
+def test_a_key_that_is_used_twice_is_an_error(
+    tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recurring(schedule="@daily", key="k")(nothing)
+    text = TASKS.format(recurring="recurring(key='k', schedule='@hourly')(work)")
+    [found] = check_module(text, tmp_path, settings, monkeypatch)
+    assert found.id == "steady_queue.E005"
+    assert "the recurring key 'k' is used twice" in found.msg
+
+
+def test_task_modules_that_are_in_order_are_imported_and_nothing_is_said(
+    tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = TASKS.format(recurring="recurring(key='k', schedule='@hourly')(work)")
+    assert check_module(text, tmp_path, settings, monkeypatch) == []
+    assert recurring_task.is_registered("k")
+
+
+def test_a_recurring_task_that_nobody_would_schedule_is_a_warning(
+    several_backends: None,
+) -> None:
+    recurring(schedule="@daily", key="ours")(nothing.using(backend="second"))
+    recurring(schedule="@daily", key="lost")(nothing.using(backend="dummy"))
+    [found] = check_recurring_tasks(None)
+    assert found.id == "steady_queue.W010"
+    assert "'lost' is never scheduled: its backend 'dummy' is not one of Steady Qu" in found.msg
+
+
+def test_a_project_under_test_without_a_queue_is_not_warned(
+    several_backends: None, settings: Any
+) -> None:
+    recurring(schedule="@daily", key="k")(nothing.using(backend="dummy"))
+    settings.TASKS = {"default": settings.TASKS["dummy"]}
+    assert check_recurring_tasks(None) == []
+
+
+def check_module(
+    text: str, folder: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> list[Any]:
+    """Return what is said of a project with such a task module."""
+    (folder / "night_shift.py").write_text(text)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "night_shift", raising=False)
+    settings.STEADY_QUEUE = {"task_modules": ["night_shift"]}
+    try:
+        return list(check_recurring_tasks(None))
+    finally:
+        sys.modules.pop("night_shift", None)
