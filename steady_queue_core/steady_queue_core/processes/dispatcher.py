@@ -26,7 +26,7 @@ class Dispatcher:
 
     def run(self) -> None:
         """Dispatch until asked to stop."""
-        self.runtime.attend(self.kind, {"batch_size": self.settings.batch_size}, self._round)
+        self.runtime.attend({"batch_size": self.settings.batch_size}, self._round)
 
     def _round(self) -> float:
         until_due = self._dispatch()
