@@ -268,7 +268,40 @@ def test_the_quickstart_leads_to_a_task_that_has_run(project: Project) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tasks.md", "concurrency.md", "recurring.md", "index.md"])
+def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -> None:
+    settings, tasks, calls = documents.blocks(page("separate-database.md"), "python")
+    project.manage("startapp", "shop")
+    project.write(settings)
+    project.write(tasks)
+    project.configure("shop")
+    project.manage("migrate")
+    project.manage("migrate", "--database", "queue")
+    project.manage("check", "--database", "default", "--database", "queue")
+
+    tables = (
+        "from django.db import connections\n"
+        "for using in ('default', 'queue'):\n"
+        "    names = connections[using].introspection.table_names()\n"
+        "    print(using, *sorted({name.rpartition('_')[0][:12] for name in names}))"
+    )
+    own, queue = project.shell(tables)
+    assert "auth" in own
+    assert "steady_queue" not in own
+    assert queue == "queue django steady_queue"
+    (project.folder / "calls.py").write_text(calls)
+    project.shell("import calls")
+    project.manage("steady_queue", "--drain")
+    values = (
+        "from steady_queue_core.models import Job\n"
+        "print(*Job.objects.order_by('pk').values_list('return_value', flat=True), sep='|')"
+    )
+    assert project.shell(values) == ['"order 17 was tried"|"sent 18"']
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["signals.md", "tasks.md", "concurrency.md", "recurring.md", "index.md"]
+)
 def test_the_code_of_a_page_runs(name: str, project: Project) -> None:
     first, *_ = documents.blocks(page("README.md"), "python")
     project.write(first)
@@ -312,12 +345,57 @@ def test_the_configurations_shown_are_valid() -> None:
 
 
 def test_the_logging_shown_is_valid() -> None:
-    [block] = documents.blocks(page("processes.md"), "python")
+    [block] = documents.blocks(page("logs.md"), "python")
     namespace: dict[str, Any] = {}
     exec(block, namespace)
 
-    logging.config.DictConfigurator(namespace["LOGGING"])
-    assert namespace["LOGGING"]["loggers"].keys() == {"steady_queue"}
+    configurator = logging.config.DictConfigurator(namespace["LOGGING"])
+    for name, given in configurator.config["formatters"].items():
+        assert configurator.configure_formatter(given), name
+    for given in configurator.config["filters"].values():
+        assert isinstance(configurator.configure_filter(given), logging.Filter)
+
+
+def log_calls() -> list[tuple[Path, ast.Call]]:
+    """Return the calls of ``logger.info()`` and its like in the packages."""
+    paths = [path for package in PACKAGES for path in (WORKSPACE / package / package).rglob("*.py")]
+    return [
+        (path, node)
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "logger"
+        and node.func.attr in ("debug", "info", "warning", "error", "exception", "critical", "log")
+    ]
+
+
+def test_every_log_record_says_what_happened_and_what_it_says_is_documented() -> None:
+    events = set()
+    for path, call in log_calls():
+        [extra] = [each.value for each in call.keywords if each.arg == "extra"] or [None]
+        assert extra is not None, f"{path}:{call.lineno}: a log record without an event"
+        events |= set(re.findall(r"""['"]([a-z]+\.[a-z_]+)['"]""", ast.unparse(extra)))
+        assert "arguments" not in ast.unparse(call), "arguments are never logged"
+    text = documents.section(page("logs.md"), "Records")
+    documented = set(re.findall(r"`([a-z]+\.[a-z_]+)`", text.partition("| event |")[2]))
+    assert events | {"task.finished", "task.failed"} == documented
+
+
+def test_every_attribute_of_a_record_is_documented() -> None:
+    given = {
+        keyword.arg
+        for path in (WORKSPACE / "steady_queue_core").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("about", "about_job")
+        for keyword in node.keywords
+        if keyword.arg is not None
+    }
+    text = documents.section(page("logs.md"), "Records").partition("| event |")[0]
+    assert given | {"event", "process_name"} == documents.rows(text).keys()
 
 
 @pytest.mark.django_db

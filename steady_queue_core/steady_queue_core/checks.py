@@ -7,11 +7,11 @@ from importlib import import_module
 from importlib.metadata import packages_distributions
 from typing import Any
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.core.checks import CheckMessage, Error, Warning, register
 from django.core.checks import Tags as DjangoTags
 from django.core.exceptions import ImproperlyConfigured
-from django.db import DatabaseError, InterfaceError, connections
+from django.db import DatabaseError, InterfaceError, connections, router
 
 from .errors import DialectConflict, DialectError
 
@@ -86,11 +86,13 @@ def check_limits(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list
         from .tasks import registered_tasks
     except ImproperlyConfigured:
         return []  # check_framework reports it.
-    limits: dict[str, dict[int, list[str]]] = {}
+    limits: dict[tuple[str, str], dict[int, list[str]]] = {}
     for task in registered_tasks():
         concurrency = getattr(task, "concurrency", None)
         if concurrency is not None:
-            of_group = limits.setdefault(concurrency.group_of(task), {})
+            # Of callables nobody knows what they give: those of a group may give the same.
+            shared = concurrency.key if isinstance(concurrency.key, str) else ""
+            of_group = limits.setdefault((concurrency.group_of(task), shared), {})
             of_group.setdefault(concurrency.to, []).append(task.module_path)
     return [
         Warning(
@@ -99,7 +101,7 @@ def check_limits(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list
             hint="Give them the same: else it changes with each job that is enqueued.",
             id="steady_queue.W009",
         )
-        for group, of_group in sorted(limits.items())
+        for (group, _), of_group in sorted(limits.items())
         if len(of_group) > 1
     ]
 
@@ -121,6 +123,50 @@ def check_dialects(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
         except DialectError as error:
             problems.append(Error(str(error), id="steady_queue.E001"))
     return problems
+
+
+@register(TAG)
+def check_routers(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """E009: the database routers let all tables of a queue into its database."""
+    problems: list[CheckMessage] = []
+    models = list(apps.get_app_config("steady_queue").get_models())
+    for using in _databases():
+        kept_out = [
+            model._meta.db_table for model in models if not router.allow_migrate_model(using, model)
+        ]
+        if kept_out:
+            problems.append(
+                Error(
+                    f"The routers in DATABASE_ROUTERS keep tables of the queue out of the database "
+                    f"{using!r}, where its jobs are: {', '.join(sorted(kept_out))}.",
+                    hint="Put 'steady_queue_core.routers.SteadyQueueRouter' first in "
+                    "DATABASE_ROUTERS, or have yours allow the app 'steady_queue' there.",
+                    id="steady_queue.E009",
+                )
+            )
+    return problems
+
+
+@register(TAG)
+def check_mode(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """W008: settings for several processes where there is one."""
+    from .configuration import Configuration, ConfigurationError
+
+    try:
+        options = Configuration.load()
+    except ConfigurationError:
+        return []  # check_configuration reports it.
+    several = [worker for worker in options.workers if worker.processes > 1]
+    if options.supervisor_mode != "async" or not several:
+        return []
+    return [
+        Warning(
+            "STEADY_QUEUE['supervisor_mode'] is 'async': each kind of worker is one thread with "
+            "those of its tasks, whatever its 'processes' say.",
+            hint="Leave 'processes' out, raise 'threads', or use the mode 'fork'.",
+            id="steady_queue.W008",
+        )
+    ]
 
 
 @register(TAG, DjangoTags.database)

@@ -114,18 +114,15 @@ def limits_concurrency(
     )
 
     def decorate(task: TaskT) -> TaskT:
-        from .tasks import SteadyQueueTask, register_variant
-
         if isinstance(task, type) or not isinstance(task, Task):
             raise TypeError(
                 f"@limits_concurrency decorates {task!r}, which is not a task; put it above "
                 "@task(), not below"
             )
-        if not isinstance(task, SteadyQueueTask):
+        if not hasattr(task, "concurrency"):
             return task  # Another backend, such as Django's own in tests, knows no limits.
-        limited = replace(task, concurrency=limit)
-        register_variant(limited)
-        return limited
+        changes: dict[str, Any] = {"concurrency": limit}
+        return replace(task, **changes)
 
     return decorate
 

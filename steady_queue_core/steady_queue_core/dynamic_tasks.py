@@ -26,6 +26,7 @@ from .errors import (
     UnknownRecurringTaskError,
 )
 from .interval import EVERY, Interval
+from .logging import about
 from .models import RecurringTask
 from .recurring_rows import definition_of, row_of
 from .recurring_task import defined, is_registered, is_task
@@ -261,4 +262,5 @@ def _warn_unless_enabled(key: str) -> None:
             "Recurring task %r is stored, but STEADY_QUEUE['scheduler']['dynamic_tasks_enabled'] "
             "is not set: a scheduler with these settings does not look at it",
             key,
+            extra=about("recurring.not_scheduled", recurring_key=key),
         )

@@ -163,15 +163,15 @@ def _field_names(task_class: type[Task]) -> set[str]:
 
 
 def register(task: Task) -> None:
-    """Make ``task`` one that jobs can name. Variants made by ``using`` do not replace it."""
+    """Make ``task`` one that jobs can name. Variants made by ``using`` do not replace it, the one
+    with a limit made by ``@limits_concurrency`` does."""
     known = _registered.get(task.module_path)
-    if known is None or known.func is not task.func:
+    if known is None or known.func is not task.func or _limit(task) is not _limit(known):
         _registered[task.module_path] = task
 
 
-def register_variant(task: Task) -> None:
-    """Let jobs that name the path of ``task`` mean this variant of it."""
-    _registered[task.module_path] = task
+def _limit(task: Task) -> ConcurrencyLimit | None:
+    return getattr(task, "concurrency", None)
 
 
 def registered_tasks() -> list[Task]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
+import threading
 import time
 from datetime import timedelta
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.db import transaction
 
 from steady_queue_core import limits_concurrency, task
@@ -39,6 +42,15 @@ def work_again(context: Any, seconds: float = 0.0) -> int:
 async def awork(context: Any, seconds: float = 0.0) -> int:
     record("start", context)
     await asyncio.sleep(seconds)
+    record("end", context)
+    return context.token
+
+
+@task(takes_context=True)
+async def await_thread(context: Any, seconds: float) -> int:
+    """Wait for what another thread does."""
+    record("start", context)
+    await sync_to_async(time.sleep, thread_sensitive=False)(seconds)
     record("end", context)
     return context.token
 
@@ -128,3 +140,30 @@ in_pairs = limited("in_pairs", 2)
 in_fives = limited("in_fives", 5)
 brief = limited("brief", 1, duration=timedelta(seconds=1))
 alone = limited("alone", 1, on_conflict="discard")
+
+
+@task(takes_context=True)
+def spin(context: Any, seconds: float) -> int:
+    """Work in Python, step by step."""
+    record("start", context)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    record("end", context)
+    return context.token
+
+
+@task(takes_context=True)
+def kill_own_worker(context: Any, seconds: float) -> int:
+    """Have the main thread of a worker that is a thread fail, and go on."""
+    record("start", context)
+    for thread in threading.enumerate():
+        if thread.name.startswith("steady-queue-worker-"):
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread.ident or 0), ctypes.py_object(RuntimeError)
+            )
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    record("end", context)
+    return context.token

@@ -10,6 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..dialects import Dialect
 from ..errors import UnusableRecurringTaskError
+from ..logging import about
 from ..models import RecurringTask
 from ..recurring_rows import definition_of
 from ..recurring_task import RecurringTask as Definition
@@ -88,7 +89,9 @@ class Agenda:
                 )
         except UnusableRecurringTaskError as error:
             self._unusable[key] = row
-            logger.warning("%s", str(error)[:1000])
+            logger.warning(
+                "%s", str(error)[:1000], extra=about("recurring.unusable", recurring_key=key)
+            )
             return None
         self._unusable.pop(key, None)
         return Entry(definition, row)

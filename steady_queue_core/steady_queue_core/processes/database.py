@@ -6,12 +6,15 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TypeVar
 
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..dialects import Dialect, dialect_for
+from ..logging import about
+from .silence import silenced
 
 T = TypeVar("T")
 
@@ -48,8 +51,10 @@ class QueueDatabase:
     themselves is raised as it is.
     """
 
-    def __init__(self, using: str) -> None:
+    def __init__(self, using: str, *, silent: bool = True) -> None:
         self.using = using
+        #: Whether Django's log of SQL is spared these operations.
+        self._quietly = silenced if silent else nullcontext
         self._failures = 0
         self._down_since = 0.0
         #: Why the database is unavailable, as far as it was told.
@@ -69,8 +74,9 @@ class QueueDatabase:
         """Return what ``operation(connection, dialect)`` returns."""
         connection = self.connection
         try:
-            self._drop_ended(connection)
-            result = operation(connection, self.dialect)
+            with self._quietly():
+                self._drop_ended(connection)
+                result = operation(connection, self.dialect)
         except (DataError, IntegrityError):
             raise
         except (DatabaseError, InterfaceError) as error:
@@ -102,9 +108,19 @@ class QueueDatabase:
         """Log that there is an outage, and why; once for each of its first reasons."""
         if not self._down_since:
             self._down_since = time.monotonic()
-            logger.warning("Database %r is unavailable: %s", self.using, reason)
+            logger.warning(
+                "Database %r is unavailable: %s",
+                self.using,
+                reason,
+                extra=about("database.unavailable", database=self.using),
+            )
         elif reason not in self._reasons and len(self._reasons) < MOST_REASONS:
-            logger.warning("Database %r is still unavailable: %s", self.using, reason)
+            logger.warning(
+                "Database %r is still unavailable: %s",
+                self.using,
+                reason,
+                extra=about("database.still_unavailable", database=self.using),
+            )
         self._reasons.add(reason)
 
     def _drop_ended(self, connection: BaseDatabaseWrapper) -> None:
@@ -121,7 +137,14 @@ class QueueDatabase:
     def _recovered(self) -> None:
         if self._down_since:
             seconds = time.monotonic() - self._down_since
-            logger.info("Database %r is available again after %.1f s", self.using, seconds)
+            logger.info(
+                "Database %r is available again after %.1f s",
+                self.using,
+                seconds,
+                extra=about(
+                    "database.available", database=self.using, duration_ms=round(seconds * 1000)
+                ),
+            )
         self._failures, self._down_since = 0, 0.0
         self._reasons.clear()
 

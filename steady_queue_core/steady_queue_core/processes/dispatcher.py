@@ -9,6 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..configuration import Configuration
 from ..dialects import Dialect, Dispatched
+from ..logging import about
 from ..models.upkeep import Upkeep
 from .housekeeping import Housekeeping
 from .runtime import Runtime
@@ -29,7 +30,7 @@ class Dispatcher:
 
     def run(self) -> None:
         """Dispatch until asked to stop."""
-        self.runtime.attend(self.kind, {"batch_size": self.settings.batch_size}, self._round)
+        self.runtime.attend({"batch_size": self.settings.batch_size}, self._round)
 
     def _round(self) -> float:
         waits = [self._dispatch(), self.runtime.database.run(self.housekeeping.do)]
@@ -42,7 +43,11 @@ class Dispatcher:
         if time.monotonic() >= self._next_upkeep:
             admitted = self.runtime.database.run(lambda *_: Upkeep(self.runtime.using).do())
             if admitted:
-                logger.info("Let in %d jobs that had waited for others under their limit", admitted)
+                logger.info(
+                    "Let in %d jobs that had waited for others under their limit",
+                    admitted,
+                    extra=about("dispatcher.admitted", jobs=admitted),
+                )
             interval = self.settings.concurrency_maintenance_interval.total_seconds()
             self._next_upkeep = time.monotonic() + interval
         return max(0.0, self._next_upkeep - time.monotonic())
@@ -59,7 +64,9 @@ class Dispatcher:
 
         moved, next_due_in = self.runtime.database.run(dispatch)
         if moved:
-            logger.debug("Dispatched %d jobs", moved)
+            logger.debug(
+                "Dispatched %d jobs", moved, extra=about("dispatcher.dispatched", jobs=moved)
+            )
         if moved >= batch_size:
             return 0.0
         interval = self.settings.polling_interval.total_seconds()

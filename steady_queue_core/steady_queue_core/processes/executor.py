@@ -12,12 +12,14 @@ from ..backend import own_backend
 from ..compat import Task, task_started
 from ..dialects import ClaimedJob
 from ..errors import UnregisteredTaskError
+from ..logging import RunningTask, running_task
 from ..results import asend, send, task_of
 from ..tasks import find_task, rebuilt
 from . import outcomes
 from .attempt import Attempt, Done
 from .clock import DatabaseClock
 from .connections import atidy_connections, tidy_connections, watch_connections
+from .facts import about_job
 
 logger = logging.getLogger("steady_queue.worker")
 
@@ -37,6 +39,8 @@ class Executor:
     def __init__(self, worker: str, clock: DatabaseClock) -> None:
         self.worker, self.clock = worker, clock
         self._backend_of = cache(own_backend)
+        #: Whether what tasks raise now is our own doing, and no outcome.
+        self.breaking_off = False
         self._tasks: dict[tuple[str, str, int, str], Task] = {}
         watch_connections()
 
@@ -57,7 +61,12 @@ class Executor:
 
     def refuse(self, claim: ClaimedJob, error: UnregisteredTaskError) -> Done:
         """Return the outcome of a job whose task is not known here."""
-        logger.error("Job %d failed: %s", claim.job_id, error)
+        logger.error(
+            "Job %d failed: %s",
+            claim.job_id,
+            error,
+            extra=about_job("task.refused", claim, error_type=type(error).__name__),
+        )
         try:
             task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
             attempt = Attempt(
@@ -69,17 +78,24 @@ class Executor:
 
     def broken(self, claim: ClaimedJob, error: BaseException) -> Done:
         """Return the outcome of a job whose row made our own code, or the database, fail."""
-        logger.error("Job %d could not be run", claim.job_id, exc_info=error)
+        logger.error(
+            "Job %d could not be run",
+            claim.job_id,
+            exc_info=error,
+            extra=about_job("task.broken", claim, error_type=type(error).__name__),
+        )
         return Done(outcomes.unreadable(claim, self.worker, self.clock.now(), error))
 
     def run(self, claim: ClaimedJob, task: Task) -> Done:
-        """Run a job in the calling thread."""
+        """Run a job in the calling thread. Raises what it raises while it is broken off."""
         attempt = self._begin(claim, task)
         try:
             attempt.decode()
             send(task_started, type(attempt.backend), attempt.result)
             value = task.call(*attempt.positional(), **attempt.result.kwargs)
         except BaseException as error:
+            if self.breaking_off:
+                raise
             return attempt.failed(error, self.clock.now())
         else:
             return attempt.succeeded(value, self.clock.now())
@@ -87,7 +103,7 @@ class Executor:
             tidy_connections()
 
     async def arun(self, claim: ClaimedJob, task: Task) -> Done:
-        """Run a job on the running event loop."""
+        """Run a job on the running event loop. Raises as ``run`` does."""
         attempt = self._begin(claim, task)
         try:
             if attempt.needs_models:
@@ -97,6 +113,8 @@ class Executor:
             await asend(task_started, type(attempt.backend), attempt.result)
             value = await task.acall(*attempt.positional(), **attempt.result.kwargs)
         except BaseException as error:
+            if self.breaking_off:
+                raise
             done = attempt.failed(error, self.clock.now())
         else:
             done = attempt.succeeded(value, self.clock.now())
@@ -104,6 +122,14 @@ class Executor:
         return done
 
     def _begin(self, claim: ClaimedJob, task: Task) -> Attempt:
+        running_task.set(RunningTask(claim.task_path, str(claim.job_id), claim.attempts + 1))
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug(
+                "Task %s #%d starts",
+                claim.task_path,
+                claim.job_id,
+                extra=about_job("task.started", claim),
+            )
         return Attempt(
             claim, task, self._backend_of(claim.backend_name), self.worker, self.clock.now()
         )

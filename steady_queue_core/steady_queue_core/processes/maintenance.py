@@ -6,13 +6,14 @@ import logging
 import time
 
 from ..configuration import ResolvedOptions
-from ..errors import ProcessExitError
+from ..logging import about, process_name
 from ..models.process import Process
 from ..models.readiness import require_tables
 from . import remains, schedules
 from .child import Child
 from .children import Children
 from .database import LONGEST_PAUSE, QueueDatabase, Unavailable
+from .lifecycle import Lifecycle
 from .membership import Membership, new_name
 from .postponed import Postponed
 from .pruning import Pruning
@@ -39,11 +40,12 @@ class Maintenance:
 
     def __init__(self, options: ResolvedOptions, using: str, children: Children) -> None:
         self.options, self.children = options, children
-        self.database = QueueDatabase(using)
+        self.database = QueueDatabase(using, silent=options.silence_polling)
         self.recovery = Recovery(self.database)
         self.pruning = Pruning(self.database, self.recovery, options.process_alive_threshold)
         self.postponed = Postponed()
         self.name = new_name(self.kind)
+        self.lifecycle = Lifecycle(self.kind, self.name, using)
         self._membership: Membership | None = None
         self._next_look = self._next_prune = 0.0
         self._went_on_at = time.monotonic()
@@ -60,8 +62,11 @@ class Maintenance:
             threshold=self.options.process_alive_threshold,
             metadata={},
         )
+        process_name.set(self.name)
         membership.register()
         self._membership = membership
+        if not self.lifecycle.begun:
+            self.lifecycle.started({})
         # The database may have been away until just now.
         self._let_all_meet()
 
@@ -69,14 +74,22 @@ class Maintenance:
         """Do what was postponed, if the database answers, and take our row away."""
         self.postponed.catch_up(now=True)
         if self.postponed:
-            logger.warning("The database is away: claims are recovered by the next supervisor")
+            logger.warning(
+                "The database is away: claims are recovered by the next supervisor",
+                extra=about("supervisor.claims_left"),
+            )
         membership, self._membership = self._membership, None
         if membership is not None:
             try:
                 membership.deregister()
             except Unavailable:
-                logger.warning("%s could not deregister; it will be pruned", self.name)
+                logger.warning(
+                    "%s could not deregister; it will be pruned",
+                    self.name,
+                    extra=about("process.not_deregistered"),
+                )
         self.database.close()
+        process_name.set(None)
 
     @property
     def process_id(self) -> int | None:
@@ -86,11 +99,22 @@ class Maintenance:
     def child_ended(self, child: Child, how: str) -> Remains:
         """End the claims of a child, now or when the database answers; return what it left."""
         level = logging.INFO if child.marks.left_cleanly else logging.WARNING
-        logger.log(level, "%s (pid %d) %s", child.name, child.pid, how)
-        left = child.marks.remains()
-        error = ProcessExitError(
-            f"The process {child.name} (pid {child.pid}) {how} while it was running this job."
+        logger.log(
+            level,
+            "%s (pid %d) %s",
+            child.name,
+            child.pid,
+            how,
+            extra=about(
+                "process.ended",
+                child=child.name,
+                child_pid=child.pid,
+                kind=child.role.kind,
+                exit_code=child.exit_code,
+            ),
         )
+        left = child.marks.remains()
+        error = child.lost(how)
 
         def recover() -> None:
             self.recovery.process_died(child.name, left, error)
@@ -125,12 +149,19 @@ class Maintenance:
                 self.children.hurry()
             self._let_all_meet(unavailable.pause)
         except Exception:
-            logger.exception("Looking after the processes failed; it is tried again")
+            logger.exception(
+                "Looking after the processes failed; it is tried again",
+                extra=about("supervisor.round_failed"),
+            )
             self._next_look = self._next_prune = now + FAILURE_PAUSE
 
     def _beat(self) -> None:
         if self._membership is not None and not self._membership.beat_if_due():
-            logger.warning("%s was declared dead; it registers anew", self.name)
+            logger.warning(
+                "%s was declared dead; it registers anew",
+                self.name,
+                extra=about("process.declared_dead"),
+            )
             self.name = new_name(self.kind)
             self.join()
 

@@ -34,7 +34,7 @@ class Scheduler:
 
     def run(self) -> None:
         """Schedule until asked to stop."""
-        self.runtime.attend(self.kind, self._metadata(), self._round)
+        self.runtime.attend(self._metadata(), self._round)
 
     def _round(self) -> float:
         """Enqueue what is due; return the seconds until something will be."""

@@ -10,6 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..backend import own_backends
 from ..dialects import Dialect, portable
+from ..logging import about
 from ..models import RecurringTask
 from ..recurring_rows import row_of
 from ..recurring_task import RecurringTask as Definition
@@ -61,6 +62,7 @@ def warn_of_idle(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
             "Recurring tasks that were added at run time (%d) are not scheduled: "
             "STEADY_QUEUE['scheduler']['dynamic_tasks_enabled'] is not set",
             idle,
+            extra=about("recurring.not_scheduled", recurring_tasks=idle),
         )
 
 
@@ -73,6 +75,7 @@ def _take_over(row: RecurringTask, before: Mapping[str, RecurringTask], present:
         logger.warning(
             "Recurring task %r of the code takes the place of the one that was added at run time",
             row.key,
+            extra=about("recurring.replaced", recurring_key=row.key),
         )
     elif (known.schedule, known.timezone) == (row.schedule, row.timezone):
         row.active_since = known.active_since

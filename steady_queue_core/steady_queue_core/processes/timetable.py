@@ -14,6 +14,7 @@ from ..catch_up import following
 from ..cron import Schedule
 from ..dialects import portable
 from ..interval import Interval
+from ..logging import about
 from ..models import RecurringExecution, RecurringTask
 from ..recurring_task import RecurringTask as Definition
 from .agenda import Agenda, Entry
@@ -85,7 +86,11 @@ class Timetable:
                     definition, max(known), present, grace if last else timedelta.max
                 )
         except (ValueError, TypeError, AttributeError, OverflowError):
-            logger.exception("What recurring task %r has missed is not known", definition.key)
+            logger.exception(
+                "What recurring task %r has missed is not known",
+                definition.key,
+                extra=about("recurring.history_unknown", recurring_key=definition.key),
+            )
         return definition.schedule.next_after(present)
 
     def _following(
@@ -102,6 +107,7 @@ class Timetable:
                 "Recurring task %r missed slots from %s on: the scheduler was not running",
                 definition.key,
                 missed,
+                extra=about("recurring.missed", recurring_key=definition.key),
             )
         return slot
 
@@ -114,14 +120,35 @@ class Timetable:
             raise
         except Exception:
             # One task that cannot be enqueued must not keep the others from their slots.
-            logger.exception("Recurring task %r could not be enqueued", key)
+            logger.exception(
+                "Recurring task %r could not be enqueued",
+                key,
+                extra=about("recurring.failed", recurring_key=key),
+            )
             return None
+        told = {"recurring_key": key, "run_at": due.isoformat()}
         if fate is Fate.ENQUEUED and not job_id:
-            logger.info("Recurring task %r for %s is discarded: its limit is reached", key, due)
+            logger.info(
+                "Recurring task %r for %s is discarded: its limit is reached",
+                key,
+                due,
+                extra=about("recurring.discarded", **told),
+            )
         elif fate is Fate.ENQUEUED:
-            logger.info("Recurring task %r for %s is job %s", key, due, job_id)
+            logger.info(
+                "Recurring task %r for %s is job %s",
+                key,
+                due,
+                job_id,
+                extra=about("recurring.enqueued", task_id=job_id, **told),
+            )
         elif fate is Fate.DISABLED:
-            logger.info("Recurring task %r for %s is disabled", key, due)
+            logger.info(
+                "Recurring task %r for %s is disabled",
+                key,
+                due,
+                extra=about("recurring.disabled", **told),
+            )
         return fate
 
     def _call(self, definition: Definition) -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import logging
+import os
+import sys
+from contextlib import nullcontext, suppress
 from datetime import timedelta
-from importlib import import_module
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -12,12 +14,15 @@ from django.db import InterfaceError, OperationalError
 
 from ...checks import TAG
 from ...configuration import Configuration, ConfigurationError
+from ...configuration.option_readers import MODES
 from ...errors import DialectError, MigrationsMissing, PlaceError
+from ...logging import FORMATS, logging_to_stderr
 from ...processes.drain import Drain
 from ...processes.pidfile import PidfileError
-from ...processes.start import choose_database, with_changes
+from ...processes.start import choose_database, import_tasks, runs_threads, with_changes
 from ...processes.supervisor import Supervisor
 from ...processes.team import KINDS
+from ..reloading import Reloader
 
 NOTHING_TO_RUN = (
     "There is nothing to run: STEADY_QUEUE has no such processes, or no task is decorated with "
@@ -45,6 +50,19 @@ class Command(BaseCommand):
             "--only",
             choices=sorted(KINDS),
             help="start only the workers, the dispatchers or the scheduler",
+        )
+        parser.add_argument(
+            "--mode",
+            choices=MODES,
+            help="fork: a process for each worker, dispatcher and scheduler; async: a thread each",
+        )
+        parser.add_argument(
+            "--reload",
+            action="store_true",
+            help="for development: run in threads, and start anew when code changes",
+        )
+        parser.add_argument(
+            "--log-format", choices=FORMATS, help="log to the standard error in this format"
         )
         parser.add_argument(
             "--skip-recurring", action="store_true", help="do not start the scheduler"
@@ -75,6 +93,11 @@ class Command(BaseCommand):
             super().check(tags=[TAG], databases=[])
 
     def handle(self, *args: Any, **options: Any) -> None:
+        form = options["log_format"]
+        with logging_to_stderr(form) if form else nullcontext():
+            self._run(**options)
+
+    def _run(self, **options: Any) -> None:
         try:
             configuration = with_changes(
                 Configuration.load(),
@@ -82,9 +105,9 @@ class Command(BaseCommand):
                 threads=options["threads"],
                 processes=options["processes"],
                 pidfile=options["pidfile"],
+                mode="async" if options["reload"] else options["mode"],
             )
-            for module in configuration.task_modules:
-                import_module(module)
+            import_tasks(configuration)
             drain = None
             if options["drain"]:
                 drain = Drain(timedelta(seconds=options["drain_horizon"]))
@@ -95,10 +118,18 @@ class Command(BaseCommand):
                 only=options["only"],
                 skip_recurring=options["skip_recurring"],
                 say=self._say,
+                threads=runs_threads(configuration),
             )
             if not supervisor.roles:
                 raise CommandError(NOTHING_TO_RUN)
+            reloader = Reloader(supervisor.stop, self._say) if options["reload"] else None
+            if reloader is not None:
+                reloader.watch()
             supervisor.run()
+            if reloader is not None and reloader.code_has_changed:
+                reloader.start_anew()
+            if supervisor.left_running:
+                self._leave()
         except (
             ConfigurationError,
             DialectError,
@@ -107,10 +138,14 @@ class Command(BaseCommand):
             PlaceError,
         ) as error:
             raise CommandError(str(error)) from error
-        except ImportError as error:
-            raise CommandError(
-                f"STEADY_QUEUE['task_modules'] cannot be imported: {error}"
-            ) from error
+
+    def _leave(self) -> None:
+        # Python would wait for threads that hang in a task, and nobody else can end them.
+        logging.shutdown()
+        for stream in (self.stdout, self.stderr, sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        os._exit(0)
 
     def _say(self, line: str) -> None:
         # A queue does not depend on somebody who reads: the output may be closed, full or ASCII.
