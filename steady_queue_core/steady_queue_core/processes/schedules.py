@@ -62,7 +62,7 @@ def warn_of_idle(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
             "Recurring tasks that were added at run time (%d) are not scheduled: "
             "STEADY_QUEUE['scheduler']['dynamic_tasks_enabled'] is not set",
             idle,
-            extra=about("recurring.not_scheduled", recurring_tasks=idle),
+            extra=about("recurring.not_scheduled", rows=idle),
         )
 
 

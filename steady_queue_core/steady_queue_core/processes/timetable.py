@@ -126,13 +126,13 @@ class Timetable:
                 extra=about("recurring.failed", recurring_key=key),
             )
             return None
-        told = {"recurring_key": key, "run_at": due.isoformat()}
+        slot_at = due.isoformat()
         if fate is Fate.ENQUEUED and not job_id:
             logger.info(
                 "Recurring task %r for %s is discarded: its limit is reached",
                 key,
                 due,
-                extra=about("recurring.discarded", **told),
+                extra=about("recurring.discarded", recurring_key=key, run_at=slot_at),
             )
         elif fate is Fate.ENQUEUED:
             logger.info(
@@ -140,14 +140,16 @@ class Timetable:
                 key,
                 due,
                 job_id,
-                extra=about("recurring.enqueued", task_id=job_id, **told),
+                extra=about(
+                    "recurring.enqueued", recurring_key=key, run_at=slot_at, task_id=job_id
+                ),
             )
         elif fate is Fate.DISABLED:
             logger.info(
                 "Recurring task %r for %s is disabled",
                 key,
                 due,
-                extra=about("recurring.disabled", **told),
+                extra=about("recurring.disabled", recurring_key=key, run_at=slot_at),
             )
         return fate
 
