@@ -36,6 +36,10 @@ process_alive_threshold = timedelta(minutes=5)
 shutdown_timeout = timedelta(seconds=5)
 #: A file that keeps a second supervisor from starting; ``None``: no such file.
 supervisor_pidfile: str | Path | None = None
+#: Whether the statements of the queue's processes are kept out of the log of SQL.
+silence_polling = True
+#: Alias of the database that holds the jobs; ``None``: the database routers decide.
+database: str | None = None
 #: Whether finished jobs stay in the database.
 preserve_finished_jobs = True
 #: How long finished jobs are kept.

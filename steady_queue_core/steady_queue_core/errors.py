@@ -9,6 +9,7 @@
             DialectUnsupported   the plugin refuses this server
             DialectInvalid       a plugin is incomplete, misspelt or does not load
         ProcessExitError         a worker process ended while it ran a job
+        ThreadTerminatedError    a worker thread ended while it ran a job
         ProcessPrunedError       a process stopped its heartbeat while it held a job
         ProcessMissingError      a job was held by a process that is not registered
         UnregisteredTaskError    a job names a task that this process does not know
@@ -48,6 +49,10 @@ class DialectInvalid(DialectError):
 
 class ProcessExitError(SteadyQueueError):
     """A worker process ended while it was running this job."""
+
+
+class ThreadTerminatedError(SteadyQueueError):
+    """A worker that was a thread of its supervisor ended while it was running this job."""
 
 
 class ProcessPrunedError(SteadyQueueError):

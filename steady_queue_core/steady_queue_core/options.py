@@ -15,7 +15,8 @@ from .retries import Backoff, as_backoff
 MOST_ATTEMPTS = 1000
 LARGEST_PAYLOAD = 2**30
 
-RETENTION = ("preserve_finished_jobs", "clear_finished_jobs_after")
+#: Options that have a module-level setting as their default.
+FROM_MODULE = ("preserve_finished_jobs", "clear_finished_jobs_after", "database")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,12 +51,12 @@ class BackendOptions:
         needs the models.
         """
         defaults = {each.name: each.default for each in fields(cls) if each.name != "alias"}
-        defaults |= dict.fromkeys(RETENTION)
+        defaults |= dict.fromkeys(FROM_MODULE)
         reader = Reader.for_mapping(_where(alias), {} if mapping is None else mapping, defaults)
-        modules = module_reader(name for name in RETENTION if not reader.given(name))
+        modules = module_reader(name for name in FROM_MODULE if not reader.given(name))
         options = cls(
             alias=alias,
-            database=_read_database(reader),
+            database=_read_database(reader if reader.given("database") else modules),
             max_attempts=reader.integer("max_attempts", least=1, most=MOST_ATTEMPTS),
             backoff=_read_backoff(reader),
             preserve_finished_jobs=_read_preserve(modules, reader),

@@ -76,10 +76,10 @@ def _no_giving_back() -> None:
 def _no_parent_watch() -> None:
     """Processes do not notice that their supervisor has died."""
     from steady_queue_core.processes import host
-    from steady_queue_core.processes.runtime import Runtime
+    from steady_queue_core.processes.forks import ForkedRuntime
 
     host.follow_parent = lambda parent, signum=0: True
-    Runtime.orphaned = property(lambda self: False)  # type: ignore[assignment]
+    ForkedRuntime.orphaned = property(lambda self: False)  # type: ignore[assignment]
 
 
 MUTANTS: dict[str, Callable[[], None]] = {

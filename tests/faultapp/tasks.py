@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
+import threading
 import time
 from datetime import timedelta
 from typing import Any
@@ -128,3 +130,30 @@ in_pairs = limited("in_pairs", 2)
 in_fives = limited("in_fives", 5)
 brief = limited("brief", 1, duration=timedelta(seconds=1))
 alone = limited("alone", 1, on_conflict="discard")
+
+
+@task(takes_context=True)
+def spin(context: Any, seconds: float) -> int:
+    """Work in Python, step by step."""
+    record("start", context)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    record("end", context)
+    return context.token
+
+
+@task(takes_context=True)
+def kill_own_worker(context: Any, seconds: float) -> int:
+    """Have the main thread of a worker that is a thread fail, and go on."""
+    record("start", context)
+    for thread in threading.enumerate():
+        if thread.name.startswith("steady-queue-worker-"):
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread.ident or 0), ctypes.py_object(RuntimeError)
+            )
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    record("end", context)
+    return context.token

@@ -14,6 +14,7 @@ from steady_queue_core.configuration import Configuration
 from steady_queue_core.processes.child import Role
 from steady_queue_core.processes.children import Children
 from steady_queue_core.processes.dispatcher import Dispatcher
+from steady_queue_core.processes.forks import Forks
 from steady_queue_core.processes.restarts import REFUSAL_PAUSE
 
 from . import proc
@@ -33,7 +34,7 @@ def test_a_fork_that_the_system_refuses_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = Configuration.Options(state_directory=tmp_path).resolve()
-    children = Children(options, "default")
+    children = Children(options, Forks(options, "default"))
     role = Role(
         kind="worker",
         description="none",

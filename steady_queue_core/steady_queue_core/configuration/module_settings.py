@@ -19,6 +19,8 @@ DEFAULTS: dict[str, object] = {
     "process_alive_threshold": timedelta(minutes=5),
     "shutdown_timeout": timedelta(seconds=5),
     "supervisor_pidfile": None,
+    "silence_polling": True,
+    "database": None,
     "preserve_finished_jobs": True,
     "clear_finished_jobs_after": timedelta(days=1),
     "default_concurrency_control_period": timedelta(minutes=3),

@@ -14,11 +14,15 @@ from .section import Section
 
 SectionT = TypeVar("SectionT", bound=Section)
 
+MODES = ("fork", "async")
+"""How a supervisor can run the others: as processes, or as threads."""
+
 LIFETIMES = (
     "process_heartbeat_interval",
     "process_alive_threshold",
     "shutdown_timeout",
     "supervisor_pidfile",
+    "silence_polling",
 )
 """The options that have a module-level setting as their default."""
 
@@ -33,6 +37,9 @@ def read_lifetimes(reader: Reader) -> dict[str, object]:
         "process_alive_threshold": threshold,
         "shutdown_timeout": _optional_duration(reader, "shutdown_timeout", zero=True),
         "supervisor_pidfile": read_path(reader, "supervisor_pidfile"),
+        "silence_polling": (
+            reader.flag("silence_polling") if reader.given("silence_polling") else None
+        ),
     }
     if heartbeat and threshold and threshold <= 2 * heartbeat and len(reader.problems) == before:
         reader.problems.append(
@@ -56,6 +63,15 @@ def read_path(reader: Reader, name: str) -> Path | None:
         return Path(value)
     if value is not None:
         reader.wrong(name, "a path, or None")
+    return None
+
+
+def read_mode(reader: Reader) -> str | None:
+    """Read the supervisor's mode; None stays None."""
+    value = reader.values["supervisor_mode"]
+    if value is None or value in MODES:
+        return value if isinstance(value, str) else None
+    reader.wrong("supervisor_mode", " or ".join(map(repr, MODES)) + ", or None")
     return None
 
 

@@ -12,6 +12,7 @@ from .option_readers import (
     LIFETIMES,
     read_dialects,
     read_lifetimes,
+    read_mode,
     read_path,
     read_scheduler,
     read_sections,
@@ -42,6 +43,10 @@ class Options(Section):
     """Time that running tasks get after TERM, before QUIT."""
     supervisor_pidfile: Path | None
     """File that keeps a second supervisor from starting on this host; None: no file."""
+    silence_polling: bool | None
+    """Whether the statements of the queue's processes are kept out of the log of SQL."""
+    supervisor_mode: str | None
+    """``fork`` or ``async``: whether the others are processes or threads; None: what there is."""
     state_directory: Path | None
     """Folder of the files in which workers note what they run; None: one for temporary files."""
     fork_startup_timeout: timedelta
@@ -61,6 +66,8 @@ class Options(Section):
         process_alive_threshold: timedelta | float | None = None,
         shutdown_timeout: timedelta | float | None = None,
         supervisor_pidfile: str | Path | None = None,
+        silence_polling: bool | None = None,
+        supervisor_mode: str | None = None,
         state_directory: str | Path | None = None,
         fork_startup_timeout: timedelta | float = timedelta(seconds=30),
         dialects: Mapping[str, str] | None = None,
@@ -74,6 +81,8 @@ class Options(Section):
             "process_alive_threshold": process_alive_threshold,
             "shutdown_timeout": shutdown_timeout,
             "supervisor_pidfile": supervisor_pidfile,
+            "silence_polling": silence_polling,
+            "supervisor_mode": supervisor_mode,
             "state_directory": state_directory,
             "fork_startup_timeout": fork_startup_timeout,
             "dialects": dialects,
@@ -88,6 +97,7 @@ class Options(Section):
             "dispatchers": read_sections(reader, "dispatchers", Dispatcher),
             "scheduler": read_scheduler(reader),
             **read_lifetimes(reader),
+            "supervisor_mode": read_mode(reader),
             "state_directory": read_path(reader, "state_directory"),
             "fork_startup_timeout": reader.duration("fork_startup_timeout"),
             "dialects": read_dialects(reader),
@@ -130,3 +140,4 @@ class ResolvedOptions(Options):
     process_heartbeat_interval: timedelta
     process_alive_threshold: timedelta
     shutdown_timeout: timedelta
+    silence_polling: bool

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from django.db.models import Q
 
+from ..signals import task_discarded, tell_after_commit
 from .base import queue_database
 from .execution import (
     BlockedExecution,
@@ -53,6 +54,9 @@ def discard(using: str, job_ids: Sequence[int]) -> int:
         Permit.objects.using(using).filter(pk__in=found)._raw_delete(using)
         Job.objects.using(using).filter(pk__in=found)._raw_delete(using)
         admitted = dialect.admit(connection, keys)
+        if found:
+            task_ids = [str(job_id) for job_id in found]
+            tell_after_commit(task_discarded, Job, using, task_ids=task_ids)
     if admitted:
         dialect.ring_after_commit(connection, [])
     return len(found)

@@ -9,6 +9,7 @@ from django.db import DEFAULT_DB_ALIAS, router
 from django.db.models import QuerySet
 
 from ..dialects import portable
+from ..signals import QueueLifecycle, Signal, queue_paused, queue_resumed, tell_after_commit
 from .base import queue_database
 from .execution import ReadyExecution
 from .job import Job
@@ -56,7 +57,9 @@ class Queue:
         connection, dialect = queue_database(self._database)
         present = portable.storable(dialect.current_time(connection))
         row = Pause(queue_name=self.name, created_at=present)
-        return dialect.insert_if_absent(connection, row, ["queue_name"])
+        changed = dialect.insert_if_absent(connection, row, ["queue_name"])
+        self._tell(queue_paused, changed)
+        return changed
 
     def resume(self) -> bool:
         """Have workers take jobs again; say whether the queue was paused."""
@@ -64,12 +67,18 @@ class Queue:
         with dialect.transaction(connection):
             gone = self._pauses()._raw_delete(self._database)
         dialect.ring_after_commit(connection, [self.name])
+        self._tell(queue_resumed, bool(gone))
         return bool(gone)
 
     def clear(self, batch_size: int = 500) -> int:
         """Discard all ready jobs; return how many."""
         jobs = Job.objects.using(self._database)
         return jobs.filter(readyexecution__queue_name=self.name).discard(batch_size)
+
+    def _tell(self, signal: Signal, changed: bool) -> None:
+        tell_after_commit(
+            signal, QueueLifecycle, self._database, queue_name=self.name, changed=changed
+        )
 
     @property
     def _database(self) -> str:

@@ -142,7 +142,8 @@ class Attempt:
                 outcome.delay,
                 failure.exception_class,
             )
-            return Done(outcome)
+            object.__setattr__(self.result, "status", TaskResultStatus.READY)
+            return Done(outcome, self.result, self.backend, error)
         self._end(TaskResultStatus.FAILED, ended_at)
         return Done(outcome, self.result, self.backend, error)
 

@@ -1,31 +1,20 @@
-"""Forking a process and being one."""
+"""A member of a supervisor's team, whether it is a process or a thread."""
 
 from __future__ import annotations
 
-import logging
-import os
-import random
-import signal
-import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ..configuration import ResolvedOptions
-from . import host, remains
-from .marks import StartMarks, folder_for
-from .membership import new_name
-from .preparation import close_connections
+from ..errors import SteadyQueueError
+from .marks import StartMarks
 from .runtime import Runtime
-from .signals import STOP_SIGNALS
-
-logger = logging.getLogger("steady_queue.process")
 
 
 class Actor(Protocol):
-    """What runs in a forked process."""
+    """What a child does."""
 
     def run(self) -> None:
         """Work until asked to stop."""
@@ -33,25 +22,24 @@ class Actor(Protocol):
 
 @dataclass(frozen=True)
 class Role:
-    """A place in the supervisor's team, filled by one process at a time."""
+    """A place in the supervisor's team, filled by one child at a time."""
 
     kind: str
-    #: What the process does, in words for people.
+    #: What the child does, in words for people.
     description: str
     #: How many jobs it can hold.
     slots: int
     build: Callable[[Runtime], Actor]
 
 
-@dataclass
-class Child:
-    """A forked process, seen from its supervisor."""
+@dataclass(eq=False)
+class Child(ABC):
+    """A worker, dispatcher or scheduler, seen from its supervisor."""
 
     role: Role
     name: str
     pid: int
     marks: StartMarks
-    ready_pipe: int
     started_at: float = field(default_factory=time.monotonic)
     #: Until when it must have reported ready, or at least alive.
     deadline: float = 0.0
@@ -60,107 +48,51 @@ class Child:
     seen_at: float = field(default_factory=time.monotonic)
     #: When to kill it: it was declared dead, and may yet wake up and end of itself.
     condemned_until: float | None = None
+    #: What it returned to the system, negative: the signal that killed it; a thread has none.
+    exit_code: int | None = None
 
+    def saw_sign(self, patience: float, *, ready: bool) -> None:
+        """Note a sign of life, and whether it says that the child is ready."""
+        self.seen_at = time.monotonic()
+        self.deadline = self.seen_at + patience
+        if ready and self.ready_at is None:
+            self.ready_at = self.seen_at
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether anything of it runs on, though it counts as ended."""
+        return False
+
+    @abstractmethod
     def read_reports(self, patience: float) -> None:
         """Take over what the child has reported since."""
-        with suppress(BlockingIOError, OSError):
-            while report := os.read(self.ready_pipe, 4096):
-                self.seen_at = time.monotonic()
-                self.deadline = self.seen_at + patience
-                if b"r" in report and self.ready_at is None:
-                    self.ready_at = time.monotonic()
 
-    def signal(self, signum: int) -> None:
-        """Send a signal, if the process is still there."""
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signum)
+    @abstractmethod
+    def ask_to_stop(self) -> None:
+        """Have it take no more work, and end when its tasks have."""
 
+    @abstractmethod
+    def break_off(self) -> None:
+        """Have it end at once, in good order."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """End it, whatever it does."""
+
+    @abstractmethod
     def forget(self) -> None:
         """Give up what the supervisor held for the child. Its marks stay for its recovery."""
-        with suppress(OSError):
-            os.close(self.ready_pipe)
+
+    @abstractmethod
+    def lost(self, how: str) -> SteadyQueueError:
+        """Return the error of the jobs that it was running when it ended as ``how`` says."""
 
 
-def fork(
-    role: Role,
-    options: ResolvedOptions,
-    using: str,
-    supervisor_id: int | None,
-    siblings: list[Child],
-) -> Child:
-    """Start a process for ``role``. Call it from the main thread, without other threads.
+class Launcher(Protocol):
+    """Starts children, and tells which have ended: as processes, or as threads."""
 
-    Raises ``OSError`` when the system has no room for one.
-    """
-    name = new_name(role.kind)
-    marks = StartMarks.create(name, role.slots, folder_for(options.state_directory))
-    read_end, write_end = os.pipe()
-    os.set_blocking(read_end, False)
-    parent = os.getpid()
-    # A child must not share one; what looks after the processes opens another when it needs it.
-    close_connections()
-    _flush_output()
-    # A signal must reach the parent's handlers or the child's, not the parent's within the child.
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    try:
-        pid = os.fork()
-    except OSError:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-        os.close(read_end)
-        os.close(write_end)
-        remains.forget(marks.path)
-        raise
-    if pid == 0:
-        # Whatever happens here must not unwind into the supervisor's code.
-        code = 1
-        try:
-            os.close(read_end)
-            for sibling in siblings:
-                with suppress(OSError):
-                    os.close(sibling.ready_pipe)
-            runtime = Runtime(
-                options=options,
-                using=using,
-                name=name,
-                parent=parent,
-                marks=marks,
-                report=lambda process_id: _report(write_end, process_id),
-                supervisor_id=supervisor_id,
-            )
-            code = _be(role, runtime)
-        except BaseException:
-            logger.critical("%s failed", name, exc_info=True)
-        finally:
-            with suppress(BaseException):
-                logging.shutdown()
-                _flush_output()
-            os._exit(code)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-    os.close(write_end)
-    child = Child(role, name, pid, marks, read_end)
-    child.deadline = time.monotonic() + options.fork_startup_timeout.total_seconds()
-    return child
+    def start(self, role: Role, supervisor_id: int | None, siblings: list[Child]) -> Child:
+        """Start a child for ``role``. Raises ``OSError`` when the system has no room for one."""
 
-
-def _flush_output() -> None:
-    # What is buffered at a fork would be written twice.
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):
-            stream.flush()
-
-
-def _be(role: Role, runtime: Runtime) -> int:
-    runtime.install_signals()
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-    if not host.follow_parent(runtime.parent):
-        return 1
-    runtime.watch_parent()
-    runtime.marks.belong_to(os.getpid())
-    random.seed()
-    role.build(runtime).run()
-    return 0
-
-
-def _report(descriptor: int, process_id: int | None) -> None:
-    with suppress(OSError):
-        os.write(descriptor, b"." if process_id is None else b"r")
+    def ended(self, children: list[Child]) -> list[tuple[Child, str]]:
+        """Return those of ``children`` that have ended, each with how; each once."""

@@ -1,16 +1,15 @@
-"""The processes that a supervisor has forked."""
+"""The team that a supervisor has started."""
 
 from __future__ import annotations
 
 import logging
-import os
-import signal
 import time
 from collections.abc import Iterator
 
 from ..configuration import ResolvedOptions
-from .child import Child, Role, fork
-from .restarts import Restarts
+from .child import Child, Launcher, Role
+from .lifecycle import announce_restart
+from .restarts import Restarts, Successor
 
 logger = logging.getLogger("steady_queue.supervisor")
 
@@ -26,45 +25,52 @@ class Children:
     """Starts them, takes leave of them, and replaces those that hang. Never asks the database,
     for such a child may hold the locks that everybody waits for."""
 
-    def __init__(self, options: ResolvedOptions, using: str) -> None:
-        self.options, self.using = options, using
+    def __init__(self, options: ResolvedOptions, launcher: Launcher) -> None:
+        self.options, self.launcher = options, launcher
         self.restarts = Restarts()
-        self._by_pid: dict[int, Child] = {}
+        self._by_name: dict[str, Child] = {}
         self._looked_at = time.monotonic()
+        self._former: list[Child] = []
 
     def __iter__(self) -> Iterator[Child]:
-        return iter(list(self._by_pid.values()))
+        return iter(list(self._by_name.values()))
 
-    def __bool__(self) -> bool:
-        return bool(self._by_pid)
+    def __len__(self) -> int:
+        return len(self._by_name)
 
-    def start(self, role: Role, supervisor_id: int | None) -> None:
-        """Fork a process for ``role``; where the system refuses, later."""
+    def start(self, role: Role, supervisor_id: int | None) -> Child | None:
+        """Start a child for ``role``; where the system refuses, later: ``None``."""
         try:
-            child = fork(role, self.options, self.using, supervisor_id, list(self))
-        except OSError:
+            child = self.launcher.start(role, supervisor_id, list(self))
+        except (OSError, RuntimeError):  # Python has an error of its own for a thread.
             logger.exception("Could not start a %s; it is tried again", role.kind)
             self.restarts.later(role)
-            return
-        self._by_pid[child.pid] = child
+            return None
+        self._by_name[child.name] = child
         logger.info("Started %s (pid %d): %s", child.name, child.pid, role.description)
+        return child
+
+    def restart(self, successor: Successor, supervisor_id: int | None) -> None:
+        """Start a child in the place of one that ended."""
+        child = self.start(successor.role, supervisor_id)
+        if child is not None and successor.of is not None:
+            announce_restart(successor.of, child)
 
     def reap(self) -> list[tuple[Child, str]]:
-        """Return the children that have ended, each with how; also take leave of processes that
-        PID 1 inherits."""
-        ended: list[tuple[Child, str]] = []
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return ended
-            if pid == 0:
-                return ended
-            child = self._by_pid.pop(pid, None)
-            if child is not None:
-                child.read_reports(0.0)
-                child.forget()
-                ended.append((child, _ending(status)))
+        """Return the children that have ended, each with how."""
+        ended = self.launcher.ended(list(self))
+        for child, _ in ended:
+            del self._by_name[child.name]
+            child.read_reports(0.0)
+            child.forget()
+            if child.is_alive:
+                self._former.append(child)
+        return ended
+
+    @property
+    def left_running(self) -> bool:
+        """Whether anything runs on of children that were given up."""
+        return any(child.is_alive for child in self._former)
 
     def look_after(self) -> None:
         """Replace children that never got ready, and those whose main thread is frozen or hangs."""
@@ -79,12 +85,12 @@ class Children:
             child.read_reports(patience)
             if child.ready_at is None and now > child.deadline:
                 logger.error("%s (pid %d) did not get ready; killed", child.name, child.pid)
-                child.signal(signal.SIGKILL)
+                child.kill()
                 child.deadline = now + patience
             elif child.ready_at is not None and now - child.seen_at > threshold:
                 self.condemn(child)
             if child.condemned_until is not None and now > child.condemned_until:
-                child.signal(signal.SIGKILL)
+                child.kill()
 
     def condemn(self, child: Child) -> None:
         """Replace a child that counts as dead; it is killed unless it ends of itself."""
@@ -93,8 +99,8 @@ class Children:
         threshold = self.options.process_alive_threshold.total_seconds()
         mercy = max(SHORTEST_MERCY, min(LONGEST_MERCY, threshold))
         child.condemned_until = time.monotonic() + mercy
-        child.signal(signal.SIGTERM)
-        self.restarts.now(child.role)
+        child.ask_to_stop()
+        self.restarts.now(child)
 
     def hurry(self) -> None:
         """Somebody holds a lock that we wait for: perhaps a child that we gave up on."""
@@ -102,23 +108,18 @@ class Children:
             if child.condemned_until is not None:
                 child.condemned_until = time.monotonic()
 
-    def signal(self, signum: int) -> None:
-        """Send a signal to all of them."""
+    def ask_to_stop(self) -> None:
+        """Have all of them take no more work, and end when their tasks have."""
         for child in self:
-            child.signal(signum)
+            child.ask_to_stop()
+
+    def break_off(self) -> None:
+        """Have all of them end at once, in good order."""
+        for child in self:
+            child.break_off()
 
     def kill(self) -> None:
         """Kill all of them. It is we who break their jobs off: those use up no attempt."""
         for child in self:
             child.marks.leave_cleanly()
-            child.signal(signal.SIGKILL)
-
-
-def _ending(status: int) -> str:
-    code = os.waitstatus_to_exitcode(status)
-    if code >= 0:
-        return f"ended with exit code {code}"
-    try:
-        return f"was killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"was killed by signal {-code}"
+            child.kill()

@@ -45,6 +45,13 @@ def tidy_connections() -> None:
             _drop(connection)
 
 
+def close_own_connections() -> None:
+    """Close the connections of the calling thread, which is about to end."""
+    for connection in connections.all(initialized_only=True):
+        with suppress(Exception):
+            connection.close()
+
+
 async def atidy_connections() -> None:
     """Do so on the thread that serves the queries of coroutines, if there have been any."""
     if _served_coroutines.is_set():

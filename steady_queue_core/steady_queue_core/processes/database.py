@@ -6,12 +6,14 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TypeVar
 
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..dialects import Dialect, dialect_for
+from .silence import silenced
 
 T = TypeVar("T")
 
@@ -48,8 +50,10 @@ class QueueDatabase:
     themselves is raised as it is.
     """
 
-    def __init__(self, using: str) -> None:
+    def __init__(self, using: str, *, silent: bool = True) -> None:
         self.using = using
+        #: Whether Django's log of SQL is spared these operations.
+        self._quietly = silenced if silent else nullcontext
         self._failures = 0
         self._down_since = 0.0
         #: Why the database is unavailable, as far as it was told.
@@ -69,8 +73,9 @@ class QueueDatabase:
         """Return what ``operation(connection, dialect)`` returns."""
         connection = self.connection
         try:
-            self._drop_ended(connection)
-            result = operation(connection, self.dialect)
+            with self._quietly():
+                self._drop_ended(connection)
+                result = operation(connection, self.dialect)
         except (DataError, IntegrityError):
             raise
         except (DatabaseError, InterfaceError) as error:

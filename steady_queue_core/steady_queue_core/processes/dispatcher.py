@@ -29,7 +29,7 @@ class Dispatcher:
 
     def run(self) -> None:
         """Dispatch until asked to stop."""
-        self.runtime.attend(self.kind, {"batch_size": self.settings.batch_size}, self._round)
+        self.runtime.attend({"batch_size": self.settings.batch_size}, self._round)
 
     def _round(self) -> float:
         waits = [self._dispatch(), self.runtime.database.run(self.housekeeping.do)]

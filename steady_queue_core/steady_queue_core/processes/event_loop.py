@@ -13,6 +13,7 @@ from typing import Any
 
 from ..compat import Task
 from ..dialects import ClaimedJob
+from .interruption import TaskInterrupted, interrupt
 from .pool import Work
 
 logger = logging.getLogger("steady_queue.worker")
@@ -32,14 +33,18 @@ class EventLoop:
         #: Filled by the worker's main thread, emptied by either.
         self._waiting: deque[Work] = deque()
         self._running: set[asyncio.Task[None]] = set()
+        self._context = copy_context()
+        self._thread: Thread | None = None
+        self._closing = self._cancelled = False
 
     def submit(self, work: list[Work]) -> None:
         """Queue jobs, and start them as far as there is room."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            Thread(
+            self._thread = Thread(
                 target=self._serve, args=[self._loop], name="steady-queue-loop", daemon=True
-            ).start()
+            )
+            self._thread.start()
         self._waiting.extend(work)
         self._loop.call_soon_threadsafe(self._start)
 
@@ -47,6 +52,11 @@ class EventLoop:
     def waiting(self) -> int:
         """How many jobs have not begun."""
         return len(self._waiting)
+
+    @property
+    def running(self) -> int:
+        """How many jobs run."""
+        return len(self._running)
 
     def withdraw(self) -> list[ClaimedJob]:
         """Take back the jobs that have not begun."""
@@ -56,13 +66,38 @@ class EventLoop:
                 withdrawn.append(self._waiting.popleft()[0])
         return withdrawn
 
+    def interrupt(self) -> None:
+        """Break off the tasks that run: cancel them, or wrest the loop from one that keeps it."""
+        if self._loop is None or self._thread is None or not self._running:
+            return
+        if self._cancelled:
+            interrupt(self._thread)
+        else:
+            self._cancelled = True
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def close(self) -> None:
+        """Have the thread end when nothing runs any more."""
+        self._closing = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._end_if_idle)
+
+    def _cancel(self) -> None:
+        for running in list(self._running):
+            running.cancel()
+
+    def _end_if_idle(self) -> None:
+        assert self._loop is not None
+        if self._closing and not self._running:
+            self._loop.stop()
+
     def _start(self) -> None:
         assert self._loop is not None
         with suppress(IndexError):
             while len(self._running) < self.size:
                 work = self._waiting.popleft()
                 # The loop itself keeps only weak references to what runs on it.
-                running = self._loop.create_task(self._run(*work), context=copy_context())
+                running = self._loop.create_task(self._run(*work), context=self._context.copy())
                 self._running.add(running)
                 running.add_done_callback(self._ended)
 
@@ -70,12 +105,16 @@ class EventLoop:
         self._running.discard(running)
         if self._waiting:
             self._start()
+        self._end_if_idle()
 
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
-        while True:
+        while not (self._closing and not self._running):
             try:
                 loop.run_forever()
+            except TaskInterrupted:
+                continue
             except BaseException:
                 # A task spawned by a task raised SystemExit: the others run on.
                 logger.exception("The event loop was interrupted; it goes on")
+        loop.close()

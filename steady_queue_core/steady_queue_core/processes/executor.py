@@ -37,6 +37,8 @@ class Executor:
     def __init__(self, worker: str, clock: DatabaseClock) -> None:
         self.worker, self.clock = worker, clock
         self._backend_of = cache(own_backend)
+        #: Whether what tasks raise now is our own doing, and no outcome.
+        self.breaking_off = False
         self._tasks: dict[tuple[str, str, int, str], Task] = {}
         watch_connections()
 
@@ -73,13 +75,15 @@ class Executor:
         return Done(outcomes.unreadable(claim, self.worker, self.clock.now(), error))
 
     def run(self, claim: ClaimedJob, task: Task) -> Done:
-        """Run a job in the calling thread."""
+        """Run a job in the calling thread. Raises what it raises while it is broken off."""
         attempt = self._begin(claim, task)
         try:
             attempt.decode()
             send(task_started, type(attempt.backend), attempt.result)
             value = task.call(*attempt.positional(), **attempt.result.kwargs)
         except BaseException as error:
+            if self.breaking_off:
+                raise
             return attempt.failed(error, self.clock.now())
         else:
             return attempt.succeeded(value, self.clock.now())
@@ -87,7 +91,7 @@ class Executor:
             tidy_connections()
 
     async def arun(self, claim: ClaimedJob, task: Task) -> Done:
-        """Run a job on the running event loop."""
+        """Run a job on the running event loop. Raises as ``run`` does."""
         attempt = self._begin(claim, task)
         try:
             if attempt.needs_models:
@@ -97,6 +101,8 @@ class Executor:
             await asend(task_started, type(attempt.backend), attempt.result)
             value = await task.acall(*attempt.positional(), **attempt.result.kwargs)
         except BaseException as error:
+            if self.breaking_off:
+                raise
             done = attempt.failed(error, self.clock.now())
         else:
             done = attempt.succeeded(value, self.clock.now())

@@ -21,6 +21,21 @@ def lease_clock() -> float:
 _LEASE_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
+def user_id() -> int:
+    """Return the user that we act as; where users have no numbers, 0."""
+    return os.geteuid() if hasattr(os, "geteuid") else 0
+
+
+def owns(found: os.stat_result) -> bool:
+    """Whether a file or folder is our user's, as far as the system tells."""
+    return found.st_uid == user_id()
+
+
+def is_private(found: os.stat_result) -> bool:
+    """Whether nobody else may write to it, as far as the system tells."""
+    return not hasattr(os, "geteuid") or not found.st_mode & 0o022
+
+
 @cache
 def identity() -> str | None:
     """Return what tells this boot of this host, and this view of its processes, from any other;

@@ -6,13 +6,13 @@ import logging
 import time
 
 from ..configuration import ResolvedOptions
-from ..errors import ProcessExitError
 from ..models.process import Process
 from ..models.readiness import require_tables
 from . import remains, schedules
 from .child import Child
 from .children import Children
 from .database import LONGEST_PAUSE, QueueDatabase, Unavailable
+from .lifecycle import Lifecycle
 from .membership import Membership, new_name
 from .postponed import Postponed
 from .pruning import Pruning
@@ -39,11 +39,12 @@ class Maintenance:
 
     def __init__(self, options: ResolvedOptions, using: str, children: Children) -> None:
         self.options, self.children = options, children
-        self.database = QueueDatabase(using)
+        self.database = QueueDatabase(using, silent=options.silence_polling)
         self.recovery = Recovery(self.database)
         self.pruning = Pruning(self.database, self.recovery, options.process_alive_threshold)
         self.postponed = Postponed()
         self.name = new_name(self.kind)
+        self.lifecycle = Lifecycle(self.kind, self.name, using)
         self._membership: Membership | None = None
         self._next_look = self._next_prune = 0.0
         self._went_on_at = time.monotonic()
@@ -62,6 +63,8 @@ class Maintenance:
         )
         membership.register()
         self._membership = membership
+        if not self.lifecycle.begun:
+            self.lifecycle.started({})
         # The database may have been away until just now.
         self._let_all_meet()
 
@@ -88,9 +91,7 @@ class Maintenance:
         level = logging.INFO if child.marks.left_cleanly else logging.WARNING
         logger.log(level, "%s (pid %d) %s", child.name, child.pid, how)
         left = child.marks.remains()
-        error = ProcessExitError(
-            f"The process {child.name} (pid {child.pid}) {how} while it was running this job."
-        )
+        error = child.lost(how)
 
         def recover() -> None:
             self.recovery.process_died(child.name, left, error)

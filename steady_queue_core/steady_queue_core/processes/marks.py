@@ -96,13 +96,13 @@ def folder_for(configured: Path | None) -> Path | None:
     By default one of the user's own, where the system keeps temporary files.
     """
     try:
-        folder = configured or Path(tempfile.gettempdir()) / f"steady-queue-{os.geteuid()}"
+        folder = configured or Path(tempfile.gettempdir()) / f"steady-queue-{host.user_id()}"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.stat(follow_symlinks=configured is not None)
     except OSError:
         return None
     # Anybody may have made a folder of that name before us, to put files of theirs there.
-    safe = found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    safe = host.owns(found) and host.is_private(found)
     return folder if stat.S_ISDIR(found.st_mode) and safe else None
 
 

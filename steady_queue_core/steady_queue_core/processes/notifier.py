@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from queue import SimpleQueue
 from threading import Thread
 
 from ..compat import task_finished
+from ..dialects import Ending
 from ..results import send
+from ..signals import task_retried, tell
 from .attempt import Done
 from .connections import tidy_connections
 
 
 class Notifier:
-    """Sends ``task_finished`` from a thread of its own: a slow receiver delays nothing else."""
+    """Sends signals of outcomes from a thread of its own: a slow receiver delays nothing else."""
 
     def __init__(self) -> None:
         self._batches: SimpleQueue[list[Done] | None] = SimpleQueue()
@@ -36,10 +39,15 @@ class Notifier:
 
 
 def announce(done: Done) -> None:
-    """Send ``task_finished`` for a stored outcome, if it ended its job."""
+    """Send ``task_finished`` for a stored outcome that ended its job, ``task_retried`` for one that
+    did not."""
     if done.result is None:
         return
     sender = type(done.backend)
+    if done.outcome.ending is Ending.RETRIED:
+        delay = timedelta(seconds=done.outcome.delay)
+        tell(task_retried, sender, task_result=done.result, delay=delay, error=done.error)
+        return
     if done.error is None:
         send(task_finished, sender, done.result)
         return

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import Context, copy_context
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Thread, current_thread
 
 from ..compat import Task
 from ..dialects import ClaimedJob
+from .connections import close_own_connections
+from .interruption import TaskInterrupted, interrupt
 
 Work = tuple[ClaimedJob, Task]
 
@@ -18,10 +21,16 @@ class ThreadPool:
 
     def __init__(self, size: int, run: Callable[[ClaimedJob, Task], None]) -> None:
         self._run = run
-        self._waiting: SimpleQueue[Work] = SimpleQueue()
+        self._waiting: SimpleQueue[Work | None] = SimpleQueue()
         self._context = copy_context()
-        for number in range(size):
-            Thread(target=self._work, name=f"steady-queue-{number}", daemon=True).start()
+        #: Threads that run a task.
+        self._busy: set[Thread] = set()
+        self._threads = [
+            Thread(target=self._work, name=f"steady-queue-{number}", daemon=True)
+            for number in range(size)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def submit(self, work: list[Work]) -> None:
         """Queue jobs for the next idle threads."""
@@ -33,18 +42,41 @@ class ThreadPool:
         """How many jobs no thread has begun."""
         return self._waiting.qsize()
 
+    @property
+    def running(self) -> int:
+        """How many jobs run."""
+        return len(self._busy)
+
     def withdraw(self) -> list[ClaimedJob]:
         """Take back the jobs that no thread has begun."""
         withdrawn: list[ClaimedJob] = []
         while True:
             try:
-                withdrawn.append(self._waiting.get_nowait()[0])
+                work = self._waiting.get_nowait()
             except Empty:
                 return withdrawn
+            if work is not None:
+                withdrawn.append(work[0])
+
+    def interrupt(self) -> None:
+        """Break off the tasks that run."""
+        for thread in list(self._busy):
+            interrupt(thread)
+
+    def close(self) -> None:
+        """Have the threads end when they have done what is queued."""
+        for _ in self._threads:
+            self._waiting.put(None)
 
     def _work(self) -> None:
-        while True:
-            work = self._waiting.get()
-            # A context of its own keeps one task's context variables from the next.
-            context: Context = self._context.copy()
-            context.run(self._run, *work)
+        thread = current_thread()
+        # An interruption that comes too late ends the thread: the pool is to end anyway.
+        with suppress(TaskInterrupted):
+            while (work := self._waiting.get()) is not None:
+                # A context of its own keeps one task's context variables from the next.
+                context: Context = self._context.copy()
+                self._busy.add(thread)
+                context.run(self._run, *work)
+                self._busy.discard(thread)
+        self._busy.discard(thread)
+        close_own_connections()

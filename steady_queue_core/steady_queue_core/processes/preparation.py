@@ -11,20 +11,48 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from ..dialects import dialect_for
+from .connections import OUR_THREADS, close_own_connections
+
+
+class _Place(threading.local):
+    """Whether the thread looks after a queue, and so has other things to do than to wait."""
+
+    looks_after_queue = False
+
+
+_place = _Place()
 
 
 @contextmanager
-def preparing_connections(using: str, say: Callable[[list[str]], object]) -> Iterator[None]:
-    """Have every connection to the queue's database set up by its dialect; also in the processes
-    that are forked meanwhile.
+def looking_after_queue() -> Iterator[None]:
+    """Have the calling thread wait for no lock longer than it must; close its connections in the
+    end."""
+    _place.looks_after_queue = True
+    try:
+        yield
+    finally:
+        _place.looks_after_queue = False
+        close_own_connections()
 
-    ``say`` gets the sentences on what was changed. The main thread has other things to look after
-    than a lock; tasks run in the other threads.
+
+@contextmanager
+def preparing_connections(
+    using: str, say: Callable[[list[str]], object], *, everywhere: bool = True
+) -> Iterator[None]:
+    """Have every connection to the queue's database set up by its dialect; also in the processes
+    that are forked meanwhile. Not ``everywhere``: those of the queue's own threads alone, in a
+    process that has others.
+
+    ``say`` gets the sentences on what was changed. The main thread of a process has other things to
+    look after than a lock; tasks run in the other threads.
     """
 
     def prepare(connection: BaseDatabaseWrapper, **kwargs: object) -> None:
-        if connection.alias == using:
-            impatient = threading.current_thread() is threading.main_thread()
+        impatient = _place.looks_after_queue or (
+            everywhere and threading.current_thread() is threading.main_thread()
+        )
+        ours = everywhere or threading.current_thread().name.startswith(OUR_THREADS)
+        if connection.alias == using and (ours or impatient):
             try:
                 said = dialect_for(using).prepare(connection, impatient=impatient)
             except BaseException:
@@ -32,14 +60,16 @@ def preparing_connections(using: str, say: Callable[[list[str]], object]) -> Ite
                 raise
             say(said)
 
-    connection_created.connect(prepare, weak=False, dispatch_uid="steady_queue_prepare")
+    uid = f"steady_queue_prepare_{using}"
+    connection_created.connect(prepare, weak=False, dispatch_uid=uid)
     try:
         if connections[using].connection is not None:
             prepare(connections[using])
         yield
     finally:
-        connection_created.disconnect(dispatch_uid="steady_queue_prepare")
-        close_connections()
+        connection_created.disconnect(dispatch_uid=uid)
+        if everywhere:
+            close_connections()
 
 
 def close_connections() -> None:

@@ -11,6 +11,7 @@ from ..models import process as processes
 from ..models.process import Process
 from . import remains
 from .database import QueueDatabase
+from .lifecycle import announce_pruned
 from .recovery import Recovery
 from .remains import Remains
 from .whereabouts import Whereabouts
@@ -52,6 +53,7 @@ class Pruning:
             )
             # Read now: a process that wakes up marks a start first, and then looks at its lease.
             self.recovery.process_died(process.name, remains_of(process), error)
+            announce_pruned(process, self.database.using)
         self.recovery.orphaned_claims()
 
     def recover_dead(self, ours: Collection[str]) -> set[str]:

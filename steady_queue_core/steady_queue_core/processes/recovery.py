@@ -14,6 +14,7 @@ from ..errors import ProcessMissingError, SteadyQueueError
 from ..models import claims
 from ..models import process as processes
 from ..results import task_of
+from ..signals import task_lost, tell
 from . import outcomes, remains
 from .attempt import Attempt, Done
 from .database import QueueDatabase
@@ -82,6 +83,13 @@ class Recovery:
                 if each.outcome.job_id in held:
                     if each.error is not None:
                         logger.warning("Job %d was interrupted: %s", each.outcome.job_id, error)
+                        tell(
+                            task_lost,
+                            type(each.backend),
+                            task_result=each.result,
+                            process_name=worker,
+                            error=error,
+                        )
                     announce(each)
             if not held:
                 return  # Somebody else ends them, or nobody can: not now, in any case.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .child import Child, Role
 
@@ -17,11 +18,20 @@ LONGEST_PAUSE = 60.0
 REFUSAL_PAUSE = 5.0
 
 
+class Successor(NamedTuple):
+    """A child that is to be started."""
+
+    moment: float
+    role: Role
+    #: Whose place it takes, if that has not been told yet.
+    of: Child | None = None
+
+
 @dataclass
 class Restarts:
     """Replaces at once; of a role whose processes keep ending at once, ever more slowly."""
 
-    _planned: list[tuple[float, Role]] = field(default_factory=list)
+    _planned: list[Successor] = field(default_factory=list)
     _failures: dict[int, int] = field(default_factory=dict)
 
     def plan(self, child: Child, *, at_work: bool) -> None:
@@ -35,25 +45,25 @@ class Restarts:
         self._failures[id(role)] = failures
         excess = failures - TOLERATED
         pause = min(LONGEST_PAUSE, 2.0 ** (excess - 1)) if excess > 0 else 0.0
-        self._planned.append((now + pause, role))
+        self._planned.append(Successor(now + pause, role, child))
 
     def later(self, role: Role) -> None:
         """Plan a process for ``role`` that could not be started."""
-        self._planned.append((time.monotonic() + REFUSAL_PAUSE, role))
+        self._planned.append(Successor(time.monotonic() + REFUSAL_PAUSE, role))
 
-    def now(self, role: Role) -> None:
-        """Plan another process for ``role`` at once."""
-        self._planned.append((time.monotonic(), role))
+    def now(self, child: Child) -> None:
+        """Plan a successor for ``child`` at once."""
+        self._planned.append(Successor(time.monotonic(), child.role, child))
 
-    def due(self) -> list[Role]:
-        """Return, and forget, the roles to start now."""
+    def due(self) -> list[Successor]:
+        """Return, and forget, those to start now."""
         now = time.monotonic()
-        due = [role for moment, role in self._planned if moment <= now]
-        self._planned = [(moment, role) for moment, role in self._planned if moment > now]
+        due = [each for each in self._planned if each.moment <= now]
+        self._planned = [each for each in self._planned if each.moment > now]
         return due
 
     @property
     def pause(self) -> float:
         """Seconds until the next start is due."""
-        moments = [moment for moment, _ in self._planned]
+        moments = [each.moment for each in self._planned]
         return max(0.0, min(moments) - time.monotonic()) if moments else LONGEST_PAUSE

@@ -1,29 +1,39 @@
-"""What every forked process has: its settings, database, membership, and the wish to stop."""
+"""What every child has: its settings, database, membership, and the wish to stop."""
 
 from __future__ import annotations
 
 import logging
-import os
-import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import Thread
-from types import FrameType
+from typing import Protocol
 
 from ..configuration import ResolvedOptions
 from .database import QueueDatabase, Unavailable
+from .lifecycle import Lifecycle
 from .marks import StartMarks
 from .membership import Membership
-from .signals import graceful_signals
+from .titles import set_title
 from .waiter import Waiter
 
 logger = logging.getLogger("steady_queue.process")
 
-#: Seconds that a process whose supervisor died may take to end.
-ORPHAN_GRACE = 3.0
 #: Seconds between two rounds of which the first failed.
 FAILURE_PAUSE = 5.0
+
+
+class Tasks(Protocol):
+    """What a worker lets its supervisor do with the tasks that run."""
+
+    @property
+    def running(self) -> int:
+        """How many tasks run."""
+
+    def break_off(self) -> None:
+        """Break them off; again if they do not end."""
+
+    def close(self) -> None:
+        """Have their threads end."""
 
 
 @dataclass
@@ -32,18 +42,35 @@ class Runtime:
 
     options: ResolvedOptions
     using: str
+    kind: str
     name: str
-    parent: int
     marks: StartMarks
     #: Tells the supervisor that the process lives, and, with an id, that it is ready.
     report: Callable[[int | None], None]
     supervisor_id: int | None = None
     waiter: Waiter = field(default_factory=Waiter)
     stop_requested: bool = False
+    #: What to say in the title of the process that it does just now.
+    activity: Callable[[], str] = str
+    titled: bool = True
+    #: Set by a worker.
+    tasks: Tasks | None = None
+    #: Whether not even to wait for tasks that were broken off.
+    giving_up: bool = False
 
     def __post_init__(self) -> None:
-        self.database = QueueDatabase(self.using)
+        self.database = QueueDatabase(self.using, silent=self.options.silence_polling)
+        self.lifecycle = Lifecycle(self.kind, self.name, self.using)
         self._next_sign = 0.0
+
+    def live(self, work: Callable[[], None]) -> None:
+        """Do a child's work, and tell the project of its end."""
+        try:
+            work()
+        except BaseException as error:
+            self.lifecycle.stopped(error)
+            raise
+        self.lifecycle.stopped()
 
     @property
     def stopping(self) -> bool:
@@ -53,13 +80,15 @@ class Runtime:
     @property
     def orphaned(self) -> bool:
         """Whether the supervisor is gone."""
-        return os.getppid() != self.parent
+        return False
 
     def sign_of_life(self) -> None:
         """Let the supervisor see, whatever the database does, that the main thread is at work."""
         if time.monotonic() >= self._next_sign:
             self._next_sign = time.monotonic() + self.sign_interval
             self.report(None)
+            if self.titled:
+                set_title(self.kind, self.activity())
 
     @property
     def sign_interval(self) -> float:
@@ -71,23 +100,11 @@ class Runtime:
         self.sign_of_life()
         return self.waiter.wait(min(seconds, self.sign_interval))
 
-    def install_signals(self) -> None:
-        """TERM, INT and HUP ask to stop; QUIT ends the process at once, in good order."""
-        signal.set_wakeup_fd(self.waiter.write_descriptor, warn_on_full_buffer=False)
-        for signum in graceful_signals():
-            signal.signal(signum, self._stop)
-        signal.signal(signal.SIGQUIT, self._quit)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-
-    def watch_parent(self) -> None:
-        """End the process for certain, soon after its supervisor has died."""
-        Thread(target=self._watch, name="steady-queue-parent-watch", daemon=True).start()
-
-    def join(self, kind: str, metadata: dict[str, object]) -> Membership | None:
+    def join(self, metadata: dict[str, object]) -> Membership | None:
         """Register among the processes, however long the database takes; ``None``: stopped."""
         membership = Membership(
             self.database,
-            kind=kind,
+            kind=self.kind,
             name=self.name,
             supervisor_id=self.supervisor_id,
             interval=self.options.process_heartbeat_interval,
@@ -102,17 +119,18 @@ class Runtime:
                 self.rest(unavailable.pause)
             else:
                 self.report(process_id)
+                self.lifecycle.started(metadata)
                 return membership
         self.marks.leave_cleanly()
         return None
 
-    def attend(self, kind: str, metadata: dict[str, object], do: Callable[[], float]) -> None:
+    def attend(self, metadata: dict[str, object], do: Callable[[], float]) -> None:
         """Register, do rounds until asked to stop, and leave.
 
         ``do`` returns the seconds until the next round is worth while. A round that fails, for
         what a row holds, is logged and tried again.
         """
-        membership = self.join(kind, metadata)
+        membership = self.join(metadata)
         if membership is None:
             return
         while not self.stopping:
@@ -128,6 +146,7 @@ class Runtime:
                 logger.exception("%s could not do its work; it tries again", self.name)
                 pause = min(FAILURE_PAUSE, membership.until_beat or FAILURE_PAUSE)
             self.rest(pause)
+        self.lifecycle.stopping()
         self.marks.leave_cleanly()
         self.leave(membership)
 
@@ -144,17 +163,3 @@ class Runtime:
                 membership.deregister()
             except Unavailable:
                 logger.warning("%s could not deregister; it will be pruned", self.name)
-
-    def _stop(self, signum: int, frame: FrameType | None) -> None:
-        self.stop_requested = True
-
-    def _quit(self, signum: int, frame: FrameType | None) -> None:
-        self.marks.leave_cleanly()
-        os._exit(0)
-
-    def _watch(self) -> None:
-        while not self.orphaned:
-            time.sleep(0.5)
-        self.waiter.wake()
-        time.sleep(ORPHAN_GRACE)
-        os._exit(1)

@@ -39,7 +39,7 @@ class Scheduler:
 
     def run(self) -> None:
         """Schedule until asked to stop."""
-        self.runtime.attend(self.kind, {"keys": sorted(self.definitions)}, self._round)
+        self.runtime.attend({"keys": sorted(self.definitions)}, self._round)
 
     def _round(self) -> float:
         """Enqueue what is due; return the seconds until something will be."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import fields
+from importlib import import_module
 from typing import Any
 
 from django.db import connections
@@ -12,13 +14,16 @@ from ..backend import own_backends
 from ..configuration import Configuration, ConfigurationError, ResolvedOptions, load
 from ..errors import PlaceError
 
+#: Environment variable that overrides ``supervisor_mode``.
+MODE_VARIABLE = "STEADY_QUEUE_SUPERVISOR_MODE"
 
-def require_place() -> None:
+
+def require_place(*, standalone: bool = True) -> None:
     """Raise ``PlaceError`` where a supervisor cannot run."""
-    if threading.current_thread() is not threading.main_thread():
+    if standalone and threading.current_thread() is not threading.main_thread():
         raise PlaceError(
             "The supervisor follows signals, which only the main thread of a process receives: "
-            "run it there, or as a process of its own."
+            "run it there, as a process of its own, or embedded: see EmbeddedQueue."
         )
     for connection in connections.all(initialized_only=True):
         if connection.in_atomic_block:
@@ -61,6 +66,7 @@ def with_changes(
     threads: int | None,
     processes: int | None,
     pidfile: str | None,
+    mode: str | None = None,
 ) -> ResolvedOptions:
     """Return ``options`` with what the command line says. Raises ``ConfigurationError``."""
     workers = [
@@ -75,4 +81,28 @@ def with_changes(
     values["workers"] = [Configuration.Worker(**worker) for worker in workers]
     if pidfile is not None:
         values["supervisor_pidfile"] = pidfile
+    if mode or (mode := os.environ.get(MODE_VARIABLE)):
+        values["supervisor_mode"] = mode
     return load(values)
+
+
+def runs_threads(options: ResolvedOptions) -> bool:
+    """Whether workers, dispatchers and the scheduler are threads. Raises ``ConfigurationError``."""
+    can_fork = hasattr(os, "fork")
+    if options.supervisor_mode == "fork" and not can_fork:
+        raise ConfigurationError(
+            "STEADY_QUEUE['supervisor_mode']: this system cannot fork processes; leave it out, or "
+            "say 'async'"
+        )
+    return options.supervisor_mode == "async" or not can_fork
+
+
+def import_tasks(options: ResolvedOptions) -> None:
+    """Import the modules with tasks that the settings name. Raises ``ConfigurationError``."""
+    for module in options.task_modules:
+        try:
+            import_module(module)
+        except ImportError as error:
+            raise ConfigurationError(
+                f"STEADY_QUEUE['task_modules'] cannot be imported: {error}"
+            ) from error

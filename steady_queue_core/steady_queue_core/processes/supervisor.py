@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -12,14 +11,18 @@ from types import FrameType
 from ..configuration import ResolvedOptions
 from . import marks, team
 from .banner import write_banner
+from .child import Launcher
 from .children import Children
 from .database import Unavailable
 from .drain import Drain
+from .forks import Forks
 from .maintenance import Maintenance
 from .pidfile import Pidfile
-from .preparation import preparing_connections
-from .signals import handling
+from .preparation import looking_after_queue, preparing_connections
+from .signals import handling, is_quit
 from .start import require_place
+from .threads import Threads
+from .titles import set_title
 from .waiter import Waiter
 
 logger = logging.getLogger("steady_queue.supervisor")
@@ -30,14 +33,16 @@ TICK = 1.0
 DRAIN_TICK = 0.2
 #: Seconds after which the marks of a dead process are nobody's.
 ABANDONED = 7 * 24 * 3600.0
-#: Seconds that a child may take to follow QUIT before it is killed.
+#: Seconds that a child may take to break its tasks off before it is killed.
 QUIT_GRACE = 2.0
 
 
 class Supervisor:
-    """Runs in the foreground until TERM, INT, HUP or QUIT, or until the queue is drained.
+    """Runs until it is asked to stop, or until the queue is drained.
 
-    It has no thread and, while it forks, no connection. It outlives any outage of the database.
+    It starts the others as processes, or in one process as ``threads`` of it. ``standalone``, it
+    has the process for itself: it follows TERM, INT, HUP and QUIT. Where it forks it has no thread
+    and, while it does, no connection. It outlives any outage of the database.
     """
 
     def __init__(
@@ -49,48 +54,73 @@ class Supervisor:
         only: str | None = None,
         skip_recurring: bool = False,
         say: Callable[[str], object] = print,
+        threads: bool = False,
+        standalone: bool = True,
     ) -> None:
         self.options, self.using, self.drain, self.say = options, using, drain, say
         # A drained queue must stay empty: nothing new is scheduled.
         self.scheduling = drain is None and not skip_recurring and only in (None, "schedule")
-        roles = team.roles(options, using, scheduling=self.scheduling)
+        roles = team.roles(options, using, scheduling=self.scheduling, one_each=threads)
         self.roles = [role for role in roles if only is None or role.kind == team.KINDS[only]]
-        self.children = Children(options, using)
-        self.maintenance = Maintenance(options, using, self.children)
+        self.threads, self.standalone = threads, standalone
         self.waiter = Waiter()
+        launcher: Launcher = Forks(options, using)
+        if threads:
+            launcher = Threads(options, using, self.waiter.wake)
+        self.children = Children(options, launcher)
+        self.maintenance = Maintenance(options, using, self.children)
         #: What the dialect said of the connection that was opened first.
         self._set_up: list[str] = []
-        self._signal: int | None = None
-        self._stopping = False
+        self._asked_to_stop = self._hurried = self._stopping = False
 
     def run(self) -> None:
         """Supervise. Raises ``PlaceError``, ``PidfileError``, ``MigrationsMissing`` and
         ``DialectError``; leaves the calling process as it was."""
-        require_place()
+        require_place(standalone=self.standalone)
         with ExitStack() as stack:
             stack.callback(self.waiter.close)
             if path := self.options.supervisor_pidfile:
                 stack.enter_context(Pidfile(path))
-            stack.enter_context(handling(self._note_signal, self.waiter.write_descriptor))
-            stack.enter_context(preparing_connections(self.using, self._note_set_up))
+            if self.standalone:
+                stack.enter_context(handling(self._note_signal, self.waiter.write_descriptor))
+            else:
+                stack.enter_context(looking_after_queue())
+            stack.enter_context(
+                preparing_connections(self.using, self._note_set_up, everywhere=self.standalone)
+            )
+            stack.push(self._tell_end)
             stack.callback(self.maintenance.leave)
             if self._join():
                 stack.callback(self._stop)
                 self._start()
                 self._supervise()
 
+    def stop(self, *, at_once: bool = False) -> None:
+        """Ask for a graceful stop, or for one ``at_once``, which overrides that; any thread may."""
+        self._asked_to_stop = True
+        self._hurried = self._hurried or at_once
+        self.waiter.wake()
+
     def _note_set_up(self, said: list[str]) -> None:
         # What the first connection found to do was changed; later ones find it done.
         self._set_up = self._set_up or said
 
+    @property
+    def left_running(self) -> bool:
+        """Whether threads are left that did not end when they were to."""
+        return self.children.left_running
+
     def _note_signal(self, signum: int, frame: FrameType | None) -> None:
-        # QUIT overrides a graceful stop under way; a second TERM changes nothing.
-        if self._signal is None or signum == signal.SIGQUIT:
-            self._signal = signum
+        # A second TERM changes nothing.
+        self._asked_to_stop = True
+        self._hurried = self._hurried or is_quit(signum)
+
+    def _tell_end(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self.maintenance.lifecycle.stopped(error)
 
     def _join(self) -> bool:
         """Register when the database answers; ``False``: asked to stop before."""
-        while self._signal is None:
+        while not self._asked_to_stop:
             try:
                 self.maintenance.join()
             except Unavailable as unavailable:
@@ -107,15 +137,18 @@ class Supervisor:
             # Also without a scheduler: the code may have had schedules before.
             self.maintenance.mirror_schedules()
         for role in self.roles:
-            self.children.start(role, self.maintenance.process_id)
+            if not self._asked_to_stop:
+                self.children.start(role, self.maintenance.process_id)
 
     def _supervise(self) -> None:
-        while self._signal is None:
+        while not self._asked_to_stop:
             self._reap()
             self.children.look_after()
             self.maintenance.step()
-            for role in self.children.restarts.due():
-                self.children.start(role, self.maintenance.process_id)
+            for successor in self.children.restarts.due():
+                self.children.restart(successor, self.maintenance.process_id)
+            if self.standalone:
+                set_title("supervisor", f"{len(self.children)} {self._unit}")
             if self._drained():
                 return
             tick = TICK if self.drain is None else DRAIN_TICK
@@ -138,20 +171,25 @@ class Supervisor:
     def _stop(self) -> None:
         """Stop the children, and give back what they had claimed."""
         self._stopping = True
-        if self._signal != signal.SIGQUIT:
+        self.maintenance.lifecycle.stopping()
+        if not self._hurried:
             logger.info("Stopping: running tasks may take up to %s", self.options.shutdown_timeout)
-            self.children.signal(signal.SIGTERM)
+            self.children.ask_to_stop()
             self._await_children(self.options.shutdown_timeout.total_seconds())
-        self.children.signal(signal.SIGQUIT)
+        self.children.break_off()
         self._await_children(QUIT_GRACE, interruptible=False)
         self.children.kill()
         while self.children:
             self._await_children(1.0, interruptible=False)
 
+    @property
+    def _unit(self) -> str:
+        return "threads" if self.threads else "processes"
+
     def _await_children(self, seconds: float, *, interruptible: bool = True) -> None:
         deadline = time.monotonic() + seconds
         while self.children and time.monotonic() < deadline:
-            if interruptible and self._signal == signal.SIGQUIT:
+            if interruptible and self._hurried:
                 return
             self._reap()
             if self.children:

@@ -17,8 +17,13 @@ from .worker import Worker
 KINDS = {"work": Worker.kind, "dispatch": Dispatcher.kind, "schedule": Scheduler.kind}
 
 
-def roles(options: ResolvedOptions, using: str, *, scheduling: bool = True) -> Iterator[Role]:
-    """Yield a role for every process that ``options`` ask for, on the database ``using``."""
+def roles(
+    options: ResolvedOptions, using: str, *, scheduling: bool = True, one_each: bool = False
+) -> Iterator[Role]:
+    """Yield a role for every process that ``options`` ask for, on the database ``using``.
+
+    ``one_each``: one for each kind of worker, whatever its ``processes`` say.
+    """
     for dispatcher in options.dispatchers:
         yield Role(
             kind=Dispatcher.kind,
@@ -36,7 +41,7 @@ def roles(options: ResolvedOptions, using: str, *, scheduling: bool = True) -> I
             build=Scheduler,
         )
     for settings in options.workers:
-        for _ in range(settings.processes):
+        for _ in range(1 if one_each else settings.processes):
             yield Role(
                 kind=Worker.kind,
                 description=f"queues {', '.join(settings.queues)}; "

@@ -66,6 +66,8 @@ class Worker:
         self._next_poll = 0.0
         self._pause = 0.0
         self._declared_dead = False
+        runtime.activity = self._activity
+        runtime.tasks = self
 
     def run(self) -> None:
         """Work until asked to stop; then let the running tasks end, and return."""
@@ -73,25 +75,45 @@ class Worker:
             "queues": list(self.settings.queues),
             "threads": self.settings.threads,
         }
-        membership = self.runtime.join(self.kind, metadata)
+        membership = self.runtime.join(metadata)
         if membership is None:
             return
         self.membership = self.settlement.membership = membership
         self.runtime.waiter.listen_to(self._bell())
         while not self.runtime.stopping and not self._declared_dead:
             self._turn(claiming=True)
+        self.runtime.lifecycle.stopping()
         self._wind_up()
 
     def _wind_up(self) -> None:
         deadline = time.monotonic() + self.runtime.options.shutdown_timeout.total_seconds()
         self._give_back(self.pool)
         self._give_back(self.loop)
-        while self.settlement.held and time.monotonic() < deadline:
+        while self.settlement.held and time.monotonic() < deadline and not self.runtime.giving_up:
             self._turn(claiming=False, longest_wait=deadline - time.monotonic())
         self.settlement.notifier.stop(seconds=1.0)
         self.runtime.marks.leave_cleanly()
         if not self.settlement.held:
             self.runtime.leave(self.membership)
+
+    # --- for the supervisor, where the worker is a thread ---------------------------------------
+
+    @property
+    def running(self) -> int:
+        """How many tasks run."""
+        return self.pool.runner.running + self.loop.runner.running
+
+    def break_off(self) -> None:
+        """Break off the tasks that run. Their jobs go back to the queue if the worker lives."""
+        self.executor.breaking_off = True
+        self.pool.runner.interrupt()
+        self.loop.runner.interrupt()
+
+    def close(self) -> None:
+        """Have the threads of the worker end, as soon as their tasks have."""
+        self.pool.runner.close()
+        self.loop.runner.close()
+        self.settlement.notifier.stop(seconds=0.0)
 
     # --- the main thread ---------------------------------------------------------------------
 
@@ -203,6 +225,9 @@ class Worker:
         self.loop.submit(for_loop)
         self.appetite.observe_kinds(len(for_loop), len(claimed))
 
+    def _activity(self) -> str:
+        return f"queues {','.join(self.settings.queues)}, {self.running} running"
+
     def _give_back(self, place: Place) -> None:
         """Release the jobs that have not begun."""
         for claim in place.withdraw():
@@ -222,7 +247,7 @@ class Worker:
             try:
                 done = self.executor.run(claim, task)
             except BaseException as error:
-                done = self.executor.broken(claim, error)
+                done = self._broken(claim, error)
         else:
             done = Done(outcomes.released(claim))
         self.runtime.marks.end(claim.job_id, done.outcome)
@@ -237,11 +262,16 @@ class Worker:
             try:
                 done = await self.executor.arun(claim, task)
             except BaseException as error:
-                done = self.executor.broken(claim, error)
+                done = self._broken(claim, error)
         else:
             done = Done(outcomes.released(claim))
         self.runtime.marks.end(claim.job_id, done.outcome)
         self._finish(done, self.loop, began)
+
+    def _broken(self, claim: ClaimedJob, error: BaseException) -> Done:
+        if self.executor.breaking_off:
+            return Done(outcomes.released(claim))
+        return self.executor.broken(claim, error)
 
     def _may_start(self, claim: ClaimedJob) -> bool:
         """Mark a job as started, unless it may be somebody else's by now: we may have slept."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import sys
 from contextlib import suppress
 from datetime import timedelta
-from importlib import import_module
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -12,10 +14,11 @@ from django.db import InterfaceError, OperationalError
 
 from ...checks import TAG
 from ...configuration import Configuration, ConfigurationError
+from ...configuration.option_readers import MODES
 from ...errors import DialectError, MigrationsMissing, PlaceError
 from ...processes.drain import Drain
 from ...processes.pidfile import PidfileError
-from ...processes.start import choose_database, with_changes
+from ...processes.start import choose_database, import_tasks, runs_threads, with_changes
 from ...processes.supervisor import Supervisor
 from ...processes.team import KINDS
 
@@ -45,6 +48,11 @@ class Command(BaseCommand):
             "--only",
             choices=sorted(KINDS),
             help="start only the workers, the dispatchers or the scheduler",
+        )
+        parser.add_argument(
+            "--mode",
+            choices=MODES,
+            help="fork: a process for each worker, dispatcher and scheduler; async: a thread each",
         )
         parser.add_argument(
             "--skip-recurring", action="store_true", help="do not start the scheduler"
@@ -82,9 +90,9 @@ class Command(BaseCommand):
                 threads=options["threads"],
                 processes=options["processes"],
                 pidfile=options["pidfile"],
+                mode=options["mode"],
             )
-            for module in configuration.task_modules:
-                import_module(module)
+            import_tasks(configuration)
             drain = None
             if options["drain"]:
                 drain = Drain(timedelta(seconds=options["drain_horizon"]))
@@ -95,10 +103,13 @@ class Command(BaseCommand):
                 only=options["only"],
                 skip_recurring=options["skip_recurring"],
                 say=self._say,
+                threads=runs_threads(configuration),
             )
             if not supervisor.roles:
                 raise CommandError(NOTHING_TO_RUN)
             supervisor.run()
+            if supervisor.left_running:
+                self._leave()
         except (
             ConfigurationError,
             DialectError,
@@ -107,10 +118,14 @@ class Command(BaseCommand):
             PlaceError,
         ) as error:
             raise CommandError(str(error)) from error
-        except ImportError as error:
-            raise CommandError(
-                f"STEADY_QUEUE['task_modules'] cannot be imported: {error}"
-            ) from error
+
+    def _leave(self) -> None:
+        # Python would wait for threads that hang in a task, and nobody else can end them.
+        logging.shutdown()
+        for stream in (self.stdout, self.stderr, sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        os._exit(0)
 
     def _say(self, line: str) -> None:
         # A queue does not depend on somebody who reads: the output may be closed, full or ASCII.

@@ -1,0 +1,70 @@
+"""Functions of the project that run when a process of the queue starts, stops and ends.
+
+::
+
+    from steady_queue_core.hooks import on_worker_start
+
+    @on_worker_start
+    def load_the_model(process):
+        ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from .signals import Signal, process_started, process_stopped, process_stopping
+
+FunctionT = TypeVar("FunctionT", bound=Callable[["ProcessInfo"], object])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessInfo:
+    """The process that a hook runs in."""
+
+    process_kind: str
+    process_name: str
+    pid: int
+    hostname: str
+    #: Alias of the database that the process serves.
+    using: str
+    #: What the process does, as its row says it: a worker's ``queues`` and ``threads``.
+    metadata: Mapping[str, Any]
+
+
+class Hook:
+    """Registers functions for one moment in the life of one kind of process. They run in the order
+    of their registration; one that raises is logged, and keeps neither the others nor the process
+    from going on."""
+
+    def __init__(self, signal: Signal, kind: str) -> None:
+        self.signal, self.kind = signal, kind
+
+    def __call__(self, function: FunctionT) -> FunctionT:
+        """Register ``function(process)``; for use as a decorator."""
+
+        def receiver(**payload: Any) -> None:
+            if payload["process_kind"] == self.kind:
+                known = {each.name: payload[each.name] for each in fields(ProcessInfo)}
+                function(ProcessInfo(**known))
+
+        # The log names a receiver that failed by this.
+        receiver.__qualname__ = getattr(function, "__qualname__", repr(function))
+        self.signal.connect(receiver, weak=False)
+        return function
+
+
+on_start, on_stop, on_exit = (
+    Hook(signal, "supervisor") for signal in (process_started, process_stopping, process_stopped)
+)
+on_worker_start, on_worker_stop, on_worker_exit = (
+    Hook(signal, "worker") for signal in (process_started, process_stopping, process_stopped)
+)
+on_dispatcher_start, on_dispatcher_stop, on_dispatcher_exit = (
+    Hook(signal, "dispatcher") for signal in (process_started, process_stopping, process_stopped)
+)
+on_scheduler_start, on_scheduler_stop, on_scheduler_exit = (
+    Hook(signal, "scheduler") for signal in (process_started, process_stopping, process_stopped)
+)
