@@ -281,7 +281,40 @@ def test_the_quickstart_leads_to_a_task_that_has_run(project: Project) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tasks.md", "concurrency.md", "recurring.md", "index.md"])
+def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -> None:
+    settings, tasks, calls = documents.blocks(page("separate-database.md"), "python")
+    project.manage("startapp", "shop")
+    project.write(settings)
+    project.write(tasks)
+    project.configure("shop")
+    project.manage("migrate")
+    project.manage("migrate", "--database", "queue")
+    project.manage("check", "--database", "default", "--database", "queue")
+
+    tables = (
+        "from django.db import connections\n"
+        "for using in ('default', 'queue'):\n"
+        "    names = connections[using].introspection.table_names()\n"
+        "    print(using, *sorted({name.rpartition('_')[0][:12] for name in names}))"
+    )
+    own, queue = project.shell(tables)
+    assert "auth" in own
+    assert "steady_queue" not in own
+    assert queue == "queue django steady_queue"
+    (project.folder / "calls.py").write_text(calls)
+    project.shell("import calls")
+    project.manage("steady_queue", "--drain")
+    values = (
+        "from steady_queue_core.models import Job\n"
+        "print(*Job.objects.order_by('pk').values_list('return_value', flat=True), sep='|')"
+    )
+    assert project.shell(values) == ['"order 17 was tried"|"sent 18"']
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["signals.md", "tasks.md", "concurrency.md", "recurring.md", "index.md"]
+)
 def test_the_code_of_a_page_runs(name: str, project: Project) -> None:
     settings, *_ = documents.blocks(page("README.md"), "python")
     project.write(settings)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from importlib.metadata import packages_distributions
 from typing import Any
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.core.checks import CheckMessage, Error, Warning, register
 from django.core.checks import Tags as DjangoTags
 from django.core.exceptions import ImproperlyConfigured
-from django.db import DatabaseError, InterfaceError, connections
+from django.db import DatabaseError, InterfaceError, connections, router
 
 from .errors import DialectConflict, DialectError
 
@@ -93,6 +93,50 @@ def check_dialects(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
         except DialectError as error:
             problems.append(Error(str(error), id="steady_queue.E001"))
     return problems
+
+
+@register(TAG)
+def check_routers(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """E009: the database routers let all tables of a queue into its database."""
+    problems: list[CheckMessage] = []
+    models = list(apps.get_app_config("steady_queue").get_models())
+    for using in _databases():
+        kept_out = [
+            model._meta.db_table for model in models if not router.allow_migrate_model(using, model)
+        ]
+        if kept_out:
+            problems.append(
+                Error(
+                    f"The routers in DATABASE_ROUTERS keep tables of the queue out of the database "
+                    f"{using!r}, where its jobs are: {', '.join(sorted(kept_out))}.",
+                    hint="Put 'steady_queue_core.routers.SteadyQueueRouter' first in "
+                    "DATABASE_ROUTERS, or have yours allow the app 'steady_queue' there.",
+                    id="steady_queue.E009",
+                )
+            )
+    return problems
+
+
+@register(TAG)
+def check_mode(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """W008: settings for several processes where there is one."""
+    from .configuration import Configuration, ConfigurationError
+
+    try:
+        options = Configuration.load()
+    except ConfigurationError:
+        return []  # check_configuration reports it.
+    several = [worker for worker in options.workers if worker.processes > 1]
+    if options.supervisor_mode != "async" or not several:
+        return []
+    return [
+        Warning(
+            "STEADY_QUEUE['supervisor_mode'] is 'async': each kind of worker is one thread with "
+            "those of its tasks, whatever its 'processes' say.",
+            hint="Leave 'processes' out, raise 'threads', or use the mode 'fork'.",
+            id="steady_queue.W008",
+        )
+    ]
 
 
 @register(TAG, DjangoTags.database)

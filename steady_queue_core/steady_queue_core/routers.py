@@ -1,0 +1,57 @@
+"""The database router that keeps the queue's tables in databases of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DEFAULT_DB_ALIAS
+from django.db.models import Model
+
+from .backend import own_backends
+from .compat import DEFAULT_TASK_BACKEND_ALIAS
+
+LABEL = "steady_queue"
+
+
+class SteadyQueueRouter:
+    """Sends the models of the queue to the ``database`` of the backends in ``TASKS``, or of the
+    package, and keeps all others out of it, unless that is the default database."""
+
+    def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
+        return self._database_for(model, hints)
+
+    def db_for_write(self, model: type[Model], **hints: Any) -> str | None:
+        return self._database_for(model, hints)
+
+    def allow_relation(self, first: Model, second: Model, **hints: Any) -> bool | None:
+        ours = [each._meta.app_label == LABEL for each in (first, second)]
+        if not any(ours):
+            return None
+        return all(ours) and first._state.db == second._state.db
+
+    def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool | None:
+        databases = queue_databases()
+        if not databases:
+            return None
+        if app_label == LABEL:
+            return db in databases
+        return False if db in databases and db != DEFAULT_DB_ALIAS else None
+
+    def _database_for(self, model: type[Model], hints: dict[str, Any]) -> str | None:
+        if model._meta.app_label != LABEL:
+            return None
+        instance = hints.get("instance")
+        if instance is not None and instance._meta.app_label == LABEL and instance._state.db:
+            return str(instance._state.db)
+        return next(iter(queue_databases()), None)
+
+
+def queue_databases() -> list[str]:
+    """Return the aliases that the settings name for jobs, that of the default backend first."""
+    try:
+        named = {alias: backend.settings.database for alias, backend in own_backends().items()}
+    except ImproperlyConfigured:
+        return []  # The system checks report it; the project's own queries must not fail for it.
+    first_default = sorted(named, key=lambda alias: alias != DEFAULT_TASK_BACKEND_ALIAS)
+    return list(dict.fromkeys(name for alias in first_default if (name := named[alias])))
