@@ -348,12 +348,57 @@ def test_the_configurations_shown_are_valid() -> None:
 
 
 def test_the_logging_shown_is_valid() -> None:
-    [block] = documents.blocks(page("processes.md"), "python")
+    [block] = documents.blocks(page("logs.md"), "python")
     namespace: dict[str, Any] = {}
     exec(block, namespace)
 
-    logging.config.DictConfigurator(namespace["LOGGING"])
-    assert namespace["LOGGING"]["loggers"].keys() == {"steady_queue"}
+    configurator = logging.config.DictConfigurator(namespace["LOGGING"])
+    for name, given in configurator.config["formatters"].items():
+        assert configurator.configure_formatter(given), name
+    for given in configurator.config["filters"].values():
+        assert isinstance(configurator.configure_filter(given), logging.Filter)
+
+
+def log_calls() -> list[tuple[Path, ast.Call]]:
+    """Return the calls of ``logger.info()`` and its like in the packages."""
+    paths = [path for package in PACKAGES for path in (WORKSPACE / package / package).rglob("*.py")]
+    return [
+        (path, node)
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "logger"
+        and node.func.attr in ("debug", "info", "warning", "error", "exception", "critical", "log")
+    ]
+
+
+def test_every_log_record_says_what_happened_and_what_it_says_is_documented() -> None:
+    events = set()
+    for path, call in log_calls():
+        [extra] = [each.value for each in call.keywords if each.arg == "extra"] or [None]
+        assert extra is not None, f"{path}:{call.lineno}: a log record without an event"
+        events |= set(re.findall(r"""['"]([a-z]+\.[a-z_]+)['"]""", ast.unparse(extra)))
+        assert "arguments" not in ast.unparse(call), "arguments are never logged"
+    text = documents.section(page("logs.md"), "Records")
+    documented = set(re.findall(r"`([a-z]+\.[a-z_]+)`", text.partition("| event |")[2]))
+    assert events | {"task.finished", "task.failed"} == documented
+
+
+def test_every_attribute_of_a_record_is_documented() -> None:
+    given = {
+        keyword.arg
+        for path in (WORKSPACE / "steady_queue_core").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("about", "about_job")
+        for keyword in node.keywords
+        if keyword.arg is not None
+    }
+    text = documents.section(page("logs.md"), "Records").partition("| event |")[0]
+    assert given | {"event", "process_name"} == documents.rows(text).keys()
 
 
 @pytest.mark.django_db

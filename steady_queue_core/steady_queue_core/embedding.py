@@ -11,6 +11,7 @@ from types import TracebackType
 from django.apps import apps
 
 from .configuration import Configuration
+from .logging import about
 from .processes.start import choose_database, import_tasks, require_place
 from .processes.supervisor import Supervisor
 
@@ -78,10 +79,13 @@ class EmbeddedQueue:
         return Supervisor(
             options,
             choose_database(self.backend),
-            say=logger.info,
+            say=self._say,
             threads=True,
             standalone=False,
         )
+
+    def _say(self, line: str) -> None:
+        logger.info("%s", line, extra=about("supervisor.banner"))
 
     def _run(self) -> None:
         try:
@@ -91,4 +95,6 @@ class EmbeddedQueue:
             if not self._stopping:
                 self._supervisor.run()
         except Exception:
-            logger.critical("The embedded queue has ended", exc_info=True)
+            logger.critical(
+                "The embedded queue has ended", exc_info=True, extra=about("supervisor.failed")
+            )

@@ -16,6 +16,7 @@ from .compat import Task, TaskError, TaskResult, TaskResultStatus
 from .dialects import portable
 from .errors import UnregisteredTaskError
 from .instants import from_utc
+from .logging import about
 from .tasks import SteadyQueueTaskResult, find_task, rebuilt, unregistered
 
 if TYPE_CHECKING:
@@ -29,7 +30,11 @@ def send(signal: Signal, sender: type, result: TaskResult) -> None:
     try:
         signal.send_robust(sender=sender, task_result=result)
     except BaseException:  # A receiver that calls sys.exit() must not end a worker.
-        logger.exception("A receiver of a task signal failed for task %s", result.id)
+        logger.exception(
+            "A receiver of a task signal failed for task %s",
+            result.id,
+            extra=about("signal.receiver_failed", task_id=result.id),
+        )
 
 
 async def asend(signal: Signal, sender: type, result: TaskResult) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 from django import dispatch
 from django.db import transaction
 
+from .logging import about
+
 logger = logging.getLogger("steady_queue")
 
 
@@ -21,7 +23,13 @@ class Signal(dispatch.Signal):
 
     def _log_robust_failure(self, receiver: Any, err: Exception) -> None:
         name = getattr(receiver, "__qualname__", repr(receiver))
-        logger.error("The receiver %s of a signal failed: %s", name, err, exc_info=err)
+        logger.error(
+            "The receiver %s of a signal failed: %s",
+            name,
+            err,
+            exc_info=err,
+            extra=about("signal.receiver_failed", receiver=name, error_type=type(err).__name__),
+        )
 
 
 class ProcessLifecycle:
@@ -63,7 +71,7 @@ def tell(signal: Signal, sender: type, **payload: Any) -> None:
     try:
         signal.send_robust(sender=sender, **payload)
     except BaseException:  # A receiver that calls sys.exit() must not end a process.
-        logger.exception("A receiver of a signal failed")
+        logger.exception("A receiver of a signal failed", extra=about("signal.receiver_failed"))
 
 
 def tell_after_commit(signal: Signal, sender: type, using: str, **payload: Any) -> None:

@@ -84,7 +84,11 @@ class Listener(threading.Thread):
                         pause = FIRST_PAUSE
                         self._listen(session)
                 except Exception as error:  # The driver's own classes: it is not imported here.
-                    logger.debug("The bell is out of order: %s", error)
+                    logger.debug(
+                        "The bell is out of order: %s",
+                        error,
+                        extra={"event": "wakeup.out_of_order"},
+                    )
                 self.connected.clear()
                 self._wait(None, pause * random.uniform(0.5, 1.0))
                 pause = min(LONGEST_PAUSE, pause * 2)

@@ -38,4 +38,6 @@ def ring(connection: BaseDatabaseWrapper) -> None:
             cursor.execute(RING_WITHIN if connection.in_atomic_block else RING_LIGHTLY)
     except (DatabaseError, InterfaceError) as error:
         # The jobs are stored: workers find them by polling.
-        logger.warning("Workers could not be notified of new jobs: %s", error)
+        logger.warning(
+            "Workers could not be notified of new jobs: %s", error, extra={"event": "wakeup.failed"}
+        )

@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from ..dialects import ClaimedJob, portable
+from ..logging import about
 from .base import queue_database
 from .execution import ClaimedExecution
 from .job import Job
@@ -56,7 +57,9 @@ def _readable(rows: QuerySet[ClaimedExecution], job_id: Any) -> ClaimedJob:
     try:
         return _claimed_job(row.select_related("job").get())
     except (ValueError, TypeError, AttributeError):
-        logger.exception("The row of job %s is damaged", job_id)
+        logger.exception(
+            "The row of job %s is damaged", job_id, extra=about("task.damaged", task_id=str(job_id))
+        )
     token, queue_name, rank = row.values_list("token", "queue_name", "rank").get()
     job = Job.objects.using(rows.db).filter(pk=job_id)
     concurrency_key = job.values_list("concurrency_key", flat=True).first()

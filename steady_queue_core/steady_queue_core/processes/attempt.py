@@ -18,6 +18,7 @@ from ..results import task_errors, workers_of
 from ..retries import delay_of
 from ..tasks import SteadyQueueTask, SteadyQueueTaskContext, SteadyQueueTaskResult
 from . import outcomes
+from .facts import about_job, milliseconds
 from .failures import describe
 from .remains import Ended
 
@@ -141,6 +142,14 @@ class Attempt:
                 self.claim.max_attempts,
                 outcome.delay,
                 failure.exception_class,
+                extra=about_job(
+                    "task.retried",
+                    self.claim,
+                    status=outcome.ending.value,
+                    error_type=failure.exception_class,
+                    delay_ms=round(outcome.delay * 1000),
+                    duration_ms=milliseconds(self.started_at, ended_at),
+                ),
             )
             object.__setattr__(self.result, "status", TaskResultStatus.READY)
             return Done(outcome, self.result, self.backend, error)
@@ -156,7 +165,11 @@ class Attempt:
         try:
             return delay_of(backoff or self.backend.settings.resolve_backoff(), error, self.result)
         except (ConfigurationError, ValueError):
-            logger.exception("The back-off of task %s failed: no retry", self.claim.task_path)
+            logger.exception(
+                "The back-off of task %s failed: no retry",
+                self.claim.task_path,
+                extra=about_job("task.backoff_failed", self.claim),
+            )
             return None
 
     def _end(self, status: TaskResultStatus, ended_at: datetime) -> None:

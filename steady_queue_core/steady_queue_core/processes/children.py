@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 from ..configuration import ResolvedOptions
+from ..logging import about
 from .child import Child, Launcher, Role
 from .lifecycle import announce_restart
 from .restarts import Restarts, Successor
@@ -43,11 +44,21 @@ class Children:
         try:
             child = self.launcher.start(role, supervisor_id, list(self))
         except (OSError, RuntimeError):  # Python has an error of its own for a thread.
-            logger.exception("Could not start a %s; it is tried again", role.kind)
+            logger.exception(
+                "Could not start a %s; it is tried again",
+                role.kind,
+                extra=about("process.not_started", kind=role.kind),
+            )
             self.restarts.later(role)
             return None
         self._by_name[child.name] = child
-        logger.info("Started %s (pid %d): %s", child.name, child.pid, role.description)
+        logger.info(
+            "Started %s (pid %d): %s",
+            child.name,
+            child.pid,
+            role.description,
+            extra=about("process.started", child=child.name, child_pid=child.pid, kind=role.kind),
+        )
         return child
 
     def restart(self, successor: Successor, supervisor_id: int | None) -> None:
@@ -84,7 +95,17 @@ class Children:
             child.seen_at += absent
             child.read_reports(patience)
             if child.ready_at is None and now > child.deadline:
-                logger.error("%s (pid %d) did not get ready; killed", child.name, child.pid)
+                logger.error(
+                    "%s (pid %d) did not get ready; killed",
+                    child.name,
+                    child.pid,
+                    extra=about(
+                        "process.not_ready",
+                        child=child.name,
+                        child_pid=child.pid,
+                        kind=child.role.kind,
+                    ),
+                )
                 child.kill()
                 child.deadline = now + patience
             elif child.ready_at is not None and now - child.seen_at > threshold:

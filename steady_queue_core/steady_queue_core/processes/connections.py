@@ -14,6 +14,8 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
+from ..logging import about
+
 logger = logging.getLogger("steady_queue.worker")
 
 #: How the names of a worker's own threads begin.
@@ -41,7 +43,12 @@ def tidy_connections() -> None:
             else:
                 _plan_health_check(connection)
         except Exception:
-            logger.warning("A connection to %r broke", connection.alias, exc_info=True)
+            logger.warning(
+                "A connection to %r broke",
+                connection.alias,
+                exc_info=True,
+                extra=about("worker.connection_broken", database=connection.alias),
+            )
             _drop(connection)
 
 

@@ -13,6 +13,7 @@ from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..dialects import Dialect, dialect_for
+from ..logging import about
 from .silence import silenced
 
 T = TypeVar("T")
@@ -107,9 +108,19 @@ class QueueDatabase:
         """Log that there is an outage, and why; once for each of its first reasons."""
         if not self._down_since:
             self._down_since = time.monotonic()
-            logger.warning("Database %r is unavailable: %s", self.using, reason)
+            logger.warning(
+                "Database %r is unavailable: %s",
+                self.using,
+                reason,
+                extra=about("database.unavailable", database=self.using),
+            )
         elif reason not in self._reasons and len(self._reasons) < MOST_REASONS:
-            logger.warning("Database %r is still unavailable: %s", self.using, reason)
+            logger.warning(
+                "Database %r is still unavailable: %s",
+                self.using,
+                reason,
+                extra=about("database.still_unavailable", database=self.using),
+            )
         self._reasons.add(reason)
 
     def _drop_ended(self, connection: BaseDatabaseWrapper) -> None:
@@ -126,7 +137,14 @@ class QueueDatabase:
     def _recovered(self) -> None:
         if self._down_since:
             seconds = time.monotonic() - self._down_since
-            logger.info("Database %r is available again after %.1f s", self.using, seconds)
+            logger.info(
+                "Database %r is available again after %.1f s",
+                self.using,
+                seconds,
+                extra=about(
+                    "database.available", database=self.using, duration_ms=round(seconds * 1000)
+                ),
+            )
         self._failures, self._down_since = 0, 0.0
         self._reasons.clear()
 

@@ -9,6 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..configuration import Configuration
 from ..dialects import Dialect, Dispatched
+from ..logging import about
 from ..models.upkeep import Upkeep
 from .housekeeping import Housekeeping
 from .runtime import Runtime
@@ -59,7 +60,9 @@ class Dispatcher:
 
         moved, next_due_in = self.runtime.database.run(dispatch)
         if moved:
-            logger.debug("Dispatched %d jobs", moved)
+            logger.debug(
+                "Dispatched %d jobs", moved, extra=about("dispatcher.dispatched", jobs=moved)
+            )
         if moved >= batch_size:
             return 0.0
         interval = self.settings.polling_interval.total_seconds()

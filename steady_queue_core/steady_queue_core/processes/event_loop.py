@@ -13,6 +13,7 @@ from typing import Any
 
 from ..compat import Task
 from ..dialects import ClaimedJob
+from ..logging import about
 from .interruption import TaskInterrupted, interrupt
 from .pool import Work
 
@@ -116,5 +117,8 @@ class EventLoop:
                 continue
             except BaseException:
                 # A task spawned by a task raised SystemExit: the others run on.
-                logger.exception("The event loop was interrupted; it goes on")
+                logger.exception(
+                    "The event loop was interrupted; it goes on",
+                    extra=about("worker.loop_interrupted"),
+                )
         loop.close()

@@ -12,12 +12,14 @@ from ..backend import own_backend
 from ..compat import Task, task_started
 from ..dialects import ClaimedJob
 from ..errors import UnregisteredTaskError
+from ..logging import RunningTask, running_task
 from ..results import asend, send, task_of
 from ..tasks import find_task, rebuilt
 from . import outcomes
 from .attempt import Attempt, Done
 from .clock import DatabaseClock
 from .connections import atidy_connections, tidy_connections, watch_connections
+from .facts import about_job
 
 logger = logging.getLogger("steady_queue.worker")
 
@@ -59,7 +61,12 @@ class Executor:
 
     def refuse(self, claim: ClaimedJob, error: UnregisteredTaskError) -> Done:
         """Return the outcome of a job whose task is not known here."""
-        logger.error("Job %d failed: %s", claim.job_id, error)
+        logger.error(
+            "Job %d failed: %s",
+            claim.job_id,
+            error,
+            extra=about_job("task.refused", claim, error_type=type(error).__name__),
+        )
         try:
             task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
             attempt = Attempt(
@@ -71,7 +78,12 @@ class Executor:
 
     def broken(self, claim: ClaimedJob, error: BaseException) -> Done:
         """Return the outcome of a job whose row made our own code, or the database, fail."""
-        logger.error("Job %d could not be run", claim.job_id, exc_info=error)
+        logger.error(
+            "Job %d could not be run",
+            claim.job_id,
+            exc_info=error,
+            extra=about_job("task.broken", claim, error_type=type(error).__name__),
+        )
         return Done(outcomes.unreadable(claim, self.worker, self.clock.now(), error))
 
     def run(self, claim: ClaimedJob, task: Task) -> Done:
@@ -110,6 +122,14 @@ class Executor:
         return done
 
     def _begin(self, claim: ClaimedJob, task: Task) -> Attempt:
+        running_task.set(RunningTask(claim.task_path, str(claim.job_id), claim.attempts + 1))
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug(
+                "Task %s #%d starts",
+                claim.task_path,
+                claim.job_id,
+                extra=about_job("task.started", claim),
+            )
         return Attempt(
             claim, task, self._backend_of(claim.backend_name), self.worker, self.clock.now()
         )

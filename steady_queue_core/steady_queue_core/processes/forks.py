@@ -15,6 +15,7 @@ from types import FrameType
 
 from ..configuration import ResolvedOptions
 from ..errors import ProcessExitError
+from ..logging import about
 from . import host, remains
 from .child import Child, Role
 from .marks import StartMarks, folder_for
@@ -146,7 +147,9 @@ class Forks:
                 )
                 code = _be(role, runtime)
             except BaseException:
-                logger.critical("%s failed", name, exc_info=True)
+                logger.critical(
+                    "%s failed", name, exc_info=True, extra=about("process.failed", kind=role.kind)
+                )
             finally:
                 with suppress(BaseException):
                     logging.shutdown()

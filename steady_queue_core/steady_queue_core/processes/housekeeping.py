@@ -12,6 +12,7 @@ from django.db.models import Q
 
 from ..backend import own_backends
 from ..dialects import Dialect
+from ..logging import about
 from ..models.retention import FinishedJobs, PastSlots
 
 logger = logging.getLogger("steady_queue.dispatcher")
@@ -43,7 +44,9 @@ class Housekeeping:
         if self._left:
             cleared = self._left[0].clear(BATCH)
             if cleared:
-                logger.debug("Cleared %d rows", cleared)
+                logger.debug(
+                    "Cleared %d rows", cleared, extra=about("dispatcher.cleared", rows=cleared)
+                )
             if cleared < BATCH:
                 self._left.pop(0)
         return 0.0 if self._left else INTERVAL

@@ -6,6 +6,7 @@ import logging
 import time
 
 from ..configuration import ResolvedOptions
+from ..logging import about, process_name
 from ..models.process import Process
 from ..models.readiness import require_tables
 from . import remains, schedules
@@ -61,6 +62,7 @@ class Maintenance:
             threshold=self.options.process_alive_threshold,
             metadata={},
         )
+        process_name.set(self.name)
         membership.register()
         self._membership = membership
         if not self.lifecycle.begun:
@@ -72,13 +74,20 @@ class Maintenance:
         """Do what was postponed, if the database answers, and take our row away."""
         self.postponed.catch_up(now=True)
         if self.postponed:
-            logger.warning("The database is away: claims are recovered by the next supervisor")
+            logger.warning(
+                "The database is away: claims are recovered by the next supervisor",
+                extra=about("supervisor.claims_left"),
+            )
         membership, self._membership = self._membership, None
         if membership is not None:
             try:
                 membership.deregister()
             except Unavailable:
-                logger.warning("%s could not deregister; it will be pruned", self.name)
+                logger.warning(
+                    "%s could not deregister; it will be pruned",
+                    self.name,
+                    extra=about("process.not_deregistered"),
+                )
         self.database.close()
 
     @property
@@ -89,7 +98,20 @@ class Maintenance:
     def child_ended(self, child: Child, how: str) -> Remains:
         """End the claims of a child, now or when the database answers; return what it left."""
         level = logging.INFO if child.marks.left_cleanly else logging.WARNING
-        logger.log(level, "%s (pid %d) %s", child.name, child.pid, how)
+        logger.log(
+            level,
+            "%s (pid %d) %s",
+            child.name,
+            child.pid,
+            how,
+            extra=about(
+                "process.ended",
+                child=child.name,
+                child_pid=child.pid,
+                kind=child.role.kind,
+                exit_code=child.exit_code,
+            ),
+        )
         left = child.marks.remains()
         error = child.lost(how)
 
@@ -124,12 +146,19 @@ class Maintenance:
                 self.children.hurry()
             self._let_all_meet(unavailable.pause)
         except Exception:
-            logger.exception("Looking after the processes failed; it is tried again")
+            logger.exception(
+                "Looking after the processes failed; it is tried again",
+                extra=about("supervisor.round_failed"),
+            )
             self._next_look = self._next_prune = now + FAILURE_PAUSE
 
     def _beat(self) -> None:
         if self._membership is not None and not self._membership.beat_if_due():
-            logger.warning("%s was declared dead; it registers anew", self.name)
+            logger.warning(
+                "%s was declared dead; it registers anew",
+                self.name,
+                extra=about("process.declared_dead"),
+            )
             self.name = new_name(self.kind)
             self.join()
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+from contextvars import copy_context
 from datetime import timedelta
+from functools import partial
 from queue import SimpleQueue
 from threading import Thread
 
-from ..compat import task_finished
-from ..dialects import Ending
+from ..compat import TaskResult, task_finished
+from ..dialects import Ending, Outcome
+from ..logging import about
 from ..results import send
 from ..signals import task_retried, tell
 from .attempt import Done
 from .connections import tidy_connections
+from .facts import milliseconds
+
+logger = logging.getLogger("steady_queue.worker")
 
 
 class Notifier:
@@ -19,7 +26,8 @@ class Notifier:
 
     def __init__(self) -> None:
         self._batches: SimpleQueue[list[Done] | None] = SimpleQueue()
-        self._thread = Thread(target=self._work, name="steady-queue-notifier", daemon=True)
+        work = partial(copy_context().run, self._work)
+        self._thread = Thread(target=work, name="steady-queue-notifier", daemon=True)
         self._thread.start()
 
     def tell(self, stored: list[Done]) -> None:
@@ -43,6 +51,7 @@ def announce(done: Done) -> None:
     did not."""
     if done.result is None:
         return
+    _log_end(done.result, done.outcome)
     sender = type(done.backend)
     if done.outcome.ending is Ending.RETRIED:
         delay = timedelta(seconds=done.outcome.delay)
@@ -56,3 +65,30 @@ def announce(done: Done) -> None:
     except BaseException:
         # Receivers, Django's own log among them, look at the exception being handled.
         send(task_finished, sender, done.result)
+
+
+def _log_end(result: TaskResult, outcome: Outcome) -> None:
+    if outcome.ending is Ending.RETRIED or not logger.isEnabledFor(logging.INFO):
+        return  # Of a retry the attempt itself has logged more than is known here.
+    task = result.task
+    wait = milliseconds(task.run_after or result.enqueued_at, result.last_attempted_at)
+    duration = milliseconds(result.last_attempted_at, result.finished_at)
+    logger.info(
+        "Task %s #%s %s in %.0f ms",
+        task.module_path,
+        result.id,
+        outcome.ending.value,
+        duration or 0.0,
+        extra=about(
+            f"task.{outcome.ending.value}",
+            backend=result.backend,
+            queue=task.queue_name,
+            task=task.module_path,
+            task_id=result.id,
+            attempt=outcome.attempts,
+            status=outcome.ending.value,
+            wait_ms=wait,
+            duration_ms=duration,
+            error_type=outcome.exception_class or None,
+        ),
+    )

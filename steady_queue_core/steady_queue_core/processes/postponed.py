@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
+from ..logging import about
 from .database import Unavailable
 
 logger = logging.getLogger("steady_queue.supervisor")
@@ -35,5 +36,8 @@ class Postponed:
                 self._retry_at = time.monotonic() + unavailable.pause
                 return
             except Exception:
-                logger.exception("Work on the queue's database failed; it is given up")
+                logger.exception(
+                    "Work on the queue's database failed; it is given up",
+                    extra=about("supervisor.work_given_up"),
+                )
             self._work.pop(0)

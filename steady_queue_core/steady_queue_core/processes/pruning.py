@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from datetime import timedelta
 
 from ..errors import ProcessExitError, ProcessPrunedError
+from ..logging import about
 from ..models import process as processes
 from ..models.process import Process
 from . import remains
@@ -46,7 +47,10 @@ class Pruning:
             if not self._declare_dead(process):
                 continue
             logger.warning(
-                "%s gave no heartbeat for %s; its jobs are recovered", process, self.threshold
+                "%s gave no heartbeat for %s; its jobs are recovered",
+                process,
+                self.threshold,
+                extra=about("process.pruned", lost_process=process.name, kind=process.kind),
             )
             error = ProcessPrunedError(
                 f"The process {process} was found dead: it gave no heartbeat for {self.threshold}."
@@ -63,7 +67,11 @@ class Pruning:
         for process in registered:
             whereabouts = Whereabouts.of(process)
             if process.name not in ours and whereabouts.is_dead(process.pid):
-                logger.warning("%s ended without its supervisor; its jobs are recovered", process)
+                logger.warning(
+                    "%s ended without its supervisor; its jobs are recovered",
+                    process,
+                    extra=about("process.found_dead", lost_process=process.name, kind=process.kind),
+                )
                 error = ProcessExitError(f"The process {process} ended while running this job.")
                 left = remains.left_at(whereabouts.marks)
                 self.recovery.process_died(process.name, left, error)

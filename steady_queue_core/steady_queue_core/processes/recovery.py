@@ -11,6 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from ..backend import own_backend
 from ..dialects import ClaimedJob, Dialect
 from ..errors import ProcessMissingError, SteadyQueueError
+from ..logging import about
 from ..models import claims
 from ..models import process as processes
 from ..results import task_of
@@ -18,6 +19,7 @@ from ..signals import task_lost, tell
 from . import outcomes, remains
 from .attempt import Attempt, Done
 from .database import QueueDatabase
+from .facts import about_job
 from .notifier import announce
 from .remains import Remains
 from .whereabouts import Whereabouts
@@ -82,7 +84,20 @@ class Recovery:
             for each in done:
                 if each.outcome.job_id in held:
                     if each.error is not None:
-                        logger.warning("Job %d was interrupted: %s", each.outcome.job_id, error)
+                        logger.warning(
+                            "Job %d was interrupted: %s",
+                            each.outcome.job_id,
+                            error,
+                            extra=about(
+                                "task.interrupted",
+                                task_id=str(each.outcome.job_id),
+                                queue=each.outcome.queue_name,
+                                attempt=each.outcome.attempts,
+                                status=each.outcome.ending.value,
+                                error_type=type(error).__name__,
+                                lost_process=worker,
+                            ),
+                        )
                         tell(
                             task_lost,
                             type(each.backend),
@@ -107,12 +122,20 @@ class Recovery:
             try:
                 held |= self._settle([each])
             except (DataError, IntegrityError) as problem:
-                logger.exception("The outcome of job %s is refused", claim.job_id)
+                logger.exception(
+                    "The outcome of job %s is refused",
+                    claim.job_id,
+                    extra=about_job("task.outcome_refused", claim),
+                )
                 refusal = Done(outcomes.unreadable(claim, worker, claim.claimed_at, problem))
                 try:
                     held |= self._settle([refusal])
                 except (DataError, IntegrityError):
-                    logger.exception("Job %s cannot be ended", claim.job_id)
+                    logger.exception(
+                        "Job %s cannot be ended",
+                        claim.job_id,
+                        extra=about_job("task.not_ended", claim),
+                    )
         return held
 
 
@@ -126,7 +149,9 @@ def _done(claim: ClaimedJob, left: Remains | None, error: SteadyQueueError, work
             return _attempt(claim, worker).remembered(ended)
         return Done(outcomes.released(claim))
     except Exception as problem:
-        logger.exception("The row of job %s is damaged", claim.job_id)
+        logger.exception(
+            "The row of job %s is damaged", claim.job_id, extra=about_job("task.damaged", claim)
+        )
         return Done(outcomes.unreadable(claim, worker, claim.claimed_at, problem))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..configuration import ResolvedOptions
+from ..logging import about, process_name
 from .database import QueueDatabase, Unavailable
 from .lifecycle import Lifecycle
 from .marks import StartMarks
@@ -65,6 +66,7 @@ class Runtime:
 
     def live(self, work: Callable[[], None]) -> None:
         """Do a child's work, and tell the project of its end."""
+        process_name.set(self.name)
         try:
             work()
         except BaseException as error:
@@ -136,14 +138,22 @@ class Runtime:
         while not self.stopping:
             try:
                 if not membership.beat_if_due():
-                    logger.warning("%s was declared dead; it ends", self.name)
+                    logger.warning(
+                        "%s was declared dead; it ends",
+                        self.name,
+                        extra=about("process.declared_dead"),
+                    )
                     break
                 pause = min(do(), membership.until_beat)
             except Unavailable as unavailable:
                 # However overdue the heartbeat is: it cannot be given sooner.
                 pause = unavailable.pause
             except Exception:
-                logger.exception("%s could not do its work; it tries again", self.name)
+                logger.exception(
+                    "%s could not do its work; it tries again",
+                    self.name,
+                    extra=about("process.round_failed", kind=self.kind),
+                )
                 pause = min(FAILURE_PAUSE, membership.until_beat or FAILURE_PAUSE)
             self.rest(pause)
         self.lifecycle.stopping()
@@ -162,4 +172,8 @@ class Runtime:
             try:
                 membership.deregister()
             except Unavailable:
-                logger.warning("%s could not deregister; it will be pruned", self.name)
+                logger.warning(
+                    "%s could not deregister; it will be pruned",
+                    self.name,
+                    extra=about("process.not_deregistered"),
+                )

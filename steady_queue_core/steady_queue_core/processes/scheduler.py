@@ -10,6 +10,7 @@ from django.db.models import Max
 
 from ..catch_up import following
 from ..dialects import Dialect, portable
+from ..logging import about
 from ..models import RecurringExecution
 from ..recurring_task import RecurringTask as Definition
 from .clock import DatabaseClock
@@ -74,7 +75,11 @@ class Scheduler:
                 # A slot of just now may be in the hands of another scheduler.
                 return self._following(definition, portable.aware(last), present, JUST_NOW)
         except (ValueError, TypeError, AttributeError):
-            logger.exception("What recurring task %r has missed is not known", definition.key)
+            logger.exception(
+                "What recurring task %r has missed is not known",
+                definition.key,
+                extra=about("recurring.history_unknown", recurring_key=definition.key),
+            )
         return definition.schedule.next_after(present)
 
     def _following(
@@ -91,6 +96,7 @@ class Scheduler:
                 "Recurring task %r missed slots from %s on: the scheduler was not running",
                 definition.key,
                 missed,
+                extra=about("recurring.missed", recurring_key=definition.key),
             )
         return slot
 
@@ -120,7 +126,22 @@ class Scheduler:
             raise
         except Exception:
             # One task that cannot be enqueued must not keep the others from their slots.
-            logger.exception("Recurring task %r could not be enqueued", definition.key)
+            logger.exception(
+                "Recurring task %r could not be enqueued",
+                definition.key,
+                extra=about("recurring.failed", recurring_key=definition.key),
+            )
             return
         if job_id is not None:
-            logger.info("Recurring task %r for %s is job %s", definition.key, due, job_id)
+            logger.info(
+                "Recurring task %r for %s is job %s",
+                definition.key,
+                due,
+                job_id,
+                extra=about(
+                    "recurring.enqueued",
+                    recurring_key=definition.key,
+                    task_id=job_id,
+                    run_at=due.isoformat(),
+                ),
+            )

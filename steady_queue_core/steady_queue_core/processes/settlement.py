@@ -9,6 +9,7 @@ from django.db import DataError, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..dialects import ClaimedJob, Dialect, QueueSelector
+from ..logging import about
 from ..models import claims
 from . import outcomes
 from .attempt import Done
@@ -75,7 +76,10 @@ class Settlement:
                 self._next_audit = 0.0
             raise
         except (DataError, IntegrityError) as error:
-            logger.exception("Outcomes or claims were refused; outcomes are stored one by one")
+            logger.exception(
+                "Outcomes or claims were refused; outcomes are stored one by one",
+                extra=about("worker.outcomes_refused"),
+            )
             self._settle_one_by_one()
             raise Refused from error
         self.waiting = []
@@ -115,6 +119,12 @@ class Settlement:
                     job_id,
                     done.outcome.token,
                     done.outcome.ending.value,
+                    extra=about(
+                        "task.outcome_lost",
+                        task_id=str(job_id),
+                        queue=done.outcome.queue_name,
+                        status=done.outcome.ending.value,
+                    ),
                 )
         self._doubtful.difference_update(map(_claim_of, batch))
         if stored:

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from types import FrameType
 
 from ..configuration import ResolvedOptions
+from ..logging import about
 from . import marks, team
 from .banner import write_banner
 from .child import Launcher
@@ -173,7 +174,11 @@ class Supervisor:
         self._stopping = True
         self.maintenance.lifecycle.stopping()
         if not self._hurried:
-            logger.info("Stopping: running tasks may take up to %s", self.options.shutdown_timeout)
+            logger.info(
+                "Stopping: running tasks may take up to %s",
+                self.options.shutdown_timeout,
+                extra=about("supervisor.stopping"),
+            )
             self.children.ask_to_stop()
             self._await_children(self.options.shutdown_timeout.total_seconds())
         self.children.break_off()

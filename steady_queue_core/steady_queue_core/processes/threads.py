@@ -12,6 +12,7 @@ from threading import Thread
 
 from ..configuration import ResolvedOptions
 from ..errors import ThreadTerminatedError
+from ..logging import about
 from . import remains
 from .child import Child, Role
 from .interruption import TaskInterrupted, interrupt
@@ -93,7 +94,12 @@ class ThreadChild(Child):
             raise
         except BaseException as error:
             self.error = error
-            logger.critical("%s failed", self.name, exc_info=True)
+            logger.critical(
+                "%s failed",
+                self.name,
+                exc_info=True,
+                extra=about("process.failed", kind=self.role.kind),
+            )
 
     def _end_tasks(self) -> None:
         """Let no task outlive its worker: somebody else is going to run its job."""

@@ -12,6 +12,7 @@ from ..compat import Task
 from ..configuration import Configuration
 from ..dialects import ClaimedJob, Ending, QueueSelector, Wakeup
 from ..errors import UnregisteredTaskError
+from ..logging import about
 from ..tasks import registered_tasks
 from . import outcomes
 from .appetite import Appetite
@@ -155,7 +156,9 @@ class Worker:
         if self._declared_dead or self.membership.beat_if_due():
             return
         # Our claims were taken away: what still runs will not be recorded.
-        logger.warning("%s was declared dead; it ends", self.runtime.name)
+        logger.warning(
+            "%s was declared dead; it ends", self.runtime.name, extra=about("process.declared_dead")
+        )
         self._declared_dead = True
 
     def _collect(self) -> None:

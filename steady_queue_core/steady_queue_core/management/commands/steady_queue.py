@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -16,11 +16,13 @@ from ...checks import TAG
 from ...configuration import Configuration, ConfigurationError
 from ...configuration.option_readers import MODES
 from ...errors import DialectError, MigrationsMissing, PlaceError
+from ...logging import FORMATS, logging_to_stderr
 from ...processes.drain import Drain
 from ...processes.pidfile import PidfileError
 from ...processes.start import choose_database, import_tasks, runs_threads, with_changes
 from ...processes.supervisor import Supervisor
 from ...processes.team import KINDS
+from ..reloading import Reloader
 
 NOTHING_TO_RUN = (
     "There is nothing to run: STEADY_QUEUE has no such processes, or no task is decorated with "
@@ -55,6 +57,14 @@ class Command(BaseCommand):
             help="fork: a process for each worker, dispatcher and scheduler; async: a thread each",
         )
         parser.add_argument(
+            "--reload",
+            action="store_true",
+            help="for development: run in threads, and start anew when code changes",
+        )
+        parser.add_argument(
+            "--log-format", choices=FORMATS, help="log to the standard error in this format"
+        )
+        parser.add_argument(
             "--skip-recurring", action="store_true", help="do not start the scheduler"
         )
         parser.add_argument(
@@ -83,6 +93,11 @@ class Command(BaseCommand):
             super().check(tags=[TAG], databases=[])
 
     def handle(self, *args: Any, **options: Any) -> None:
+        form = options["log_format"]
+        with logging_to_stderr(form) if form else nullcontext():
+            self._run(**options)
+
+    def _run(self, **options: Any) -> None:
         try:
             configuration = with_changes(
                 Configuration.load(),
@@ -90,7 +105,7 @@ class Command(BaseCommand):
                 threads=options["threads"],
                 processes=options["processes"],
                 pidfile=options["pidfile"],
-                mode=options["mode"],
+                mode="async" if options["reload"] else options["mode"],
             )
             import_tasks(configuration)
             drain = None
@@ -107,7 +122,12 @@ class Command(BaseCommand):
             )
             if not supervisor.roles:
                 raise CommandError(NOTHING_TO_RUN)
+            reloader = Reloader(supervisor.stop, self._say) if options["reload"] else None
+            if reloader is not None:
+                reloader.watch()
             supervisor.run()
+            if reloader is not None and reloader.code_has_changed:
+                reloader.start_anew()
             if supervisor.left_running:
                 self._leave()
         except (

@@ -1,0 +1,29 @@
+"""What the log says of jobs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from ..dialects import ClaimedJob
+from ..logging import about
+
+
+def about_job(event: str, job: ClaimedJob, **facts: Any) -> dict[str, Any]:
+    """Return the ``extra`` of a log record about a claimed job."""
+    return about(
+        event,
+        backend=job.backend_name,
+        queue=job.queue_name,
+        task=job.task_path,
+        task_id=str(job.job_id),
+        attempt=job.attempts + 1,
+        **facts,
+    )
+
+
+def milliseconds(since: datetime | None, until: datetime | None) -> float | None:
+    """Return the time between two instants, in milliseconds; ``None`` if one is not known."""
+    if since is None or until is None:
+        return None
+    return round(max(0.0, (until - since).total_seconds()) * 1000, 3)
