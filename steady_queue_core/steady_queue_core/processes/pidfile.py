@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from contextlib import suppress
 from pathlib import Path
 
 from ..errors import SteadyQueueError
+
+try:
+    import fcntl
+except ImportError:  # Not a POSIX system.
+    fcntl = None  # type: ignore[assignment]
 
 
 class PidfileError(SteadyQueueError):
@@ -30,6 +34,11 @@ class Pidfile:
 
     def acquire(self) -> None:
         """Lock the file and write our pid. Raises ``PidfileError``."""
+        if fcntl is None:
+            raise PidfileError(
+                f"The pidfile {self.path} cannot be used: this system has no locks on files that "
+                "end with their process. Leave supervisor_pidfile out."
+            )
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             while True:

@@ -84,7 +84,9 @@ def left_at(path: Path | None) -> Remains | None:
     if path is None or not NAME.fullmatch(path.name):
         return None
     try:
-        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        flags = os.O_RDONLY
+        for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
+            flags |= getattr(os, name, 0)
         with open(os.open(path, flags), "rb") as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode) or not host.owns(found):
