@@ -1,0 +1,71 @@
+"""Which jobs a worker's list of queues takes, in which order, on every database."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from steady_queue_core.dialects import QueueSelector
+
+from .everywhere import Jobs, on_every_database
+
+#: Names that a pattern of SQL, or a collation, takes for each other.
+ALIKE = ("a%b", "a_b", "aXb", "a\\b", "A%b", "á_b", "a%", "a", "a ", "[a]b")
+
+
+def taken(jobs: Jobs, *patterns: str) -> list[str]:
+    """Return the queues of the jobs that a worker with this list is given, in their order."""
+    selector = QueueSelector(patterns=patterns)
+    _, claims = jobs.dialect.settle_and_claim(jobs.connection, [], jobs.worker, selector, 100)
+    return [claim.queue_name for claim in claims]
+
+
+@on_every_database
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        # The order of the list, whatever the priorities; within a prefix by name.
+        (["beta*", "beta1"], ["beta", "beta1", "beta2"]),
+        (["beta2", "beta*"], ["beta2", "beta", "beta1"]),
+        (["beta1", "beta*", "b*"], ["beta1", "beta", "beta2", "basic"]),
+        (["beta*", "be*", "beta*"], ["beta", "beta1", "beta2"]),
+        (["beta1", "alpha"], ["beta1", "alpha"]),
+        (["bet"], []),
+        (["nothing*", "alpha"], ["alpha"]),
+        # Anywhere in the list a * means all of them, by priority.
+        (["alpha", "*"], ["beta2", "beta1", "basic", "beta", "alpha"]),
+    ],
+)
+def test_patterns_that_overlap_take_each_queue_once_where_it_is_named_first(
+    using: str, patterns: list[str], expected: list[str]
+) -> None:
+    jobs = Jobs(using)
+    for rank, name in enumerate(["beta2", "beta1", "basic", "beta", "alpha"]):
+        jobs.ready(queue_name=name, rank=rank)
+    assert taken(jobs, *patterns) == expected
+
+
+@on_every_database
+def test_every_character_but_the_last_star_means_itself(using: str) -> None:
+    jobs = Jobs(using)
+    for name in ALIKE:
+        jobs.ready(queue_name=name)
+    prefixes = {
+        "a%*": ["a%", "a%b"], "a_*": ["a_b"], "a\\*": ["a\\b"], "A*": ["A%b"], "á*": ["á_b"],
+        "[a]*": ["[a]b"],
+    }  # fmt: skip
+    for pattern, expected in prefixes.items():
+        assert taken(jobs, pattern) == expected, pattern
+    assert taken(jobs, "a ") == ["a "]
+    assert taken(jobs, "ax*", "AXB") == []
+    assert taken(jobs, "a*") == ["a", "aXb"]
+
+
+@pytest.mark.parametrize("queues", ["*_some", "a*b", "ok,**"])
+def test_the_command_refuses_wildcards_elsewhere_and_says_how_to_mend_them(queues: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        call_command("steady_queue", queues=queues)
+    message = str(refused.value)
+    assert repr(queues.rpartition(",")[2]) in message
+    assert "has a '*' before its end" in message
+    assert "a prefix such as 'mail*', or '*' for all queues" in message
