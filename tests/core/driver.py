@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextvars import copy_context
 
 from asgiref.sync import async_to_sync
 from django.db import connections
@@ -47,11 +48,10 @@ class Driver:
         return claimed
 
     def run(self, claim: ClaimedJob) -> Done:
-        """Run a job; its outcome is not stored yet."""
+        """Run a job, in a context of its own; its outcome is not stored yet."""
         task = self.executor.task_of(claim)
-        if is_coroutine(task):
-            return async_to_sync(self.executor.arun)(claim, task)
-        return self.executor.run(claim, task)
+        run = async_to_sync(self.executor.arun) if is_coroutine(task) else self.executor.run
+        return copy_context().run(run, claim, task)
 
     def settle(self, done: Done) -> None:
         """Store an outcome, and say so."""

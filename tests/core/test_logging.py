@@ -7,7 +7,6 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
-from contextvars import copy_context
 from typing import Any
 
 import pytest
@@ -70,7 +69,7 @@ def kept() -> Iterator[Kept]:
 def test_lines_of_the_project_know_their_task(kept: Kept, kind: Any) -> None:
     driver = Driver()
     results = [kind.enqueue(word) for word in ("one", "two", "three")]
-    copy_context().run(driver.work)  # As a worker runs a task.
+    driver.work()
     own.warning("elsewhere")
     told = {each.getMessage(): (each.task, each.task_id, each.attempt) for each in kept.records}
     assert told["elsewhere"] == (None, None, None)

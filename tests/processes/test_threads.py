@@ -47,19 +47,35 @@ def test_jobs_run_a_dead_worker_is_replaced_and_a_stop_is_graceful(
     ran = [*project.enqueue("work", *[[0.01]] * 20), *project.enqueue("awork", *[[0.01]] * 20)]
     ran += project.enqueue("work", [0.0], delay=0.5)
     project.wait_done()
-    [killer] = project.enqueue("kill_own_worker", [20.0])
+    [killer] = project.enqueue("kill_own_worker", [1.5])
     project.wait_done(30)
     assert error_of(project, killer) == "steady_queue_core.errors.ThreadTerminatedError"
-    # Nothing that was to be run again elsewhere goes on.
-    assert project.attempts_at(killer)[0].ended_at is None
+    broken_off = project.attempts_at(killer)[0]
     [slow] = project.enqueue("work", [1.0])
     project.wait_started(slow)
     assert supervisor.children() == []
+    # What might have been run again elsewhere did not go on.
+    wait_for(lambda: time.monotonic_ns() > broken_off.started_at + 1.8e9, 5)
+    assert project.attempts_at(killer)[0].ended_at is None
     assert supervisor.stop() == 0
     assert {project.state_of(job_id) for job_id in [*ran, slow]} == {"finished"}
     assert project.count("processes") == project.count("claimed_executions") == 0
     complaints = verdict(project, own_failures=[killer])
     assert [each for each in complaints if not each.startswith(f"job {killer} never ended")] == []
+
+
+def test_jobs_that_a_dead_worker_had_not_started_run_elsewhere(make_project: MakeProject) -> None:
+    project = make_project(in_threads(threads=1))
+    supervisor = project.start()
+    # Short ones first, so that the worker claims ahead of its thread.
+    project.enqueue("work", *[[0.002]] * 60)
+    [killer] = project.enqueue("kill_own_worker", [1.0])
+    others = project.enqueue("work", *[[0.002]] * 60)
+    project.wait_done(30)
+    assert supervisor.stop() == 0
+    failed = project.query("SELECT job_id FROM steady_queue_failed_executions")
+    assert failed == [(killer,)]
+    assert {len(project.attempts_at(job_id)) for job_id in others} == {1}
 
 
 def test_what_outlasts_the_timeout_is_broken_off_and_runs_again(make_project: MakeProject) -> None:
@@ -166,10 +182,24 @@ def test_embedded_it_leaves_the_process_as_it_was(make_project: MakeProject) -> 
                 cursor.execute("PRAGMA busy_timeout")
                 return [signal.getsignal(n) for n in numbers], wakeup, cursor.fetchone()
 
+        def elsewhere():
+            found = []
+            def look():
+                with connection.cursor() as cursor:
+                    cursor.execute("PRAGMA busy_timeout")
+                    found.append(cursor.fetchone())
+                connection.close()
+            thread = threading.Thread(target=look)
+            thread.start()
+            thread.join()
+            return found
+
         before, child = state(), subprocess.Popen(["sleep", "1"])
+        stock = elsewhere()
         for _ in range(2):
             with EmbeddedQueue():
                 assert connection.connection is not None
+                assert elsewhere() == stock
                 [each.enqueue(0.05) for each in (work, work, awork)]
                 wait_for(done)
                 print(Process.objects.count(), "processes")
@@ -197,17 +227,21 @@ def test_embedded_a_stop_lets_tasks_end_or_breaks_them_off(make_project: MakePro
         queue = EmbeddedQueue()
         queue.start()
         queue.start()
-        short, long = work.enqueue(0.7), spin.enqueue(60.0)
+        short, long = work.enqueue(0.7), spin.enqueue(4.0)
         wait_for(lambda: os.path.getsize(os.environ["STEADY_QUEUE_EFFECT_LOG"]) > 0)
         wait_for(lambda: ClaimedExecution.objects.count() == 2)
         time.sleep(0.1)
         print(queue.stop(timeout=0.1), queue.running)
         print(queue.stop(), queue.running)
+        time.sleep(3.0)  # Nothing goes on that somebody else may have begun by now.
         short.refresh(), long.refresh()
         print(short.status, short.attempts, long.status, long.attempts)
         """,
     )
     assert said.splitlines() == ["False True", "True False", "SUCCESSFUL 1 READY 0"]
+    [short, long] = sorted(project.snapshot().jobs)
+    assert project.attempts_at(short)[0].ended_at is not None
+    assert [attempt.ended_at for attempt in project.attempts_at(long)] == [None]
 
 
 def test_embedded_the_queue_is_stopped_when_python_exits(make_project: MakeProject) -> None:

@@ -74,8 +74,7 @@ class Children:
             del self._by_name[child.name]
             child.read_reports(0.0)
             child.forget()
-            if child.is_alive:
-                self._former.append(child)
+            self._former = [each for each in [*self._former, child] if each.is_alive]
         return ended
 
     @property

@@ -81,7 +81,8 @@ class EventLoop:
         """Have the thread end when nothing runs any more."""
         self._closing = True
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._end_if_idle)
+            with suppress(RuntimeError):  # It has ended.
+                self._loop.call_soon_threadsafe(self._end_if_idle)
 
     def _cancel(self) -> None:
         for running in list(self._running):

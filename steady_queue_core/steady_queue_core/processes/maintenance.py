@@ -89,6 +89,7 @@ class Maintenance:
                     extra=about("process.not_deregistered"),
                 )
         self.database.close()
+        process_name.set(None)
 
     @property
     def process_id(self) -> int | None:

@@ -71,7 +71,7 @@ def _log_end(result: TaskResult, outcome: Outcome) -> None:
     if outcome.ending is Ending.RETRIED or not logger.isEnabledFor(logging.INFO):
         return  # Of a retry the attempt itself has logged more than is known here.
     task = result.task
-    wait = milliseconds(task.run_after or result.enqueued_at, result.last_attempted_at)
+    wait = milliseconds(result.enqueued_at, result.last_attempted_at)
     duration = milliseconds(result.last_attempted_at, result.finished_at)
     logger.info(
         "Task %s #%s %s in %.0f ms",

@@ -103,11 +103,13 @@ class ThreadChild(Child):
 
     def _end_tasks(self) -> None:
         """Let no task outlive its worker: somebody else is going to run its job."""
+        if self.runtime.tasks is None:
+            return
         deadline = time.monotonic() + BREAK_OFF_GRACE
+        self.runtime.tasks.break_off()
         while self._tasks_running and time.monotonic() < deadline and not self.given_up:
-            assert self.runtime.tasks is not None
-            self.runtime.tasks.break_off()
             time.sleep(INSISTENCE)
+            self.runtime.tasks.break_off()
 
 
 class Threads:

@@ -278,6 +278,8 @@ class Worker:
 
     def _may_start(self, claim: ClaimedJob) -> bool:
         """Mark a job as started, unless it may be somebody else's by now: we may have slept."""
+        if self.executor.breaking_off:
+            return False  # The worker has ended, and its jobs are for somebody else.
         # In this order: who declares us dead finds the mark, or we find our lease at its end.
         self.runtime.marks.start(claim.job_id)
         if self.membership.holds_lease:
