@@ -11,6 +11,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.db import transaction
 
 from steady_queue_core import limits_concurrency, task
@@ -41,6 +42,15 @@ def work_again(context: Any, seconds: float = 0.0) -> int:
 async def awork(context: Any, seconds: float = 0.0) -> int:
     record("start", context)
     await asyncio.sleep(seconds)
+    record("end", context)
+    return context.token
+
+
+@task(takes_context=True)
+async def await_thread(context: Any, seconds: float) -> int:
+    """Wait for what another thread does."""
+    record("start", context)
+    await sync_to_async(time.sleep, thread_sensitive=False)(seconds)
     record("end", context)
     return context.token
 

@@ -70,7 +70,7 @@ def test_jobs_that_a_dead_worker_had_not_started_run_elsewhere(make_project: Mak
     # Short ones first, so that the worker claims ahead of its thread.
     project.enqueue("work", *[[0.002]] * 60)
     [killer] = project.enqueue("kill_own_worker", [1.0])
-    others = project.enqueue("work", *[[0.002]] * 60)
+    others = project.enqueue("work", *[[0.4]] * 6)
     project.wait_done(30)
     assert supervisor.stop() == 0
     failed = project.query("SELECT job_id FROM steady_queue_failed_executions")
@@ -93,6 +93,19 @@ def test_what_outlasts_the_timeout_is_broken_off_and_runs_again(make_project: Ma
     [(attempts,)] = project.query("SELECT max(attempts) FROM steady_queue_jobs")
     assert attempts == 0
     assert "Traceback" not in supervisor.errors()
+
+
+def test_what_a_coroutine_has_in_another_thread_does_not_hold_up_the_end(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(in_threads(shutdown_timeout=0.5))
+    supervisor = project.start()
+    [job] = project.enqueue("await_thread", [30.0])
+    project.wait_started(job)
+    began = time.monotonic()
+    assert supervisor.stop() == 0
+    assert time.monotonic() - began < 6
+    assert project.state_of(job) == "ready"
 
 
 def test_quit_gives_running_jobs_back_at_once(make_project: MakeProject) -> None:
@@ -259,6 +272,8 @@ def test_embedded_the_queue_is_stopped_when_python_exits(make_project: MakeProje
 
 
 APP = """
+import threading, time
+
 from django.apps import AppConfig
 
 class Web(AppConfig):
@@ -268,11 +283,14 @@ class Web(AppConfig):
         from steady_queue_core.embedding import EmbeddedQueue
 
         EmbeddedQueue().start()
+        time.sleep(0.5)
+        # Other apps have not registered their tasks yet.
+        assert "worker" not in "".join(thread.name for thread in threading.enumerate())
 """
 
 
 def test_embedded_it_starts_from_an_app_config(make_project: MakeProject) -> None:
-    project = make_project(queue(processes=1), extra='INSTALLED_APPS.append("embedded.Web")')
+    project = make_project(queue(processes=1), extra='INSTALLED_APPS.insert(0, "embedded.Web")')
     (project.folder / "embedded.py").write_text(APP)
     run(project, "work.enqueue(0.0)\nwait_for(done)")
     assert verdict_of_embedded(project) == ["finished"]

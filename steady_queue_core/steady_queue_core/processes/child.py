@@ -50,6 +50,8 @@ class Child(ABC):
     condemned_until: float | None = None
     #: What it returned to the system, negative: the signal that killed it; a thread has none.
     exit_code: int | None = None
+    #: Whether something that it ran may hang in this process still.
+    broke_off: bool = False
 
     def saw_sign(self, patience: float, *, ready: bool) -> None:
         """Note a sign of life, and whether it says that the child is ready."""
@@ -57,11 +59,6 @@ class Child(ABC):
         self.deadline = self.seen_at + patience
         if ready and self.ready_at is None:
             self.ready_at = self.seen_at
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether anything of it runs on, though it counts as ended."""
-        return False
 
     @abstractmethod
     def read_reports(self, patience: float) -> None:

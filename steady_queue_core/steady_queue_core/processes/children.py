@@ -31,7 +31,8 @@ class Children:
         self.restarts = Restarts()
         self._by_name: dict[str, Child] = {}
         self._looked_at = time.monotonic()
-        self._former: list[Child] = []
+        #: Whether something that one of them ran may hang in this process still.
+        self.broke_off = False
 
     def __iter__(self) -> Iterator[Child]:
         return iter(list(self._by_name.values()))
@@ -74,13 +75,8 @@ class Children:
             del self._by_name[child.name]
             child.read_reports(0.0)
             child.forget()
-            self._former = [each for each in [*self._former, child] if each.is_alive]
+            self.broke_off = self.broke_off or child.broke_off
         return ended
-
-    @property
-    def left_running(self) -> bool:
-        """Whether anything runs on of children that were given up."""
-        return any(child.is_alive for child in self._former)
 
     def look_after(self) -> None:
         """Replace children that never got ready, and those whose main thread is frozen or hangs."""

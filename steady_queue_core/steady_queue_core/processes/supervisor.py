@@ -108,8 +108,8 @@ class Supervisor:
 
     @property
     def left_running(self) -> bool:
-        """Whether threads are left that did not end when they were to."""
-        return self.children.left_running
+        """Whether tasks had to be broken off, and threads of theirs may be left."""
+        return self.children.broke_off
 
     def _note_signal(self, signum: int, frame: FrameType | None) -> None:
         # A second TERM changes nothing.

@@ -45,11 +45,6 @@ class ThreadChild(Child):
         self.thread = Thread(target=self._live, name=f"steady-queue-{self.name}", daemon=True)
         self.thread.start()
 
-    @property
-    def is_alive(self) -> bool:
-        """Whether anything of it still runs."""
-        return self.thread.is_alive() or self._tasks_running
-
     def read_reports(self, patience: float) -> None:
         pass  # They come without being asked for.
 
@@ -60,6 +55,7 @@ class ThreadChild(Child):
     def break_off(self) -> None:
         self.ask_to_stop()
         if self.runtime.tasks is not None:
+            self.broke_off = self.broke_off or self._tasks_running
             self.runtime.tasks.break_off()
 
     def kill(self) -> None:
@@ -105,6 +101,7 @@ class ThreadChild(Child):
         """Let no task outlive its worker: somebody else is going to run its job."""
         if self.runtime.tasks is None:
             return
+        self.broke_off = self.broke_off or self._tasks_running
         deadline = time.monotonic() + BREAK_OFF_GRACE
         self.runtime.tasks.break_off()
         while self._tasks_running and time.monotonic() < deadline and not self.given_up:
