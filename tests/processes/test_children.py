@@ -1,23 +1,29 @@
-"""What a supervisor does when the system has no room for another process."""
+"""What a supervisor does when the system has no room for another child, or one hangs."""
 
 from __future__ import annotations
 
 import errno
 import os
 import signal
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Event, Thread
+from typing import Any
 
 import pytest
 
 from steady_queue_core.configuration import Configuration
+from steady_queue_core.errors import ThreadTerminatedError
 from steady_queue_core.processes.child import Role
 from steady_queue_core.processes.children import Children
 from steady_queue_core.processes.dispatcher import Dispatcher
 from steady_queue_core.processes.forks import Forks
 from steady_queue_core.processes.restarts import REFUSAL_PAUSE
+from steady_queue_core.processes.threads import Threads
 
 from . import proc
+from .waiting import wait_for
 
 
 def refuse() -> int:
@@ -30,21 +36,71 @@ def pipes() -> list[str]:
     return sorted(link for link in links if link.startswith("pipe:"))
 
 
-def test_a_fork_that_the_system_refuses_is_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    options = Configuration.Options(state_directory=tmp_path).resolve()
-    children = Children(options, Forks(options, "default"))
-    role = Role(
+def role_of(options: Any) -> Role:
+    return Role(
         kind="worker",
         description="none",
         slots=1,
         build=partial(Dispatcher, settings=options.dispatchers[0]),
     )
+
+
+def test_a_thread_that_python_refuses_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(thread: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    options = Configuration.Options(state_directory=tmp_path).resolve()
+    children = Children(options, Threads(options, "default", lambda: None))
+    monkeypatch.setattr(Thread, "start", refuse)
+    children.start(role_of(options), None)
+    assert not children
+    assert "Could not start a worker" in caplog.text
+    assert list(tmp_path.iterdir()) == []
+    assert REFUSAL_PAUSE - 1 < children.restarts.pause <= REFUSAL_PAUSE
+
+
+class Stuck:
+    """An actor that hears nothing."""
+
+    def __init__(self, runtime: Any) -> None:
+        self.released = Event()
+        runtime.stuck = self
+
+    def run(self) -> None:
+        self.released.wait(60)
+
+
+def test_a_thread_that_hangs_is_given_up_and_what_it_ran_is_lost(tmp_path: Path) -> None:
+    options = Configuration.Options(state_directory=tmp_path, fork_startup_timeout=0.05).resolve()
+    children = Children(options, Threads(options, "default", lambda: None))
+    child: Any = children.start(replace(role_of(options), build=Stuck), None)
+    assert child is not None
+    wait_for(lambda: hasattr(child.runtime, "stuck"), 10)
+    child.marks.start(7)
+    wait_for(lambda: children.look_after() or child.given_up, 10, "the end of our patience")
+    [(ended, how)] = children.reap()
+    assert (ended, how) == (child, "was given up")
+    assert child.marks.remains().running == {7}
+    error = child.lost(how)
+    assert isinstance(error, ThreadTerminatedError)
+    assert "was given up while it was running this job" in str(error)
+    child.runtime.stuck.released.set()
+    child.thread.join(10)
+    assert not child.thread.is_alive()
+    assert children.reap() == []
+
+
+def test_a_fork_that_the_system_refuses_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = Configuration.Options(state_directory=tmp_path).resolve()
+    children = Children(options, Forks(options, "default"))
     before = pipes()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     monkeypatch.setattr(os, "fork", refuse)
-    children.start(role, None)
+    children.start(role_of(options), None)
     assert not children
     assert "Could not start a worker" in caplog.text
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == blocked

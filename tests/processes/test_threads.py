@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
 import time
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ import pytest
 from . import proc
 from .conftest import EACH_SERVER, MakeProject
 from .harness import Project, Supervisor
-from .scenarios import queue, refusal, verdict
+from .scenarios import SHORT_LEASE, queue, refusal, verdict
 from .waiting import wait_for
 
 EVERYWHERE = [pytest.param("default", id="sqlite"), *EACH_SERVER]
@@ -130,6 +132,23 @@ def test_the_next_supervisor_recovers_what_a_killed_one_ran(make_project: MakePr
     project.wait_done()
     assert len(project.attempts_at(job)) == 2
     assert [state for state in [project.state_of(job)] if state != "finished"] == []
+
+
+def test_a_worker_that_others_declared_dead_is_replaced(make_project: MakeProject) -> None:
+    project = make_project(in_threads(threads=1, shutdown_timeout=5, **SHORT_LEASE))
+    supervisor = project.start()
+    [slow] = project.enqueue("work", [2.0])
+    project.wait_started(slow)
+    with closing(sqlite3.connect(project.database, timeout=20)) as database, database:
+        database.execute("DELETE FROM steady_queue_processes WHERE kind = 'worker'")
+    [job] = project.enqueue("work")
+    project.wait_started(job)
+    project.wait_done()
+    assert "was declared dead; it ends" in supervisor.errors()
+    assert supervisor.stop() == 0
+    assert {project.state_of(job_id) for job_id in (slow, job)} == {"finished"}
+    assert len(project.attempts()) == 2
+    assert project.count("processes") == 0
 
 
 def test_the_environment_and_the_command_line_choose_the_mode(make_project: MakeProject) -> None:

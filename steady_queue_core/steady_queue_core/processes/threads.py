@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from threading import Thread
 
@@ -76,12 +76,12 @@ class ThreadChild(Child):
         return self.runtime.tasks is not None and self.runtime.tasks.running > 0
 
     def _live(self) -> None:
-        with suppress(TaskInterrupted):  # We were given up; whatever we do is too late.
+        with suppress(TaskInterrupted), closing(self.runtime.waiter):
+            # An interruption means that we were given up: whatever we do is too late.
             with looking_after_queue():
                 self._work()
             self._end_tasks()
-            self.runtime.waiter.close()
-            self.wake_supervisor()
+        self.wake_supervisor()
 
     def _work(self) -> None:
         try:
