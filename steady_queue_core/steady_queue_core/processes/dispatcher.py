@@ -43,7 +43,11 @@ class Dispatcher:
         if time.monotonic() >= self._next_upkeep:
             admitted = self.runtime.database.run(lambda *_: Upkeep(self.runtime.using).do())
             if admitted:
-                logger.info("Let in %d jobs that had waited for others under their limit", admitted)
+                logger.info(
+                    "Let in %d jobs that had waited for others under their limit",
+                    admitted,
+                    extra=about("dispatcher.admitted", jobs=admitted),
+                )
             interval = self.settings.concurrency_maintenance_interval.total_seconds()
             self._next_upkeep = time.monotonic() + interval
         return max(0.0, self._next_upkeep - time.monotonic())
