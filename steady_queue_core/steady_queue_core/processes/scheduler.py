@@ -13,6 +13,7 @@ from ..dialects import Dialect, portable
 from ..logging import about
 from ..models import RecurringExecution
 from ..recurring_task import RecurringTask as Definition
+from ..signals import Recurring, recurring_enqueued, recurring_missed, tell
 from .clock import DatabaseClock
 from .database import Unavailable
 from .runtime import Runtime
@@ -98,6 +99,13 @@ class Scheduler:
                 missed,
                 extra=about("recurring.missed", recurring_key=definition.key),
             )
+            tell(
+                recurring_missed,
+                Recurring,
+                key=definition.key,
+                since=missed,
+                using=self.runtime.using,
+            )
         return slot
 
     def _enqueue(self, definition: Definition, due: datetime) -> None:
@@ -144,4 +152,12 @@ class Scheduler:
                     task_id=job_id,
                     run_at=due.isoformat(),
                 ),
+            )
+            tell(
+                recurring_enqueued,
+                Recurring,
+                key=definition.key,
+                run_at=due,
+                task_id=job_id,
+                using=self.runtime.using,
             )
