@@ -366,7 +366,7 @@ def log_calls() -> list[tuple[Path, ast.Call]]:
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and isinstance(node.func.value, ast.Name)
-        and node.func.value.id == "logger"
+        and node.func.value.id in ("logger", "task_logger")
         and node.func.attr in ("debug", "info", "warning", "error", "exception", "critical", "log")
     ]
 

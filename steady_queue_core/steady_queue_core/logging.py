@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 #: The loggers of the queue, and of the framework's lines for each task.
 OURS = ("steady_queue", "django.tasks", "django_tasks")
+#: The queue's own lines for each task: there are many, and some will not want them.
+OF_TASKS = "steady_queue.task"
 FORMATS = ("text", "json")
 
 
@@ -94,12 +96,13 @@ def logging_to_stderr(form: str) -> Iterator[None]:
     handler = logging.StreamHandler()
     handler.addFilter(TaskContextFilter())
     handler.setFormatter(JSONFormatter() if form == "json" else TextFormatter())
-    loggers = [logging.getLogger(name) for name in OURS]
+    loggers = [logging.getLogger(name) for name in (*OURS, OF_TASKS)]
     former = [(each.handlers[:], each.level, each.propagate) for each in loggers]
     for each in loggers:
-        each.handlers[:] = [handler]
-        each.propagate = False
-        each.setLevel(each.level or logging.INFO)
+        own = each.name in OURS
+        each.handlers[:] = [handler] if own else []
+        each.propagate = not own
+        each.setLevel(min(each.level or logging.INFO, logging.INFO))
     try:
         yield
     finally:

@@ -40,6 +40,10 @@ class QueueLifecycle:
     """The sender of signals about queues."""
 
 
+class Recurring:
+    """The sender of signals about recurring tasks."""
+
+
 #: A process has registered; sent in that process, before it does its work.
 process_started = Signal()
 #: A process was asked to stop, or ends for another reason; its tasks may still be running.
@@ -55,6 +59,11 @@ process_pruned = Signal()
 queue_paused = Signal()
 #: A queue was resumed, or was to be and was not paused: see ``changed``.
 queue_resumed = Signal()
+
+#: A slot of a recurring task was enqueued.
+recurring_enqueued = Signal()
+#: Slots of a recurring task were passed over: no scheduler was running.
+recurring_missed = Signal()
 
 #: An attempt failed and the job runs again.
 task_retried = Signal()

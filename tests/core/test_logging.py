@@ -102,7 +102,7 @@ def test_an_end_is_told_with_its_figures(kept: Kept, caplog: pytest.LogCaptureFi
 def test_nothing_is_made_of_records_that_nobody_wants(
     kept: Kept, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING, "steady_queue")
+    caplog.set_level(logging.WARNING, "steady_queue.task")
     echo.enqueue(1)
     Driver().work()
     assert kept.records == []

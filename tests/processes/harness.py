@@ -50,7 +50,10 @@ LOGGING = {{
     "version": 1,
     "formatters": {{"line": {{"format": "%(asctime)s %(process)d %(levelname)s %(message)s"}}}},
     "handlers": {{"console": {{"class": "logging.StreamHandler", "formatter": "line"}}}},
-    "loggers": {{"steady_queue": {{"handlers": ["console"], "level": "INFO"}}}},
+    "loggers": {{
+        "steady_queue": {{"handlers": ["console"], "level": "INFO"}},
+        "steady_queue.task": {{"level": "WARNING"}},
+    }},
     "disable_existing_loggers": False,
 }}
 STEADY_QUEUE = {queue!r}

@@ -122,8 +122,23 @@ def test_slots_missed_by_a_frozen_scheduler_are_not_made_up_for(make_project: Ma
     stop_all(project)
 
 
-def test_slots_missed_while_nothing_ran_are_not_made_up_for(make_project: MakeProject) -> None:
-    project = scheduled(make_project)
+TELLING = """
+    from steady_queue_core import signals
+
+    def note(key, run_at=None, since=None, **kwargs):
+        what, slot = ("ran", run_at) if run_at else ("missed", since)
+        with open(BASE_DIR / "told.log", "a") as file:
+            print(key, what, int(slot.timestamp()), file=file)
+
+    signals.recurring_enqueued.connect(note)
+    signals.recurring_missed.connect(note)
+"""
+
+
+def test_slots_missed_while_nothing_ran_are_told_and_not_made_up_for(
+    make_project: MakeProject,
+) -> None:
+    project = scheduled(make_project, extra=TELLING)
     first = project.start()
     wait_slots(project, 1)
     stop_all(project)
@@ -138,6 +153,11 @@ def test_slots_missed_while_nothing_ran_are_not_made_up_for(make_project: MakePr
     missed = datetime.fromtimestamp(last + 1, UTC)
     assert f"Recurring task 'tick' missed slots from {missed}" in second.errors()
     assert "missed" not in first.errors()
+    told = (project.folder / "told.log").read_text().splitlines()
+    assert [each for each in told if "ran" in each] == [
+        f"tick ran {slot}" for slot in slots(project)
+    ]
+    assert [each for each in told if "missed" in each] == [f"tick missed {last + 1}"]
 
 
 CATCHING_UP = """

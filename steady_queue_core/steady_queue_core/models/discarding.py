@@ -57,6 +57,9 @@ def discard(using: str, job_ids: Sequence[int]) -> int:
             task_ids = [str(job_id) for job_id in found]
             tell_after_commit(task_discarded, Job, using, task_ids=task_ids)
         admitted = dialect.admit(connection, keys)
+        if found:
+            task_ids = [str(job_id) for job_id in found]
+            tell_after_commit(task_discarded, Job, using, task_ids=task_ids)
     if admitted:
         dialect.ring_after_commit(connection, [])
     return len(found)

@@ -12,7 +12,7 @@ from ..backend import own_backend
 from ..compat import Task, task_started
 from ..dialects import ClaimedJob
 from ..errors import UnregisteredTaskError
-from ..logging import RunningTask, running_task
+from ..logging import OF_TASKS, RunningTask, running_task
 from ..results import asend, send, task_of
 from ..tasks import find_task, rebuilt
 from . import outcomes
@@ -22,6 +22,7 @@ from .connections import atidy_connections, tidy_connections, watch_connections
 from .facts import about_job
 
 logger = logging.getLogger("steady_queue.worker")
+task_logger = logging.getLogger(OF_TASKS)
 
 
 #: It takes as long as the rest of what is done with a claim.
@@ -123,8 +124,8 @@ class Executor:
 
     def _begin(self, claim: ClaimedJob, task: Task) -> Attempt:
         running_task.set(RunningTask(claim.task_path, str(claim.job_id), claim.attempts + 1))
-        if logger.isEnabledFor(logging.DEBUG):
-            logger.debug(
+        if task_logger.isEnabledFor(logging.DEBUG):
+            task_logger.debug(
                 "Task %s #%d starts",
                 claim.task_path,
                 claim.job_id,

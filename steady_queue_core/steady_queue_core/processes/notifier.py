@@ -11,14 +11,14 @@ from threading import Thread
 
 from ..compat import TaskResult, task_finished
 from ..dialects import Ending, Outcome
-from ..logging import about
+from ..logging import OF_TASKS, about
 from ..results import send
 from ..signals import task_retried, tell
 from .attempt import Done
 from .connections import tidy_connections
 from .facts import milliseconds
 
-logger = logging.getLogger("steady_queue.worker")
+logger = logging.getLogger(OF_TASKS)
 
 
 class Notifier:

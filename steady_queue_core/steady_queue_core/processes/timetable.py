@@ -17,6 +17,7 @@ from ..interval import Interval
 from ..logging import about
 from ..models import RecurringExecution, RecurringTask
 from ..recurring_task import RecurringTask as Definition
+from ..signals import Recurring, recurring_enqueued, recurring_missed, tell
 from .agenda import Agenda, Entry
 from .connections import tidy_connections
 from .database import QueueDatabase, Unavailable
@@ -109,6 +110,13 @@ class Timetable:
                 missed,
                 extra=about("recurring.missed", recurring_key=definition.key),
             )
+            tell(
+                recurring_missed,
+                Recurring,
+                key=definition.key,
+                since=missed,
+                using=self.database.using,
+            )
         return slot
 
     def _enqueue(self, entry: Entry, due: datetime) -> Fate | None:
@@ -126,8 +134,19 @@ class Timetable:
                 extra=about("recurring.failed", recurring_key=key),
             )
             return None
+        self._tell(key, due, fate, job_id)
+        return fate
+
+    def _tell(self, key: str, due: datetime, fate: Fate, job_id: str) -> None:
         slot_at = due.isoformat()
-        if fate is Fate.ENQUEUED and not job_id:
+        if fate is Fate.DISABLED:
+            logger.info(
+                "Recurring task %r for %s is disabled",
+                key,
+                due,
+                extra=about("recurring.disabled", recurring_key=key, run_at=slot_at),
+            )
+        elif fate is Fate.ENQUEUED and not job_id:
             logger.info(
                 "Recurring task %r for %s is discarded: its limit is reached",
                 key,
@@ -144,14 +163,14 @@ class Timetable:
                     "recurring.enqueued", recurring_key=key, run_at=slot_at, task_id=job_id
                 ),
             )
-        elif fate is Fate.DISABLED:
-            logger.info(
-                "Recurring task %r for %s is disabled",
-                key,
-                due,
-                extra=about("recurring.disabled", recurring_key=key, run_at=slot_at),
+            tell(
+                recurring_enqueued,
+                Recurring,
+                key=key,
+                run_at=due,
+                task_id=job_id,
+                using=self.database.using,
             )
-        return fate
 
     def _call(self, definition: Definition) -> Any:
         """Return the arguments of a run, with model instances from whichever database."""
