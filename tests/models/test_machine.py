@@ -22,6 +22,7 @@ SETTINGS = settings(
     derandomize=not RUNS,
     database=None,
     deadline=None,
+    phases=[Phase.generate] if not RUNS else list(Phase),
     stateful_step_count=80 if RUNS else 40,
     suppress_health_check=list(HealthCheck),
 )
