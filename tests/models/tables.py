@@ -26,6 +26,19 @@ PLACES: dict[str, Any] = {
     CLAIMED: ClaimedExecution,
     FAILED: FailedExecution,
 }
+#: What the rows of a state say of their jobs.
+_PLACED: dict[str, Any] = {
+    "queue_name": lambda entry: entry.wanted.queue,
+    "rank": lambda entry: entry.wanted.rank,
+    "token": lambda entry: entry.token,
+}
+_LIMITED = _PLACED | {"concurrency_key": lambda entry: entry.wanted.key}
+DETAILS: dict[str, dict[str, Any]] = {
+    READY: _PLACED,
+    SCHEDULED: _LIMITED,
+    BLOCKED: _LIMITED,
+    CLAIMED: _PLACED | {"process_id": lambda entry: entry.process},
+}
 MODELS: tuple[Any, ...] = (*PLACES.values(), Job, Permit, Semaphore, Pause, Process)
 INSTANTS: tuple[tuple[Any, str], ...] = (
     (ScheduledExecution, "due_at"),
@@ -55,46 +68,29 @@ class Tables:
 
     def check(self, ledger: Ledger) -> None:
         """Raise ``AssertionError`` unless everything is where the ledger says."""
-        self._check_states(ledger)
-        self._check_places(ledger)
+        self._check_jobs(ledger)
         self._check_permits(ledger)
         paused = set(self.rows(Pause).values_list("pk", flat=True))
         assert paused == ledger.paused, f"paused: {paused}, not {ledger.paused}"
         registered = set(self.rows(Process).values_list("pk", flat=True))
         assert registered == set(ledger.heard), f"processes: {registered}, not {ledger.heard}"
 
-    def _check_states(self, ledger: Ledger) -> None:
-        found: dict[int, list[str]] = {}
+    def _check_jobs(self, ledger: Ledger) -> None:
         jobs = self.rows(Job).values_list("pk", "finished_at", "attempts")
-        attempts = {}
-        for job_id, finished_at, ended in jobs:
-            found[job_id] = [] if finished_at is None else [FINISHED]
-            attempts[job_id] = ended
+        ended = {job_id: (finished_at is not None, count) for job_id, finished_at, count in jobs}
+        expected = {
+            each.job_id: (each.state in (FINISHED, FAILED), each.attempts)
+            for each in ledger.jobs.values()
+        }
+        assert ended == expected, f"ended, attempts: {_differing(ended, expected)}"
         for state, model in PLACES.items():
-            for job_id in self.rows(model).values_list("pk", flat=True):
-                places = found.setdefault(job_id, ["no job"])
-                if state == FAILED and places == [FINISHED]:
-                    places.clear()
-                places.append(state)
-        states = {job_id: [entry.state] for job_id, entry in ledger.jobs.items()}
-        assert found == states, f"they are {_differing(found, states)}"
-        expected = {job_id: entry.attempts for job_id, entry in ledger.jobs.items()}
-        assert attempts == expected, f"attempts: {_differing(attempts, expected)}"
-
-    def _check_places(self, ledger: Ledger) -> None:
-        for state in (READY, SCHEDULED, BLOCKED, CLAIMED):
-            model = PLACES[state]
-            found = set(self.rows(model).values_list("pk", "queue_name", "rank", "token"))
-            expected = {
-                (each.job_id, each.wanted.queue, each.wanted.rank, each.token)
+            fields = ["pk", *DETAILS.get(state, {})]
+            found = {pk: tuple(rest) for pk, *rest in self.rows(model).values_list(*fields)}
+            wanted = {
+                each.job_id: tuple(detail(each) for detail in DETAILS.get(state, {}).values())
                 for each in ledger.of(state)
             }
-            assert found == expected, f"{state}: {found ^ expected}"
-        for state in (SCHEDULED, BLOCKED):
-            keys = dict(self.rows(PLACES[state]).values_list("pk", "concurrency_key"))
-            assert keys == {each.job_id: each.wanted.key for each in ledger.of(state)}
-        claims = dict(self.rows(ClaimedExecution).values_list("pk", "process_id"))
-        assert claims == {each.job_id: each.process for each in ledger.of(CLAIMED)}
+            assert found == wanted, f"{state}: {_differing(found, wanted)}"
 
     def _check_permits(self, ledger: Ledger) -> None:
         permits = dict(self.rows(Permit).values_list("pk", "key"))
@@ -102,7 +98,7 @@ class Tables:
         assert permits == expected, f"permits: {_differing(permits, expected)}"
         found = {key: (value, to) for key, value, to in self.rows(Semaphore).values_list()}
         known = {key: (ledger.left(key), to) for key, to in ledger.limits.items()}
-        assert found == known, f"semaphores: {_differing(found, known)}"
+        assert found == known, f"semaphores (left, of): {_differing(found, known)}"
         for key in {each.wanted.key for each in ledger.of(BLOCKED)}:
             value, to = found[key]
             assert value == 0 and list(permits.values()).count(key) >= to, f"{key!r} waits"
@@ -110,7 +106,7 @@ class Tables:
 
 def _differing(found: dict[Any, Any], expected: dict[Any, Any]) -> str:
     keys = sorted({*found, *expected}, key=str)
-    return ", ".join(
+    return "; ".join(
         f"{key!r}: {found.get(key)}, not {expected.get(key)}"
         for key in keys
         if found.get(key) != expected.get(key)
