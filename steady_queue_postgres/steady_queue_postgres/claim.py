@@ -9,7 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import ClaimedJob, Outcome, QueueSelector
 
 from .claimer import Claimer
-from .permits import admit_locked, lock
+from .permits import admit_locked, create, lock
 from .plans import Plans
 from .settle import any_is_blocked, any_returns_to_ready, limited_keys, settle
 from .transactions import transaction
@@ -46,8 +46,10 @@ def settle_and_claim(
     if not keys:
         return claimer.exchange(outcomes, process_id, limit)
     with transaction(connection):
-        lock(connection, keys)
+        missing = keys - lock(connection, keys)
         held, claims = claimer.exchange(outcomes, process_id, limit)
+        if claimer.somebody_waits:
+            create(connection, missing)
         if claimer.somebody_waits and admit_locked(connection, keys):
             claims += claim(connection, process_id, selector, limit - len(claims))
     return held, claims

@@ -32,40 +32,51 @@ def _enqueue_limited(
     connection: BaseDatabaseWrapper, jobs: Sequence[NewJob], given: str
 ) -> list[EnqueuedJob]:
     limits = [job.limit for job in jobs if job.limit is not None]
-    by_key = {limit.key: limit.to for limit in limits}
-    if len(by_key) == len(limits):
-        enqueued, changes = _insert(connection, jobs, given, takes=True)
-        if changes:
-            with transaction(connection):
-                _admit(connection, by_key)
-        return enqueued
-    with transaction(connection):
-        enqueued, _ = _insert(connection, jobs, given, takes=False)
-        _admit(connection, by_key)
-        if not any(limit.discards for limit in limits):
+    if len({limit.key for limit in limits}) == len(limits):
+        enqueued, doubtful = _insert(connection, jobs, given, takes=True)
+        if not doubtful:
             return enqueued
-        gone = discard_refused(connection, [job_id for job_id, _ in enqueued if job_id is not None])
-    return [new._replace(job_id=None) if new.job_id in gone else new for new in enqueued]
+        with transaction(connection):
+            return _admit(connection, jobs, enqueued, doubtful)
+    with transaction(connection):
+        enqueued, doubtful = _insert(connection, jobs, given, takes=False)
+        return _admit(connection, jobs, enqueued, doubtful)
 
 
 def _insert(
     connection: BaseDatabaseWrapper, jobs: Sequence[NewJob], given: str, *, takes: bool
-) -> tuple[list[EnqueuedJob], bool]:
+) -> tuple[list[EnqueuedJob], dict[str, int]]:
     """Insert jobs, of which those with a limit are blocked, unless each ``takes`` a permit first;
-    return what became of them, and whether the limit of a key has changed."""
+    return what became of them, and the limits of the keys whose jobs have yet to be admitted."""
     values = {"jobs": given, "takes": takes}
-    [(enqueued_at, ids, refused, changes)] = fetch(connection, ENQUEUE_LIMITED, values)
+    [(enqueued_at, ids, refused, doubtful)] = fetch(connection, ENQUEUE_LIMITED, values)
     present, job_ids, places = read(enqueued_at), iter(sorted(ids)), set(refused)
     enqueued = [
         EnqueuedJob(None if place in places else next(job_ids), present)
         for place in range(len(jobs))
     ]
-    return enqueued, changes
+    return enqueued, json.loads(doubtful) if doubtful else {}
 
 
-def _admit(connection: BaseDatabaseWrapper, limits: Mapping[str, int]) -> None:
-    set_limits(connection, limits)
-    admit_locked(connection, limits.keys())
+def _admit(
+    connection: BaseDatabaseWrapper,
+    jobs: Sequence[NewJob],
+    enqueued: Sequence[EnqueuedJob],
+    limits: Mapping[str, int],
+) -> list[EnqueuedJob]:
+    """Let in those of the jobs that find a permit; discard those that do not and are not to wait.
+    ``limits``: of their keys, at least."""
+    if limits:
+        set_limits(connection, limits)
+        admit_locked(connection, limits.keys())
+    leaving = [
+        new.job_id
+        for new, job in zip(enqueued, jobs, strict=True)
+        if new.job_id is not None and job.limit is not None and job.limit.discards
+        and job.limit.key in limits
+    ]  # fmt: skip
+    gone = discard_refused(connection, leaving) if leaving else set()
+    return [new._replace(job_id=None) if new.job_id in gone else new for new in enqueued]
 
 
 def _given(place: int, job: NewJob) -> dict[str, object]:

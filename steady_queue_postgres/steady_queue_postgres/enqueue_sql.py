@@ -45,7 +45,8 @@ ENQUEUE = f"""
 # Of every key one job at most takes a permit here: the semaphore's row is then all that has to be
 # looked at, and it is locked, also when there is no permit left, so that nobody who ends one looks
 # for jobs that wait before this one does. A limit that was changed while no permit is left says
-# nothing of how many hold one: the jobs are admitted afterwards.
+# nothing of how many hold one: the jobs are admitted afterwards. So they are where a stranger has
+# taken the semaphore away from those who hold its permits: it comes back with less than 0 of them.
 ENQUEUE_LIMITED = f"""
 WITH given AS MATERIALIZED (
   SELECT job.*, moment.due_at, "key" IS NOT NULL AND due_at IS NULL AS is_limited
@@ -54,16 +55,27 @@ WITH given AS MATERIALIZED (
     arguments text, max_attempts smallint, run_at timestamptz, delay bigint,
     "key" text, "to" int, duration bigint, discards boolean),
   LATERAL (SELECT CASE WHEN {_DUE_AT} > {NOW_SQL} THEN {_DUE_AT} END AS due_at) AS moment
-), taken AS (
+), touched AS (
   INSERT INTO {tables.SEMAPHORES} AS known ("key", value, "limit")
-  SELECT "key", "to" - 1, "to" FROM given WHERE is_limited AND %(takes)s ORDER BY "key"
+  SELECT "key", "to" - 1 - (SELECT count(*) FROM {tables.PERMITS} AS permit
+                            WHERE permit."key" = given."key"), "to"
+  FROM given WHERE is_limited AND %(takes)s ORDER BY "key" COLLATE "C"
   ON CONFLICT ("key") DO UPDATE
   SET value = known.value - known."limit" + excluded."limit" - 1, "limit" = excluded."limit"
   WHERE known.value > 0 AND known.value - known."limit" + excluded."limit" > 0
-  RETURNING "key"
+  RETURNING "key", value
+), taken AS MATERIALIZED (
+  SELECT "key" FROM touched WHERE value >= 0
+), doubtful AS MATERIALIZED (
+  SELECT place, "key", given."to" FROM given
+  LEFT JOIN {tables.SEMAPHORES} AS known USING ("key")
+  WHERE is_limited AND "key" NOT IN (SELECT "key" FROM taken)
+        AND (NOT %(takes)s OR known."limit" <> given."to"
+             OR "key" IN (SELECT "key" FROM touched))
 ), refused AS MATERIALIZED (
   SELECT place FROM given
-  WHERE is_limited AND discards AND %(takes)s AND "key" NOT IN (SELECT "key" FROM taken)
+  WHERE is_limited AND discards AND "key" NOT IN (SELECT "key" FROM taken)
+        AND place NOT IN (SELECT place FROM doubtful)
 ), job AS (
   INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, "rank", arguments, max_attempts,
                              attempts, token, enqueued_at, scheduled_at, concurrency_key,
@@ -95,6 +107,4 @@ WITH given AS MATERIALIZED (
   {TAKE_OVER_DUE}
 )
 SELECT {seconds(NOW_SQL)}, ARRAY(SELECT id FROM job), ARRAY(SELECT place FROM refused),
-       EXISTS (SELECT FROM given JOIN {tables.SEMAPHORES} AS known USING ("key")
-               WHERE is_limited AND known."limit" <> "to"
-                     AND "key" NOT IN (SELECT "key" FROM taken))"""
+       (SELECT json_object_agg("key", "to" ORDER BY place)::text FROM doubtful)"""

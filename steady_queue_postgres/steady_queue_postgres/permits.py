@@ -23,7 +23,7 @@ SELECT "key" FROM {tables.SEMAPHORES} WHERE "key" = ANY(%(keys)s) ORDER BY "key"
 SET_LIMITS = f"""
 INSERT INTO {tables.SEMAPHORES} ("key", value, "limit")
 SELECT "key", 0, "limit" FROM unnest(%(keys)s::text[], %(limits)s::int[]) AS given("key", "limit")
-ORDER BY "key"
+ORDER BY "key" COLLATE "C"
 ON CONFLICT ("key") DO UPDATE SET "limit" = excluded."limit"
 RETURNING "key" """
 
@@ -35,7 +35,7 @@ CROSS JOIN LATERAL (
   SELECT concurrency_limit FROM {tables.BLOCKED} AS waiting
   JOIN {tables.JOBS} AS job ON job.id = waiting.job_id
   WHERE waiting.concurrency_key = given."key" ORDER BY waiting."rank", job_id LIMIT 1) AS first
-WHERE concurrency_limit IS NOT NULL ORDER BY given."key"
+WHERE concurrency_limit IS NOT NULL ORDER BY given."key" COLLATE "C"
 ON CONFLICT ("key") DO UPDATE SET value = known.value
 RETURNING "key" """
 
@@ -83,15 +83,19 @@ def admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
     if not keys:
         return 0
     with transaction(connection):
-        missing = set(keys) - lock(connection, keys)
-        if missing:
-            fetch(connection, CREATE, {"keys": sorted(missing)})
+        create(connection, set(keys) - lock(connection, keys))
         return admit_locked(connection, keys)
 
 
 def lock(connection: BaseDatabaseWrapper, keys: Collection[str]) -> set[str]:
     """Lock semaphores, in a transaction; return the keys of those that are there."""
     return {key for (key,) in fetch(connection, LOCK, {"keys": list(keys)})}
+
+
+def create(connection: BaseDatabaseWrapper, missing: Collection[str]) -> None:
+    """Create semaphores that are not there but waited for, and lock them."""
+    if missing:
+        fetch(connection, CREATE, {"keys": list(missing)})
 
 
 def set_limits(connection: BaseDatabaseWrapper, limits: Mapping[str, int]) -> None:

@@ -10,7 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import Ending, Outcome
 
 from .clock import to_text
-from .permits import admit_locked, lock
+from .permits import admit_locked, create, lock
 from .settle_sql import Move, moves_of, statement
 from .statements import fetch
 from .transactions import transaction
@@ -23,9 +23,10 @@ def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[
     if not keys:
         return _settle(connection, outcomes)[0]
     with transaction(connection):
-        lock(connection, keys)
+        missing = keys - lock(connection, keys)
         held, waits = _settle(connection, outcomes)
         if waits or any_is_blocked(outcomes):
+            create(connection, missing)
             admit_locked(connection, keys)
     return held
 

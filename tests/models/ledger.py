@@ -1,0 +1,242 @@
+"""What should become of jobs: the rules of the queue in plain Python, without a database.
+
+Nothing in here knows how the queue does it. The time is in hours, and moves only when told to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+
+from steady_queue_core.dialects import Ending
+
+FINISHED = "finished"
+READY, SCHEDULED, BLOCKED = "ready", "scheduled", "blocked"
+CLAIMED, FAILED = "claimed", "failed"
+
+
+@dataclass
+class Wanted:
+    """A job as somebody enqueues it."""
+
+    queue: str
+    rank: int
+    #: Hours from now; ``None``: at once.
+    due: float | None = None
+    key: str | None = None
+    to: int = 1
+    #: In hours.
+    duration: float = 1.0
+    discards: bool = False
+
+
+@dataclass
+class Entry:
+    """A job, and where it stands."""
+
+    job_id: int
+    wanted: Wanted
+    state: str = READY
+    token: int = 0
+    attempts: int = 0
+    due_at: float = 0.0
+    claimed_at: float = 0.0
+    finished_at: float = 0.0
+    process: int = 0
+
+    @property
+    def turn(self) -> tuple[int, int]:
+        return self.wanted.rank, self.job_id
+
+
+class Ledger:
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.jobs: dict[int, Entry] = {}
+        #: The limit of each key whose semaphore is known.
+        self.limits: dict[str, int] = {}
+        #: Which jobs hold a permit, by key.
+        self.holders: dict[str, set[int]] = {}
+        self.paused: set[str] = set()
+        #: When each registered process was last heard of.
+        self.heard: dict[int, float] = {}
+
+    # --- looking
+
+    def of(self, *states: str) -> list[Entry]:
+        """Return the jobs in some states, in the order of their ids."""
+        return [self.jobs[key] for key in sorted(self.jobs) if self.jobs[key].state in states]
+
+    def ids(self, *states: str) -> list[int]:
+        return [entry.job_id for entry in self.of(*states)]
+
+    def held(self, key: str) -> set[int]:
+        return self.holders.setdefault(key, set())
+
+    def left(self, key: str) -> int:
+        return max(0, self.limits[key] - len(self.held(key)))
+
+    # --- what may happen
+
+    def refused(self, wanted: Sequence[Wanted]) -> list[bool]:
+        """Say of jobs that are about to be enqueued together which will not be stored."""
+        trial, first = deepcopy(self), max(self.jobs, default=0) + 1
+        ids = range(first, first + len(wanted))
+        trial.stored(wanted, ids)
+        return [trial.jobs[job_id].state == BLOCKED and each.discards
+                for job_id, each in zip(ids, wanted, strict=True)]  # fmt: skip
+
+    def stored(self, wanted: Sequence[Wanted], job_ids: Sequence[int | None]) -> None:
+        """Take in jobs that were enqueued together; ``None``: it was discarded."""
+        limits: dict[str, int] = {}
+        for each, job_id in zip(wanted, job_ids, strict=True):
+            if each.key is not None and each.due is None:
+                limits[each.key] = each.to
+            if job_id is None:
+                continue
+            entry = self.jobs[job_id] = Entry(job_id, each)
+            if each.due is not None:
+                entry.state, entry.due_at = SCHEDULED, self.now + each.due
+            elif each.key is not None:
+                entry.state = BLOCKED
+        self.limits |= limits
+        self.admit(limits)
+
+    def admit(self, keys: Iterable[str]) -> int:
+        """Let in who waits and finds a permit; return how many."""
+        return sum(self._admit(key) for key in set(keys))
+
+    def _admit(self, key: str) -> int:
+        waiting = [entry for entry in self.of(BLOCKED) if entry.wanted.key == key]
+        waiting.sort(key=lambda entry: entry.turn)
+        if waiting and key not in self.limits:
+            self.limits[key] = waiting[0].wanted.to
+        admitted = waiting[: self.left(key)] if waiting else []
+        for entry in admitted:
+            entry.state = READY
+            self.held(key).add(entry.job_id)
+        return len(admitted)
+
+    def claim(self, process: int, patterns: Sequence[str], limit: int) -> list[int]:
+        """Return the ids of the jobs that the process gets, in order."""
+        if process not in self.heard:
+            return []
+        claimed = self._in_turn(patterns)[: max(0, limit)]
+        for entry in claimed:
+            entry.state, entry.process, entry.claimed_at = CLAIMED, process, self.now
+            entry.token += 1
+        return [entry.job_id for entry in claimed]
+
+    def _in_turn(self, patterns: Sequence[str]) -> list[Entry]:
+        ready = sorted(self.of(READY), key=lambda entry: entry.turn)
+        if "*" in patterns and not self.paused:
+            return ready
+        names = sorted({entry.wanted.queue for entry in ready})
+        served: list[str] = []
+        for pattern in ["*"] if "*" in patterns else patterns:
+            for name in names:
+                fits = name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
+                if fits and name not in served and name not in self.paused:
+                    served.append(name)
+        return [entry for name in served for entry in ready if entry.wanted.queue == name]
+
+    def holds(self, job_id: int, token: int) -> bool:
+        entry = self.jobs.get(job_id)
+        return entry is not None and entry.state == CLAIMED and entry.token == token
+
+    def settle(self, ended: Iterable[tuple[int, Ending, float, bool]]) -> None:
+        """End claims that are held: of each job, how, its delay, and whether it is preserved."""
+        keys = set()
+        for job_id, ending, delay, preserve in ended:
+            entry = self.jobs[job_id]
+            key = entry.wanted.key
+            keys.add(key)
+            if ending is not Ending.RELEASED:
+                entry.attempts += 1
+                self._end_permit(entry)
+            entry.process = 0
+            if ending is Ending.FINISHED and not preserve:
+                del self.jobs[job_id]
+            elif ending in (Ending.FINISHED, Ending.FAILED):
+                entry.state = FINISHED if ending is Ending.FINISHED else FAILED
+                entry.finished_at = self.now
+            elif ending is Ending.RETRIED and delay > 0:
+                entry.state, entry.due_at = SCHEDULED, self.now + delay
+            else:
+                entry.state = READY if key is None or job_id in self.held(key) else BLOCKED
+        self.admit(key for key in keys if key is not None)
+
+    def _end_permit(self, entry: Entry) -> None:
+        if entry.wanted.key is not None:
+            self.held(entry.wanted.key).discard(entry.job_id)
+
+    def dispatch(self, limit: int) -> int:
+        due = [entry for entry in self.of(SCHEDULED) if entry.due_at <= self.now]
+        moved = sorted(due, key=lambda entry: (entry.due_at, *entry.turn))[:limit]
+        for entry in moved:
+            entry.state = READY if entry.wanted.key is None else BLOCKED
+        self.admit(entry.wanted.key for entry in moved if entry.wanted.key is not None)
+        for entry in moved:
+            if entry.state == BLOCKED and entry.wanted.discards and not entry.token:
+                del self.jobs[entry.job_id]
+        return len(moved)
+
+    @property
+    def next_due(self) -> float | None:
+        """Hours until the next scheduled job is due; 0: it is."""
+        due = [entry.due_at for entry in self.of(SCHEDULED)]
+        return max(0.0, min(due) - self.now) if due else None
+
+    def retry(self, job_ids: Collection[int]) -> int:
+        failed = [entry for entry in self.of(FAILED) if entry.job_id in job_ids]
+        for entry in failed:
+            entry.attempts = 0
+            entry.state = READY if entry.wanted.key is None else BLOCKED
+        self.admit(entry.wanted.key for entry in failed if entry.wanted.key is not None)
+        return len(failed)
+
+    def discard(self, job_ids: Collection[int]) -> int:
+        gone = [
+            entry for entry in self.of(READY, SCHEDULED, BLOCKED, FAILED)
+            if entry.job_id in job_ids
+        ]  # fmt: skip
+        for entry in gone:
+            self._end_permit(entry)
+            del self.jobs[entry.job_id]
+        self.admit(entry.wanted.key for entry in gone if entry.wanted.key is not None)
+        return len(gone)
+
+    def clear_finished(self, hours: float) -> int:
+        old = [each for each in self.of(FINISHED) if each.finished_at < self.now - hours]
+        for entry in old:
+            del self.jobs[entry.job_id]
+        return len(old)
+
+    def keep_up(self) -> int:
+        """Revoke the permits of who is not heard of, forget the keys of nobody."""
+        lapsed = [
+            entry for entry in self.of(CLAIMED)
+            if entry.wanted.key is not None
+            and max(entry.claimed_at, self.heard.get(entry.process, entry.claimed_at))
+            + entry.wanted.duration < self.now
+            and entry.job_id in self.held(entry.wanted.key)
+        ]  # fmt: skip
+        for entry in lapsed:
+            self._end_permit(entry)
+        admitted = self.admit(entry.wanted.key or "" for entry in lapsed)
+        self.limits = {key: to for key, to in self.limits.items() if self.held(key)}
+        return admitted
+
+    def prune(self, silent_for: float, started: Callable[[int], bool]) -> None:
+        """End the claims of processes that are silent, or gone: a job that had started fails."""
+        silent = [pid for pid, heard in self.heard.items() if heard < self.now - silent_for]
+        for process in silent:
+            mine = [entry for entry in self.of(CLAIMED) if entry.process == process]
+            del self.heard[process]
+            self.settle(
+                (each.job_id, Ending.FAILED if started(each.job_id) else Ending.RELEASED, 0, True)
+                for each in mine
+            )
+        orphans = [entry for entry in self.of(CLAIMED) if entry.process not in self.heard]
+        self.settle((each.job_id, Ending.FAILED, 0, True) for each in orphans)

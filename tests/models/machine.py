@@ -1,0 +1,317 @@
+"""The queue of one database, driven at random, and compared with a ledger after each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from datetime import timedelta
+from typing import Any
+
+from django.db import connections, transaction
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from steady_queue_core.dialects import ClaimedJob, Ending, Limit, NewJob, QueueSelector
+from steady_queue_core.dialects.conformance.base import ending, new_job
+from steady_queue_core.dialects.registry import dialect_for
+from steady_queue_core.models import Job, Queue, process
+from steady_queue_core.models.upkeep import Upkeep
+from steady_queue_core.processes.database import QueueDatabase
+from steady_queue_core.processes.pruning import Pruning
+from steady_queue_core.processes.recovery import Recovery
+from steady_queue_core.processes.remains import Remains
+
+from .ledger import BLOCKED, CLAIMED, FAILED, READY, SCHEDULED, Ledger, Wanted
+from .tables import Tables
+
+HOUR = timedelta(hours=1)
+#: After how long without a heartbeat a process is dead, in hours.
+SILENT = 0.5
+#: What tells instants apart that the same delay leads to, in hours: longer than a run takes.
+STEP = 0.003
+
+QUEUES = ("etl", "mail", "mailing", "Mail")
+KEYS = ("a", "a", "A")
+SELECTORS = (("*",), ("*",), ("mail",), ("mailing", "etl"), ("m*",), ("Mail", "m*", "etl"), ("m*", "*"))
+
+wanted_jobs = st.lists(
+    st.builds(
+        Wanted,
+        queue=st.sampled_from(QUEUES),
+        rank=st.integers(-1, 1),
+        due=st.sampled_from([None, None, None, -1.0, 1.0, 2.0]),
+        key=st.sampled_from([*KEYS, None]),
+        to=st.sampled_from([1, 1, 2, 3]),
+        duration=st.sampled_from([0.9, 2.9]),
+        discards=st.booleans(),
+    ),
+    min_size=1,
+    max_size=5,
+)
+#: Numbers that choose among what is there.
+choice = st.integers(0, 20)
+choices = st.lists(choice, max_size=6, unique=True)
+endings = st.lists(
+    st.tuples(
+        choice, st.sampled_from(Ending), st.sampled_from([0.0, 0.0, 1.0, 2.0]), st.booleans()
+    ),
+    min_size=1,
+    max_size=5,
+)
+selectors = st.sampled_from(SELECTORS)
+limits = st.integers(1, 6)
+
+
+class QueueMachine(RuleBasedStateMachine):
+    #: Alias of the database.
+    using = "default"
+
+    @initialize(processes=st.integers(1, 3))
+    def begin(self, processes: int) -> None:
+        self.connection, self.dialect = connections[self.using], dialect_for(self.using)
+        self.tables, self.ledger = Tables(self.using), Ledger()
+        self.tables.clear()
+        self.claims: list[ClaimedJob] = []
+        self.processes: list[int] = []
+        self.steps = self.last_id = 0
+        for _ in range(processes):
+            self.register()
+
+    @invariant()
+    def the_tables_say_what_they_should(self) -> None:
+        self.tables.check(self.ledger)
+
+    # --- jobs
+
+    @rule(wanted=wanted_jobs)
+    def enqueue(self, wanted: list[Wanted]) -> None:
+        for each in wanted:
+            if each.due is not None and each.due > 0:
+                each.due += self._step
+        refused = self.ledger.refused([_due(each) for each in wanted])
+        told = self.dialect.enqueue(self.connection, [self._new_job(each) for each in wanted])
+        ids = [new.job_id for new in told]
+        assert [job_id is None for job_id in ids] == refused, f"discarded: {ids}, not {refused}"
+        stored = [job_id for job_id in ids if job_id is not None]
+        assert stored == sorted(set(stored)), f"ids do not grow: {ids}"
+        self.ledger.stored([_due(each) for each in wanted], ids)
+
+    @rule(process=choice, patterns=selectors, limit=limits)
+    def claim(self, process: int, patterns: tuple[str, ...], limit: int) -> None:
+        process_id, selector = self._process(process), QueueSelector(patterns=patterns)
+        claims = self.dialect.claim(self.connection, process_id, selector, limit)
+        self._claimed(claims, process_id, patterns, limit)
+
+    @rule(ended=endings)
+    def settle(self, ended: list[tuple[int, Ending, float, bool]]) -> None:
+        outcomes, held = self._outcomes(ended)
+        assert self.dialect.settle(self.connection, outcomes) == {job_id for job_id, *_ in held}
+        self.ledger.settle(held)
+
+    @rule(ended=endings, process=choice, patterns=selectors, limit=limits)
+    def settle_and_claim(
+        self,
+        ended: list[tuple[int, Ending, float, bool]],
+        process: int,
+        patterns: tuple[str, ...],
+        limit: int,
+    ) -> None:
+        outcomes, held = self._outcomes(ended)
+        process_id, selector = self._process(process), QueueSelector(patterns=patterns)
+        told, claims = self.dialect.settle_and_claim(
+            self.connection, outcomes, process_id, selector, limit
+        )
+        assert told == {job_id for job_id, *_ in held}
+        self.ledger.settle(held)
+        self._claimed(claims, process_id, patterns, limit)
+
+    @rule(limit=limits)
+    def dispatch(self, limit: int) -> None:
+        told = self.dialect.dispatch(self.connection, limit)
+        assert told.moved == self.ledger.dispatch(limit)
+        expected = self.ledger.next_due
+        if expected is None or told.next_due_in is None:
+            assert told.next_due_in is expected
+        else:
+            # The database's clock has gone on since the ledger's was last moved.
+            assert -60 < told.next_due_in - expected * 3600 < 1
+
+    @rule(chosen=choices)
+    def retry(self, chosen: list[int]) -> None:
+        failed = _pick(self.ledger.ids(FAILED), chosen)
+        jobs = Job.objects.using(self.using).filter(pk__in=[*failed, *self._any(chosen)])
+        assert jobs.retry_failed() == self.ledger.retry({*failed, *self._any(chosen)})
+
+    @rule(chosen=choices)
+    def discard(self, chosen: list[int]) -> None:
+        waiting = _pick(self.ledger.ids(READY, BLOCKED, SCHEDULED, FAILED), chosen)
+        jobs = Job.objects.using(self.using).filter(pk__in=[*waiting, *self._any(chosen)])
+        assert jobs.discard() == self.ledger.discard({*waiting, *self._any(chosen)})
+
+    def clear_finished(self) -> None:
+        hours = 0.5
+        before = self.dialect.current_time(self.connection) - hours * HOUR
+        jobs = Job.objects.using(self.using)
+        cleared = jobs.clear_finished_in_batches(batch_size=2, finished_before=before)
+        assert cleared == self.ledger.clear_finished(hours)
+
+    # --- queues
+
+    @rule(name=st.sampled_from(QUEUES))
+    def pause_or_resume(self, name: str) -> None:
+        queue, paused = Queue(name, self.using), self.ledger.paused
+        if name in paused:
+            assert (queue.pause(), queue.resume(), queue.resume()) == (False, True, False)
+        else:
+            assert (queue.resume(), queue.pause(), queue.pause()) == (False, True, False)
+        paused ^= {name}
+
+    def clear_queue(self) -> None:
+        name = QUEUES[self.steps % len(QUEUES)]
+        ready = [each.job_id for each in self.ledger.of(READY) if each.wanted.queue == name]
+        assert Queue(name, self.using).clear() == self.ledger.discard(ready)
+
+    # --- processes and time
+
+    @rule(which=st.sampled_from(["register", "deregister", "clear_queue", "clear_finished"]))
+    def do_what_is_rare(self, which: str) -> None:
+        getattr(self, which)()
+
+    def register(self) -> None:
+        process_id = process.register(
+            self.using, kind="worker", name=f"worker-{len(self.processes)}", pid=1,
+            hostname="elsewhere", supervisor_id=None, metadata="{}",
+        )  # fmt: skip
+        self.processes.append(process_id)
+        self.ledger.heard[process_id] = self.ledger.now
+
+    @rule(number=choice)
+    def beat(self, number: int) -> None:
+        process_id = self._process(number)
+        assert process.beat(self.using, process_id) is (process_id in self.ledger.heard)
+        if process_id in self.ledger.heard:
+            self.ledger.heard[process_id] = self.ledger.now
+
+    def deregister(self) -> None:
+        process_id = self._process(self.steps)
+        process.deregister(self.using, f"worker-{self.processes.index(process_id)}")
+        self.ledger.heard.pop(process_id, None)
+
+    @rule(odd=st.sampled_from([None, True, False]))
+    def prune(self, odd: bool | None) -> None:
+        """Of the dead, ``odd`` jobs had started, or even ones; ``None``: nobody knows."""
+        database = QueueDatabase(self.using)
+        pruning = Pruning(database, Recovery(database), SILENT * HOUR)
+
+        def started(job_id: int) -> bool:
+            return odd is None or bool(job_id % 2) is odd
+
+        running = frozenset(filter(started, self.ledger.ids(CLAIMED)))
+        pruning.prune(pruning.silent(), lambda _: None if odd is None else Remains(running))
+        self.ledger.prune(SILENT, started)
+
+    @rule(hours=st.sampled_from([0.75, 1.5, 4.5]))
+    def let_time_pass(self, hours: float) -> None:
+        self.tables.age(hours * HOUR)
+        self.ledger.now += hours
+
+    @rule()
+    def keep_up(self) -> None:
+        assert Upkeep(self.using).do() == self.ledger.keep_up()
+
+    # --- transactions of a caller
+
+    @rule(
+        wanted=wanted_jobs, ended=endings, process=choice, patterns=selectors, limit=limits,
+        chosen=choices, order=st.permutations(range(6)), commits=st.booleans(),
+    )  # fmt: skip
+    def all_at_once(
+        self, wanted: Any, ended: Any, process: int, patterns: tuple[str, ...], limit: int,
+        chosen: list[int], order: list[int], commits: bool,
+    ) -> None:  # fmt: skip
+        """Do several things in one transaction; unless it ``commits``, nothing has happened."""
+        things: list[Callable[[], None]] = [
+            lambda: self.enqueue(wanted),
+            lambda: self.claim(process, patterns, limit),
+            lambda: self.settle(ended),
+            lambda: self.dispatch(limit),
+            lambda: self.retry(chosen),
+            lambda: self.discard(chosen),
+        ]
+        ledger, claims = deepcopy(self.ledger), list(self.claims)
+        with transaction.atomic(using=self.using):
+            for number in order[:3]:
+                things[number]()
+            transaction.set_rollback(not commits, using=self.using)
+        if not commits:
+            self.ledger, self.claims = ledger, claims
+
+    # --- what the steps share
+
+    @property
+    def _step(self) -> float:
+        self.steps += 1
+        return self.steps * STEP
+
+    def _new_job(self, wanted: Wanted) -> NewJob:
+        limit = None
+        if wanted.key is not None:
+            limit = Limit(
+                key=wanted.key, to=wanted.to, duration=wanted.duration * HOUR,
+                discards=wanted.discards,
+            )  # fmt: skip
+        job = new_job(wanted.queue, rank=wanted.rank, limit=limit)
+        if wanted.due is None:
+            return job
+        if round(wanted.due) % 2:
+            present = self.dialect.current_time(self.connection)
+            return new_job(wanted.queue, rank=wanted.rank, limit=limit, run_at=present + wanted.due * HOUR)
+        return new_job(wanted.queue, rank=wanted.rank, limit=limit, delay=wanted.due * HOUR)
+
+    def _process(self, number: int) -> int:
+        return self.processes[number % len(self.processes)]
+
+    def _any(self, chosen: list[int]) -> list[int]:
+        """Return ids of jobs in any state: what does not apply to them must leave them alone."""
+        return _pick(sorted(self.ledger.jobs), chosen)[:1]
+
+    def _claimed(
+        self, claims: list[ClaimedJob], process_id: int, patterns: tuple[str, ...], limit: int
+    ) -> None:
+        expected = self.ledger.claim(process_id, patterns, limit)
+        assert [claim.job_id for claim in claims] == expected
+        for claim in claims:
+            entry = self.ledger.jobs[claim.job_id]
+            assert (claim.token, claim.attempts) == (entry.token, entry.attempts)
+            assert (claim.queue_name, claim.rank) == (entry.wanted.queue, entry.wanted.rank)
+            assert claim.concurrency_key == entry.wanted.key
+        self.claims += claims
+
+    def _outcomes(self, ended: list[tuple[int, Ending, float, bool]]) -> tuple[Any, Any]:
+        """Return outcomes of claims, some of which are lost, and what those held end with."""
+        outcomes, held = {}, {}
+        live = [each for each in self.claims if self.ledger.holds(each.job_id, each.token)]
+        known = live * 4 + self.claims
+        for number, how, delay, preserve in ended:
+            if not known:
+                break
+            claim = known[number % len(known)]
+            if claim.job_id in outcomes:
+                continue
+            delay = delay and delay + self._step
+            outcomes[claim.job_id] = ending(
+                how, claim, attempts=claim.attempts + 1, delay=delay * 3600, preserve=preserve,
+                exception_class="builtins.ValueError", message="no",
+            )  # fmt: skip
+            if self.ledger.holds(claim.job_id, claim.token):
+                held[claim.job_id] = (claim.job_id, how, delay, preserve)
+        return list(outcomes.values()), list(held.values())
+
+
+def _due(wanted: Wanted) -> Wanted:
+    """Return a job as the ledger knows it: what is due is wanted at once."""
+    return wanted if wanted.due is None or wanted.due > 0 else Wanted(**{**vars(wanted), "due": None})
+
+
+def _pick(ids: list[int], chosen: list[int]) -> list[int]:
+    return sorted({ids[number % len(ids)] for number in chosen}) if ids else []

@@ -1,0 +1,113 @@
+"""The tables of one database as they are: read, aged and emptied without the queue's help."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from steady_queue_core.models import (
+    BlockedExecution,
+    ClaimedExecution,
+    FailedExecution,
+    Job,
+    Pause,
+    Process,
+    ReadyExecution,
+    ScheduledExecution,
+)
+from steady_queue_core.models.semaphore import Permit, Semaphore
+
+from .ledger import BLOCKED, CLAIMED, FAILED, FINISHED, READY, SCHEDULED, Ledger
+
+PLACES: dict[str, Any] = {
+    READY: ReadyExecution,
+    SCHEDULED: ScheduledExecution,
+    BLOCKED: BlockedExecution,
+    CLAIMED: ClaimedExecution,
+    FAILED: FailedExecution,
+}
+#: What the rows of a state say of their jobs.
+_PLACED: dict[str, Any] = {
+    "queue_name": lambda entry: entry.wanted.queue,
+    "rank": lambda entry: entry.wanted.rank,
+    "token": lambda entry: entry.token,
+}
+_LIMITED = _PLACED | {"concurrency_key": lambda entry: entry.wanted.key}
+DETAILS: dict[str, dict[str, Any]] = {
+    READY: _PLACED,
+    SCHEDULED: _LIMITED,
+    BLOCKED: _LIMITED,
+    CLAIMED: _PLACED | {"process_id": lambda entry: entry.process},
+}
+MODELS: tuple[Any, ...] = (*PLACES.values(), Job, Permit, Semaphore, Pause, Process)
+INSTANTS: tuple[tuple[Any, str], ...] = (
+    (ScheduledExecution, "due_at"),
+    (ClaimedExecution, "created_at"),
+    (Process, "last_heartbeat_at"),
+    (Job, "finished_at"),
+)
+
+
+class Tables:
+    def __init__(self, using: str) -> None:
+        self.using = using
+
+    def rows(self, model: Any) -> Any:
+        return model._default_manager.using(self.using)
+
+    def clear(self) -> None:
+        for model in MODELS:
+            self.rows(model).all()._raw_delete(self.using)
+
+    def age(self, by: timedelta) -> None:
+        """Make all instants earlier: so time passes for the queue."""
+        for model, field in INSTANTS:
+            for pk, instant in self.rows(model).values_list("pk", field):
+                if instant is not None:
+                    self.rows(model).filter(pk=pk).update(**{field: instant - by})
+
+    def check(self, ledger: Ledger) -> None:
+        """Raise ``AssertionError`` unless everything is where the ledger says."""
+        self._check_jobs(ledger)
+        self._check_permits(ledger)
+        paused = set(self.rows(Pause).values_list("pk", flat=True))
+        assert paused == ledger.paused, f"paused: {paused}, not {ledger.paused}"
+        registered = set(self.rows(Process).values_list("pk", flat=True))
+        assert registered == set(ledger.heard), f"processes: {registered}, not {ledger.heard}"
+
+    def _check_jobs(self, ledger: Ledger) -> None:
+        jobs = self.rows(Job).values_list("pk", "finished_at", "attempts")
+        ended = {job_id: (finished_at is not None, count) for job_id, finished_at, count in jobs}
+        expected = {
+            each.job_id: (each.state in (FINISHED, FAILED), each.attempts)
+            for each in ledger.jobs.values()
+        }
+        assert ended == expected, f"ended, attempts: {_differing(ended, expected)}"
+        for state, model in PLACES.items():
+            fields = ["pk", *DETAILS.get(state, {})]
+            found = {pk: tuple(rest) for pk, *rest in self.rows(model).values_list(*fields)}
+            wanted = {
+                each.job_id: tuple(detail(each) for detail in DETAILS.get(state, {}).values())
+                for each in ledger.of(state)
+            }
+            assert found == wanted, f"{state}: {_differing(found, wanted)}"
+
+    def _check_permits(self, ledger: Ledger) -> None:
+        permits = dict(self.rows(Permit).values_list("pk", "key"))
+        expected = {job_id: key for key, holders in ledger.holders.items() for job_id in holders}
+        assert permits == expected, f"permits: {_differing(permits, expected)}"
+        found = {key: (value, to) for key, value, to in self.rows(Semaphore).values_list()}
+        known = {key: (ledger.left(key), to) for key, to in ledger.limits.items()}
+        assert found == known, f"semaphores (left, of): {_differing(found, known)}"
+        for key in {each.wanted.key for each in ledger.of(BLOCKED)}:
+            value, to = found[key]
+            assert value == 0 and list(permits.values()).count(key) >= to, f"{key!r} waits"
+
+
+def _differing(found: dict[Any, Any], expected: dict[Any, Any]) -> str:
+    keys = sorted({*found, *expected}, key=str)
+    return "; ".join(
+        f"{key!r}: {found.get(key)}, not {expected.get(key)}"
+        for key in keys
+        if found.get(key) != expected.get(key)
+    )
