@@ -75,16 +75,6 @@ class Runtime:
             raise
         self.lifecycle.stopped()
 
-    def live(self, work: Callable[[], None]) -> None:
-        """Do a child's work, and tell the project of its end."""
-        process_name.set(self.name)
-        try:
-            work()
-        except BaseException as error:
-            self.lifecycle.stopped(error)
-            raise
-        self.lifecycle.stopped()
-
     @property
     def stopping(self) -> bool:
         """Whether to take no more work: asked to stop, or orphaned."""
