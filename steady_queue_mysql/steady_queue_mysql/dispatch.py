@@ -13,7 +13,7 @@ from .conversation import Conversation, converse
 from .enqueue import INSERT_BLOCKED, INSERT_READY
 from .literals import Raw, ids, insertion, length_of, portions
 from .packets import Statement, send
-from .permits import admit_joined, discarding_refused
+from .permits import admit_joined, discarding_refused, lock
 
 # Seconds until the earliest job is due, negative when it is. Of the index, so one row is read.
 NEXT_DUE = Statement(
@@ -47,14 +47,16 @@ def _move(conversation: Conversation, limit: int) -> int:
     due: list[Any] = list(answer.rows)
     ready = [(*row[:4], Raw(NOW_SQL)) for row in due if row[4] is None]
     blocked = [(*row[:4], Raw(NOW_SQL), row[4]) for row in due if row[4] is not None]
+    keys = {row[-1] for row in blocked}
     statements = [
+        *([lock(keys)] if keys else []),
         *[insertion(INSERT_READY, some) for some in portions(ready)],
         *[insertion(INSERT_BLOCKED, some) for some in portions(blocked, length_of)],
         *ids(DELETE_SCHEDULED, [row[0] for row in due]),
     ]
     conversation.ask(statements, last=not blocked)
     if blocked:
-        admit_joined(conversation, {row[-1] for row in blocked})
+        admit_joined(conversation, keys)
         conversation.ask(discarding_refused([row[0] for row in blocked]), last=True)
     return len(due)
 

@@ -57,17 +57,18 @@ def _enqueue(conversation: Conversation, jobs: Sequence[NewJob]) -> list[Enqueue
     if any(job.run_at is not None for job in jobs):
         # Whether an instant is past decides which table the job goes to.
         present = _utc(conversation.ask([PRESENT])[0].rows[0][0])
-    statements = [TAKE_TIME]
-    batches = list(portions(jobs, lambda job: len(job.arguments or "")))
-    for portion in batches:
-        statements += insertions(portion, [_due(job, present) for job in portion])
     limits = {
         job.limit.key: job.limit.to
         for job in jobs
         if job.limit is not None and _due(job, present) is None
     }
+    # Locked first: who looks for jobs that wait would wait for the rows of this one.
+    statements = [TAKE_TIME, *([set_limits(limits)] if limits else [])]
+    batches = list(portions(jobs, lambda job: len(job.arguments or "")))
+    for portion in batches:
+        statements += insertions(portion, [_due(job, present) for job in portion])
     if limits:
-        statements += [set_limits(limits), counting(limits)]
+        statements.append(counting(limits))
     answers = conversation.ask(statements, last=not limits)
     enqueued = _enqueued(statements, answers, batches)
     if not limits:

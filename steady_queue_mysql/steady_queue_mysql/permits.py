@@ -70,15 +70,30 @@ def admit_joined(conversation: Conversation, keys: Collection[str]) -> int:
     """Do so as a part of ``conversation``."""
     [locked] = conversation.ask([lock(keys)])
     limits = limits_of(locked)
-    missing = set(keys) - limits.keys()
-    if missing:
-        limits |= _create(conversation, sorted(missing))
+    limits |= create(conversation, set(keys) - limits.keys())
     if not limits:
         return 0
     [counted] = conversation.ask([counting(limits)])
     admission = admitting(conversation, limits, counted)
     conversation.ask(admission.statements)
     return len(admission.job_ids)
+
+
+def create(conversation: Conversation, missing: Collection[str]) -> dict[str, int]:
+    """Create semaphores that are not there, with the limits of the jobs that wait longest; return
+    those."""
+    if not missing:
+        return {}
+    keys = sorted(missing)
+    answers = conversation.ask([Statement(FIRST_LIMIT, [key]) for key in keys])
+    found = {
+        key: int(answer.rows[0][0])
+        for key, answer in zip(keys, answers, strict=True)
+        if answer.rows and answer.rows[0][0] is not None
+    }
+    if found:
+        conversation.ask([set_limits(found)])
+    return found
 
 
 def lock(keys: Iterable[str]) -> Statement:
@@ -106,7 +121,8 @@ def admitting(conversation: Conversation, limits: Mapping[str, int], counted: An
     """Choose whom to let in; the semaphores of ``limits`` are locked, their permits ``counted``."""
     left = dict(limits)
     for key, holders in counted.rows:
-        left[str(key)] -= int(holders)
+        if key in left:
+            left[str(key)] -= int(holders)
     picks = [
         Statement(PICK.format(limit=number), [key]) for key, number in left.items() if number > 0
     ]
@@ -121,19 +137,6 @@ def admitting(conversation: Conversation, limits: Mapping[str, int], counted: An
 def discarding_refused(job_ids: Sequence[int]) -> list[Statement]:
     """Return statements that delete those of the jobs that are blocked but are not to wait."""
     return ids(DISCARD_REFUSED, job_ids)
-
-
-def _create(conversation: Conversation, keys: Sequence[str]) -> dict[str, int]:
-    """Create semaphores that are not there with the limits of the jobs that wait longest."""
-    answers = conversation.ask([Statement(FIRST_LIMIT, [key]) for key in keys])
-    found = {
-        key: int(answer.rows[0][0])
-        for key, answer in zip(keys, answers, strict=True)
-        if answer.rows and answer.rows[0][0] is not None
-    }
-    if found:
-        conversation.ask([set_limits(found)])
-    return found
 
 
 def _set_values(left: Mapping[str, int]) -> list[Statement]:

@@ -14,7 +14,7 @@ from .clock import NOW_SQL, microseconds, to_text
 from .conversation import Conversation, converse
 from .literals import Value, length_of, portions, statement
 from .packets import Answer, Statement
-from .permits import admitting, counting, limits_of, lock
+from .permits import admitting, counting, create, limits_of, lock
 
 # By job and token: what is not held any more matches nothing, in this and all that follow.
 HELD = f"""
@@ -104,7 +104,9 @@ def _settle_limited(
     locked, *answers, counted = conversation.ask(
         [lock(keys), *settlement(outcomes), counting(keys)]
     )
-    admission = admitting(conversation, limits_of(locked), counted)
+    limits = limits_of(locked)
+    limits |= create(conversation, keys - limits.keys())
+    admission = admitting(conversation, limits, counted)
     return _held(answers, outcomes), admission.statements
 
 

@@ -49,7 +49,8 @@ def settle_and_claim(
         missing = keys - lock(connection, keys)
         held, claims = claimer.exchange(outcomes, process_id, limit)
         if claimer.somebody_waits:
+            # Then nothing was claimed: who is let in may come before all that are ready.
             create(connection, missing)
-        if claimer.somebody_waits and admit_locked(connection, keys):
-            claims += claim(connection, process_id, selector, limit - len(claims))
+            admit_locked(connection, keys)
+            claims = claim(connection, process_id, selector, limit)
     return held, claims

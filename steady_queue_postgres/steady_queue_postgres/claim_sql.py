@@ -93,6 +93,11 @@ SELECT NULL::bigint AS job_id, NULL::bigint, NULL::text, NULL::smallint, NULL::t
 UNION ALL SELECT * FROM job"""
 
 
+def unless(condition: str, pick: str) -> str:
+    """Return a statement that selects what ``pick`` does, but nothing where ``condition`` holds."""
+    return pick.replace(REGISTERED, f"{REGISTERED} AND NOT {condition}")
+
+
 def probe(pick: str) -> str:
     """Return a statement that says whether ``pick`` would select anything, without locks."""
     return pick.replace(LOCK, "")

@@ -113,6 +113,8 @@ class Claimer:
 
 @cache
 def _statement(pick: str, moves: frozenset[Move]) -> str:
+    if Move.UNPERMITTED in moves:
+        pick = claim_sql.unless(waiting(moves), pick)
     taking = claim_sql.TAKE.format(pick=pick)
     if not moves:
         return f"WITH {taking} {claim_sql.TELL.format(held='NULL::text', waits='false')}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -32,7 +33,15 @@ STEP = 0.003
 
 QUEUES = ("etl", "mail", "mailing", "Mail")
 KEYS = ("a", "a", "A")
-SELECTORS = (("*",), ("*",), ("mail",), ("mailing", "etl"), ("m*",), ("Mail", "m*", "etl"), ("m*", "*"))
+SELECTORS = (
+    ("*",),
+    ("*",),
+    ("mail",),
+    ("mailing", "etl"),
+    ("m*",),
+    ("Mail", "m*", "etl"),
+    ("m*", "*"),
+)
 
 wanted_jobs = st.lists(
     st.builds(
@@ -260,13 +269,13 @@ class QueueMachine(RuleBasedStateMachine):
                 key=wanted.key, to=wanted.to, duration=wanted.duration * HOUR,
                 discards=wanted.discards,
             )  # fmt: skip
-        job = new_job(wanted.queue, rank=wanted.rank, limit=limit)
-        if wanted.due is None:
-            return job
-        if round(wanted.due) % 2:
+        when: dict[str, Any] = {}
+        if wanted.due is not None and round(wanted.due) % 2:
             present = self.dialect.current_time(self.connection)
-            return new_job(wanted.queue, rank=wanted.rank, limit=limit, run_at=present + wanted.due * HOUR)
-        return new_job(wanted.queue, rank=wanted.rank, limit=limit, delay=wanted.due * HOUR)
+            when["run_at"] = present + wanted.due * HOUR
+        elif wanted.due is not None:
+            when["delay"] = wanted.due * HOUR
+        return new_job(wanted.queue, rank=wanted.rank, limit=limit, **when)
 
     def _process(self, number: int) -> int:
         return self.processes[number % len(self.processes)]
@@ -310,7 +319,7 @@ class QueueMachine(RuleBasedStateMachine):
 
 def _due(wanted: Wanted) -> Wanted:
     """Return a job as the ledger knows it: what is due is wanted at once."""
-    return wanted if wanted.due is None or wanted.due > 0 else Wanted(**{**vars(wanted), "due": None})
+    return replace(wanted, due=None) if wanted.due is not None and wanted.due <= 0 else wanted
 
 
 def _pick(ids: list[int], chosen: list[int]) -> list[int]:

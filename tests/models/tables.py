@@ -101,7 +101,8 @@ class Tables:
         assert found == known, f"semaphores (left, of): {_differing(found, known)}"
         for key in {each.wanted.key for each in ledger.of(BLOCKED)}:
             value, to = found[key]
-            assert value == 0 and list(permits.values()).count(key) >= to, f"{key!r} waits"
+            assert value == 0, f"{key!r} waits for one of {value} permits"
+            assert list(permits.values()).count(key) >= to, f"{key!r} waits"
 
 
 def _differing(found: dict[Any, Any], expected: dict[Any, Any]) -> str:

@@ -16,7 +16,7 @@ from .execution import (
     ScheduledExecution,
 )
 from .job import Job
-from .semaphore import Permit, lock_semaphores
+from .semaphore import Permit, keys_of, lock_semaphores
 
 #: The states that a job can be discarded in: it neither runs nor has it finished. In the order in
 #: which jobs pass through them: one that moves on while we wait for its row is found in the next.
@@ -41,11 +41,12 @@ def discard(using: str, job_ids: Sequence[int]) -> int:
     """
     connection, dialect = queue_database(using)
     with dialect.transaction(connection):
-        jobs = Job.objects.using(using).filter(pk__in=job_ids).exclude(concurrency_key=None)
-        keys = sorted(set(jobs.values_list("concurrency_key", flat=True)))
-        lock_semaphores(connection, dialect, keys)
+        keys = keys_of(using, job_ids)
         found: list[int] = []
         for state in STATES:
+            if state is BlockedExecution:
+                # After what is scheduled, as who dispatches; before all that others move under it.
+                lock_semaphores(connection, dialect, keys)
             rows = state._default_manager.using(using).filter(pk__in=job_ids).order_by("pk")
             held = [row.pk for row in dialect.lock_rows(connection, rows, wait=True)]
             if held:

@@ -11,6 +11,7 @@ from ..dialects import portable
 from .base import queue_database
 from .execution import BlockedExecution, FailedExecution, ReadyExecution
 from .job import Job
+from .semaphore import keys_of, lock_semaphores
 
 #: Jobs that have failed for good.
 FAILED = Q(failedexecution__isnull=False)
@@ -21,6 +22,7 @@ def retry(using: str, job_ids: Sequence[int]) -> int:
     been there before. All in one transaction."""
     connection, dialect = queue_database(using)
     with dialect.transaction(connection):
+        lock_semaphores(connection, dialect, keys_of(using, job_ids))
         failed = FailedExecution.objects.using(using).filter(pk__in=job_ids).order_by("pk")
         found = [row.pk for row in dialect.lock_rows(connection, failed, wait=True)]
         jobs = Job.objects.using(using).filter(pk__in=found)

@@ -48,10 +48,17 @@ class Permit(models.Model):
         return f"{self.key}: job {self.job_id}"
 
 
+def keys_of(using: str, job_ids: Collection[int]) -> list[str]:
+    """Return the concurrency keys of jobs, sorted."""
+    jobs = Job.objects.using(using).filter(pk__in=job_ids).exclude(concurrency_key=None)
+    return sorted(set(jobs.values_list("concurrency_key", flat=True)))
+
+
 def lock_semaphores(
     connection: BaseDatabaseWrapper, dialect: Dialect, keys: Collection[str]
 ) -> None:
-    """Wait for whoever takes or ends permits of ``keys``; the first lock of a transaction."""
+    """Wait for whoever takes or ends permits of ``keys``; before the rows of their jobs,
+    but for those that are scheduled."""
     if keys:
         rows = Semaphore.objects.using(connection.alias).filter(pk__in=keys).order_by("pk")
         list(dialect.lock_rows(connection, rows, wait=True))

@@ -31,6 +31,7 @@ from .locking import LockingCases
 from .names import NameCases
 from .permits import PermitCases
 from .selection import SelectionCases
+from .semaphores import SemaphoreCases
 from .settle import SettleCases
 from .settle_and_claim import SettleAndClaimCases
 from .settle_fence import SettleFenceCases
@@ -60,6 +61,7 @@ class DialectConformance(
     TextCases,
     UpsertCases,
     PermitCases,
+    SemaphoreCases,
     ClockCases,
     WakeupCases,
     CheckCases,

@@ -1,0 +1,97 @@
+"""Limits while several do different things to the jobs of a key at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import wait
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connections, transaction
+
+from steady_queue_core.dialects import Ending, portable
+from steady_queue_core.dialects.conformance import threads
+from steady_queue_core.dialects.conformance.base import ending, limited_job, stored_id
+from steady_queue_core.models import Job, ScheduledExecution
+from steady_queue_core.models.semaphore import Semaphore
+
+from .everywhere import Jobs, on_every_server
+
+HOUR = timedelta(hours=1)
+
+
+class Scene:
+    """Jobs of one key: one runs, one waits, one is due, one has failed."""
+
+    def __init__(self, using: str) -> None:
+        self.using, self.jobs = using, Jobs(using)
+        self.failed = self.claimed()
+        self.jobs.dialect.settle(
+            self.jobs.connection,
+            [ending(Ending.FAILED, self.failed, exception_class="a.B", message="", attempts=1)],
+        )
+        self.due = self.enqueue(delay=HOUR)
+        past = portable.storable(self.jobs.dialect.current_time(self.jobs.connection) - HOUR)
+        ScheduledExecution.objects.using(using).update(due_at=past)
+        self.running = self.claimed()
+        self.waiting = self.enqueue()
+
+    def enqueue(self, **fields: Any) -> int:
+        new = [limited_job("a", 1, **fields)]
+        return stored_id(self.jobs.dialect.enqueue(connections[self.using], new)[0])
+
+    def claimed(self) -> Any:
+        self.enqueue()
+        return self.jobs.claim(1)[0]
+
+    def settle(self) -> None:
+        outcome = ending(Ending.FINISHED, self.running, attempts=1)
+        self.jobs.dialect.settle(connections[self.using], [outcome])
+
+    def dispatch(self) -> None:
+        self.jobs.dialect.dispatch(connections[self.using], 10)
+
+    def discard(self) -> None:
+        ids = [self.due, self.waiting, self.failed.job_id]
+        Job.objects.using(self.using).filter(pk__in=ids).discard()
+
+    def retry(self) -> None:
+        Job.objects.using(self.using).filter(pk=self.failed.job_id).retry_failed()
+
+    def hold(self) -> None:
+        list(Semaphore.objects.using(self.using).select_for_update())
+
+
+@on_every_server
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("settle", "dispatch"),
+        ("settle", "retry"),
+        ("discard", "enqueue"),
+        ("discard", "dispatch"),
+        ("discard", "retry"),
+    ],
+)
+def test_who_locks_a_semaphore_holds_nothing_that_who_had_it_wants(
+    using: str, first: str, then: str
+) -> None:
+    """Else each would wait for the other, and the caller of one of them be told of a deadlock."""
+    scene = Scene(using)
+
+    def in_a_transaction(work: Callable[[], Any]) -> Callable[[], None]:
+        def run() -> None:
+            with transaction.atomic(using=using):
+                work()
+
+        return run
+
+    with threads.holding(using, scene.hold, 20) as end:
+        coming = []
+        for name in (first, then):
+            coming.append(threads.start(using, in_a_transaction(getattr(scene, name))))
+            wait(coming, timeout=0.15)  # As far as they come.
+        end(commit=True)
+    for future in coming:
+        future.result(20)
