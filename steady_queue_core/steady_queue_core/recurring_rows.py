@@ -65,7 +65,7 @@ def _definition_of(row: RecurringTask) -> Definition:
     args, kwargs = arguments.decode_call(row.arguments, resolve_models=False)
     task = find_task(row.task_path)
     definition = Definition(
-        key=row.key,
+        key=values.checked_key(row.key),
         task=task.using(backend=row.backend_name),
         schedule=values.stored_schedule(row.schedule, row.timezone),
         queue_name=values.checked_queue_name(row.key, row.queue_name),
