@@ -48,8 +48,9 @@ def definition_of(row: RecurringTask) -> Definition:
     try:
         return _definition_of(row)
     except Exception as error:  # A stranger may have written anything into the row.
+        reason = str(error).removeprefix(f"the recurring task {row.key!r}: ")
         raise UnusableRecurringTaskError(
-            f"The recurring task {row.key!r} cannot be run: {error}"
+            f"The recurring task {row.key!r} cannot be run: {reason}"
         ) from error
 
 

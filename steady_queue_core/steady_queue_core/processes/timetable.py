@@ -119,7 +119,7 @@ class Timetable:
         if fate is Fate.ENQUEUED:
             logger.info("Recurring task %r for %s is job %s", key, due, job_id)
         elif fate is Fate.DISABLED:
-            logger.info("Recurring task %r for %s is disabled", key, due)
+            logger.debug("Recurring task %r for %s is disabled", key, due)
         return fate
 
     def _call(self, definition: Definition) -> Any:
