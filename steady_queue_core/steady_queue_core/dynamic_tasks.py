@@ -90,7 +90,6 @@ def schedule_recurring_task(
     )
     connection, dialect = _database(task.backend)
     _require_dynamic(key, not is_registered(key))
-    _warn_unless_enabled(key)
 
     def store() -> RecurringTask:
         with dialect.transaction(connection):
@@ -107,7 +106,9 @@ def schedule_recurring_task(
                 setattr(stored, name, getattr(row, name))
             return _updated(connection, dialect, stored, before)
 
-    return _again_after_deadlocks(connection, dialect, store)
+    row = _again_after_deadlocks(connection, dialect, store)
+    _warn_unless_enabled(key)
+    return row
 
 
 def change_recurring_task(

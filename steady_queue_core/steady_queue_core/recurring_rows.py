@@ -48,8 +48,9 @@ def definition_of(row: RecurringTask) -> Definition:
     try:
         return _definition_of(row)
     except Exception as error:  # A stranger may have written anything into the row.
+        reason = str(error).removeprefix(f"the recurring task {row.key!r}: ")
         raise UnusableRecurringTaskError(
-            f"The recurring task {row.key!r} cannot be run: {error}"
+            f"The recurring task {row.key!r} cannot be run: {reason}"
         ) from error
 
 
@@ -65,7 +66,7 @@ def _definition_of(row: RecurringTask) -> Definition:
     args, kwargs = arguments.decode_call(row.arguments, resolve_models=False)
     task = find_task(row.task_path)
     definition = Definition(
-        key=row.key,
+        key=values.checked_key(row.key),
         task=task.using(backend=row.backend_name),
         schedule=values.stored_schedule(row.schedule, row.timezone),
         queue_name=values.checked_queue_name(row.key, row.queue_name),

@@ -19,7 +19,8 @@ from steady_queue_core import (
     schedule_recurring_task,
     unschedule_recurring_task,
 )
-from steady_queue_core.compat import NATIVE, task_enqueued
+from steady_queue_core.backend import SteadyQueueBackend
+from steady_queue_core.compat import NATIVE, InvalidTask, task_enqueued
 from steady_queue_core.models import RecurringExecution
 from steady_queue_core.processes.agenda import Agenda
 from steady_queue_core.processes.database import QueueDatabase, Unavailable
@@ -243,6 +244,49 @@ def test_a_task_of_the_code_comes_before_one_that_was_added(
     assert [each for each in caplog.messages if "'k'" in each and "code" in each] == [
         "The recurring task 'k' is in the code as well, and that one counts"
     ]
+
+
+@on_every_database
+def test_arguments_queue_and_priority_are_those_of_the_schedule(plan: Plan) -> None:
+    each: dict[str, dict[str, Any]] = {
+        "1 none": {},
+        "2 args": {"args": ["Ada"], "queue_name": "slow"},
+        "3 kwargs": {"kwargs": {"name": "Ada", "loud": True}, "priority": -4},
+        "4 both": {"args": ("Ada",), "kwargs": {"loud": True}, "queue_name": "slow", "priority": 9},
+    }
+    for key, values in each.items():
+        recurring(schedule=MINUTE, key=f"static {key}", **values)(greet)
+        schedule_recurring_task(f"dynamic {key}", greet, schedule=MINUTE, **values)
+    plan.begin()
+    plan.pass_by(MINUTE)
+    expected = [
+        ("default", 0, FOR_ANYBODY),
+        ("slow", 0, '{"args":["Ada"],"kwargs":{}}'),
+        ("default", -4, '{"args":[],"kwargs":{"name":"Ada","loud":true}}'),
+        ("slow", 9, '{"args":["Ada"],"kwargs":{"loud":true}}'),
+    ]
+    assert sorted(plan.calls()) == sorted(expected * 2)
+
+
+@on_every_database
+def test_a_slot_whose_job_is_refused_is_not_recorded(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in "abc":
+        schedule_recurring_task(key, greet, schedule=MINUTE, args=[key])
+    plan.begin()
+    enqueue_now = SteadyQueueBackend.enqueue_now
+
+    def refuse_b(self: Any, task: Any, args: Any, kwargs: Any) -> Any:
+        result = enqueue_now(self, task, args, kwargs)
+        if args == ["b"]:
+            raise InvalidTask("not this one")
+        return result
+
+    monkeypatch.setattr(SteadyQueueBackend, "enqueue_now", refuse_b)
+    plan.pass_by(MINUTE)
+    assert [len(plan.slots(key)) for key in "abc"] == [1, 0, 1]
+    assert len(plan.jobs()) == 2
 
 
 # --- disabled and enabled --------------------------------------------------------------------
@@ -505,6 +549,8 @@ def test_a_row_of_what_only_sqlite_stores_harms_no_other(
     for _ in range(2):
         plan.look()
         plan.pass_by(MINUTE)
+    plan.mirror()
+    assert plan.timetable.agenda.entries.keys() <= {"a", "dynamic", "static", "z"}
     # What is neither true nor false counts as false.
     for key in {"a", "static", "z"} - ({damaged} if "enabled" in damage else set()):
         assert len(plan.slots(key)) == 2, key

@@ -38,14 +38,15 @@ def make_project(tmp_path: Path, template: Path) -> Iterator[MakeProject]:
     """Make projects with a ``STEADY_QUEUE`` of their own; kill their processes in the end.
 
     ``on``: the alias of a server that shall hold the project's database, or ``at``: its address;
-    else it is a file.
+    else it is a file. ``files``: what stands in its folder, by name.
     """
     made: list[Project] = []
 
     def make(queue: dict[str, Any] | None = None, *, extra: str = "", **options: Any) -> Project:
         source = options.get("template", template)
         server = KINDS[options["on"]].given() if "on" in options else options.get("at")
-        made.append(Project(tmp_path / str(len(made)), source, queue or {}, extra, server=server))
+        folder, files = tmp_path / str(len(made)), options.get("files")
+        made.append(Project(folder, source, queue or {}, extra, server=server, files=files))
         return made[-1]
 
     yield make

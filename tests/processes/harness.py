@@ -220,9 +220,12 @@ class Project:
         extra: str = "",
         *,
         server: Address | None = None,
+        files: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
+        for name, text in (files or {}).items():
+            (folder / name).write_text(text)
         self.database = folder / "db.sqlite3"
         self.file = SQLiteFile(self.database)
         self.storage = ServerDatabase(server) if server else self.file

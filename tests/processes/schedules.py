@@ -12,6 +12,7 @@ from .harness import Project
 from .scenarios import queue
 from .waiting import wait_for
 
+MODULE = "schedules.py"
 #: The recurring tasks of a project, unless a test has its own.
 EVERY_SECOND = """
 from datetime import timedelta
@@ -23,7 +24,7 @@ recurring(schedule=timedelta(seconds=1), key="tick")(work)
 
 
 def write_schedules(project: Project, text: str) -> None:
-    (project.folder / "schedules.py").write_text(dedent(text))
+    (project.folder / MODULE).write_text(dedent(text))
 
 
 def scheduled(
@@ -36,9 +37,8 @@ def scheduled(
 ) -> Project:
     """Make a project with one worker and these recurring tasks; ``on``: the alias of a server."""
     settings = queue(processes=1, threads=2, task_modules=["schedules"], **options)
-    project = make_project(settings, extra=extra, **({} if on == "default" else {"on": on}))
-    write_schedules(project, text)
-    return project
+    server = {} if on == "default" else {"on": on}
+    return make_project(settings, extra=extra, files={MODULE: dedent(text)}, **server)
 
 
 def slots(project: Project, key: str = "tick") -> list[int]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from datetime import datetime
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -18,8 +16,11 @@ from ..recurring_task import registered
 
 logger = logging.getLogger("steady_queue.scheduler")
 
-#: What the code does not know: since when the row is there, and whether somebody has disabled it.
-KEPT = ("key", "created_at", "enabled")
+#: What decides when a task is due.
+TIMING = ("schedule", "timezone")
+#: What the code does not know: since when the row is there, since when its slots count, and whether
+#: somebody has disabled it.
+KEPT = ("key", "created_at", "active_since", "enabled")
 
 
 def registered_on(using: str) -> list[Definition]:
@@ -43,15 +44,20 @@ def mirror(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
     stored = RecurringTask.objects.using(connection.alias)
     with dialect.transaction(connection):
         stored.filter(static=True, enabled=True).exclude(key__in=keys).delete()
-        known = (
-            stored.filter(key__in=keys)
-            .order_by("key")
-            .only("key", "schedule", "timezone", "static", "active_since")
-        )
-        before = {row.key: row for row in dialect.lock_rows(connection, known, wait=True)}
-        for row in rows:
-            _take_over(row, before, present)
+        known = stored.filter(key__in=keys).order_by("key").values_list("key", "static", *TIMING)
+        before = {row[0]: row for row in dialect.lock_rows(connection, known, wait=True)}
         dialect.upsert(connection, rows, ["key"], [name for name in fields if name not in KEPT])
+        # Another schedule has missed nothing before now.
+        anew = [row.key for row in rows if before.get(row.key) != _unchanged(row)]
+        stored.filter(key__in=anew).update(active_since=present)
+    for key, static, *_ in before.values():
+        if not static:
+            logger.warning(
+                "Recurring task %r of the code takes the place of the one that was added at run "
+                "time",
+                key,
+                extra=about("recurring.replaced", recurring_key=key),
+            )
 
 
 def warn_of_idle(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
@@ -66,16 +72,5 @@ def warn_of_idle(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
         )
 
 
-def _take_over(row: RecurringTask, before: Mapping[str, RecurringTask], present: datetime) -> None:
-    """Keep what is known of the slots of an unchanged schedule."""
-    known = before.get(row.key)
-    if known is None:
-        return
-    if not known.static:
-        logger.warning(
-            "Recurring task %r of the code takes the place of the one that was added at run time",
-            row.key,
-            extra=about("recurring.replaced", recurring_key=row.key),
-        )
-    elif (known.schedule, known.timezone) == (row.schedule, row.timezone):
-        row.active_since = known.active_since
+def _unchanged(row: RecurringTask) -> tuple[object, ...]:
+    return row.key, True, *(getattr(row, name) for name in TIMING)

@@ -140,7 +140,7 @@ class Timetable:
     def _tell(self, key: str, due: datetime, fate: Fate, job_id: str) -> None:
         slot_at = due.isoformat()
         if fate is Fate.DISABLED:
-            logger.info(
+            logger.debug(
                 "Recurring task %r for %s is disabled",
                 key,
                 due,
