@@ -13,6 +13,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .bulk import aenqueue_many, call, enqueue_many
     from .concurrency import limits_concurrency
+    from .dynamic_tasks import (
+        change_recurring_task,
+        schedule_recurring_task,
+        unschedule_recurring_task,
+    )
     from .recurring_task import recurring
     from .tasks import task
 
@@ -22,10 +27,13 @@ __all__ = [
     "__version__",
     "aenqueue_many",
     "call",
+    "change_recurring_task",
     "enqueue_many",
     "limits_concurrency",
     "recurring",
+    "schedule_recurring_task",
     "task",
+    "unschedule_recurring_task",
 ]
 
 #: How often every process writes that it is alive.
@@ -62,4 +70,8 @@ def __getattr__(name: str) -> Any:
         from . import bulk
 
         return getattr(bulk, name)
+    if name in ("schedule_recurring_task", "change_recurring_task", "unschedule_recurring_task"):
+        from . import dynamic_tasks
+
+        return getattr(dynamic_tasks, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

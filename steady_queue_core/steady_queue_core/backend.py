@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.checks import CheckMessage, Error
 from django.db import (
@@ -47,6 +47,9 @@ from .tasks import (
     register,
 )
 from .validation import require_valid
+
+if TYPE_CHECKING:
+    from .models import RecurringTask
 
 logger = logging.getLogger("steady_queue")
 
@@ -135,6 +138,14 @@ class SteadyQueueBackend(BaseTaskBackend):
         """Do so within the present transaction, whatever ``enqueue_on_commit`` says."""
         [result] = self.insert([self.encode(task, args, kwargs)])
         return result
+
+    def enqueue_recurring(self, row: RecurringTask) -> TaskResult:
+        """Enqueue what the row of a recurring task says, once. Raises
+        ``UnusableRecurringTaskError``, and what the reading of its arguments raises."""
+        from .recurring_rows import definition_of
+
+        definition = definition_of(row)
+        return self.enqueue_now(definition.configured_task(), *definition.call())
 
     def insert(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
         """Insert the jobs of encoded calls, all or none, and say so.

@@ -6,9 +6,13 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Literal
 
+from .configuration.durations import from_words, in_words
+
 #: ``"skip"``: they are left out; ``"last"``: the last of them runs; a timedelta: all of them run
 #: that are no older than this.
 CatchUp = Literal["skip", "last"] | timedelta
+
+NextAfter = Callable[[datetime], datetime]
 
 #: How far back the last slot is looked for: so that few slots lie between it and the present.
 STEPS = (
@@ -20,7 +24,17 @@ STEPS = (
     timedelta(days=3_660),
 )
 
-NextAfter = Callable[[datetime], datetime]
+
+def to_text(catch_up: CatchUp) -> str:
+    """Return the form in which a policy is stored: ``skip``, ``last``, or such as ``36 hours``."""
+    return in_words(catch_up) if isinstance(catch_up, timedelta) else catch_up
+
+
+def from_text(text: str) -> CatchUp:
+    """Return the policy that ``to_text`` wrote; raise ValueError for any other text."""
+    if text == "skip":
+        return "skip"
+    return "last" if text == "last" else from_words(text)
 
 
 def following(

@@ -15,6 +15,11 @@
         MigrationsMissing        the tables are not there yet
         UndiscardableError       a job that runs or has finished was to be discarded
         PlaceError               a supervisor cannot run where it was called
+        RecurringTaskError
+            RecurringTaskExistsError   a key that is to be scheduled at run time is taken
+            StaticRecurringTaskError   a task of the code was to be changed at run time
+            UnknownRecurringTaskError  no recurring task has the key
+            UnusableRecurringTaskError a row of a recurring task cannot be run
 """
 
 from __future__ import annotations
@@ -72,3 +77,23 @@ class UndiscardableError(SteadyQueueError):
 
 class PlaceError(SteadyQueueError):
     """A supervisor cannot run here: in a thread, or within a transaction."""
+
+
+class RecurringTaskError(SteadyQueueError):
+    """Something was asked of a recurring task that cannot be done."""
+
+
+class RecurringTaskExistsError(RecurringTaskError):
+    """The key of a recurring task that is to be scheduled is taken."""
+
+
+class StaticRecurringTaskError(RecurringTaskError):
+    """A recurring task that the code has was to be added, changed or removed at run time."""
+
+
+class UnknownRecurringTaskError(RecurringTaskError):
+    """No recurring task has this key."""
+
+
+class UnusableRecurringTaskError(RecurringTaskError):
+    """The row of a recurring task cannot be run as it is; the message says why."""

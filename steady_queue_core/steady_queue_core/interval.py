@@ -10,18 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from .configuration.durations import LONGEST
+from .configuration.durations import LONGEST, UNITS, from_words, in_words
 from .cron import InvalidScheduleError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SHORTEST = timedelta(seconds=1)
 
-UNITS = (
-    ("day", timedelta(days=1)),
-    ("hour", timedelta(hours=1)),
-    ("minute", timedelta(minutes=1)),
-    ("second", timedelta(seconds=1)),
-)
+#: How the expression of an interval begins, unlike that of any cron schedule.
+EVERY = "every "
 
 
 @dataclass(frozen=True)
@@ -51,9 +47,19 @@ class Interval:
     @property
     def expression(self) -> str:
         """The interval in words, such as ``every 90 seconds``."""
-        name, unit = next(each for each in UNITS if not self.period % each[1])
-        count = self.period // unit
-        return f"every {name}" if count == 1 else f"every {count} {name}s"
+        return EVERY + in_words(self.period).removeprefix("1 ")
+
+    @classmethod
+    def read(cls, expression: str) -> Interval:
+        """Return the interval that an ``expression`` stands for; the reverse of it."""
+        text = expression.removeprefix(EVERY)
+        try:
+            period = from_words(f"1 {text}" if text in UNITS else text)
+        except ValueError as error:
+            raise InvalidScheduleError(
+                f"the interval {expression!r} is not usable: {error}"
+            ) from None
+        return cls(period)
 
     @property
     def timezone_name(self) -> str:

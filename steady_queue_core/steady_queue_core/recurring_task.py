@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from . import arguments
+from . import recurring_values as values
 from .catch_up import CatchUp
-from .configuration.durations import LONGEST
-from .cron import InvalidScheduleError, Schedule
+from .cron import Schedule
 from .interval import Interval
-
-LONGEST_KEY = 255
-LONGEST_QUEUE_NAME = 255
-LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
 
 
 @runtime_checkable
@@ -54,12 +47,29 @@ class RecurringTask:
     description: str = ""
     catch_up: CatchUp = "skip"
     """What becomes of slots that pass while no scheduler runs."""
+    stored_call: str | None = None
+    """The encoded arguments of a task that comes from a row, instead of ``args`` and ``kwargs``."""
 
     def configured_task(self) -> Any:
         """The task with this schedule's queue and priority, ready for ``.enqueue(...)``."""
         given = {"queue_name": self.queue_name, "priority": self.priority}
         changes = {name: value for name, value in given.items() if value is not None}
         return self.task.using(**changes) if changes else self.task
+
+    def call(self) -> tuple[Sequence[object], Mapping[str, object]]:
+        """The arguments of the next run; those from a row with model instances as they are now.
+
+        Raises ``arguments.DeserializationError``, and what the database of a model raises.
+        """
+        if self.stored_call is None:
+            return self.args, self.kwargs
+        return arguments.decode_call(self.stored_call, resolve_models=True)
+
+    def encoded_call(self) -> str:
+        """The arguments as they are stored."""
+        if self.stored_call is not None:
+            return self.stored_call
+        return arguments.encode_call(self.args, self.kwargs)
 
 
 _registry: dict[str, RecurringTask] = {}
@@ -92,36 +102,78 @@ def recurring(
     """
 
     def decorate(task: TaskT) -> TaskT:
-        if isinstance(task, type) or not isinstance(task, TaskLike):
+        if not is_task(task):
             raise TypeError(
                 f"@recurring(key={key!r}) decorates {task!r}, which is not a task; "
                 "put it above @task(), not below"
             )
-        new = RecurringTask(
-            key=_checked_name("@recurring(key=...)", key, LONGEST_KEY),
-            task=task,
-            schedule=_schedule_of(key, schedule, timezone),
-            args=_checked_args(key, args),
-            kwargs=_checked_kwargs(key, kwargs),
-            queue_name=_checked_queue_name(key, queue_name),
-            priority=_checked_priority(key, priority),
-            description=_description_of(task) if description is None else description,
-            catch_up=_checked_catch_up(key, catch_up),
+        _register(
+            defined(
+                task,
+                key=key,
+                schedule=schedule,
+                args=args,
+                kwargs=kwargs,
+                queue_name=queue_name,
+                priority=priority,
+                timezone=timezone,
+                description=description,
+                catch_up=catch_up,
+            )
         )
-        try:
-            new.configured_task()
-        except Exception as error:
-            raise ValueError(
-                f"the recurring task {key!r}: its backend refuses it: {error}"
-            ) from error
-        try:
-            arguments.encode_call(new.args, new.kwargs)
-        except arguments.TaskArgumentError as error:
-            raise ValueError(f"the recurring task {key!r}: {error}") from error
-        _register(new)
         return task
 
     return decorate
+
+
+def defined(
+    task: Any,
+    *,
+    key: str,
+    schedule: str | timedelta,
+    args: Sequence[object],
+    kwargs: Mapping[str, object] | None,
+    queue_name: str | None,
+    priority: int | None,
+    timezone: str | None,
+    description: str | None,
+    catch_up: CatchUp,
+) -> RecurringTask:
+    """Return the recurring task of these values; raise ValueError or TypeError for wrong ones."""
+    key = values.checked_key(key)
+    new = RecurringTask(
+        key=key,
+        task=task,
+        schedule=values.checked_schedule(key, schedule, timezone),
+        args=values.checked_args(key, args),
+        kwargs=values.checked_kwargs(key, kwargs),
+        queue_name=values.checked_queue_name(key, queue_name),
+        priority=values.checked_priority(key, priority),
+        description=values.checked_description(key, description, task),
+        catch_up=values.checked_catch_up(key, catch_up),
+    )
+    require_configurable(new)
+    try:
+        new.encoded_call()
+    except arguments.TaskArgumentError as error:
+        raise ValueError(f"the recurring task {key!r}: {error}") from error
+    values.check_fit(key, task, new.args, new.kwargs)
+    return new
+
+
+def require_configurable(definition: RecurringTask) -> None:
+    """Raise ValueError if the backend does not take the task with its queue and priority."""
+    try:
+        definition.configured_task()
+    except Exception as error:
+        raise ValueError(
+            f"the recurring task {definition.key!r}: its backend refuses it: {error}"
+        ) from error
+
+
+def is_task(candidate: object) -> bool:
+    """Whether this is a task object, not its function or its class."""
+    return not isinstance(candidate, type) and isinstance(candidate, TaskLike)
 
 
 def registered() -> list[RecurringTask]:
@@ -129,13 +181,14 @@ def registered() -> list[RecurringTask]:
     return [_registry[key] for key in sorted(_registry)]
 
 
+def is_registered(key: str) -> bool:
+    """Whether the modules imported so far have a recurring task of this key."""
+    return key in _registry
+
+
 def clear() -> None:
     """Forget all of them; for tests."""
     _registry.clear()
-
-
-def _function_of(task: TaskLike) -> object:
-    return getattr(task, "func", task)
 
 
 def _register(new: RecurringTask) -> None:
@@ -155,86 +208,5 @@ def _register(new: RecurringTask) -> None:
     _registry[new.key] = new
 
 
-def _schedule_of(key: str, schedule: str | timedelta, timezone: str | None) -> Schedule | Interval:
-    try:
-        if isinstance(schedule, timedelta):
-            if timezone:
-                raise InvalidScheduleError(
-                    f"an interval has no time zone, but timezone={timezone!r} is given; leave it "
-                    "out, or write a cron expression"
-                )
-            return Interval(schedule)
-        if not isinstance(schedule, str):
-            raise InvalidScheduleError(
-                f"schedule must be a cron expression or a timedelta, not {type(schedule).__name__}"
-            )
-        return Schedule(schedule, timezone or "")
-    except ValueError as error:
-        raise type(error)(f"the recurring task {key!r}: {error}") from error
-
-
-def _checked_queue_name(key: str, value: object) -> str | None:
-    where = f"the recurring task {key!r}: queue_name"
-    return None if value is None else _checked_name(where, value, LONGEST_QUEUE_NAME)
-
-
-def _checked_name(where: str, value: object, longest: int) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{where} must be a string, not {type(value).__name__}")
-    if not value.strip():
-        raise ValueError(f"{where} must not be empty")
-    if len(value) > longest:
-        raise ValueError(f"{where} has {len(value)} characters, at most {longest} are allowed")
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in value):
-        raise ValueError(f"{where} holds a control character or a lone surrogate: {value!r}")
-    return value
-
-
-def _checked_args(key: str, args: object) -> tuple[object, ...]:
-    if not isinstance(args, (list, tuple)):
-        raise TypeError(
-            f"the recurring task {key!r}: args must be a list or tuple, not {type(args).__name__}"
-        )
-    return tuple(args)
-
-
-def _checked_kwargs(key: str, kwargs: object) -> Mapping[str, object]:
-    if kwargs is None:
-        return MappingProxyType({})
-    if not isinstance(kwargs, Mapping) or not all(isinstance(name, str) for name in kwargs):
-        raise TypeError(
-            f"the recurring task {key!r}: kwargs must be a dict with strings as keys, or None"
-        )
-    return MappingProxyType(dict(kwargs))
-
-
-def _checked_priority(key: str, priority: object) -> int | None:
-    if priority is None:
-        return None
-    if isinstance(priority, bool) or not isinstance(priority, int):
-        raise TypeError(
-            f"the recurring task {key!r}: priority must be an integer, "
-            f"not {type(priority).__name__}"
-        )
-    if not LOWEST_PRIORITY <= priority <= HIGHEST_PRIORITY:
-        raise ValueError(
-            f"the recurring task {key!r}: priority must be from {LOWEST_PRIORITY} to "
-            f"{HIGHEST_PRIORITY}, not {priority}"
-        )
-    return priority
-
-
-def _checked_catch_up(key: str, value: object) -> CatchUp:
-    if value == "skip" or value == "last":
-        return value
-    if isinstance(value, timedelta) and timedelta(0) <= value <= LONGEST:
-        return value
-    raise ValueError(
-        f"the recurring task {key!r}: catch_up must be 'skip', 'last', or a timedelta of up to "
-        f"{LONGEST.days} days, not {value!r}"
-    )
-
-
-def _description_of(task: TaskLike) -> str:
-    function = _function_of(task)
-    return (inspect.getdoc(function) or "").partition("\n")[0] if function is not task else ""
+def _function_of(task: TaskLike) -> object:
+    return getattr(task, "func", task)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steady_queue_core import recurring
-from steady_queue_core.catch_up import following
+from steady_queue_core.catch_up import following, from_text, to_text
 from steady_queue_core.cron import Schedule
 from steady_queue_core.interval import Interval
 
@@ -63,3 +63,19 @@ def test_a_slot_for_every_second_is_found_without_going_through_years_of_them() 
 def test_other_policies_are_refused_when_the_module_is_imported(value: Any) -> None:
     with pytest.raises(ValueError, match="'odd': catch_up must be 'skip', 'last', or a timedelta"):
         recurring(schedule="@daily", key="odd", catch_up=value)(echo)
+
+
+@pytest.mark.parametrize(
+    ("policy", "text"),
+    [("skip", "skip"), ("last", "last"), (DAY, "1 day"), (36 * HOUR, "36 hours"),
+     (timedelta(0), "0 days"), (1.5 * SECOND, "1500000 microseconds")],
+)  # fmt: skip
+def test_a_policy_is_stored_in_words(policy: Any, text: str) -> None:
+    assert to_text(policy) == text
+    assert from_text(text) == policy
+
+
+@pytest.mark.parametrize("text", ["", "all", "Skip", "5", "1 day ", "day", "-1 days"])
+def test_words_that_are_no_policy_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a number of days"):
+        from_text(text)

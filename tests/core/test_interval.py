@@ -111,6 +111,7 @@ def test_an_interval_says_in_words_what_it_is(period: dict[str, int], expression
     interval = Interval(timedelta(**period))
 
     assert interval.expression == expression
+    assert Interval.read(expression) == interval
     assert interval.timezone_name == "UTC"
 
 
@@ -129,6 +130,17 @@ def test_an_interval_says_in_words_what_it_is(period: dict[str, int], expression
 def test_a_period_that_cannot_be_kept_is_refused(period: Any, message: str) -> None:
     with pytest.raises(InvalidScheduleError, match=message):
         Interval(period)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["", "every", "every ", "every 0 seconds", "every 1.5 hours", "every 5", "every second day",
+     "every -5 seconds", "every 99999999999999 days", "every 9999 days", "every 5 weeks",
+     "every 5 microseconds", "every \u0665 days", "every 5 days\n"],
+)  # fmt: skip
+def test_words_that_are_no_interval_are_refused(expression: str) -> None:
+    with pytest.raises(InvalidScheduleError, match="interval"):
+        Interval.read(expression)
 
 
 def test_intervals_are_values() -> None:

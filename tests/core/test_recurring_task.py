@@ -20,7 +20,7 @@ def _empty_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recurring_task, "_registry", {})
 
 
-def greet(name: str = "you") -> None:
+def greet(name: str = "you", *, loud: bool = False) -> None:
     """Say hello.
 
     Politely.
@@ -149,7 +149,7 @@ def test_only_tasks_can_be_decorated(decorated: Any) -> None:
         ({"schedule": "every day"}, InvalidScheduleError, "'k': the cron expression 'every day'"),
         ({"schedule": None}, InvalidScheduleError, "not NoneType"),
         ({"timezone": "Berlin"}, InvalidScheduleError, "'k': the time zone 'Berlin' is not known"),
-        ({"key": ""}, ValueError, "key=...\\) must not be empty"),
+        ({"key": ""}, ValueError, "the key of a recurring task must not be empty"),
         ({"key": " "}, ValueError, "must not be empty"),
         ({"key": "x" * 256}, ValueError, "has 256 characters, at most 255 are allowed"),
         ({"key": "a\0"}, ValueError, "control character"),
@@ -157,6 +157,9 @@ def test_only_tasks_can_be_decorated(decorated: Any) -> None:
         ({"args": "Alice"}, TypeError, "'k': args must be a list or tuple, not str"),
         ({"kwargs": ["a"]}, TypeError, "'k': kwargs must be a dict"),
         ({"kwargs": {1: 2}}, TypeError, "'k': kwargs must be a dict"),
+        ({"args": ["a", "b"]}, ValueError, "'k': shop.tasks.greet cannot be called with its arg"),
+        ({"kwargs": {"soft": 1}}, ValueError, "cannot be called .* argument 'soft'"),
+        ({"description": 5}, TypeError, "'k': description must be a string, not int"),
         ({"queue_name": ""}, ValueError, "'k': queue_name must not be empty"),
         ({"queue_name": "unknown"}, ValueError, "'k': its backend refuses it: the queue 'unknown'"),
         ({"priority": 101}, ValueError, "'k': priority must be from -100 to 100, not 101"),

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 LONGEST = timedelta(days=3650)
 """Ten years: anything longer is a slip of the unit."""
+
+UNITS = {
+    "day": timedelta(days=1),
+    "hour": timedelta(hours=1),
+    "minute": timedelta(minutes=1),
+    "second": timedelta(seconds=1),
+    "microsecond": timedelta(microseconds=1),
+}
+WORDS = re.compile(rf"([0-9]{{1,15}}) ({'|'.join(UNITS)})s?")
 
 
 def to_timedelta(value: object) -> timedelta:
@@ -23,3 +33,21 @@ def to_timedelta(value: object) -> timedelta:
     if not 0 <= value <= LONGEST.total_seconds():  # NaN is in no range
         raise ValueError(f"not from 0 to {LONGEST.days} days")
     return timedelta(seconds=value)
+
+
+def in_words(duration: timedelta) -> str:
+    """Return a duration as a number of the largest unit that fits, such as ``90 seconds``."""
+    name, unit = next((name, unit) for name, unit in UNITS.items() if not duration % unit)
+    count = duration // unit
+    return f"{count} {name}" if count == 1 else f"{count} {name}s"
+
+
+def from_words(text: str) -> timedelta:
+    """Return the duration that ``in_words`` wrote; raise ValueError for any other text."""
+    found = WORDS.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a number of days, hours, minutes or seconds")
+    try:
+        return int(found[1]) * UNITS[found[2]]
+    except OverflowError:
+        raise ValueError(f"{text!r} is more than {LONGEST.days} days") from None

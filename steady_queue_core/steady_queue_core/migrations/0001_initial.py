@@ -118,7 +118,10 @@ class Migration(migrations.Migration):
                 ("queue_name", steady_queue_core.models.fields.ExactCharField(max_length=255)),
                 ("priority", models.SmallIntegerField(default=0)),
                 ("description", steady_queue_core.models.fields.ExactTextField(default="")),
+                ("catch_up", models.CharField(default="skip", max_length=64)),
                 ("static", models.BooleanField(default=True)),
+                ("enabled", models.BooleanField(default=True)),
+                ("active_since", models.DateTimeField(null=True)),
                 ("updated_at", models.DateTimeField()),
             ],
             options={

@@ -72,6 +72,13 @@ def beat(using: str, process_id: int) -> bool:
         return bool(rows.update(last_heartbeat_at=dialect.now(connection)))
 
 
+def tell(using: str, process_id: int, metadata: str) -> None:
+    """Write what a process serves now."""
+    connection, dialect = queue_database(using)
+    with dialect.transaction(connection):
+        Process.objects.using(using).filter(pk=process_id).update(metadata=metadata)
+
+
 def declare_dead(using: str, process_id: int, threshold: timedelta) -> bool:
     """End the lease of a process for good; ``False``: it has given a heartbeat after all.
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from django.db import models
+from typing import Any
 
-from ..dialects import tables
-from .base import Record
+from django.db import DEFAULT_DB_ALIAS, models
+
+from ..compat import InvalidTaskBackend, TaskResult, task_backends
+from ..dialects import portable, tables
+from ..errors import UnknownRecurringTaskError, UnusableRecurringTaskError
+from .base import Record, queue_database
 from .fields import ExactCharField, ExactTextField, InstantField
 
 
@@ -21,7 +25,14 @@ class RecurringTask(Record):
     queue_name = ExactCharField(max_length=255)
     priority = models.SmallIntegerField(default=0)
     description = ExactTextField(default="")
+    #: ``skip``, ``last``, or a duration such as ``36 hours``.
+    catch_up = models.CharField(max_length=64, default="skip")
     static = models.BooleanField(default=True)
+    #: Whether its slots are enqueued.
+    enabled = models.BooleanField(default=True)
+    #: Slots up to this instant are never made up for: it was added, enabled or given another
+    #: schedule then. NULL: not known.
+    active_since = InstantField(null=True)
     updated_at = InstantField()
 
     class Meta:
@@ -29,6 +40,55 @@ class RecurringTask(Record):
 
     def __str__(self) -> str:
         return f"{self.key}: {self.schedule}"
+
+    def run_now(self) -> TaskResult:
+        """Enqueue the task once, beside its schedule; in the caller's transaction if there is one.
+
+        Raises ``UnusableRecurringTaskError`` if the row cannot be run in this process.
+        """
+        try:
+            backend: Any = task_backends[self.backend_name]
+            enqueue = backend.enqueue_recurring
+        except (InvalidTaskBackend, AttributeError):
+            raise UnusableRecurringTaskError(
+                f"The recurring task {self.key!r} cannot be run: {self.backend_name!r} is no "
+                "Steady Queue backend in TASKS."
+            ) from None
+        result: TaskResult = enqueue(self)
+        return result
+
+    def disable(self) -> bool:
+        """Let no further slot be enqueued; say whether that is new. Jobs that are enqueued stay.
+
+        It waits for a slot that is being enqueued just now, and holds as soon as the caller's
+        transaction has committed. Raises ``UnknownRecurringTaskError`` if the row is gone.
+        """
+        return self._switch(enabled=False)
+
+    def enable(self) -> bool:
+        """Let slots be enqueued from now on; say whether that is new. None is made up for.
+
+        Raises ``UnknownRecurringTaskError`` if the row is gone.
+        """
+        return self._switch(enabled=True)
+
+    def _switch(self, *, enabled: bool) -> bool:
+        using = self._state.db or DEFAULT_DB_ALIAS
+        connection, dialect = queue_database(using)
+        row = RecurringTask.objects.using(using).filter(pk=self.pk)
+        with dialect.transaction(connection):
+            present = portable.storable(dialect.current_time(connection))
+            changes: dict[str, Any] = {"enabled": enabled, "updated_at": present}
+            if enabled:
+                changes["active_since"] = present
+            changed = bool(row.filter(enabled=not enabled).update(**changes))
+            if not changed and not row.exists():
+                raise UnknownRecurringTaskError(
+                    f"There is no recurring task {self.key!r} any more."
+                )
+        for name, value in changes.items() if changed else ():
+            setattr(self, name, value)
+        return changed
 
 
 class RecurringExecution(Record):

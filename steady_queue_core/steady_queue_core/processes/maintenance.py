@@ -102,6 +102,8 @@ class Maintenance:
     def mirror_schedules(self) -> None:
         """Have the table of recurring tasks say what the code says, now or when it can be done."""
         self.postponed.do(lambda: self.database.run(schedules.mirror))
+        if not self.options.scheduler.dynamic_tasks_enabled:
+            self.postponed.do(lambda: self.database.run(schedules.warn_of_idle))
 
     def step(self) -> None:
         """Give a heartbeat, and look for the dead, as far as it is time for it."""

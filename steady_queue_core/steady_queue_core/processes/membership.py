@@ -55,7 +55,6 @@ class Membership:
     def register(self) -> int:
         """Insert the row; return the process id. Raises ``Unavailable``."""
         began = host.lease_clock()
-        metadata = self._metadata | Whereabouts.here(self._marks).as_metadata()
         self.process_id = self.database.run(
             lambda connection, dialect: processes.register(
                 connection.alias,
@@ -64,11 +63,20 @@ class Membership:
                 pid=os.getpid(),
                 hostname=socket.gethostname(),
                 supervisor_id=self._supervisor_id,
-                metadata=json.dumps(metadata),
+                metadata=self._as_json(self._metadata),
             )
         )
         self._renew(began)
         return self.process_id
+
+    def tell(self, metadata: dict[str, Any]) -> None:
+        """Write what the process does now, if that has changed. Raises ``Unavailable``."""
+        if metadata != self._metadata:
+            text = self._as_json(metadata)
+            self.database.run(
+                lambda connection, _: processes.tell(connection.alias, self.process_id, text)
+            )
+            self._metadata = metadata
 
     def beat_if_due(self) -> bool:
         """Write a heartbeat if it is time; ``False``: we were declared dead. Raises
@@ -96,6 +104,9 @@ class Membership:
     def deregister(self) -> None:
         """Delete the row. Raises ``Unavailable``."""
         self.database.run(lambda connection, _: processes.deregister(connection.alias, self.name))
+
+    def _as_json(self, metadata: dict[str, Any]) -> str:
+        return json.dumps(metadata | Whereabouts.here(self._marks).as_metadata())
 
     def _renew(self, began: float) -> None:
         # Counted from before the statement was sent: the database's instant is later.

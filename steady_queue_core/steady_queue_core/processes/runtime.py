@@ -44,6 +44,7 @@ class Runtime:
     def __post_init__(self) -> None:
         self.database = QueueDatabase(self.using)
         self._next_sign = 0.0
+        self._membership: Membership | None = None
 
     @property
     def stopping(self) -> bool:
@@ -115,6 +116,7 @@ class Runtime:
         membership = self.join(kind, metadata)
         if membership is None:
             return
+        self._membership = membership
         while not self.stopping:
             try:
                 if not membership.beat_if_due():
@@ -130,6 +132,11 @@ class Runtime:
             self.rest(pause)
         self.marks.leave_cleanly()
         self.leave(membership)
+
+    def tell(self, metadata: dict[str, object]) -> None:
+        """Have our row say what we do now, if that has changed. Raises ``Unavailable``."""
+        if self._membership is not None:
+            self._membership.tell(metadata)
 
     def rest(self, seconds: float) -> None:
         """Sleep for ``seconds`` unless asked to stop, and give signs of life."""

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import logging
-from datetime import datetime, timedelta
+import math
+import time
 
-from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Max
-
-from ..catch_up import following
-from ..dialects import Dialect, portable
-from ..models import RecurringExecution
-from ..recurring_task import RecurringTask as Definition
+from ..configuration import Configuration
+from .agenda import Agenda
 from .clock import DatabaseClock
-from .database import Unavailable
 from .runtime import Runtime
-from .schedules import registered_on
-
-logger = logging.getLogger("steady_queue.scheduler")
+from .timetable import Timetable
 
 #: Longest sleep, in seconds: the database's clock is looked at again by then.
 LONGEST_SLEEP = 60.0
-#: Time for a slot to be stored by the scheduler that is about to.
-JUST_NOW = timedelta(seconds=1)
+#: How many keys the row of the process names.
+MOST_KEYS = 100
 
 
 class Scheduler:
@@ -31,96 +23,36 @@ class Scheduler:
 
     kind = "scheduler"
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, settings: Configuration.Scheduler) -> None:
         self.runtime = runtime
-        self.definitions = {each.key: each for each in registered_on(runtime.using)}
+        self.agenda = Agenda(runtime.using, dynamic=settings.dynamic_tasks_enabled)
+        self.timetable = Timetable(runtime.database, self.agenda)
         self.clock = DatabaseClock()
-        self._next: dict[str, datetime] = {}
+        #: Seconds between two looks at what was added at run time.
+        self.interval = settings.polling_interval.total_seconds()
+        self._next_look = 0.0
 
     def run(self) -> None:
         """Schedule until asked to stop."""
-        self.runtime.attend(self.kind, {"keys": sorted(self.definitions)}, self._round)
+        self.runtime.attend(self.kind, self._metadata(), self._round)
 
     def _round(self) -> float:
         """Enqueue what is due; return the seconds until something will be."""
         database = self.runtime.database
         present = database.run(lambda connection, dialect: dialect.current_time(connection))
         self.clock.set(present)
-        if not self._next:
-            self._next = {
-                key: self._first(definition, present)
-                for key, definition in self.definitions.items()
-            }
-        for key, definition in self.definitions.items():
-            # The next slot follows from the last one, never from the clock: a timer that fires
-            # a little early must not find the same slot again.
-            due = self._next[key]
-            if due <= present:
-                self._enqueue(definition, due)
-                self._next[key] = self._following(definition, due, present)
-        nearest = min(self._next.values())
-        return max(0.0, min(LONGEST_SLEEP, (nearest - self.clock.now()).total_seconds()))
+        if time.monotonic() >= self._next_look:
+            self.timetable.look(present)
+            self.runtime.tell(self._metadata())
+            self._next_look = time.monotonic() + self.interval if self.agenda.dynamic else math.inf
+        nearest = self.timetable.enqueue_due(present)
+        if self.timetable.outdated:
+            self._next_look = 0.0
+        pause = min(LONGEST_SLEEP, self._next_look - time.monotonic())
+        if nearest is not None:
+            pause = min(pause, (nearest - self.clock.now()).total_seconds())
+        return max(0.0, pause)
 
-    def _first(self, definition: Definition, present: datetime) -> datetime:
-        try:
-            last = self.runtime.database.run(
-                lambda connection, _: (
-                    RecurringExecution.objects.using(connection.alias)
-                    .filter(task_key=definition.key)
-                    .aggregate(last=Max("run_at"))["last"]
-                )
-            )
-            if last is not None:
-                # A slot of just now may be in the hands of another scheduler.
-                return self._following(definition, portable.aware(last), present, JUST_NOW)
-        except (ValueError, TypeError, AttributeError):
-            logger.exception("What recurring task %r has missed is not known", definition.key)
-        return definition.schedule.next_after(present)
-
-    def _following(
-        self,
-        definition: Definition,
-        last: datetime,
-        present: datetime,
-        grace: timedelta = timedelta(0),
-    ) -> datetime:
-        next_after = definition.schedule.next_after
-        missed, slot = next_after(last), following(next_after, definition.catch_up, last, present)
-        if missed < slot and missed <= present - grace:
-            logger.warning(
-                "Recurring task %r missed slots from %s on: the scheduler was not running",
-                definition.key,
-                missed,
-            )
-        return slot
-
-    def _enqueue(self, definition: Definition, due: datetime) -> None:
-        def operation(connection: BaseDatabaseWrapper, dialect: Dialect) -> str | None:
-            using = connection.alias
-            slot = RecurringExecution(
-                task_key=definition.key,
-                run_at=portable.storable(due),
-                created_at=portable.storable(dialect.current_time(connection)),
-            )
-            with dialect.transaction(connection):
-                if not dialect.insert_if_absent(connection, slot, ["task_key", "run_at"]):
-                    return None
-                task = definition.configured_task()
-                # Not after the commit: a process that is killed in between would lose the run.
-                result = task.get_backend().enqueue_now(task, definition.args, definition.kwargs)
-                executions = RecurringExecution.objects.using(using)
-                executions.filter(task_key=definition.key, run_at=slot.run_at).update(
-                    job_id=int(result.id) if result.id else None
-                )
-                return str(result.id)
-
-        try:
-            job_id = self.runtime.database.run(operation)
-        except Unavailable:
-            raise
-        except Exception:
-            # One task that cannot be enqueued must not keep the others from their slots.
-            logger.exception("Recurring task %r could not be enqueued", definition.key)
-            return
-        if job_id is not None:
-            logger.info("Recurring task %r for %s is job %s", definition.key, due, job_id)
+    def _metadata(self) -> dict[str, object]:
+        keys = sorted(self.agenda.entries)
+        return {"recurring_tasks": len(keys), "keys": keys[:MOST_KEYS]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from ..configuration import ResolvedOptions
+from ..configuration import Configuration, ResolvedOptions
 from . import worker
 from .child import Role
 from .dispatcher import Dispatcher
@@ -28,12 +28,12 @@ def roles(options: ResolvedOptions, using: str, *, scheduling: bool = True) -> I
             build=partial(Dispatcher, settings=dispatcher),
         )
     tasks = registered_on(using)
-    if scheduling and tasks:
+    if scheduling and (tasks or options.scheduler.dynamic_tasks_enabled):
         yield Role(
             kind=Scheduler.kind,
-            description=f"{len(tasks)} recurring task{'s' if len(tasks) > 1 else ''}",
+            description=_agenda(len(tasks), options.scheduler),
             slots=0,
-            build=Scheduler,
+            build=partial(Scheduler, settings=options.scheduler),
         )
     for settings in options.workers:
         for _ in range(settings.processes):
@@ -44,3 +44,11 @@ def roles(options: ResolvedOptions, using: str, *, scheduling: bool = True) -> I
                 slots=worker.slots(settings),
                 build=partial(Worker, settings=settings),
             )
+
+
+def _agenda(tasks: int, settings: Configuration.Scheduler) -> str:
+    static = f"{tasks} recurring task{'' if tasks == 1 else 's'}"
+    if not settings.dynamic_tasks_enabled:
+        return static
+    interval = settings.polling_interval.total_seconds()
+    return f"{static}; looks every {interval:g} s for those added at run time"

@@ -1,0 +1,231 @@
+"""Recurring tasks that are added, changed and removed while the queue runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from . import arguments
+from . import catch_up as policies
+from . import recurring_values as values
+from .backend import own_backends
+from .catch_up import CatchUp
+from .compat import DEFAULT_TASK_BACKEND_ALIAS
+from .configuration import Configuration, ConfigurationError
+from .cron import Schedule
+from .dialects import Dialect, dialect_for, portable
+from .errors import (
+    RecurringTaskExistsError,
+    StaticRecurringTaskError,
+    UnknownRecurringTaskError,
+)
+from .interval import EVERY, Interval
+from .models import RecurringTask
+from .recurring_rows import definition_of, row_of
+from .recurring_task import defined, is_registered, is_task
+
+logger = logging.getLogger("steady_queue.scheduler")
+
+#: What a new definition brings to a row that is there already.
+DEFINING = (
+    "task_path",
+    "schedule",
+    "timezone",
+    "arguments",
+    "backend_name",
+    "queue_name",
+    "priority",
+    "description",
+    "catch_up",
+)
+
+
+def schedule_recurring_task(
+    key: str,
+    task: Any,
+    *,
+    schedule: str | timedelta,
+    args: Sequence[object] = (),
+    kwargs: Mapping[str, object] | None = None,
+    queue_name: str | None = None,
+    priority: int | None = None,
+    timezone: str | None = None,
+    description: str | None = None,
+    catch_up: CatchUp = "skip",
+    replace: bool = False,
+) -> RecurringTask:
+    """Add a recurring task at run time; return its row.
+
+    The values are those of ``@recurring``. With ``replace``, a task that was added before under
+    the same key is given these values instead; if it is disabled, it stays so. The row is stored
+    in the caller's transaction if there is one.
+
+    Raises ``RecurringTaskExistsError`` for a key that is taken, ``StaticRecurringTaskError`` for
+    one that the code has, ``UnusableRecurringTaskError`` for a task that could not be run, and
+    ValueError or TypeError for a value that cannot be used at all.
+    """
+    if not is_task(task):
+        raise TypeError(f"schedule_recurring_task({key!r}): {task!r} is not a task")
+    definition = defined(
+        task,
+        key=key,
+        schedule=schedule,
+        args=args,
+        kwargs=kwargs,
+        queue_name=queue_name,
+        priority=priority,
+        timezone=timezone,
+        description=description,
+        catch_up=catch_up,
+    )
+    connection, dialect = _database(task.backend)
+    _require_dynamic(key, not is_registered(key))
+    _warn_unless_enabled(key)
+    with dialect.transaction(connection):
+        present = portable.storable(dialect.current_time(connection))
+        row = row_of(definition, present, static=False)
+        definition_of(row)
+        if dialect.insert_if_absent(connection, row, ["key"]):
+            return row
+        stored = _locked(connection, dialect, key)
+        if not replace:
+            raise RecurringTaskExistsError(
+                f"There is a recurring task {key!r} already, of {stored.task_path}. Change it with "
+                "change_recurring_task(), or give replace=True."
+            )
+        before = _timing(stored)
+        for name in DEFINING:
+            setattr(stored, name, getattr(row, name))
+        return _updated(connection, dialect, stored, before)
+
+
+def change_recurring_task(
+    key: str,
+    *,
+    schedule: str | timedelta | None = None,
+    args: Sequence[object] | None = None,
+    kwargs: Mapping[str, object] | None = None,
+    queue_name: str | None = None,
+    priority: int | None = None,
+    timezone: str | None = None,
+    description: str | None = None,
+    catch_up: CatchUp | None = None,
+    backend: str = DEFAULT_TASK_BACKEND_ALIAS,
+) -> RecurringTask:
+    """Change a recurring task that was added at run time; return its row.
+
+    The values are those of ``@recurring``; what is None stays as it is. ``args`` and ``kwargs``
+    belong together: if one of them is given, the other is empty unless it is given, too.
+    ``backend`` is the alias in ``TASKS`` of the backend that the task was added for.
+
+    Raises ``UnknownRecurringTaskError``, ``StaticRecurringTaskError``,
+    ``UnusableRecurringTaskError`` if the task cannot be run with these values, and ValueError or
+    TypeError for a value that cannot be used at all.
+    """
+    connection, dialect = _database(backend)
+    with dialect.transaction(connection):
+        row = _locked(connection, dialect, key)
+        before = _timing(row)
+        if schedule is not None or timezone is not None:
+            new = _rescheduled(row, schedule, timezone)
+            row.schedule, row.timezone = new.expression, new.timezone_name
+        if args is not None or kwargs is not None:
+            row.arguments = arguments.encode_call(
+                values.checked_args(key, args or ()), values.checked_kwargs(key, kwargs)
+            )
+        row.queue_name = values.checked_queue_name(key, queue_name) or row.queue_name
+        if priority is not None:
+            row.priority = values.checked_priority(key, priority) or 0
+        if description is not None:
+            row.description = values.checked_description(key, description, None)
+        if catch_up is not None:
+            row.catch_up = policies.to_text(values.checked_catch_up(key, catch_up))
+        definition_of(row)
+        return _updated(connection, dialect, row, before)
+
+
+def unschedule_recurring_task(key: str, *, backend: str = DEFAULT_TASK_BACKEND_ALIAS) -> None:
+    """Remove a recurring task that was added at run time. Jobs that are enqueued stay.
+
+    Raises ``UnknownRecurringTaskError`` and ``StaticRecurringTaskError``.
+    """
+    connection, dialect = _database(backend)
+    with dialect.transaction(connection):
+        _locked(connection, dialect, key).delete()
+
+
+def _database(backend: str) -> tuple[BaseDatabaseWrapper, Dialect]:
+    ours = own_backends()
+    if backend not in ours:
+        raise ValueError(
+            f"{backend!r} is no Steady Queue backend in TASKS. "
+            f"There are: {', '.join(sorted(ours)) or 'none'}."
+        )
+    using = ours[backend].database
+    return connections[using], dialect_for(using)
+
+
+def _locked(connection: BaseDatabaseWrapper, dialect: Dialect, key: str) -> RecurringTask:
+    """Return the row of a dynamic task, which nobody else changes until the end of this
+    transaction."""
+    _require_dynamic(key, not is_registered(key))
+    rows = RecurringTask.objects.using(connection.alias).filter(pk=key)
+    row = dialect.lock_rows(connection, rows, wait=True).first()
+    if row is None:
+        raise UnknownRecurringTaskError(f"There is no recurring task {key!r}.")
+    _require_dynamic(key, not row.static)
+    return row
+
+
+def _require_dynamic(key: str, dynamic: bool) -> None:
+    if not dynamic:
+        raise StaticRecurringTaskError(
+            f"The recurring task {key!r} stands in the code, with @recurring, and is changed and "
+            "removed there. At run time it can be disabled: "
+            f"RecurringTask.objects.get(key={key!r}).disable()."
+        )
+
+
+def _rescheduled(
+    row: RecurringTask, schedule: str | timedelta | None, timezone: str | None
+) -> Schedule | Interval:
+    if schedule is None:
+        if row.schedule.startswith(EVERY):
+            raise ValueError(f"the recurring task {row.key!r}: an interval has no time zone")
+        schedule = row.schedule
+    elif timezone is None and isinstance(schedule, str) and not row.schedule.startswith(EVERY):
+        timezone = row.timezone
+    return values.checked_schedule(row.key, schedule, timezone)
+
+
+def _timing(row: RecurringTask) -> tuple[str, str]:
+    return row.schedule, row.timezone
+
+
+def _updated(
+    connection: BaseDatabaseWrapper, dialect: Dialect, row: RecurringTask, before: tuple[str, str]
+) -> RecurringTask:
+    row.updated_at = portable.storable(dialect.current_time(connection))
+    if _timing(row) != before:
+        # The new schedule has missed nothing yet.
+        row.active_since = row.updated_at
+    row.save(using=connection.alias, update_fields=[*DEFINING, "active_since", "updated_at"])
+    return row
+
+
+def _warn_unless_enabled(key: str) -> None:
+    try:
+        enabled = Configuration.load().scheduler.dynamic_tasks_enabled
+    except ConfigurationError:
+        return  # The system checks report it.
+    if not enabled:
+        logger.warning(
+            "Recurring task %r is stored, but STEADY_QUEUE['scheduler']['dynamic_tasks_enabled'] "
+            "is not set: a scheduler with these settings does not look at it",
+            key,
+        )
