@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from django.db import connections
+from django.db import DatabaseError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from . import arguments
@@ -20,6 +20,7 @@ from .configuration import Configuration, ConfigurationError
 from .cron import Schedule
 from .dialects import Dialect, dialect_for, portable
 from .errors import (
+    RecurringTaskError,
     RecurringTaskExistsError,
     StaticRecurringTaskError,
     UnknownRecurringTaskError,
@@ -28,6 +29,9 @@ from .interval import EVERY, Interval
 from .models import RecurringTask
 from .recurring_rows import definition_of, row_of
 from .recurring_task import defined, is_registered, is_task
+
+#: How often what has met a deadlock is done again, before the error is the caller's.
+TRIES = 5
 
 logger = logging.getLogger("steady_queue.scheduler")
 
@@ -86,22 +90,23 @@ def schedule_recurring_task(
     connection, dialect = _database(task.backend)
     _require_dynamic(key, not is_registered(key))
     _warn_unless_enabled(key)
-    with dialect.transaction(connection):
-        present = portable.storable(dialect.current_time(connection))
-        row = row_of(definition, present, static=False)
-        definition_of(row)
-        if dialect.insert_if_absent(connection, row, ["key"]):
-            return row
-        stored = _locked(connection, dialect, key)
-        if not replace:
-            raise RecurringTaskExistsError(
-                f"There is a recurring task {key!r} already, of {stored.task_path}. Change it with "
-                "change_recurring_task(), or give replace=True."
-            )
-        before = _timing(stored)
-        for name in DEFINING:
-            setattr(stored, name, getattr(row, name))
-        return _updated(connection, dialect, stored, before)
+
+    def store() -> RecurringTask:
+        with dialect.transaction(connection):
+            present = portable.storable(dialect.current_time(connection))
+            row = row_of(definition, present, static=False)
+            definition_of(row)
+            if dialect.insert_if_absent(connection, row, ["key"]):
+                return row
+            if not replace:
+                raise _taken(connection, key)
+            stored = _locked(connection, dialect, key)
+            before = _timing(stored)
+            for name in DEFINING:
+                setattr(stored, name, getattr(row, name))
+            return _updated(connection, dialect, stored, before)
+
+    return _again_after_deadlocks(connection, dialect, store)
 
 
 def change_recurring_task(
@@ -170,6 +175,30 @@ def _database(backend: str) -> tuple[BaseDatabaseWrapper, Dialect]:
     return connections[using], dialect_for(using)
 
 
+def _again_after_deadlocks(
+    connection: BaseDatabaseWrapper, dialect: Dialect, do: Callable[[], RecurringTask]
+) -> RecurringTask:
+    """Return what ``do`` returns, in the end; in the caller's transaction there is one try."""
+    for _ in range(TRIES):
+        try:
+            return do()
+        except DatabaseError as error:
+            if connection.in_atomic_block or not dialect.is_contention(connection, error):
+                raise
+    return do()
+
+
+def _taken(connection: BaseDatabaseWrapper, key: str) -> RecurringTaskError:
+    # Not locked: on MySQL several who have found the row there would wait for each other.
+    row = RecurringTask.objects.using(connection.alias).filter(pk=key).first()
+    if row is not None and row.static:
+        return _static(key)
+    return RecurringTaskExistsError(
+        f"There is a recurring task {key!r} already. Change it with change_recurring_task(), or "
+        "give replace=True."
+    )
+
+
 def _locked(connection: BaseDatabaseWrapper, dialect: Dialect, key: str) -> RecurringTask:
     """Return the row of a dynamic task, which nobody else changes until the end of this
     transaction."""
@@ -184,11 +213,15 @@ def _locked(connection: BaseDatabaseWrapper, dialect: Dialect, key: str) -> Recu
 
 def _require_dynamic(key: str, dynamic: bool) -> None:
     if not dynamic:
-        raise StaticRecurringTaskError(
-            f"The recurring task {key!r} stands in the code, with @recurring, and is changed and "
-            "removed there. At run time it can be disabled: "
-            f"RecurringTask.objects.get(key={key!r}).disable()."
-        )
+        raise _static(key)
+
+
+def _static(key: str) -> StaticRecurringTaskError:
+    return StaticRecurringTaskError(
+        f"The recurring task {key!r} stands in the code, with @recurring, and is changed and "
+        "removed there. At run time it can be disabled: "
+        f"RecurringTask.objects.get(key={key!r}).disable()."
+    )
 
 
 def _rescheduled(
