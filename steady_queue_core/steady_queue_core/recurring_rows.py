@@ -55,6 +55,8 @@ def definition_of(row: RecurringTask) -> Definition:
 
 def _definition_of(row: RecurringTask) -> Definition:
     backend: Any = task_backends[row.backend_name]
+    if not hasattr(backend, "enqueue_recurring"):
+        raise ValueError(f"{row.backend_name!r} is no Steady Queue backend in TASKS")
     if len(row.arguments) > backend.limits.max_bytes:
         raise ValueError(
             f"its arguments have {len(row.arguments)} bytes, more than the "

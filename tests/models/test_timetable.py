@@ -1,0 +1,582 @@
+"""The scheduler's timetable on every database: each slot of a task as its row is, once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connections
+from django.db.transaction import atomic
+
+from steady_queue_core import (
+    change_recurring_task,
+    recurring,
+    recurring_task,
+    schedule_recurring_task,
+    unschedule_recurring_task,
+)
+from steady_queue_core.compat import NATIVE, task_enqueued
+from steady_queue_core.models import RecurringExecution
+from steady_queue_core.processes.agenda import Agenda
+from steady_queue_core.processes.database import QueueDatabase, Unavailable
+from steady_queue_core.processes.schedules import mirror
+from steady_queue_core.processes.timetable import BUSY_PAUSE, Timetable
+
+from ..app.models import Item
+from .everywhere import on_every_database, on_every_server
+from .recurrence import DAY, HOUR, MINUTE, SECOND, Recurrence, greet, send, tasks
+
+FRAMEWORK = "django.tasks" if NATIVE else "django_tasks"
+
+FOR_ANYBODY = '{"args":[],"kwargs":{}}'
+FOR_BOB = '{"args":["Bob"],"kwargs":{}}'
+
+on_the_projects_database = pytest.mark.parametrize(
+    "using", [pytest.param("default", marks=pytest.mark.django_db(transaction=True))]
+)
+
+
+@pytest.fixture(autouse=True)
+def _project(using: str, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.TASKS = tasks(using)
+    settings.STEADY_QUEUE = {"scheduler": {"dynamic_tasks_enabled": True}}
+    monkeypatch.setattr(recurring_task, "_registry", {})
+
+
+class Plan(Recurrence):
+    """Recurring tasks, a timetable, and a clock that goes as the test says."""
+
+    def __init__(self, using: str, *, dynamic: bool = True) -> None:
+        super().__init__(using)
+        self.dynamic = dynamic
+        #: On a full minute of the future: what is added now, was there long before.
+        self.clock = self.present().replace(second=0) + 2 * MINUTE
+        self.timetable = self.start()
+
+    def start(self) -> Timetable:
+        """Return the timetable of another scheduler."""
+        return Timetable(QueueDatabase(self.using), Agenda(self.using, dynamic=self.dynamic))
+
+    def mirror(self) -> None:
+        mirror(self.connection, self.dialect)
+
+    def look(self) -> None:
+        self.timetable.look(self.clock)
+
+    def begin(self) -> None:
+        """Look for the first time, at tasks that are there since just now."""
+        for key in self.keys:
+            self.since(key, self.clock)
+        self.timetable = self.start()
+        self.look()
+
+    def pass_by(self, duration: timedelta) -> datetime | None:
+        """Let time go on, and enqueue a slot of each task that is due then."""
+        self.clock += duration
+        return self.timetable.enqueue_due(self.clock)
+
+    def slots_from(self, key: str, start: datetime) -> list[timedelta]:
+        return [slot - start for slot in self.slots(key)]
+
+
+@pytest.fixture
+def plan(using: str) -> Plan:
+    return Plan(using)
+
+
+# --- added, changed, removed -----------------------------------------------------------------
+
+
+@on_every_database
+def test_a_task_that_is_added_is_enqueued_from_the_next_look_on(plan: Plan) -> None:
+    plan.look()
+    schedule_recurring_task(
+        "beat", send, schedule=30 * SECOND, args=["ada"], queue_name="slow", priority=-2
+    )
+    schedule_recurring_task("each", greet, schedule="* * * * *", timezone="UTC")
+    began = plan.clock
+    assert plan.pass_by(30 * SECOND) is None
+    plan.look()
+    assert plan.pass_by(29 * SECOND) == plan.clock + SECOND
+    assert plan.pass_by(SECOND) == plan.clock + 30 * SECOND
+    assert plan.pass_by(30 * SECOND) == plan.clock + 30 * SECOND
+    assert plan.slots_from("beat", began) == [MINUTE, 1.5 * MINUTE]
+    assert plan.slots_from("each", began) == [MINUTE]
+    assert sorted(plan.calls()) == [
+        ("default", 0, FOR_ANYBODY),
+        ("slow", -2, '{"args":["ada"],"kwargs":{}}'),
+        ("slow", -2, '{"args":["ada"],"kwargs":{}}'),
+    ]
+
+
+@on_every_database
+def test_a_change_counts_for_the_very_next_slot_and_loses_none(plan: Plan) -> None:
+    schedule_recurring_task("each", greet, schedule=MINUTE, args=["Ada"])
+    plan.look()
+    began = plan.clock
+    plan.pass_by(MINUTE)
+    change_recurring_task("each", args=["Bob"], queue_name="slow", priority=9)
+    plan.pass_by(MINUTE)
+    assert plan.timetable.outdated
+    assert plan.slots_from("each", began) == [MINUTE]
+    plan.look()
+    assert not plan.timetable.outdated
+    plan.pass_by(0 * SECOND)
+    assert plan.slots_from("each", began) == [MINUTE, 2 * MINUTE]
+    assert plan.calls() == [
+        ("default", 0, '{"args":["Ada"],"kwargs":{}}'),
+        ("slow", 9, FOR_BOB),
+    ]
+
+
+@on_every_database
+def test_another_schedule_counts_from_the_next_look_on_and_missed_nothing(
+    plan: Plan, caplog: pytest.LogCaptureFixture
+) -> None:
+    schedule_recurring_task("k", greet, schedule=HOUR, catch_up=DAY)
+    plan.begin()
+    plan.pass_by(HOUR)
+    assert len(plan.slots("k")) == 1
+    for schedule in ("every 2 minutes", "every 3 seconds", "* * * * *"):
+        plan.clock += HOUR / 2
+        plan.look()
+        # By somebody who knows nothing of ``active_since``.
+        plan.tasks.update(schedule=schedule)
+        looked = plan.clock
+        plan.clock += 5 * SECOND
+        plan.look()
+        for _ in range(5):
+            plan.pass_by(0 * SECOND)
+        assert all(slot > looked for slot in plan.slots("k")[1:])
+        plan.clock += 2 * MINUTE
+        plan.pass_by(0 * SECOND)
+        assert plan.slots("k")[-1] > looked
+        RecurringExecution.objects.using(plan.using).filter(run_at__gt=plan.slots("k")[0]).delete()
+    assert [each for each in caplog.messages if "missed" in each] == []
+
+
+@on_every_database
+@pytest.mark.parametrize(
+    ("column", "value", "seen"),
+    [
+        ("arguments", FOR_BOB, ("default", 0, FOR_BOB)),
+        ("queue_name", "slow", ("slow", 0, FOR_ANYBODY)),
+        ("priority", -3, ("default", -3, FOR_ANYBODY)),
+    ],
+)
+def test_a_row_that_anybody_edits_is_noticed(
+    plan: Plan, column: str, value: Any, seen: tuple[str, int, str]
+) -> None:
+    schedule_recurring_task("k", greet, schedule=MINUTE)
+    plan.look()
+    plan.tasks.update(**{column: value})
+    plan.look()
+    plan.pass_by(MINUTE)
+    assert plan.calls() == [seen]
+
+
+@on_every_database
+def test_another_task_time_zone_or_policy_is_noticed(plan: Plan) -> None:
+    schedule_recurring_task("k", greet, schedule="0 0 * * *", timezone="UTC")
+    plan.look()
+    coming = plan.pass_by(SECOND)
+    plan.tasks.update(timezone="Asia/Kathmandu", task_path=send.module_path, catch_up="last")
+    plan.look()
+    assert plan.pass_by(0 * SECOND) != coming
+    definition = plan.timetable.agenda.entries["k"].definition
+    assert (definition.task.module_path, definition.catch_up) == (send.module_path, "last")
+
+
+@on_every_database
+def test_a_task_that_is_removed_has_no_further_slot_even_before_the_next_look(plan: Plan) -> None:
+    schedule_recurring_task("k", greet, schedule=MINUTE)
+    schedule_recurring_task("other", greet, schedule=MINUTE)
+    plan.look()
+    plan.pass_by(MINUTE)
+    unschedule_recurring_task("k")
+    plan.pass_by(MINUTE)
+    assert plan.timetable.outdated
+    plan.look()
+    plan.pass_by(MINUTE)
+    assert (len(plan.slots("k")), len(plan.slots("other"))) == (1, 3)
+
+
+@on_every_database
+def test_what_was_added_is_not_looked_at_unless_that_is_enabled(using: str) -> None:
+    plan = Plan(using, dynamic=False)
+    recurring(schedule=MINUTE, key="static")(greet)
+    plan.timetable = plan.start()
+    schedule_recurring_task("dynamic", greet, schedule=MINUTE)
+    plan.look()
+    plan.pass_by(MINUTE)
+    assert (len(plan.slots("static")), len(plan.slots("dynamic"))) == (1, 0)
+
+
+@on_every_database
+def test_two_schedulers_enqueue_each_slot_of_what_was_added_once(plan: Plan) -> None:
+    schedule_recurring_task("k", greet, schedule=SECOND)
+    both = [plan.start(), plan.start()]
+    for each in both:
+        each.look(plan.clock)
+    for _ in range(5):
+        plan.clock += SECOND
+        for each in both:
+            each.enqueue_due(plan.clock)
+    assert len(plan.slots("k")) == len(plan.jobs()) == 5
+
+
+@on_every_database
+def test_a_task_of_the_code_comes_before_one_that_was_added(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    schedule_recurring_task("k", greet, schedule=MINUTE, args=["added"])
+    recurring(schedule=MINUTE, key="k")(greet)
+    plan.timetable = plan.start()
+    for _ in range(3):
+        plan.look()
+        plan.pass_by(MINUTE)
+    assert plan.calls() == [("default", 0, FOR_ANYBODY)] * 3
+    assert [each for each in caplog.messages if "'k'" in each and "code" in each] == [
+        "The recurring task 'k' is in the code as well, and that one counts"
+    ]
+
+
+# --- disabled and enabled --------------------------------------------------------------------
+
+
+@pytest.fixture(params=["static", "dynamic"])
+def key(request: pytest.FixtureRequest, plan: Plan) -> str:
+    """A task that is due each minute and makes up for all that it misses."""
+    if request.param == "static":
+        recurring(schedule=MINUTE, key="static", catch_up=DAY)(greet)
+        plan.mirror()
+    else:
+        schedule_recurring_task("dynamic", greet, schedule=MINUTE, catch_up=DAY)
+    plan.begin()
+    return str(request.param)
+
+
+@on_every_database
+def test_a_disabled_task_has_no_slot_even_before_the_next_look(plan: Plan, key: str) -> None:
+    plan.pass_by(MINUTE)
+    plan.row(key).disable()
+    for _ in range(3):
+        plan.pass_by(MINUTE)
+    assert len(plan.slots(key)) == len(plan.jobs()) == 1
+
+
+@on_every_database
+def test_what_a_task_missed_while_it_was_disabled_is_never_made_up_for(
+    plan: Plan, key: str
+) -> None:
+    began = plan.clock
+    plan.pass_by(MINUTE)
+    plan.row(key).disable()
+    plan.pass_by(MINUTE)
+    plan.row(key).enable()
+    plan.since(key, began + 4.5 * MINUTE)  # As if that was when it was enabled.
+    # The scheduler comes late to all of these: five are to be made up for, three are not.
+    plan.clock += 5 * MINUTE
+    for _ in range(10):
+        plan.pass_by(0 * SECOND)
+    assert plan.slots_from(key, began) == [n * MINUTE for n in (1, 5, 6, 7)]
+    another = plan.start()
+    plan.since(key, began + 9.5 * MINUTE)
+    plan.clock += 4 * MINUTE
+    another.look(plan.clock)
+    for _ in range(10):
+        another.enqueue_due(plan.clock)
+    assert plan.slots_from(key, began)[4:] == [n * MINUTE for n in (10, 11)]
+
+
+@on_every_database
+def test_a_disabled_task_stays_so_for_a_scheduler_that_starts_later(plan: Plan, key: str) -> None:
+    plan.row(key).disable()
+    plan.mirror()
+    plan.timetable = plan.start()
+    plan.look()
+    plan.pass_by(MINUTE)
+    assert plan.slots(key) == []
+    plan.row(key).enable()
+    plan.since(key, plan.clock)
+    plan.pass_by(MINUTE)
+    assert len(plan.slots(key)) == 1
+
+
+@on_every_database
+def test_a_task_of_the_code_runs_although_its_row_is_gone(plan: Plan) -> None:
+    recurring(schedule=MINUTE, key="k")(greet)
+    plan.timetable = plan.start()
+    plan.look()
+    plan.pass_by(MINUTE)
+    assert len(plan.slots("k")) == 1
+
+
+@pytest.fixture
+def while_enqueueing() -> Iterator[list[Any]]:
+    """Functions to call within the transaction of a slot."""
+    acts: list[Any] = []
+
+    def receive(**kwargs: Any) -> None:
+        for act in acts:
+            act()
+
+    task_enqueued.connect(receive)
+    yield acts
+    task_enqueued.disconnect(receive)
+
+
+def elsewhere(act: Any) -> Any:
+    """Return what ``act`` returns on another connection."""
+    found: list[Any] = []
+
+    def run() -> None:
+        try:
+            found.append(act())
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(20)
+    return found[0]
+
+
+@on_every_server
+def test_who_disables_a_task_waits_for_a_slot_that_is_being_enqueued(
+    plan: Plan, key: str, while_enqueueing: list[Any]
+) -> None:
+    def free_rows() -> list[str]:
+        with atomic(using=plan.using):
+            rows = plan.tasks.filter(key=key)
+            return [row.key for row in plan.dialect.lock_rows(plan.connection, rows, wait=False)]
+
+    seen: list[Any] = []
+    while_enqueueing.append(lambda: seen.append(elsewhere(free_rows)))
+    plan.pass_by(MINUTE)
+    assert len(plan.slots(key)) == 1
+    assert seen == [[]]
+    assert elsewhere(free_rows) == [key]
+
+
+@on_every_server
+def test_a_task_that_somebody_is_changing_keeps_no_other_waiting(plan: Plan, key: str) -> None:
+    schedule_recurring_task("a", greet, schedule=MINUTE)
+    schedule_recurring_task("z", greet, schedule=MINUTE)
+    plan.begin()
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with atomic(using=plan.using):
+            plan.row(key).disable()
+            held.set()
+            done.wait(20)
+        connections.close_all()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(10)
+    try:
+        assert plan.pass_by(MINUTE) == plan.clock + BUSY_PAUSE
+        assert (len(plan.slots("a")), len(plan.slots(key)), len(plan.slots("z"))) == (1, 0, 1)
+    finally:
+        done.set()
+        thread.join(20)
+    # It was disabled before the slot could be enqueued.
+    assert plan.pass_by(BUSY_PAUSE) == plan.clock - BUSY_PAUSE + MINUTE
+    assert plan.slots(key) == []
+
+
+# --- missed slots ----------------------------------------------------------------------------
+
+
+@on_every_database
+def test_a_task_misses_slots_from_when_it_was_added(
+    plan: Plan, caplog: pytest.LogCaptureFixture
+) -> None:
+    began = plan.clock
+    for key, policy in {"skip": "skip", "last": "last", "two": 2 * MINUTE}.items():
+        schedule_recurring_task(key, greet, schedule=MINUTE, catch_up=policy)  # type: ignore[arg-type]
+        plan.since(key, began)
+    plan.clock += 3.5 * MINUTE
+    plan.look()
+    for _ in range(4):
+        plan.pass_by(0 * SECOND)
+    assert plan.slots_from("skip", began) == []
+    assert plan.slots_from("last", began) == [3 * MINUTE]
+    assert plan.slots_from("two", began) == [2 * MINUTE, 3 * MINUTE]
+    # They have never run: nobody expects to be warned of what they missed.
+    assert [each for each in caplog.messages if "missed" in each] == []
+
+
+# --- rows of strangers -----------------------------------------------------------------------
+
+HOSTILE: dict[str, dict[str, Any]] = {
+    "expression": {"schedule": "99 * * * *"},
+    "impossible date": {"schedule": "0 0 31 2 *"},
+    "many fields": {"schedule": "* " * 120},
+    "interval": {"schedule": "every 99999999999999 days"},
+    "task": {"task_path": "os.system"},
+    "path": {"task_path": "../../etc/passwd"},
+    "arguments": {"arguments": "rm -rf /"},
+    "call": {"arguments": '{"args":[1,2,3],"kwargs":{"x":1}}'},
+    "deep": {"arguments": "[" * 100_000},
+    "tag": {"arguments": '{"args":[{"__sq_eval__":"1"}],"kwargs":{}}'},
+    "zone": {"timezone": "Europe/Atlantis", "schedule": "* * * * *"},
+    "traversal": {"timezone": "../../../etc/passwd", "schedule": "* * * * *"},
+    "backend": {"backend_name": "gone"},
+    "dummy": {"backend_name": "dummy"},
+    "other database": {"backend_name": "other"},
+    "queue": {"queue_name": " "},
+    "priority": {"priority": 32_000},
+    "policy": {"catch_up": "for ever"},
+    "long policy": {"catch_up": "999999999999999 days"},
+}
+
+
+@on_every_database
+def test_a_row_that_cannot_be_run_is_named_once_and_harms_no_other(
+    plan: Plan, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.TASKS = {
+        **tasks(plan.using),
+        "dummy": {"BACKEND": f"{FRAMEWORK}.backends.dummy.DummyBackend"},
+        "other": {**tasks("elsewhere")["default"]},
+    }
+    for key in ("a good one", *HOSTILE, "zz good one"):
+        schedule_recurring_task(key, greet, schedule=MINUTE)
+    for key, values in HOSTILE.items():
+        plan.tasks.filter(key=key).update(**values)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            plan.look()
+            plan.pass_by(MINUTE)
+    for key in HOSTILE:
+        [line] = [each for each in caplog.messages if f"The recurring task {key!r}" in each]
+        assert "cannot be run: " in line
+        assert len(line) <= 1000
+        assert plan.slots(key) == []
+    assert len(caplog.messages) == len(HOSTILE)
+    for key in ("a good one", "zz good one"):
+        assert len(plan.slots(key)) == 3
+
+    plan.tasks.filter(key="zone").update(timezone="Europe/Utopia")
+    plan.tasks.filter(key="task").update(task_path=greet.module_path)
+    for _ in range(2):
+        plan.look()
+        plan.pass_by(MINUTE)
+    assert len(caplog.messages) == len(HOSTILE) + 1
+    assert "'Europe/Utopia' is not known" in caplog.messages[-1]
+    assert len(plan.slots("task")) == 2
+
+
+@on_the_projects_database
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "active_since = 'yesterday'",
+        "active_since = '2026-99-99 00:00:00'",
+        "priority = 'high'",
+        "arguments = x'00ff'",
+        "task_path = x'00ff'",
+        "schedule = x'00ff'",
+        "enabled = 'maybe'",
+        "created_at = 'never', updated_at = 7",
+        "key = x'00ff'",
+    ],
+)
+@pytest.mark.parametrize("damaged", ["static", "dynamic"])
+def test_a_row_of_what_only_sqlite_stores_harms_no_other(
+    plan: Plan, damage: str, damaged: str
+) -> None:
+    recurring(schedule=MINUTE, key="static")(greet)
+    plan.mirror()
+    for key in ("a", "dynamic", "z"):
+        schedule_recurring_task(key, greet, schedule=MINUTE)
+    plan.timetable = plan.start()
+    with plan.connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE steady_queue_recurring_tasks SET {damage} WHERE key = %s", [damaged]
+        )
+    for _ in range(2):
+        plan.look()
+        plan.pass_by(MINUTE)
+    # What is neither true nor false counts as false.
+    for key in {"a", "static", "z"} - ({damaged} if "enabled" in damage else set()):
+        assert len(plan.slots(key)) == 2, key
+    plan.tasks.all().delete()
+
+
+@on_every_database
+def test_a_last_slot_at_the_end_of_time_harms_no_other(
+    plan: Plan, caplog: pytest.LogCaptureFixture
+) -> None:
+    end = datetime(9999, 12, 31, 23, 59, 59, tzinfo=plan.clock.tzinfo)
+    for key in ("a", "b", "c"):
+        schedule_recurring_task(key, greet, schedule="* * * * *", timezone="Asia/Tokyo")
+    plan.since("b", end)
+    plan.look()
+    plan.pass_by(MINUTE)
+    assert (len(plan.slots("a")), len(plan.slots("b")), len(plan.slots("c"))) == (1, 0, 1)
+    assert "What recurring task 'b' has missed is not known" in caplog.messages
+
+
+# --- arguments -------------------------------------------------------------------------------
+
+
+@on_the_projects_database
+def test_an_instance_is_read_anew_for_each_run(plan: Plan, while_enqueueing: list[Any]) -> None:
+    item = Item.objects.create(name="first")
+    seen: list[Any] = []
+    task_enqueued.connect(
+        lambda task_result, **kwargs: seen.append(task_result.args[0].name),
+        weak=False,
+        dispatch_uid="names",
+    )
+    schedule_recurring_task("k", greet, schedule=MINUTE, args=[item])
+    schedule_recurring_task("z", greet, schedule=HOUR)
+    plan.look()
+    plan.pass_by(MINUTE)
+    Item.objects.update(name="second")
+    plan.pass_by(MINUTE)
+    task_enqueued.disconnect(dispatch_uid="names")
+    assert seen == ["first", "second"]
+
+
+@on_the_projects_database
+def test_an_instance_that_is_gone_keeps_only_its_own_task_from_its_slots(
+    plan: Plan, caplog: pytest.LogCaptureFixture
+) -> None:
+    item = Item.objects.create(name="here today")
+    schedule_recurring_task("a", greet, schedule=MINUTE, args=[item])
+    schedule_recurring_task("b", greet, schedule=MINUTE)
+    item.delete()
+    plan.look()
+    plan.pass_by(MINUTE)
+    assert (len(plan.slots("a")), len(plan.slots("b"))) == (0, 1)
+    [record] = caplog.records
+    assert record.getMessage() == "Recurring task 'a' could not be enqueued"
+    assert "does not exist" in (record.exc_text or str(record.exc_info))
+
+
+@on_the_projects_database
+def test_a_slot_waits_for_the_database_of_its_arguments_if_that_is_the_queues_own(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = Item.objects.create(name="first")
+    schedule_recurring_task("a", greet, schedule=MINUTE, args=[item])
+    plan.look()
+    with monkeypatch.context() as patched:
+        patched.setattr(plan.connection, "cursor", _refuse)
+        with pytest.raises(Unavailable):
+            plan.pass_by(MINUTE)
+    plan.pass_by(0 * SECOND)
+    assert len(plan.slots("a")) == 1
+
+
+def _refuse(*args: Any, **kwargs: Any) -> Any:
+    raise OperationalError("the database is away")
