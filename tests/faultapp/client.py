@@ -38,6 +38,28 @@ def enqueue(task: str, calls: list[list[Any]], delay: float | None = None, queue
     return ids
 
 
+def recur(act: str, key: str, task: str = "", schedule: Any = None, **values: Any) -> Any:
+    """Do something to a recurring task at run time; a number is an interval in seconds."""
+    import steady_queue_core
+    from steady_queue_core.models import RecurringTask
+
+    from . import tasks
+
+    if isinstance(schedule, (int, float)):
+        schedule = timedelta(seconds=schedule)
+    if act == "schedule":
+        chosen = getattr(tasks, task)
+        steady_queue_core.schedule_recurring_task(key, chosen, schedule=schedule, **values)
+    elif act == "change":
+        steady_queue_core.change_recurring_task(key, schedule=schedule, **values)
+    elif act == "unschedule":
+        steady_queue_core.unschedule_recurring_task(key)
+    else:
+        result = getattr(RecurringTask.objects.get(key=key), act)()
+        return getattr(result, "id", result)
+    return None
+
+
 def write_like_a_web_process(seconds: float, pause: float, work: float) -> Any:
     """Write a row and enqueue a job in one transaction, again and again, on stock settings."""
     from django.db import transaction
@@ -102,6 +124,7 @@ def main() -> None:
             enqueue,
             enqueue_one_by_one,
             enqueue_stubbornly,
+            recur,
             write_like_a_web_process,
         )
     }
