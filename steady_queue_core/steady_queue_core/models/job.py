@@ -69,6 +69,11 @@ class Job(models.Model):
         """Make this job ready again if it has failed; say whether it had."""
         return bool(self._alone().retry_failed())
 
+    def run_now(self) -> bool:
+        """Have this job run now if it is scheduled, as if it were due, or blocked, beyond its
+        limit; say whether it was."""
+        return bool(self._alone().run_now())
+
     def discard(self) -> None:
         """Delete this job, which waits or has failed.
 
