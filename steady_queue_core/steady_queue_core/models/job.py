@@ -56,6 +56,13 @@ class Job(models.Model):
     class Meta:
         db_table = tables.JOBS
         indexes = (models.Index(fields=["finished_at"], name="steady_queue_jobs_finished"),)
+        default_permissions = ("view",)
+        permissions = (
+            ("retry_job", "Can retry failed jobs"),
+            ("discard_job", "Can discard jobs"),
+            ("run_job", "Can run jobs now that wait"),
+            ("view_arguments", "Can view arguments and results of jobs"),
+        )
 
     def __str__(self) -> str:
         return f"{self.task_path} #{self.pk}"
