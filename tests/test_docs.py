@@ -409,6 +409,30 @@ def test_what_is_shown_of_jobs_and_queues_runs(capsys: pytest.CaptureFixture[str
     assert not Queue("mail").paused
 
 
+@pytest.mark.django_db
+def test_the_permissions_are_documented_and_what_is_shown_of_the_admin_runs() -> None:
+    from django.contrib import admin
+    from django.contrib.auth.models import Group, Permission
+
+    from steady_queue_core.admin import JobAdmin
+    from steady_queue_core.models import Job
+
+    path = page("admin.md")
+    offered = Permission.objects.filter(content_type__app_label="steady_queue")
+    documented = documents.rows(documents.section(path, "Permissions"))
+    assert documented.keys() == set(offered.values_list("codename", flat=True))
+    namespace: dict[str, Any] = {"__name__": __name__}
+    try:
+        for block in documents.blocks(path, "python"):
+            exec(block, namespace)
+        assert namespace["operations"].is_registered(Job)
+        assert admin.site.get_model_admin(Job).list_per_page == 100
+    finally:
+        admin.site.unregister(Job)
+        admin.site.register(Job, JobAdmin)
+    assert Group.objects.get(name="Support").permissions.count() == 4
+
+
 @pytest.mark.parametrize("language", ["python", "toml"])
 def test_the_dialect_shown_is_the_example(language: str) -> None:
     example = WORKSPACE / "examples" / "third_party_dialect"

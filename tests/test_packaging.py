@@ -44,6 +44,24 @@ def test_core_and_sqlite_in_an_empty_environment_are_a_working_queue(
     """) == ["SUCCESSFUL 5", "SUCCESSFUL 50"]
 
 
+def test_the_admin_has_its_pages_at_once(project: NewProject, workspace: Path) -> None:
+    project.install(workspace / "steady_queue_core", workspace / "steady_queue_sqlite")
+    project.start()
+    project.manage("migrate")
+    told = project.shell("""
+        from django.contrib.auth.models import User
+        from django.test import Client
+        from jobs.tasks import our_add
+        our_add.enqueue(20, b=30)
+        client = Client(headers={"host": "localhost"})
+        client.force_login(User.objects.create_superuser("ada"))
+        for page in ("", "steady_queue/job/", "steady_queue/job/1/change/", "steady_queue/pause/"):
+            response = client.get(f"/admin/{page}")
+            print(response.status_code, "Steady Queue" in response.text, "our_add" in response.text)
+    """)
+    assert told == ["200 True False", "200 True True", "200 True True", "200 True False"]
+
+
 def test_core_without_a_dialect_is_a_check_error_that_names_the_package_to_install(
     project: NewProject, workspace: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""What can be done with jobs that have ended, or wait: retry, discard, clear."""
+"""What can be done with jobs that have ended, or wait: retry, run now, discard, clear."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from steady_queue_core.models import (
     ScheduledExecution,
 )
 from steady_queue_core.models.discarding import discard
+from steady_queue_core.models.dispatching import run_now
 
 from .everywhere import Jobs, on_every_database, on_every_server
 
@@ -65,6 +66,73 @@ def test_a_retry_is_part_of_the_callers_transaction(using: str) -> None:
         transaction.set_rollback(True, using=using)
     assert jobs.ids(FailedExecution) == failed
     assert jobs.ids(ReadyExecution) == []
+
+
+@on_every_database
+def test_scheduled_jobs_run_now_and_others_stay_as_they_are(using: str) -> None:
+    jobs = Jobs(using)
+    [urgent] = jobs.ready(queue_name="mail", rank=-3, delay=HOUR)
+    later, kept = jobs.ready(5, delay=2 * HOUR), jobs.ready(2, "other", delay=HOUR)
+    failed = jobs.failed(1)
+    job = jobs.all.get(pk=urgent)
+
+    assert (job.run_now(), job.run_now()) == (True, False)
+    assert jobs.all.get(pk=failed[0]).run_now() is False
+    assert jobs.all.filter(pk__in=[*later, *failed]).run_now(batch_size=2) == len(later)
+
+    assert jobs.ids(ScheduledExecution) == kept
+    assert jobs.ids(FailedExecution) == failed
+    [claim] = jobs.claim(10, "mail")
+    assert (claim.job_id, claim.rank) == (urgent, -3)
+    assert [claim.job_id for claim in jobs.claim(10)] == later
+
+
+@on_every_database
+def test_to_run_now_takes_the_jobs_that_were_meant_before_others_that_are_due(using: str) -> None:
+    jobs = Jobs(using)
+    due, [meant] = jobs.ready(3, delay=HOUR), jobs.ready(delay=2 * HOUR)
+    past = portable.storable(jobs.dialect.current_time(jobs.connection) - timedelta(days=9_000))
+    ScheduledExecution.objects.using(using).filter(pk__in=due).update(due_at=past)
+
+    assert jobs.all.get(pk=meant).run_now() is True
+
+    assert jobs.ids(ReadyExecution) == [meant]
+    assert jobs.ids(ScheduledExecution) == due
+
+
+@on_every_database
+def test_to_run_now_is_part_of_the_callers_transaction(using: str) -> None:
+    jobs = Jobs(using)
+    scheduled = jobs.ready(2, delay=HOUR)
+    with transaction.atomic(using=using):
+        assert jobs.all.all().run_now() == 2
+        assert jobs.ids(ReadyExecution) == scheduled
+        transaction.set_rollback(True, using=using)
+    assert jobs.ids(ScheduledExecution) == scheduled
+    assert jobs.ids(ReadyExecution) == []
+
+
+@on_every_server
+def test_a_job_that_is_dispatched_while_it_is_to_run_now_is_so_once(using: str) -> None:
+    jobs = Jobs(using)
+    [job_id] = jobs.ready(delay=HOUR)
+    past = portable.storable(jobs.dialect.current_time(jobs.connection) - HOUR)
+    ScheduledExecution.objects.using(using).update(due_at=past)
+    moved, asked_for = threading.Event(), threading.Event()
+
+    def dispatch() -> None:
+        with transaction.atomic(using=using):
+            assert jobs.dialect.dispatch(connections[using], 10).moved == 1
+            moved.set()
+            assert asked_for.wait(20)
+
+    dispatching = threads.start(using, dispatch)
+    assert moved.wait(20)
+    asking = threads.start(using, lambda: run_now(using, [job_id]))
+    asked_for.set()
+    dispatching.result(20)
+    assert asking.result(20) == 0
+    assert jobs.ids(ReadyExecution) == [job_id]
 
 
 @on_every_database

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 from typing import Any
+from unittest import mock
+
+from django.db import connections, transaction
 
 from steady_queue_core.dialects import ClaimedJob, Ending, Outcome, portable
+from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.conformance.base import ending, limited_job, stored_id
 from steady_queue_core.models import (
     BlockedExecution,
@@ -15,11 +20,14 @@ from steady_queue_core.models import (
     Process,
     Queue,
     ReadyExecution,
+    ScheduledExecution,
     Semaphore,
 )
+from steady_queue_core.models.dispatching import run_now
+from steady_queue_core.models.semaphore import lock_semaphores
 from steady_queue_core.models.upkeep import Upkeep
 
-from .everywhere import Jobs, on_every_database
+from .everywhere import Jobs, on_every_database, on_every_server
 
 HOUR = timedelta(hours=1)
 
@@ -83,6 +91,72 @@ def test_a_failed_job_that_is_retried_takes_a_permit_anew(using: str) -> None:
     jobs.end(jobs.claim()[0])
     [again] = jobs.claim()
     assert (again.job_id, again.attempts) == (failed, 0)
+
+
+@on_every_database
+def test_a_blocked_job_runs_now_beyond_its_limit(using: str) -> None:
+    jobs = Limited(using)
+    first, second, third = jobs.enqueue(3)
+    assert jobs.all.get(pk=third).run_now() is True
+    assert jobs.all.get(pk=third).run_now() is False
+    assert jobs.ids(ReadyExecution) == jobs.ids(Permit) == [first, third]
+    assert jobs.left == 0
+    jobs.end(jobs.claim(1)[0])  # Now there is one again, as many as there may be.
+    assert (jobs.ids(ReadyExecution), jobs.ids(BlockedExecution)) == ([third], [second])
+    jobs.end(jobs.claim(1)[0])
+    assert jobs.ids(ReadyExecution) == [second]
+    assert Upkeep(using).do() == 0
+
+
+@on_every_database
+def test_the_permit_of_a_job_that_runs_now_is_counted(using: str) -> None:
+    jobs = Limited(using)
+    jobs.enqueue(4)
+    last = jobs.ids(BlockedExecution)[-1]
+    Semaphore.objects.using(using).update(limit=3, value=2)  # Nobody has let others in yet.
+    assert jobs.all.get(pk=last).run_now()
+    assert (len(jobs.ids(Permit)), len(jobs.ids(BlockedExecution)), jobs.left) == (3, 1, 0)
+
+
+@on_every_database
+def test_a_scheduled_job_that_runs_now_keeps_to_its_limit(using: str) -> None:
+    jobs = Limited(using)
+    [first] = jobs.enqueue()
+    later = jobs.enqueue(2, delay=HOUR)
+    assert jobs.all.all().run_now() == 2
+    assert (jobs.ids(ReadyExecution), jobs.ids(BlockedExecution)) == ([first], later)
+    assert jobs.ids(ScheduledExecution) == []
+
+
+@on_every_server
+def test_to_run_now_waits_for_those_who_hold_the_semaphore(using: str) -> None:
+    jobs = Limited(using)
+    [first, second] = jobs.enqueue(2)
+    locked, waits = threading.Event(), threading.Event()
+
+    def lock_rows(connection: Any, rows: Any, *, wait: bool) -> Any:
+        if rows.model is Semaphore:
+            waits.set()
+            return lock(connection, rows, wait=wait)
+        found = list(lock(connection, rows, wait=wait))
+        waits.set()
+        return found
+
+    def discard() -> None:
+        with transaction.atomic(using=using):
+            lock_semaphores(connections[using], jobs.dialect, ["key"])
+            locked.set()
+            assert waits.wait(20)
+            jobs.all.get(pk=first).discard()
+
+    lock = jobs.dialect.lock_rows
+    discarding = threads.start(using, discard)
+    assert locked.wait(20)
+    with mock.patch.object(jobs.dialect, "lock_rows", lock_rows):
+        found = run_now(using, [second])
+    discarding.result(20)
+    assert found == 0
+    assert jobs.ids(ReadyExecution) == jobs.ids(Permit) == [second]
 
 
 @on_every_database

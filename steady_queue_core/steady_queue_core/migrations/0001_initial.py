@@ -45,6 +45,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "steady_queue_jobs",
+                "default_permissions": ("view",),
+                "permissions": (
+                    ("retry_job", "Can retry failed jobs"),
+                    ("discard_job", "Can discard jobs"),
+                    ("run_job", "Can run jobs now that wait"),
+                    ("view_arguments", "Can view arguments and results of jobs"),
+                ),
             },
         ),
         migrations.CreateModel(
@@ -60,6 +67,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "steady_queue_pauses",
+                "verbose_name": "queue",
+                "default_permissions": (),
+                "permissions": (
+                    ("view_queue", "Can view queues"),
+                    ("pause_queue", "Can pause and resume queues"),
+                ),
             },
         ),
         migrations.CreateModel(
@@ -80,6 +93,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "steady_queue_processes",
+                "verbose_name_plural": "processes",
+                "default_permissions": ("view",),
             },
         ),
         migrations.CreateModel(
@@ -98,6 +113,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "steady_queue_recurring_executions",
+                "default_permissions": (),
             },
         ),
         migrations.CreateModel(
@@ -126,6 +142,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "steady_queue_recurring_tasks",
+                "default_permissions": ("view", "change"),
+                "permissions": (("run_recurringtask", "Can run recurring tasks now"),),
             },
         ),
         migrations.CreateModel(
@@ -142,6 +160,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "steady_queue_semaphores",
+                "default_permissions": ("view",),
             },
         ),
         migrations.CreateModel(
@@ -162,6 +181,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "steady_queue_permits",
+                "default_permissions": (),
             },
         ),
         migrations.CreateModel(
@@ -186,6 +206,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "steady_queue_blocked_executions",
+                "default_permissions": (),
             },
         ),
         migrations.CreateModel(
@@ -210,6 +231,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "steady_queue_claimed_executions",
+                "default_permissions": (),
             },
         ),
         migrations.CreateModel(
@@ -232,6 +254,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "steady_queue_failed_executions",
+                "default_permissions": (),
             },
         ),
         migrations.CreateModel(
@@ -255,6 +278,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "steady_queue_ready_executions",
+                "default_permissions": (),
             },
         ),
         migrations.CreateModel(
@@ -283,6 +307,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "steady_queue_scheduled_executions",
+                "default_permissions": (),
             },
         ),
         migrations.AddIndex(

@@ -43,6 +43,7 @@ class ReadyExecution(PlacedExecution):
 
     class Meta:
         db_table = tables.READY
+        default_permissions = ()
         indexes = (
             models.Index(fields=["rank", "job"], name="steady_queue_ready_poll"),
             models.Index(fields=["queue_name", "rank", "job"], name="steady_queue_ready_queue"),
@@ -57,6 +58,7 @@ class ScheduledExecution(PlacedExecution):
 
     class Meta:
         db_table = tables.SCHEDULED
+        default_permissions = ()
         indexes = (
             models.Index(fields=["due_at", "rank", "job"], name="steady_queue_scheduled_due"),
         )
@@ -69,6 +71,7 @@ class BlockedExecution(PlacedExecution):
 
     class Meta:
         db_table = tables.BLOCKED
+        default_permissions = ()
         indexes = (
             models.Index(
                 fields=["concurrency_key", "rank", "job"], name="steady_queue_blocked_release"
@@ -83,6 +86,7 @@ class ClaimedExecution(PlacedExecution):
 
     class Meta:
         db_table = tables.CLAIMED
+        default_permissions = ()
         indexes = (models.Index(fields=["process_id"], name="steady_queue_claimed_process"),)
 
 
@@ -94,4 +98,5 @@ class FailedExecution(Execution):
 
     class Meta:
         db_table = tables.FAILED
+        default_permissions = ()
         indexes = (models.Index(fields=["created_at"], name="steady_queue_failed_created"),)

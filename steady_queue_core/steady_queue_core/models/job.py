@@ -56,6 +56,13 @@ class Job(models.Model):
     class Meta:
         db_table = tables.JOBS
         indexes = (models.Index(fields=["finished_at"], name="steady_queue_jobs_finished"),)
+        default_permissions = ("view",)
+        permissions = (
+            ("retry_job", "Can retry failed jobs"),
+            ("discard_job", "Can discard jobs"),
+            ("run_job", "Can run jobs now that wait"),
+            ("view_arguments", "Can view arguments and results of jobs"),
+        )
 
     def __str__(self) -> str:
         return f"{self.task_path} #{self.pk}"
@@ -68,6 +75,11 @@ class Job(models.Model):
     def retry(self) -> bool:
         """Make this job ready again if it has failed; say whether it had."""
         return bool(self._alone().retry_failed())
+
+    def run_now(self) -> bool:
+        """Have this job run now if it is scheduled, as if it were due, or blocked, beyond its
+        limit; say whether it was."""
+        return bool(self._alone().run_now())
 
     def discard(self) -> None:
         """Delete this job, which waits or has failed.

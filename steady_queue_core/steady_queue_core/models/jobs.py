@@ -1,4 +1,4 @@
-"""What can be done with many jobs at once: retry, discard, clear."""
+"""What can be done with many jobs at once: retry, run now, discard, clear."""
 
 from __future__ import annotations
 
@@ -28,6 +28,16 @@ class JobQuerySet(models.QuerySet[Any]):
 
         return sum(
             failures.retry(self.db, keys) for keys in self._batches(failures.FAILED, batch_size)
+        )
+
+    def run_now(self, batch_size: int = BATCH) -> int:
+        """Have those that are scheduled run now, as if they were due, and those that are blocked
+        beyond their limit; return how many."""
+        from . import dispatching
+
+        return sum(
+            dispatching.run_now(self.db, keys)
+            for keys in self._batches(dispatching.WAITING, batch_size)
         )
 
     def discard(self, batch_size: int = BATCH) -> int:

@@ -14,6 +14,13 @@ class Pause(Record):
 
     class Meta:
         db_table = tables.PAUSES
+        # The admin shows queues in its place.
+        verbose_name = "queue"
+        default_permissions = ()
+        permissions = (
+            ("view_queue", "Can view queues"),
+            ("pause_queue", "Can pause and resume queues"),
+        )
 
     def __str__(self) -> str:
         return str(self.queue_name)

@@ -29,6 +29,8 @@ class Process(Record):
 
     class Meta:
         db_table = tables.PROCESSES
+        verbose_name_plural = "processes"
+        default_permissions = ("view",)
         indexes = (models.Index(fields=["last_heartbeat_at"], name="steady_queue_heartbeat"),)
 
     def __str__(self) -> str:

@@ -37,6 +37,8 @@ class RecurringTask(Record):
 
     class Meta:
         db_table = tables.RECURRING_TASKS
+        default_permissions = ("view", "change")
+        permissions = (("run_recurringtask", "Can run recurring tasks now"),)
 
     def __str__(self) -> str:
         return f"{self.key}: {self.schedule}"
@@ -100,6 +102,7 @@ class RecurringExecution(Record):
 
     class Meta:
         db_table = tables.RECURRING_EXECUTIONS
+        default_permissions = ()
         constraints = (
             models.UniqueConstraint(
                 fields=["task_key", "run_at"], name="steady_queue_recurring_slot"

@@ -23,6 +23,7 @@ class Semaphore(models.Model):
 
     class Meta:
         db_table = tables.SEMAPHORES
+        default_permissions = ("view",)
 
     def __str__(self) -> str:
         return f"{self.key}: {self.value} of {self.limit}"
@@ -42,6 +43,7 @@ class Permit(models.Model):
 
     class Meta:
         db_table = tables.PERMITS
+        default_permissions = ()
         indexes = (models.Index(fields=["key"], name="steady_queue_permits_key"),)
 
     def __str__(self) -> str:

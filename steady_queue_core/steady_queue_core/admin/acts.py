@@ -1,0 +1,82 @@
+"""What people do in the admin: carried out in batches, told to them, and written down."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.db import DatabaseError
+from django.db.models import Model
+from django.http import HttpRequest
+
+from . import texts
+
+logger = logging.getLogger("steady_queue.admin")
+
+#: Rows of one transaction.
+BATCH = 500
+#: Seconds after which a request begins no further batch: servers end those that take much longer.
+PATIENCE = 20.0
+
+
+class Done(NamedTuple):
+    """What became of an act on many."""
+
+    #: Rows that were changed, and rows that were asked for.
+    changed: int
+    asked: int
+    #: Why not all were looked at.
+    stopped: str = ""
+
+
+def in_batches(
+    chunks: Iterable[Sequence[Any]],
+    do: Callable[[Sequence[Any]], int],
+    is_contention: Callable[[Exception], bool],
+) -> Done:
+    """Have ``do`` act on some keys at a time, each time in a transaction of its own; stop when
+    that has taken long, or when others hold what it needs."""
+    end = time.monotonic() + PATIENCE
+    count = asked = 0
+    for batch in _batches(chunks):
+        try:
+            count += do(batch)
+        except DatabaseError as error:
+            if not is_contention(error):
+                raise
+            return Done(count, asked, "the database was busy")
+        asked += len(batch)
+        if time.monotonic() > end:
+            return Done(count, asked, f"that took more than {PATIENCE:g} seconds")
+    return Done(count, asked)
+
+
+def _batches(chunks: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+    # Empty chunks, too: it takes time to find that nothing matches.
+    for chunk in chunks:
+        for start in range(0, max(1, len(chunk)), BATCH):
+            yield chunk[start : start + BATCH]
+
+
+def record(
+    request: HttpRequest,
+    model: type[Model],
+    name: str,
+    message: str,
+    key: Any = None,
+    flag: int = CHANGE,
+) -> None:
+    """Write down one act of the user: in the admin's history and in the log."""
+    logger.info("%s: %s (%s)", request.user.get_username(), message, texts.line(name))
+    LogEntry.objects.create(
+        user_id=request.user.pk,
+        content_type=ContentType.objects.get_for_model(model),
+        object_id=None if key is None else str(key),
+        object_repr=texts.line(name)[:200],
+        action_flag=flag,
+        change_message=message,
+    )

@@ -1,0 +1,206 @@
+"""What the pages of all models have in common: they read, and have no forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.admin import ModelAdmin, ShowFacets, helpers
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.forms import Media
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.http import urlencode
+from django.utils.safestring import SafeString
+
+from . import databases, texts
+from .change_list import KeysetChangeList
+from .damage import ERRORS, is_damage
+from .detail import Section
+from .listing import Listing, ModelListing
+
+
+class QueueAdmin(ModelAdmin):
+    """The pages of a model whose rows the queue alone writes."""
+
+    list_per_page = 50
+    show_full_result_count = False
+    sortable_by = ()
+    show_facets = ShowFacets.NEVER
+    change_list_template = "admin/steady_queue/list.html"
+    detail_template = "admin/steady_queue/detail.html"
+    confirmation_template = "admin/steady_queue/confirmation.html"
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        # Django would also let those look who may change.
+        return self.may(request, f"view_{self.opts.model_name}")
+
+    def may(self, request: HttpRequest, codename: str) -> bool:
+        """Whether the user has one of the app's permissions."""
+        user: Any = request.user
+        return bool(user.has_perm(f"{self.opts.app_label}.{codename}"))
+
+    # --- lists ---
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = self.model._default_manager.using(databases.chosen(request))
+        return rows
+
+    def get_changelist(self, request: HttpRequest, **named: Any) -> type[KeysetChangeList]:
+        return KeysetChangeList
+
+    def listing(self, request: HttpRequest, search: str) -> Listing:
+        """Return what the list shows."""
+        return ModelListing(self.get_queryset(request))
+
+    def list_title(self, request: HttpRequest) -> str:
+        return str(self.opts.verbose_name_plural).capitalize()
+
+    def dress(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        """Give the rows of a page what their columns need beside their own fields."""
+        return rows
+
+    def chosen(self, request: HttpRequest) -> list[str] | None:
+        """Return the keys that are ticked in a list; ``None``: all that it selects."""
+        if request.POST.get("select_across") == "1":
+            return None
+        return request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)
+
+    # --- pages of one row, and what is posted to them ---
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        if request.method == "POST":
+            return HttpResponseNotAllowed(["GET"])
+        try:
+            response = self.detail(request, unquote(object_id))
+        except ERRORS as error:
+            if not is_damage(error):
+                raise
+            return self.gone(request, object_id, "is damaged: it cannot be shown")
+        return response or self.gone(request, object_id)
+
+    def detail(self, request: HttpRequest, key: str) -> HttpResponse | None:
+        """Return the page of the row with this primary key, if there is one."""
+        raise NotImplementedError
+
+    def gone(
+        self, request: HttpRequest, object_id: str, why: str = "is not there any more"
+    ) -> HttpResponse:
+        """Say so, on the list."""
+        name = str(self.opts.verbose_name).capitalize()
+        told = f"{name} {texts.name(unquote(object_id))} {why}."
+        self.message_user(request, told, messages.WARNING)
+        return HttpResponseRedirect(self.url(request, "changelist"))
+
+    def post_path(
+        self, verb: str, codename: str, do: Callable[[HttpRequest, str], HttpResponse]
+    ) -> URLPattern:
+        """Return the address of a button, for those with a permission."""
+
+        def view(request: HttpRequest, object_id: str) -> HttpResponse:
+            if not (self.has_view_permission(request) and self.may(request, codename)):
+                raise PermissionDenied
+            if request.method != "POST":
+                return HttpResponseNotAllowed(["POST"])
+            return do(request, object_id)
+
+        name = f"{self.opts.app_label}_{self.opts.model_name}_{verb}"
+        return path(f"<path:object_id>/{verb}/", self.admin_site.admin_view(view), name=name)
+
+    def page_of(
+        self,
+        request: HttpRequest,
+        original: Any,
+        title: str,
+        sections: Sequence[Section],
+        buttons: Sequence[tuple[str, str]] = (),
+        history_url: str = "",
+    ) -> HttpResponse:
+        """Return the page of ``original``; ``buttons`` are labels and addresses to post to."""
+        context = {
+            **self.admin_site.each_context(request),
+            "title": title,
+            "original": texts.name(original),
+            "opts": self.opts,
+            "add": False,
+            "change": True,
+            "has_view_permission": True,
+            "is_popup": False,
+            "media": Media(),
+            "sections": sections,
+            "buttons": buttons,
+            "history_url": history_url,
+        }
+        request.current_app = self.admin_site.name
+        return TemplateResponse(request, self.detail_template, context)
+
+    def confirmation(
+        self, request: HttpRequest, question: str, verb: str, back: str
+    ) -> HttpResponse:
+        """Ask whether to go on; the answer posts again what was posted, and ``confirmed``. Who
+        does not want to gets ``back``."""
+        left_out = ("csrfmiddlewaretoken", "index")
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Are you sure?",
+            "opts": self.opts,
+            "question": question,
+            "verb": verb,
+            "given": [
+                (name, value)
+                for name, values in request.POST.lists()
+                if name not in left_out
+                for value in values
+            ],
+            "back": back,
+        }
+        request.current_app = self.admin_site.name
+        return TemplateResponse(request, self.confirmation_template, context)
+
+    def confirmed(self, request: HttpRequest) -> bool:
+        return request.POST.get("confirmed") == "yes"
+
+    def url(self, request: HttpRequest, name: str, *arguments: Any) -> str:
+        """Return the address of one of the model's pages, for the database of this request."""
+        address = reverse(
+            f"admin:{self.opts.app_label}_{self.opts.model_name}_{name}",
+            args=arguments,
+            current_app=self.admin_site.name,
+        )
+        return address + databases.query(request)
+
+    def jobs_url(self, request: HttpRequest, **given: str) -> str:
+        """Return the address of the list of jobs with these filters."""
+        address = reverse("admin:steady_queue_job_changelist", current_app=self.admin_site.name)
+        using = databases.chosen(request)
+        if using != databases.queue_databases()[0]:
+            given[databases.PARAMETER] = using
+        return f"{address}?{urlencode(given)}"
+
+    def job_link(self, request: HttpRequest, job_id: int) -> SafeString:
+        """Return a link to the page of a job."""
+        name = "admin:steady_queue_job_change"
+        address = reverse(name, args=(job_id,), current_app=self.admin_site.name)
+        return format_html('<a href="{}{}">#{}</a>', address, databases.query(request), job_id)

@@ -1,0 +1,106 @@
+"""Filters of lists: parameters of the address, with choices that cost no scan of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib.admin import SimpleListFilter
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from ..models import Pause
+from ..models.base import queue_database
+from ..tasks import registered_tasks
+from . import databases
+from .texts import name
+
+#: Choices that a filter offers at most.
+MOST_CHOICES = 100
+
+
+class Parameter(SimpleListFilter):
+    """A part of the address that the listing reads; it offers no choices of its own."""
+
+    title = ""
+    clearable = True
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        given = request.GET.get(str(self.parameter_name))
+        names = sorted({*self.names(request), *([given] if given else [])})
+        return [(each, name(each)) for each in names[:MOST_CHOICES]]
+
+    def has_output(self) -> bool:
+        return len(self.lookup_choices) > 1 or self.value() is not None
+
+    def names(self, request: HttpRequest) -> Iterable[str]:
+        """Return what can be chosen."""
+        return ()
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset
+
+
+class StateFilter(Parameter):
+    """The state of jobs; the list has tabs for it."""
+
+    parameter_name = "state"
+    clearable = False
+
+    def has_output(self) -> bool:
+        return False
+
+
+class DatabaseFilter(Parameter):
+    """The database, where several hold a queue."""
+
+    title = "database"
+    parameter_name = databases.PARAMETER
+    clearable = False
+
+    def names(self, request: HttpRequest) -> Iterable[str]:
+        return databases.queue_databases()
+
+    def choices(self, changelist: Any) -> Any:
+        # One of them is always chosen: "all" would not be true.
+        _, *each = super().choices(changelist)
+        first = databases.queue_databases()[0]
+        for choice, (alias, _) in zip(each, self.lookup_choices, strict=True):
+            if self.value() is None and alias == first:
+                choice["selected"] = True
+            yield choice
+
+
+class QueueFilter(Parameter):
+    """The queue: those that have ready jobs, are paused, or that a task names."""
+
+    title = "queue"
+    parameter_name = "queue"
+
+    def names(self, request: HttpRequest) -> Iterable[str]:
+        return queue_names(databases.chosen(request))
+
+
+class TaskFilter(Parameter):
+    """The task: those that this process knows."""
+
+    title = "task"
+    parameter_name = "task"
+
+    def names(self, request: HttpRequest) -> Iterable[str]:
+        return {task.module_path for task in registered_tasks()}
+
+
+class KeyFilter(Parameter):
+    """The concurrency key; semaphores link to it."""
+
+    title = "concurrency key"
+    parameter_name = "key"
+
+
+def queue_names(using: str) -> set[str]:
+    """Return the queues that have ready jobs, are paused, or that a task of this process names."""
+    connection, dialect = queue_database(using)
+    paused = Pause.objects.using(using).values_list("queue_name", flat=True)
+    named = (task.queue_name for task in registered_tasks())
+    return {*dialect.list_queues(connection), *paused, *named}

@@ -1,0 +1,120 @@
+"""The columns of the lists of jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects import portable
+from . import texts
+from .damage import column
+from .job_rows import state_of
+
+#: What is due for this long is late.
+LATE = 60.0
+
+
+@column("id")
+def number(job: Any) -> str:
+    return f"#{job.pk}"
+
+
+@column("task")
+def task(job: Any) -> str:
+    return texts.short_path(job.task_path)
+
+
+@column("queue")
+def queue(job: Any) -> str:
+    return texts.name(job.queue_name)
+
+
+@column("priority")
+def priority(job: Any) -> int:
+    return int(job.priority)
+
+
+@column("state")
+def state(job: Any) -> str:
+    found = state_of(job)
+    return found.label if found.name else "-"
+
+
+@column("enqueued")
+def enqueued(job: Any) -> str:
+    return texts.moment(job.enqueued_at)
+
+
+@column("waiting for")
+def waiting_for(job: Any) -> str:
+    since = job.readyexecution.created_at
+    return texts.dated(texts.between(since, job.present), since)
+
+
+@column("due in")
+def due_in(job: Any) -> str:
+    due = job.scheduledexecution.due_at
+    left = (portable.aware(due) - portable.aware(job.present)).total_seconds()
+    if left > 0:
+        return texts.dated(texts.between(job.present, due), due)
+    words = texts.between(due, job.present)
+    return texts.dated(f"late by {words}" if left < -LATE else "due now", due)
+
+
+@column("process")
+def process(job: Any) -> str:
+    return texts.name(job.claimedexecution.process)
+
+
+@column("running for")
+def running_for(job: Any) -> str:
+    since = job.claimedexecution.created_at
+    return texts.dated(texts.between(since, job.present), since)
+
+
+@column("waits for the key")
+def concurrency_key(job: Any) -> str:
+    return texts.name(job.blockedexecution.concurrency_key)
+
+
+@column("for")
+def blocked_for(job: Any) -> str:
+    since = job.blockedexecution.created_at
+    return texts.dated(texts.between(since, job.present), since)
+
+
+@column("error")
+def error(job: Any) -> str:
+    kind = job.failedexecution.exception_class.rpartition(".")[2]
+    return texts.name(f"{kind}: {job.message}")
+
+
+@column("attempts")
+def attempts(job: Any) -> str:
+    return f"{job.attempts} of {job.max_attempts}"
+
+
+@column("failed")
+def failed(job: Any) -> str:
+    return texts.moment(job.failedexecution.created_at)
+
+
+@column("took")
+def took(job: Any) -> str:
+    return texts.between(job.last_attempted_at, job.finished_at)
+
+
+@column("finished")
+def finished(job: Any) -> str:
+    return texts.moment(job.finished_at)
+
+
+COMMON = (number, task, queue, priority)
+OF_STATES = {
+    "": (*COMMON, state, enqueued),
+    "ready": (*COMMON, waiting_for, enqueued),
+    "scheduled": (*COMMON, due_in, attempts, enqueued),
+    "blocked": (*COMMON, concurrency_key, blocked_for, enqueued),
+    "running": (*COMMON, process, running_for, attempts),
+    "failed": (number, task, queue, error, attempts, failed),
+    "finished": (*COMMON, took, finished),
+}

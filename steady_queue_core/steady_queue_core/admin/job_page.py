@@ -1,0 +1,88 @@
+"""The page of one job: where it stands, what became of it when, and with what."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from ..dialects import portable
+from . import texts
+from .detail import Facts, Section, Table
+from .job_rows import RELATED
+from .job_texts import arguments_of, errors_of_attempts, result_of, workers
+from .states import State
+
+
+def sections_of(job: Any, state: State, process: str, *, with_arguments: bool) -> list[Section]:
+    """Return what the page shows; arguments and result only to those who may see them."""
+    found: list[Section | None] = [
+        _facts(job, state, process),
+        _timeline(job),
+        _failure(job),
+    ]
+    if with_arguments:
+        found += [arguments_of(job), result_of(job)]
+    found.append(errors_of_attempts(job))
+    return [section for section in found if section is not None]
+
+
+def row_of(job: Any, state: State) -> Any:
+    """Return the row that says that the job is in ``state``, if there is one."""
+    return getattr(job, state.relation, None) if state.relation in RELATED else None
+
+
+def _facts(job: Any, state: State, process: str) -> Section:
+    return Facts(
+        "Job",
+        [
+            ("State", state.label if state.name else "in none: it cannot run"),
+            ("Process", process),
+            ("Task", texts.clean(job.task_path)),
+            ("Queue", texts.clean(job.queue_name)),
+            ("Priority", job.priority),
+            ("Attempts", f"{job.attempts} of {job.max_attempts}"),
+            ("Workers", workers(job)),
+            ("Concurrency key", texts.clean(job.concurrency_key or "")),
+            ("Concurrency limit", job.concurrency_limit),
+            ("Backend", texts.clean(job.backend_name)),
+        ],
+    )
+
+
+def _timeline(job: Any) -> Section:
+    events: list[tuple[str, datetime | None]] = [
+        ("Enqueued", job.enqueued_at),
+        ("To run at", job.scheduled_at),
+        ("Due", _instant(job, "scheduledexecution", "due_at")),
+        ("Ready", _instant(job, "readyexecution", "created_at")),
+        ("Blocked", _instant(job, "blockedexecution", "created_at")),
+        ("First attempt", job.started_at),
+        ("Last attempt", job.last_attempted_at if job.attempts > 1 else None),
+        ("Taken by its process", _instant(job, "claimedexecution", "created_at")),
+        ("Failed" if _failed(job) else "Finished", job.finished_at),
+    ]
+    known = [(label, instant) for label, instant in events if instant is not None]
+    known.sort(key=lambda event: portable.aware(event[1]))
+    before = [None, *(instant for _, instant in known)]
+    rows = [
+        (label, texts.moment(instant), texts.between(earlier, instant))
+        for (label, instant), earlier in zip(known, before, strict=False)
+    ]
+    return Table("Timeline", ("", "When", "After"), rows)
+
+
+def _failure(job: Any) -> Section | None:
+    if not _failed(job):
+        return None
+    failure = job.failedexecution
+    kind, message = texts.clean(failure.exception_class), texts.clean(failure.message)
+    return Facts("Failure", [("Error", kind), ("Message", message)])
+
+
+def _failed(job: Any) -> bool:
+    return getattr(job, "failedexecution", None) is not None
+
+
+def _instant(job: Any, relation: str, column: str) -> datetime | None:
+    found: datetime | None = getattr(getattr(job, relation, None), column, None)
+    return found

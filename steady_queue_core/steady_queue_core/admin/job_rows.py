@@ -1,0 +1,89 @@
+"""Reading the rows of a list of jobs: what its columns show, and nothing that may be large."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import F, QuerySet
+from django.db.models.functions import Left
+
+from ..models import Job, Process
+from ..models.base import queue_database
+from .damage import DAMAGED, read_each
+from .states import ALL, FAILED, STATES, State
+
+COLUMNS = (
+    "queue_name",
+    "task_path",
+    "rank",
+    "max_attempts",
+    "attempts",
+    "enqueued_at",
+    "started_at",
+    "last_attempted_at",
+    "finished_at",
+)
+#: What is shown of the row of a state.
+RELATED = {
+    "readyexecution": ("created_at",),
+    "scheduledexecution": ("due_at",),
+    "blockedexecution": ("created_at", "concurrency_key"),
+    "claimedexecution": ("created_at", "process_id"),
+    "failedexecution": ("created_at", "exception_class"),
+}
+#: Characters of an error's message that a list reads.
+MESSAGE = 200
+
+
+def read_jobs(using: str, state: State, ids: Sequence[int]) -> list[Any]:
+    """Return the jobs with these ids, in this order; what is gone meanwhile is left out.
+
+    Each has the ``present`` time of the database and, where it runs, its ``process``.
+    """
+    if not ids:
+        return []
+    rows = _rows(using, state)
+    found = read_each(rows, ids)
+    jobs = [found[each] or _damaged(each) for each in ids if each in found]
+    _name_processes(using, jobs)
+    return jobs
+
+
+def state_of(job: Job) -> State:
+    """Return the state of a job that was read with all relations."""
+    for state in STATES.values():
+        if state.relation is not None and getattr(job, state.relation, None) is not None:
+            return state
+    return STATES["finished"] if job.finished_at is not None else ALL
+
+
+def _rows(using: str, state: State) -> QuerySet[Any]:
+    connection, dialect = queue_database(using)
+    relations = list(RELATED) if state is ALL else [state.relation] if state.relation else []
+    columns = [f"{relation}__{column}" for relation in relations for column in RELATED[relation]]
+    rows: QuerySet[Any] = Job.objects.using(using).annotate(present=dialect.now(connection))
+    if state is FAILED:
+        rows = rows.annotate(message=Left(F("failedexecution__message"), MESSAGE))
+    if relations:
+        rows = rows.select_related(*relations)
+    rows = rows.only(*COLUMNS, *columns)
+    return rows
+
+
+def _damaged(job_id: int) -> Any:
+    """Return what is needed to find and discard a job whose row is damaged."""
+    job: Any = Job(pk=job_id, task_path=DAMAGED)
+    job.present, job.message = None, ""
+    return job
+
+
+def _name_processes(using: str, jobs: Sequence[Any]) -> None:
+    found = [job._state.fields_cache.get("claimedexecution") for job in jobs]
+    claims: list[Any] = [claim for claim in found if claim is not None]
+    if claims:
+        ids = {claim.process_id for claim in claims if isinstance(claim.process_id, int)}
+        processes = Process.objects.using(using).filter(pk__in=ids)
+        names = dict(processes.values_list("pk", "name"))
+        for claim in claims:
+            claim.process = names.get(claim.process_id, f"process-{claim.process_id}")

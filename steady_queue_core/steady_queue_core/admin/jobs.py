@@ -1,0 +1,227 @@
+"""Jobs: lists by state, the page of one, and what can be done with them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, cast
+
+from django.contrib import admin, messages
+from django.contrib.admin import helpers
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern
+
+from ..models import Job, Process
+from ..models.results import MAX_ID
+from . import databases, texts
+from .acts import Done, record
+from .base import QueueAdmin
+from .change_list import KeysetChangeList
+from .filters import DatabaseFilter, KeyFilter, QueueFilter, StateFilter, TaskFilter
+from .job_acts import ACTS, Act
+from .job_columns import OF_STATES
+from .job_listing import LOOKED_AT, JobListing
+from .job_page import row_of, sections_of
+from .job_rows import RELATED, state_of
+from .keyset import is_storable
+from .states import ALL, STATES, State, tallies_of_states
+from .tallies import Tally
+
+#: Jobs that are counted before it is asked whether to discard them, at most.
+COUNTED = 50_000
+
+
+class JobChangeList(KeysetChangeList):
+    """The list of a state, with tabs for the others."""
+
+    listing: JobListing
+
+    @property
+    def tabs(self) -> list[tuple[str, Tally, str | None]]:
+        """Label, count and address of each state; no address for the one that is shown."""
+        return [
+            (
+                state.label,
+                self.listing.counts[name],
+                None
+                if state is self.listing.state
+                else self.get_query_string({"state": name or None}),
+            )
+            for name, state in STATES.items()
+        ]
+
+
+class JobAdmin(QueueAdmin):
+    """Jobs, which run and fail, and are retried and discarded; never edited."""
+
+    list_filter = (StateFilter, DatabaseFilter, QueueFilter, TaskFilter, KeyFilter)
+    search_fields = ("id", "task_path")
+    search_help_text = "The id of a job, or the whole path of a task."
+    actions = ("retry", "run_now", "discard")
+
+    # --- lists ---
+
+    def get_changelist(self, request: HttpRequest, **named: Any) -> type[KeysetChangeList]:
+        return JobChangeList
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return OF_STATES[_state(request).name]
+
+    def list_title(self, request: HttpRequest) -> str:
+        state = _state(request)
+        return f"{state.label} jobs" if state.name else "Jobs"
+
+    def listing(self, request: HttpRequest, search: str) -> JobListing:
+        using = databases.chosen(request)
+        given = {
+            name: request.GET[name] for name in ("queue", "task", "key") if request.GET.get(name)
+        }
+        if not all(map(is_storable, (*given.values(), search))):
+            raise IncorrectLookupParameters
+        counts = tallies_of_states(using)
+        return JobListing(using, _state(request), given, search.strip(), counts)
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        if request.method == "POST":
+            given = request.POST.copy()
+            ids = [each for each in given.getlist(helpers.ACTION_CHECKBOX_NAME) if _is_id(each)]
+            given.setlist(helpers.ACTION_CHECKBOX_NAME, ids)
+            request.POST = given  # type: ignore[assignment]  # The same class, not yet immutable.
+        return super().changelist_view(request, extra_context)
+
+    # --- actions on lists; each is offered where the state allows it and the user may ---
+
+    def has_retry_listed_permission(self, request: HttpRequest) -> bool:
+        return self._may_here(request, ACTS["retry"])
+
+    def has_run_listed_permission(self, request: HttpRequest) -> bool:
+        return self._may_here(request, ACTS["run"])
+
+    def has_discard_listed_permission(self, request: HttpRequest) -> bool:
+        return self._may_here(request, ACTS["discard"])
+
+    @admin.action(permissions=["retry_listed"], description="Retry selected jobs")
+    def retry(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return self._act_on_list(request, ACTS["retry"])
+
+    @admin.action(permissions=["run_listed"], description="Run selected jobs now")
+    def run_now(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return self._act_on_list(request, ACTS["run"])
+
+    @admin.action(permissions=["discard_listed"], description="Discard selected jobs")
+    def discard(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return self._act_on_list(request, ACTS["discard"])
+
+    def _may_here(self, request: HttpRequest, act: Act) -> bool:
+        return act.name in _state(request).actions and self.may(request, act.permission)
+
+    def _act_on_list(self, request: HttpRequest, act: Act) -> HttpResponse | None:
+        state, chosen = _state(request), self.chosen(request)
+        listing = cast(JobChangeList, self.get_changelist_instance(request)).listing
+        if act.destroys and not self.confirmed(request):
+            tally = _count(listing) if chosen is None else Tally(len(chosen))
+            question = f"{act.label} {tally.text} {state.name} jobs? They cannot be brought back."
+            return self.confirmation(request, question, act.label, request.get_full_path())
+        if chosen is None:
+            done, which = act.on_listed(listing), f"all selected {state.name} jobs"
+        else:
+            done = act.on_ids(listing.using, [int(each) for each in chosen])
+            which = f"jobs {', '.join(chosen)}"
+        self._tell(request, act, done)
+        given = "".join(f", {name} {value}" for name, value in listing.given.items())
+        search = f", search {listing.search}" if listing.search else ""
+        record(request, Job, f"{which}{given}{search}", _past(act, done), flag=act.flag)
+        return None
+
+    def _tell(self, request: HttpRequest, act: Act, done: Done) -> None:
+        self.message_user(request, f"{_past(act, done)}.", messages.SUCCESS)
+        if done.changed < done.asked:
+            left = f"{done.asked - done.changed:,} had moved on meanwhile and were left alone."
+            self.message_user(request, left, messages.WARNING)
+        if done.stopped:
+            more = f"There may be more: {done.stopped}. Do it again for the rest."
+            self.message_user(request, more, messages.WARNING)
+
+    # --- the page of one job, and its buttons ---
+
+    def get_urls(self) -> list[URLPattern]:
+        own = [
+            self.post_path(name, act.permission, partial(self._act_on_one, act))
+            for name, act in ACTS.items()
+        ]
+        return [*own, *super().get_urls()]
+
+    def detail(self, request: HttpRequest, key: str) -> HttpResponse | None:
+        rows = self.get_queryset(request).select_related(*RELATED)
+        job = rows.filter(pk=int(key)).first() if _is_id(key) else None
+        if job is None:
+            return None
+        state = state_of(job)
+        with_arguments = self.may(request, "view_arguments")
+        process = self._process_of(job, state)
+        sections = sections_of(job, state, process, with_arguments=with_arguments)
+        buttons = [
+            (act.label, self.url(request, name, job.pk))
+            for name, act in ACTS.items()
+            if name in state.actions and self.may(request, act.permission)
+        ]
+        history = self.url(request, "history", job.pk)
+        return self.page_of(request, job, f"Job #{job.pk}", sections, buttons, history)
+
+    def _act_on_one(self, act: Act, request: HttpRequest, object_id: str) -> HttpResponse:
+        if not _is_id(object_id):
+            return self.gone(request, object_id)
+        job = f"job #{object_id}"
+        if act.destroys and not self.confirmed(request):
+            question = f"{act.label} {job}? It cannot be brought back."
+            page = self.url(request, "change", object_id)
+            return self.confirmation(request, question, act.label, page)
+        done = act.on_ids(databases.chosen(request), [int(object_id)])
+        if done.stopped:
+            self.message_user(request, f"{act.label} {job}: {done.stopped}.", messages.ERROR)
+        elif done.changed:
+            self.message_user(request, f"{act.past} {job}.", messages.SUCCESS)
+            record(request, Job, f"#{object_id}", act.past, key=object_id, flag=act.flag)
+        else:
+            moved = f"J{job[1:]} has moved on meanwhile: it cannot be {act.past.lower()} now."
+            self.message_user(request, moved, messages.WARNING)
+        if act.destroys and done.changed:
+            return HttpResponseRedirect(self.url(request, "changelist"))
+        return HttpResponseRedirect(self.url(request, "change", object_id))
+
+    def _process_of(self, job: Any, state: State) -> str:
+        row = row_of(job, state)
+        process_id = getattr(row, "process_id", None)
+        if process_id is None:
+            return ""
+        process = Process.objects.using(job._state.db).filter(pk=process_id).first()
+        return texts.clean(process or f"process-{process_id}, which is not registered")
+
+
+def _state(request: HttpRequest) -> State:
+    return STATES.get(request.GET.get("state", ""), ALL)
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= MAX_ID
+
+
+def _past(act: Act, done: Done) -> str:
+    return f"{act.past} {done.changed:,} job{'' if done.changed == 1 else 's'}"
+
+
+def _count(listing: JobListing) -> Tally:
+    """Count the jobs of a list; where no index serves its filters, by looking at a bounded number
+    of jobs."""
+    known = listing.tally()
+    if known is not None:
+        return known
+    found = looked_at = 0
+    for batch in listing.batches():
+        found += len(batch)
+        looked_at += LOOKED_AT
+        if looked_at >= COUNTED:
+            return Tally(found, exact=False)
+    return Tally(found)

@@ -1,0 +1,166 @@
+"""Processes: which supervisors run, what they have started, and who has gone silent."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db.models import Count
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html
+
+from ..configuration import Configuration, ConfigurationError
+from ..dialects import portable
+from ..models import ClaimedExecution, Process
+from ..models.base import queue_database
+from ..models.process import NEVER_AGAIN
+from . import databases, texts
+from .base import QueueAdmin
+from .damage import column
+from .detail import Facts, Section, Table
+from .filters import DatabaseFilter
+
+#: Jobs of a process that its page names.
+MOST_JOBS = 100
+DEFAULT_THRESHOLD = timedelta(minutes=5)
+
+
+class ProcessAdmin(QueueAdmin):
+    """Supervisors and their processes, each under the one that has started it."""
+
+    list_filter = (DatabaseFilter,)
+    list_per_page = 200
+    actions = None
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return (process, state, place, serves, running, heartbeat, started)
+
+    def dress(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        using = databases.chosen(request)
+        connection, dialect = queue_database(using)
+        claims = ClaimedExecution.objects.using(using).filter(process_id__in=[r.pk for r in rows])
+        held = dict(claims.values_list("process_id").annotate(Count("pk")).order_by())
+        present, threshold = dialect.current_time(connection), alive_threshold()
+        for row in rows:
+            row.present, row.running = present, held.get(row.pk, 0)
+            row.threshold = threshold
+            row.known = _metadata_of(row)
+        return as_tree(rows)
+
+    def detail(self, request: HttpRequest, key: str) -> HttpResponse | None:
+        found = self.get_object(request, key)
+        if found is None:
+            return None
+        [row] = self.dress(request, [found])
+        return self.page_of(request, row, texts.name(row.name), self._sections(request, row))
+
+    def _sections(self, request: HttpRequest, row: Any) -> list[Section]:
+        claims = ClaimedExecution.objects.using(row._state.db).filter(process_id=row.pk)
+        jobs = claims.select_related("job").order_by("job_id")
+        jobs = jobs.only("job__task_path", "queue_name", "created_at")[:MOST_JOBS]
+        facts = [
+            ("Kind", texts.clean(row.kind)),
+            ("State", state(row)),
+            ("Host", texts.clean(row.hostname)),
+            ("Pid", row.pid),
+            ("Started by process", row.supervisor_id),
+            ("Started", texts.moment(row.created_at)),
+            ("Last heartbeat", heartbeat(row)),
+        ]
+        facts += [(texts.name(key), texts.clean(value)) for key, value in row.known.items()]
+        held = [
+            (
+                self.job_link(request, claim.job_id),
+                texts.name(claim.job.task_path),
+                texts.name(claim.queue_name),
+                texts.between(claim.created_at, row.present),
+            )
+            for claim in jobs
+        ]
+        headings = ("Job", "Task", "Queue", "For")
+        return [
+            Facts("Process", facts),
+            Table("Jobs that it holds", headings, held, "" if held else "None."),
+        ]
+
+
+def as_tree(rows: list[Any]) -> list[Any]:
+    """Return the processes with each one's own below it, as far as they are among ``rows``."""
+    ids = {row.pk for row in rows}
+    children: dict[int, list[Any]] = {}
+    for row in rows:
+        row.nested = row.supervisor_id in ids and row.supervisor_id != row.pk
+        if row.nested:
+            children.setdefault(row.supervisor_id, []).append(row)
+    tree = []
+    for row in rows:
+        if not row.nested:
+            tree += [row, *children.pop(row.pk, ())]
+    # What is left is started by one that is nested itself: nothing that we write.
+    return tree + [row for rest in children.values() for row in rest]
+
+
+def alive_threshold() -> timedelta:
+    """Return the silence after which this project takes a process for dead."""
+    try:
+        return Configuration.load().process_alive_threshold
+    except (ConfigurationError, ImproperlyConfigured):
+        return DEFAULT_THRESHOLD  # The system checks report it.
+
+
+@column("process")
+def process(row: Any) -> str:
+    return texts.name(("└ " if row.nested else "") + row.name)
+
+
+@column("state")
+def state(row: Any) -> str:
+    if portable.aware(row.last_heartbeat_at) <= NEVER_AGAIN:
+        return format_html("<strong>{}</strong>", "declared dead")
+    stale = _silence(row) > row.threshold
+    return format_html("<strong>{}</strong>", "stale") if stale else "live"
+
+
+@column("pid and host")
+def place(row: Any) -> str:
+    return texts.name(f"{row.pid} on {row.hostname}")
+
+
+@column("serves")
+def serves(row: Any) -> str:
+    queues = row.known.get("queues")
+    if isinstance(queues, list):
+        return texts.name(f"{', '.join(map(str, queues))}; {row.known.get('threads')} threads")
+    return ""
+
+
+@column("jobs")
+def running(row: Any) -> int:
+    return int(row.running)
+
+
+@column("last heartbeat")
+def heartbeat(row: Any) -> str:
+    if portable.aware(row.last_heartbeat_at) <= NEVER_AGAIN:
+        return ""
+    return texts.dated(f"{texts.duration(_silence(row))} ago", row.last_heartbeat_at)
+
+
+@column("started")
+def started(row: Any) -> str:
+    return texts.moment(row.created_at)
+
+
+def _silence(row: Any) -> timedelta:
+    silence: timedelta = row.present - portable.aware(row.last_heartbeat_at)
+    return silence
+
+
+def _metadata_of(row: Process) -> dict[str, Any]:
+    try:
+        found = json.loads(row.metadata)
+    except (ValueError, TypeError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,250 @@
+"""Queues: how much waits in each, and whether workers take it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.models import DELETION
+from django.contrib.admin.utils import quote, unquote
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern
+from django.utils.html import format_html
+
+from ..models import Pause, Queue, ReadyExecution
+from ..models.base import queue_database
+from . import databases, texts
+from .acts import record
+from .base import QueueAdmin
+from .damage import ERRORS, column, is_damage, read_each
+from .detail import Facts
+from .filters import DatabaseFilter, queue_names
+from .job_acts import DISCARD
+from .job_listing import JobListing
+from .keyset import Order, is_storable
+from .listing import Page, page_of
+from .states import READY
+from .tallies import Tally, tallies
+
+LONGEST_NAME = 255
+
+
+@dataclass(frozen=True)
+class QueueListing:
+    """The queues that have ready jobs, are paused, or that a task of this process names."""
+
+    using: str
+    search: str
+
+    @property
+    def queryset(self) -> QuerySet[Any]:
+        return Pause.objects.using(self.using)
+
+    @cached_property
+    def names(self) -> list[str]:
+        return sorted(each for each in queue_names(self.using) if self.search in each)
+
+    def page(self, place: str, size: int) -> Page:
+        start = Order(Pause, ("queue_name",)).read(place)
+        if start.key is None:
+            names = self.names
+        elif start.backwards:
+            names = self.names[: bisect_left(self.names, start.key[0])][::-1]
+        else:
+            names = self.names[bisect_right(self.names, start.key[0]) :]
+        keys, page = page_of([(each,) for each in names[: size + 1]], start, size)
+        return page._replace(rows=[Pause(queue_name=each) for (each,) in keys])
+
+    def tally(self) -> Tally:
+        return Tally(len(self.names))
+
+
+class QueuesAdmin(QueueAdmin):
+    """The queues. A queue has no row of its own; one that is paused has that of its pause."""
+
+    list_filter = (DatabaseFilter,)
+    search_fields = ("queue_name",)
+    search_help_text = "Part of a queue's name."
+    actions = ("pause", "resume", "clear")
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "view_queue")
+
+    def has_pause_permission(self, request: HttpRequest) -> bool:
+        return self.may(request, "pause_queue")
+
+    def has_clear_permission(self, request: HttpRequest) -> bool:
+        return self.may(request, "discard_job")
+
+    # --- the list ---
+
+    def listing(self, request: HttpRequest, search: str) -> QueueListing:
+        return QueueListing(databases.chosen(request), search)
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return (name, state, ready, oldest)
+
+    def dress(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        using = databases.chosen(request)
+        connection, dialect = queue_database(using)
+        names = [row.queue_name for row in rows]
+        waiting = ReadyExecution.objects.using(using).order_by("rank", "job_id")
+        of_each = [waiting.filter(queue_name=each) for each in names]
+        try:
+            counts = tallies(using, of_each, "created_at")
+        except ERRORS as error:
+            if not is_damage(error):
+                raise
+            counts = tallies(using, of_each)
+        pauses = read_each(Pause.objects.using(using), names)
+        present = dialect.current_time(connection)
+        for row, tally in zip(rows, counts, strict=True):
+            row.tally, row.present = tally, present
+            row.paused = row.queue_name in pauses
+            row.paused_since = getattr(pauses.get(row.queue_name), "created_at", None)
+            row.jobs_url = self.jobs_url(request, state=READY.name, queue=row.queue_name)
+        return rows
+
+    @admin.action(permissions=["pause"], description="Pause selected queues")
+    def pause(self, request: HttpRequest, queryset: Any) -> None:
+        self._switch(request, "Paused", Queue.pause)
+
+    @admin.action(permissions=["pause"], description="Resume selected queues")
+    def resume(self, request: HttpRequest, queryset: Any) -> None:
+        self._switch(request, "Resumed", Queue.resume)
+
+    @admin.action(permissions=["clear"], description="Clear selected queues of ready jobs")
+    def clear(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return self._clear(request, self._names(request), request.get_full_path())
+
+    def _names(self, request: HttpRequest) -> list[str]:
+        chosen = self.chosen(request)
+        if chosen is None:
+            search = request.GET.get("q", "")
+            return self.listing(request, search).names
+        return [each for each in chosen if _is_name(each)]
+
+    def _switch(
+        self, request: HttpRequest, past: str, do: Callable[[Queue], bool], *names: str
+    ) -> None:
+        using = databases.chosen(request)
+        found = [each for each in names or self._names(request) if do(Queue(each, using))]
+        if not found:
+            self.message_user(request, f"{past} no queue: none was left to do.", messages.WARNING)
+            return
+        told = ", ".join(texts.name(each) for each in found)
+        self.message_user(request, f"{past}: {told}.", messages.SUCCESS)
+        record(request, Pause, told, past, key=found[0] if len(found) == 1 else None)
+
+    def _clear(self, request: HttpRequest, names: list[str], back: str) -> HttpResponse | None:
+        using = databases.chosen(request)
+        told = ", ".join(texts.name(each) for each in names)
+        if not self.confirmed(request):
+            rows = ReadyExecution.objects.using(using)
+            counts = tallies(using, [rows.filter(queue_name=each) for each in names])
+            total = Tally(sum(each.number for each in counts), all(each.exact for each in counts))
+            question = f"Discard {total.text} ready jobs of {told}? They cannot be brought back."
+            return self.confirmation(request, question, "Clear", back)
+        cleared = 0
+        for each in names:
+            done = DISCARD.on_listed(JobListing(using, READY, {"queue": each}))
+            cleared += done.changed
+            if done.stopped:
+                more = f"There may be more: {done.stopped}. Do it again for the rest."
+                self.message_user(request, more, messages.WARNING)
+                break
+        self.message_user(request, f"Discarded {cleared:,} ready jobs of {told}.")
+        key = names[0] if len(names) == 1 else None
+        record(request, Pause, told, f"Cleared of {cleared:,} ready jobs", key=key, flag=DELETION)
+        return None
+
+    # --- the page of one queue ---
+
+    def get_urls(self) -> list[URLPattern]:
+        own = [
+            self.post_path(
+                "pause", "pause_queue", partial(self._switch_one, "Paused", Queue.pause)
+            ),
+            self.post_path(
+                "resume", "pause_queue", partial(self._switch_one, "Resumed", Queue.resume)
+            ),
+            self.post_path("clear", "discard_job", self._clear_one),
+        ]
+        return [*own, *super().get_urls()]
+
+    def detail(self, request: HttpRequest, key: str) -> HttpResponse | None:
+        if not _is_name(key):
+            return None
+        [queue] = self.dress(request, [Pause(queue_name=key)])
+        title, buttons = f"Queue {texts.name(key)}", self._buttons(request, queue)
+        return self.page_of(request, key, title, [queue_facts(queue)], buttons)
+
+    def _buttons(self, request: HttpRequest, queue: Any) -> list[tuple[str, str]]:
+        wanted = []
+        if self.has_pause_permission(request):
+            wanted.append(("Resume", "resume") if queue.paused else ("Pause", "pause"))
+        if self.has_clear_permission(request):
+            wanted.append(("Clear", "clear"))
+        key = quote(queue.queue_name)
+        return [(label, self.url(request, verb, key)) for label, verb in wanted]
+
+    def _switch_one(
+        self, past: str, do: Callable[[Queue], bool], request: HttpRequest, object_id: str
+    ) -> HttpResponse:
+        queue_name = unquote(object_id)
+        if not _is_name(queue_name):
+            return self.gone(request, object_id)
+        self._switch(request, past, do, queue_name)
+        return HttpResponseRedirect(self.url(request, "change", object_id))
+
+    def _clear_one(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        queue_name = unquote(object_id)
+        if not _is_name(queue_name):
+            return self.gone(request, object_id)
+        page = self.url(request, "change", object_id)
+        return self._clear(request, [queue_name], page) or HttpResponseRedirect(page)
+
+
+@column("queue")
+def name(queue: Any) -> str:
+    return texts.name(queue.queue_name)
+
+
+@column("state")
+def state(queue: Any) -> str:
+    if not queue.paused:
+        return "open"
+    return format_html("<strong>{}</strong>", texts.dated("paused", queue.paused_since))
+
+
+@column("ready")
+def ready(queue: Any) -> str:
+    return format_html('<a href="{}">{}</a>', queue.jobs_url, queue.tally.text)
+
+
+@column("oldest wait")
+def oldest(queue: Any) -> str:
+    return texts.between(queue.tally.first, queue.present)
+
+
+def queue_facts(queue: Any) -> Facts:
+    """Return what the page of a queue shows."""
+    return Facts(
+        "Queue",
+        [
+            ("Name", texts.clean(queue.queue_name)),
+            ("State", state(queue)),
+            ("Paused since", texts.moment(queue.paused_since)),
+            ("Ready jobs", ready(queue)),
+            ("Oldest wait", oldest(queue)),
+        ],
+    )
+
+
+def _is_name(text: str) -> bool:
+    return is_storable(text) and 0 < len(text) <= LONGEST_NAME

@@ -1,0 +1,75 @@
+"""Semaphores: the permits of each concurrency key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html
+
+from ..models import BlockedExecution
+from . import databases, texts
+from .base import QueueAdmin
+from .damage import column
+from .detail import Facts
+from .filters import DatabaseFilter
+from .keyset import is_storable
+from .listing import ModelListing
+from .states import BLOCKED
+from .tallies import tallies
+
+
+class SemaphoreAdmin(QueueAdmin):
+    """Keys whose permits are in use. A key without a row has all of them."""
+
+    list_filter = (DatabaseFilter,)
+    search_fields = ("key",)
+    search_help_text = "The whole key."
+    actions = None
+
+    def listing(self, request: HttpRequest, search: str) -> ModelListing:
+        rows = self.get_queryset(request)
+        if search:
+            rows = rows.filter(pk=search) if is_storable(search) else rows.filter(pk="")
+        return ModelListing(rows)
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return (key, in_use, waiting)
+
+    def dress(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        using = databases.chosen(request)
+        blocked = BlockedExecution.objects.using(using).order_by()
+        counts = tallies(using, [blocked.filter(concurrency_key=row.pk) for row in rows])
+        for row, tally in zip(rows, counts, strict=True):
+            row.tally = tally
+            row.jobs_url = self.jobs_url(request, state=BLOCKED.name, key=row.pk)
+        return rows
+
+    def detail(self, request: HttpRequest, key: str) -> HttpResponse | None:
+        found = self.get_queryset(request).filter(pk=key).first() if is_storable(key) else None
+        if found is None:
+            return None
+        [row] = self.dress(request, [found])
+        facts = [
+            ("Key", texts.clean(row.key)),
+            ("In use", in_use(row)),
+            ("Left", row.value),
+            ("Limit", row.limit),
+            ("Jobs that wait", waiting(row)),
+        ]
+        return self.page_of(request, row.key, "Semaphore", [Facts("Semaphore", facts)])
+
+
+@column("key")
+def key(row: Any) -> str:
+    return texts.name(row.key)
+
+
+@column("in use")
+def in_use(row: Any) -> str:
+    return f"{row.limit - row.value} of {row.limit}"
+
+
+@column("waiting")
+def waiting(row: Any) -> str:
+    return format_html('<a href="{}">{}</a>', row.jobs_url, row.tally.text)

@@ -1,0 +1,85 @@
+"""Showing what is stored: whatever it is, as text that a page can hold."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from ..dialects import portable
+from ..instants import from_utc
+
+#: Characters shown of a text that may be of any length.
+MOST_TEXT = 20_000
+MOST_NAME = 120
+
+UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+def clean(value: object, most: int = MOST_TEXT) -> str:
+    """Return text without what no page can hold (lone surrogates, control characters), cut."""
+    text = str(value)
+    cut = text[:most].encode("utf-8", "backslashreplace").decode()
+    shown = "".join(each if each in "\n\t" or each.isprintable() else _escape(each) for each in cut)
+    return shown if len(text) <= most else f"{shown}… ({len(text):,} characters in all)"
+
+
+def line(value: object) -> str:
+    """Return text as one line."""
+    return " ".join(clean(value).split())
+
+
+def name(value: object) -> str:
+    """Return a name for a cell of a table."""
+    text = str(value)
+    return clean(text if len(text) <= MOST_NAME else text[: MOST_NAME - 1] + "…")
+
+
+def short_path(path: str) -> SafeString:
+    """Return the last part of a task's path, with all of it as its title."""
+    return format_html('<span title="{}">{}</span>', clean(path), name(path.rpartition(".")[2]))
+
+
+def moment(value: datetime | None) -> str:
+    """Return a stored instant in the current time zone, to the second."""
+    if value is None:
+        return ""
+    seen = from_utc(portable.aware(value))
+    if timezone.is_aware(seen):
+        seen = timezone.localtime(seen)
+    return f"{seen:%Y-%m-%d %H:%M:%S}"
+
+
+def duration(value: timedelta) -> str:
+    """Return a length of time in its two largest units, or in milliseconds."""
+    seconds = value.total_seconds()
+    if seconds < 0:
+        return f"-{duration(-value)}"
+    if seconds < 1:
+        return f"{round(seconds * 1000)} ms"
+    parts: list[tuple[int, str]] = []
+    left = int(seconds)
+    for unit, size in UNITS:
+        count, left = divmod(left, size)
+        if count or parts:
+            parts.append((count, unit))
+    return " ".join(f"{count} {unit}" for count, unit in parts[:2] if count)
+
+
+def between(start: datetime | None, end: datetime | None) -> str:
+    """Return the time from one stored instant to another, if there are both."""
+    if start is None or end is None:
+        return ""
+    return duration(portable.aware(end) - portable.aware(start))
+
+
+def dated(words: str, instant: datetime | None) -> SafeString:
+    """Return words with the instant that they tell of as their title."""
+    return format_html('<span title="{}">{}</span>', moment(instant), words)
+
+
+def _escape(character: str) -> str:
+    # A blank of another width is no control character, and harmless.
+    return character if character.isspace() and ord(character) > 0x9F else ascii(character)[1:-1]

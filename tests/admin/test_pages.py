@@ -1,0 +1,195 @@
+"""The pages of one job, queue, process, recurring task and semaphore, and the other lists."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from steady_queue_core import arguments
+from steady_queue_core.dialects import portable
+from steady_queue_core.models import (
+    Job,
+    Process,
+    ReadyExecution,
+    RecurringExecution,
+    RecurringTask,
+    Semaphore,
+)
+from steady_queue_core.models.process import NEVER_AGAIN, register
+
+from ..app.tasks import add
+from .places import HOUR, Scene, on_every_database
+from .visitor import EVERYTHING, Visitor
+
+
+@on_every_database
+def test_a_job_tells_what_became_of_it_and_when(using: str, scene: Scene) -> None:
+    [failed] = scene.failed(1, queue_name="mail", rank=-7)
+    errors = [["builtins.KeyError", "Traceback: the first"], ["app.Late", "Traceback: the second"]]
+    started = portable.storable(scene.dialect.current_time(scene.connection) - HOUR)
+    Job.objects.using(using).filter(pk=failed).update(
+        errors=json.dumps(errors), worker_ids='["worker-1", "worker-2"]', attempts=2,
+        max_attempts=2, started_at=started, enqueued_at=started - timedelta(minutes=5),
+        arguments=arguments.encode_call(
+            [1, datetime(2026, 1, 2)], {"size": "x", "password": "hush"}
+        ),
+    )  # fmt: skip
+    page = Visitor(*EVERYTHING).see(Visitor("view_job").url("job", "change", failed))
+    assert "State Failed" in page
+    assert "Priority 7 Attempts 2 of 2 Workers worker-1, worker-2" in page
+    assert "5 min Last attempt" in page
+    assert "Error builtins.ValueError Message told" in page
+    assert "1, datetime.datetime(2026, 1, 2, 0, 0), size='x', password='****" in page
+    assert "hush" not in page
+    first, second = page.text.index("the first"), page.text.index("the second")
+    assert second < first
+
+
+@on_every_database
+def test_a_job_in_each_state_has_a_page(using: str, scene: Scene) -> None:
+    [failed], [finished], [claim] = scene.failed(1), scene.finished(1), scene.claimed(1)
+    [ready], [scheduled] = scene.ready(1), scene.ready(1, delay=HOUR)
+    [blocked] = scene.blocked(1)
+    visitor = Visitor(*EVERYTHING)
+    found = {
+        job: visitor.see(visitor.url("job", "change", job)).text.partition("Task ")[0]
+        for job in (failed, finished, claim.job_id, ready, scheduled, blocked)
+    }
+    states = ["Failed", "Finished", "Running Process worker-1 (pid 1 on here)", "Ready"]
+    states += ["Scheduled", "Blocked"]
+    for (job, text), state in zip(found.items(), states, strict=True):
+        assert f"Job #{job} " in text
+        assert f"State {state}" in text
+
+
+@on_every_database
+def test_queues_tell_how_long_their_oldest_job_has_waited(using: str, scene: Scene) -> None:
+    first, *_ = scene.ready(3, "mail")
+    past = portable.storable(scene.dialect.current_time(scene.connection) - 3 * HOUR)
+    ReadyExecution.objects.using(using).filter(pk=first).update(created_at=past)
+    visitor = Visitor("view_queue")
+    page = visitor.list("pause")
+    assert "mail open 3 3 h" in page
+    assert "queue=mail" in page.source
+    assert "mail" not in visitor.list("pause", q="reports")
+    page = visitor.see(visitor.url("pause", "change", "mail"))
+    assert "Name mail State open Ready jobs 3 Oldest wait 3 h" in page
+
+
+@on_every_database
+def test_processes_stand_below_the_one_that_started_them(using: str, scene: Scene) -> None:
+    def start(name: str, supervisor_id: int | None, **metadata: Any) -> int:
+        return register(
+            using, kind=name.partition("-")[0], name=name, pid=7, hostname="host",
+            supervisor_id=supervisor_id, metadata=json.dumps(metadata),
+        )  # fmt: skip
+
+    first, second = start("supervisor-1", None), start("supervisor-2", None)
+    start("worker-2", second, queues=["mail", "web*"], threads=5), start("worker-3", first)
+    silent = start("worker-4", first)
+    dead = start("worker-5", first)
+    rows = Process.objects.using(using)
+    past = portable.storable(scene.dialect.current_time(scene.connection) - 2 * HOUR)
+    rows.filter(pk=silent).update(last_heartbeat_at=past)
+    rows.filter(pk=dead).update(last_heartbeat_at=portable.storable(NEVER_AGAIN))
+    [claim] = scene.claimed(1)
+    visitor = Visitor("view_process")
+    page = visitor.list("process")
+    names = [each for each in page.text.split() if each.startswith(("worker-", "supervisor-"))]
+    assert names == [
+        "worker-1", "supervisor-1", "worker-3", "worker-4", "worker-5", "supervisor-2", "worker-2",
+    ]  # fmt: skip
+    assert "worker-4 stale 7 on host - 0 2 h ago" in page
+    assert "worker-5 declared dead" in page
+    assert "mail, web*; 5 threads" in page
+    page = visitor.see(visitor.url("process", "change", scene.worker))
+    assert f"#{claim.job_id} conformance.tasks.work default" in page
+    assert "mail" in visitor.see(visitor.url("process", "change", dead - 3))
+
+
+@on_every_database
+def test_recurring_tasks_tell_their_runs_and_are_switched(using: str, scene: Scene) -> None:
+    present = scene.dialect.current_time(scene.connection)
+    for key, schedule in (("daily", "0 6 * * *"), ("broken", "every now and then")):
+        RecurringTask.objects.using(using).create(
+            key=key, task_path=add.module_path, schedule=schedule, timezone="Europe/Berlin",
+            arguments=arguments.encode_call([1, 2], {}), backend_name="default",
+            queue_name="default", static=False,
+            created_at=portable.storable(present), updated_at=portable.storable(present),
+        )  # fmt: skip
+    for days in (1, 2):
+        RecurringExecution.objects.using(using).create(
+            task_key="daily", run_at=portable.storable(present - timedelta(days=days)),
+            created_at=portable.storable(present), job_id=days,
+        )  # fmt: skip
+    visitor = Visitor(*EVERYTHING)
+    page = visitor.list("recurringtask")
+    yesterday = timezone.localtime(present - timedelta(days=1)) if timezone.is_aware(present) else 0
+    assert f"{yesterday:%Y-%m-%d %H:%M:%S}" in page
+    assert "daily add 0 6 * * * Europe/Berlin enabled 20" in page
+    assert "broken add every now and then Europe/Berlin enabled - -" in page
+
+    page = visitor.act("disable", ["daily"], "recurringtask")
+    assert page.messages == ["Disabled: daily."]
+    assert "daily add 0 6 * * * Europe/Berlin disabled - 20" in page
+    page = visitor.act("disable", ["daily"], "recurringtask")
+    assert page.messages == ["Already disabled: daily."]
+    page = visitor.act("enable", ..., "recurringtask")
+    assert page.messages == ["Already enabled: broken.", "Enabled: daily."]
+    page = visitor.act("run_now", ["daily", "broken"], "recurringtask")
+    [job] = scene.ids(Job)
+    assert page.messages[1] == f"Enqueued as job #{job}: daily."
+    assert page.messages[0].startswith("The recurring task 'broken' cannot be run:")
+    page = visitor.see(visitor.url("recurringtask", "change", "daily"))
+    assert page.buttons == ["Run now", "Disable"]
+    assert "1, 2" in page
+    assert "#1" in page
+    page = visitor.post(visitor.url("recurringtask", "run", "broken"))
+    assert page.messages[0].startswith("The recurring task 'broken' cannot be run:")
+
+
+@on_every_database
+def test_semaphores_tell_what_is_in_use_and_who_waits(using: str, scene: Scene) -> None:
+    scene.blocked(2, "account:7")
+    rows = Semaphore.objects.using(using)
+    for number in range(60):
+        rows.create(key=f"account:{number}", value=1, limit=3)
+    visitor = Visitor("view_semaphore", "view_job")
+    page = visitor.list("semaphore")
+    assert "60 semaphores" in page
+    assert "account:0 2 of 3 0" in page
+    page = visitor.see(visitor.url("semaphore") + page.link("Next"))
+    assert "account:7 2 of 3 2" in page
+    assert "account:0 " not in page
+    assert "1 semaphore" in visitor.list("semaphore", q="account:7")
+    page = visitor.see(visitor.url("semaphore", "change", "account_3A7"))
+    assert "In use 2 of 3 Left 1 Limit 3 Jobs that wait 2" in page
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("model", ["job", "pause", "process", "recurringtask", "semaphore"])
+@pytest.mark.parametrize("key", ["0", "9" * 30, "x" * 300, "%00", "_00", "__", "%ED%A0%80", "-1"])
+def test_what_is_not_there_has_no_page(model: str, key: str, scene: Scene) -> None:
+    visitor = Visitor(*EVERYTHING)
+    url = visitor.url(model, "change", "KEY").replace("KEY", key)
+    response = visitor.client.get(url, follow=True)
+    assert response.status_code in (200, 404)
+
+
+@pytest.mark.django_db
+def test_the_pages_work_without_time_zones(settings: Any, scene: Scene) -> None:
+    settings.USE_TZ, settings.TIME_ZONE = False, "Asia/Kathmandu"
+    [failed] = scene.failed(1)
+    scene.ready(2), scene.ready(1, delay=HOUR), scene.blocked(1), scene.claimed(1)
+    visitor = Visitor(*EVERYTHING)
+    for state in ("", "ready", "scheduled", "blocked", "running", "failed", "finished"):
+        assert visitor.list(state=state).status == 200
+    assert " ms" in visitor.list(state="ready")
+    shown = f"{datetime.now():%Y-%m-%d}"
+    assert shown in visitor.see(visitor.url("job", "change", failed))
+    assert " ms ago" in visitor.list("process")
+    assert visitor.list("pause").status == 200

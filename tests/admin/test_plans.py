@@ -1,0 +1,155 @@
+"""How the databases carry out the queries of the lists: by an index that has the order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from steady_queue_core.admin import job_listing
+from steady_queue_core.dialects import tables
+
+from .places import tasks_in
+from .visitor import Visitor
+
+#: Rows in each state; more than a page looks at.
+ROWS = 20_000
+QUERIES = [
+    {},
+    {"state": "ready"},
+    {"state": "ready", "queue": "q7"},
+    {"state": "scheduled"},
+    {"state": "blocked"},
+    {"state": "blocked", "key": "k7"},
+    {"state": "running"},
+    {"state": "failed"},
+    {"state": "finished"},
+    {"state": "ready", "task": "t.x"},
+    {"state": "scheduled", "queue": "q7"},
+    {"state": "failed", "task": "t.x", "queue": "q7"},
+    {"state": "finished", "task": "t.x"},
+    {"task": "t.x"},
+    {"state": "failed", "q": "17"},
+    {"q": "17"},
+]
+#: Rows from 1 to a number, and an instant for each that few others have.
+NUMBERS = {
+    "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) ",
+    "postgresql": "WITH n(i) AS (SELECT generate_series(1, {count})) ",
+}
+INSTANTS = {
+    "sqlite": "datetime('2026-01-01', '+' || (i / 5) || ' seconds')",
+    "postgresql": "'2026-01-01 00:00:00+00'::timestamptz + (i / 5) * interval '1 second'",
+}
+#: State, columns beside those of every execution, and their values. All are due at once.
+EXECUTIONS = (
+    (tables.READY, "", ""),
+    (tables.SCHEDULED, ", due_at", ", {past}"),
+    (tables.BLOCKED, ", concurrency_key", ", 'k' || (i % 10)"),
+    (tables.CLAIMED, ", process_id", ", 1"),
+)
+
+
+def fill(vendor: str, cursor: Any) -> None:
+    """Have as many jobs in each state, by the database alone."""
+    instant = INSTANTS[vendor]
+    past = instant.replace("(i / 5)", "0")
+
+    def insert(table: str, columns: str, values: str, count: int = ROWS) -> None:
+        numbers = NUMBERS[vendor].format(count=count)
+        cursor.execute(f"{numbers} INSERT INTO {table} ({columns}) SELECT {values} FROM n")
+
+    insert(
+        tables.JOBS,
+        "id, queue_name, task_path, backend_name, rank, arguments, max_attempts, attempts, token, "
+        "enqueued_at, finished_at",
+        f"i, 'q' || (i % 10), 't.' || (i % 3), 'default', 0, '', 1, 0, 0, {past}, "
+        f"CASE WHEN i > {4 * ROWS} THEN {instant} END",
+        6 * ROWS,
+    )
+    for position, (table, columns, values) in enumerate(EXECUTIONS):
+        insert(
+            table,
+            f"job_id, created_at, queue_name, rank, token{columns}",
+            f"i + {position * ROWS}, {instant}, 'q' || (i % 10), 0, 0" + values.format(past=past),
+        )
+    insert(
+        tables.FAILED,
+        "job_id, created_at, exception_class, message",
+        f"i + {4 * ROWS}, {instant}, 'e', 'm'",
+    )
+    cursor.execute("ANALYZE")
+
+
+#: Tables of a few rows, which are read as they are.
+SMALL = (tables.PAUSES, tables.PROCESSES)
+ORDERED_BY_ID = 'FROM "steady_queue_jobs" ORDER BY 1 DESC LIMIT'
+
+
+def statements(using: str, visitor: Visitor) -> Iterator[tuple[str, Any]]:
+    """Yield what the lists ask the database, on their first and their second pages."""
+    sent: list[tuple[str, Any]] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if "steady_queue_" in sql and sql.startswith("SELECT") and "COUNT(*)" not in sql:
+            sent.append((sql, params))
+        return execute(sql, params, many, context)
+
+    with connections[using].execute_wrapper(note):
+        for query in QUERIES:
+            page = visitor.list(**query)
+            assert page.status == 200
+            if 'rel="next"' in page.source:
+                assert visitor.see(visitor.url("job") + page.link("(?:Next|Look further)")).ids != 0
+    assert len(sent) > len(QUERIES)
+    yield from sent
+
+
+@pytest.fixture(autouse=True)
+def _small_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page looks at few of all jobs, as in a large queue: else it is right to read them all."""
+    monkeypatch.setattr(job_listing, "LOOKED_AT", ROWS // 20)
+
+
+@pytest.mark.django_db
+def test_sqlite_reads_by_indexes_in_their_order() -> None:
+    with connections["default"].cursor() as cursor:
+        fill("sqlite", cursor)
+        for sql, params in [*statements("default", Visitor("view_job"))]:
+            cursor.execute(f"EXPLAIN QUERY PLAN {sql}", params)
+            steps = [row[3] for row in cursor.fetchall()]
+            sorts = [step for step in steps if step.startswith("USE TEMP B-TREE")]
+            # What is equal in the index's column is little, and sorted by itself.
+            assert not [each for each in sorts if "RIGHT PART" not in each], (sql, steps)
+            scans = [step for step in steps if step.startswith("SCAN") and "INDEX" not in step]
+            # The table of the jobs is in the order of their ids: read as far as the page goes.
+            wanted = ["SCAN steady_queue_jobs"] if ORDERED_BY_ID in sql else []
+            allowed = [*wanted, *(f"SCAN {table}" for table in SMALL)]
+            assert [each for each in scans if each not in allowed] == [], (sql, steps)
+
+
+@pytest.mark.django_db(databases=["default", "postgres"])
+def test_postgresql_reads_by_indexes_in_their_order(settings: Any) -> None:
+    settings.TASKS = tasks_in("postgres")
+    with connections["postgres"].cursor() as cursor:
+        fill("postgresql", cursor)
+        for sql, params in [*statements("postgres", Visitor("view_job"))]:
+            cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}", params)
+            [(found,)] = cursor.fetchall()
+            plan = found if isinstance(found, list) else json.loads(found)
+            nodes = [*walk(plan[0]["Plan"])]
+            kinds = [node["Node Type"] for node in nodes]
+            # What is equal in the index's column is little, and sorted by itself.
+            sorted_rows = [n["Plan Rows"] for n in nodes if n["Node Type"] == "Sort"]
+            assert max(sorted_rows, default=0) < 100, (sql, kinds)
+            scanned = [n["Relation Name"] for n in nodes if n["Node Type"] == "Seq Scan"]
+            assert not [each for each in scanned if each not in SMALL], (sql, kinds)
+
+
+def walk(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for part in plan.get("Plans", ()):
+        yield from walk(part)
