@@ -13,6 +13,7 @@ from django.db import DatabaseError
 from django.db.models import Model
 from django.http import HttpRequest
 
+from ..logging import about
 from . import texts
 
 logger = logging.getLogger("steady_queue.admin")
@@ -71,7 +72,10 @@ def record(
     flag: int = CHANGE,
 ) -> None:
     """Write down one act of the user: in the admin's history and in the log."""
-    logger.info("%s: %s (%s)", request.user.get_username(), message, texts.line(name))
+    user = request.user.get_username()
+    logger.info(
+        "%s: %s (%s)", user, message, texts.line(name), extra=about("admin.acted", user=user)
+    )
     LogEntry.objects.create(
         user_id=request.user.pk,
         content_type=ContentType.objects.get_for_model(model),
