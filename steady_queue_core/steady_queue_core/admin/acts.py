@@ -72,12 +72,9 @@ def record(
     flag: int = CHANGE,
 ) -> None:
     """Write down one act of the user: in the admin's history and in the log."""
+    user = request.user.get_username()
     logger.info(
-        "%s: %s (%s)",
-        request.user.get_username(),
-        message,
-        texts.line(name),
-        extra=about("admin.act", user=request.user.get_username()),
+        "%s: %s (%s)", user, message, texts.line(name), extra=about("admin.acted", user=user)
     )
     LogEntry.objects.create(
         user_id=request.user.pk,
