@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from .servers.session import ServerSession
+from .shares import Shares
 
 
 def _remove_database() -> None:
@@ -17,7 +18,12 @@ def _remove_database() -> None:
         path.unlink(missing_ok=True)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--share", default="1/1", help="which of the tests marked shared to run: 1/2")
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Shares(config.getoption("--share")), "shares")
     config.pluginmanager.register(ServerSession(), "database-servers")
 
 
