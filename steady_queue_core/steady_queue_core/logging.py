@@ -27,7 +27,7 @@ class RunningTask(NamedTuple):
 
     task: str
     task_id: str
-    attempt: int
+    attempt: int | None
 
 
 running_task: ContextVar[RunningTask | None] = ContextVar("steady_queue_running_task", default=None)

@@ -19,7 +19,7 @@ from . import outcomes
 from .attempt import Attempt, Done
 from .clock import DatabaseClock
 from .connections import atidy_connections, tidy_connections, watch_connections
-from .facts import about_job
+from .facts import about_job, attempt_of
 
 logger = logging.getLogger("steady_queue.worker")
 task_logger = logging.getLogger(OF_TASKS)
@@ -123,7 +123,7 @@ class Executor:
         return done
 
     def _begin(self, claim: ClaimedJob, task: Task) -> Attempt:
-        running_task.set(RunningTask(claim.task_path, str(claim.job_id), claim.attempts + 1))
+        running_task.set(RunningTask(claim.task_path, str(claim.job_id), attempt_of(claim)))
         if task_logger.isEnabledFor(logging.DEBUG):
             task_logger.debug(
                 "Task %s #%d starts",

@@ -17,9 +17,15 @@ def about_job(event: str, job: ClaimedJob, **facts: Any) -> dict[str, Any]:
         queue=job.queue_name,
         task=job.task_path,
         task_id=str(job.job_id),
-        attempt=job.attempts + 1,
+        attempt=attempt_of(job),
         **facts,
     )
+
+
+def attempt_of(job: ClaimedJob) -> int | None:
+    """Return the number of the attempt that a claim is for; ``None``: its row does not say."""
+    # SQLite lets a row hold something other than a number.
+    return job.attempts + 1 if isinstance(job.attempts, int) else None
 
 
 def milliseconds(since: datetime | None, until: datetime | None) -> float | None:
