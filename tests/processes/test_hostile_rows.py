@@ -49,6 +49,7 @@ DAMAGES = {
     ),
     "a job that is scheduled too": (
         "INSERT INTO steady_queue_scheduled_executions "
+        "(created_at, job_id, queue_name, rank, token, due_at) "
         "SELECT created_at, job_id, queue_name, rank, token, created_at "
         "FROM steady_queue_ready_executions WHERE job_id = :id",
         {"finished", "failed"},
