@@ -54,9 +54,6 @@ def discard(using: str, job_ids: Sequence[int]) -> int:
                 found += held
         Permit.objects.using(using).filter(pk__in=found)._raw_delete(using)
         Job.objects.using(using).filter(pk__in=found)._raw_delete(using)
-        if found:
-            task_ids = [str(job_id) for job_id in found]
-            tell_after_commit(task_discarded, Job, using, task_ids=task_ids)
         admitted = dialect.admit(connection, keys)
         if found:
             task_ids = [str(job_id) for job_id in found]
