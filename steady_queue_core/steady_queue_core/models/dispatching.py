@@ -24,8 +24,11 @@ def run_now(using: str, job_ids: Sequence[int]) -> int:
     in one transaction; return how many: others may have moved on meanwhile."""
     connection, dialect = queue_database(using)
     with dialect.transaction(connection):
-        # First: a scheduled job that finds its limit reached becomes a blocked one.
-        found = _let_in(connection, dialect, job_ids) + _dispatch(connection, dialect, job_ids)
+        # Locked before the semaphores, as who dispatches does. Dispatched after those that are
+        # blocked now: one that finds its limit reached becomes blocked as well.
+        scheduled = ScheduledExecution.objects.using(using).filter(pk__in=job_ids).order_by("pk")
+        due = [row.pk for row in dialect.lock_rows(connection, scheduled, wait=True)]
+        found = _let_in(connection, dialect, job_ids) + _dispatch(connection, dialect, due)
     if found:
         dialect.ring_after_commit(connection, [])
     return found
