@@ -14,6 +14,7 @@ from django.db.transaction import atomic
 
 from steady_queue_core import (
     change_recurring_task,
+    limits_concurrency,
     recurring,
     recurring_task,
     schedule_recurring_task,
@@ -626,3 +627,22 @@ def test_a_slot_waits_for_the_database_of_its_arguments_if_that_is_the_queues_ow
 
 def _refuse(*args: Any, **kwargs: Any) -> Any:
     raise OperationalError("the database is away")
+
+
+# --- limits ----------------------------------------------------------------------------------
+
+
+@on_every_database
+def test_a_slot_whose_job_finds_its_limit_reached_is_over(
+    plan: Plan, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "steady_queue.scheduler")
+    alone = limits_concurrency(key="one", on_conflict="discard")(greet)
+    recurring(schedule=MINUTE, key="alone")(alone)
+    plan.begin()
+    for _ in range(3):
+        plan.pass_by(MINUTE)
+    rows = RecurringExecution.objects.using(plan.using).order_by("run_at")
+    [job] = plan.jobs()
+    assert list(rows.values_list("job_id", flat=True)) == [job.pk, None, None]
+    assert caplog.text.count("is discarded: its limit is reached") == 2
