@@ -1,13 +1,24 @@
 """Tests that need one pair of Python and Django, not each: several runs can share them.
 
-They are marked ``shared``. ``--share 1/2`` leaves out those that ``--share 2/2`` has.
+``--share 1/2`` leaves out those that ``--share 2/2`` has. They are marked ``shared``, or are in
+folders of this list.
 """
 
 from __future__ import annotations
 
+import re
 import zlib
+from pathlib import Path
 
 import pytest
+
+HERE = Path(__file__).resolve().parent
+#: Folders whose tests are shared; of some, those that need a server.
+FOLDERS = {
+    "processes": "",
+    "models": r"\[.*(postgres|mysql|mariadb)",
+    "admin": r"\[.*(mysql|mariadb)",
+}
 
 
 class Shares:
@@ -21,13 +32,21 @@ class Shares:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Leave out what is marked, and not ours."""
-        others = [
-            item for item in items if item.get_closest_marker("shared") and not self.has(item)
-        ]
-        items[:] = [item for item in items if item not in set(others)]
+        """Leave out what is shared, and not ours."""
+        others = [item for item in items if _is_shared(item) and not self.has(item)]
+        left = set(others)
+        items[:] = [item for item in items if item not in left]
         config.hook.pytest_deselected(items=others)
 
     def has(self, item: pytest.Item) -> bool:
         """Say whether a test is in this share, the same in every run."""
         return zlib.crc32(item.nodeid.encode()) % self.shares == self.number - 1
+
+
+def _is_shared(item: pytest.Item) -> bool:
+    if item.get_closest_marker("shared"):
+        return True
+    if not item.path.is_relative_to(HERE):
+        return False
+    folder = item.path.relative_to(HERE).parts[0]
+    return folder in FOLDERS and bool(re.search(FOLDERS[folder], item.name))

@@ -24,6 +24,8 @@ from steady_queue_core.cron import InvalidScheduleError, Schedule
 
 from .expressions import EXPRESSIONS, HOURS, MINUTES, runs
 
+pytestmark = pytest.mark.shared
+
 ZONES = [
     "Europe/Berlin",
     "America/New_York",

@@ -17,6 +17,8 @@ from steady_queue_core.cron import InvalidScheduleError, Schedule
 
 from .expressions import EXPRESSIONS
 
+pytestmark = pytest.mark.shared
+
 ZONES = [
     "UTC",
     "Europe/Berlin",

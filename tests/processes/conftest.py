@@ -17,13 +17,8 @@ from .plant import Plant
 
 MakeProject = Callable[..., Project]
 
-HERE = Path(__file__).resolve().parent
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.is_relative_to(HERE):
-            item.add_marker("shared")
     if not sys.platform.startswith("linux"):
         for item in items:
             if "make_project" in getattr(item, "fixturenames", ()):
