@@ -1,36 +1,200 @@
 """Whatever is done to a queue, in whatever order, every job is where it should be.
 
-With ``STEADY_QUEUE_TEST_STEPS=1000`` a thousand runs are tried on each database, other ones each
-time.
+``STEADY_QUEUE_TEST_RUNS=1000`` has a thousand longer runs tried on each database, other ones each
+time, and the shortest one told that fails.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import timedelta
+from typing import Any
+from unittest import mock
 
 import pytest
+from django.db import connections
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from steady_queue_core.dialects import Ending
+from steady_queue_core.dialects.registry import override
+from steady_queue_core.models import (
+    ClaimedExecution,
+    Pause,
+    ScheduledExecution,
+    discarding,
+    failures,
+)
+from steady_queue_core.models.semaphore import Permit
+from steady_queue_core.models.upkeep import Upkeep
+from steady_queue_sqlite import plugin as sqlite
+
+from ..conformance.mutants.permits import limited
+from ..conformance.plugins import hooks_of, plugin, registry_of
 from .everywhere import on_every_database
 from .machine import QueueMachine
 
-RUNS = int(os.environ.get("STEADY_QUEUE_TEST_STEPS", "0"))
+RUNS = int(os.environ.get("STEADY_QUEUE_TEST_RUNS", "0"))
 
-SETTINGS = settings(
-    max_examples=RUNS or 60,
-    derandomize=not RUNS,
+#: Time is short: what fails is told as it was found.
+FEW = settings(
+    max_examples=25,
+    stateful_step_count=40,
+    derandomize=True,
+    phases=[Phase.generate],
     database=None,
     deadline=None,
-    phases=[Phase.generate] if not RUNS else list(Phase),
-    stateful_step_count=80 if RUNS else 40,
     suppress_health_check=list(HealthCheck),
 )
+MANY = settings(FEW, max_examples=RUNS or 1, stateful_step_count=80, derandomize=False,
+                phases=[Phase.generate, Phase.shrink])  # fmt: skip
+
+
+def run(using: str, how: settings) -> None:
+    machine = type("Machine", (QueueMachine,), {"using": using})
+    with unsynced(using):
+        run_state_machine_as_test(machine, settings=how)
+
+
+@contextmanager
+def unsynced(using: str) -> Iterator[None]:
+    """Have SQLite wait for no disk: the servers of the tests do not either."""
+    if connections[using].vendor != "sqlite":
+        yield
+        return
+    with connections[using].cursor() as cursor:
+        cursor.execute("PRAGMA synchronous")
+        [usual] = cursor.fetchone()
+        cursor.execute("PRAGMA synchronous = OFF")
+        try:
+            yield
+        finally:
+            cursor.execute(f"PRAGMA synchronous = {usual}")
 
 
 @pytest.mark.shared
 @pytest.mark.timeout(3600 if RUNS else 120)
 @on_every_database
 def test_every_job_is_where_it_should_be(using: str) -> None:
-    machine = type("Machine", (QueueMachine,), {"using": using})
-    run_state_machine_as_test(machine, settings=SETTINGS)
+    run(using, MANY if RUNS else FEW)
+
+
+# --- what the machine finds
+
+claim, dispatch = sqlite.steady_queue_claim, sqlite.steady_queue_dispatch
+enqueue, settle = sqlite.steady_queue_enqueue, sqlite.steady_queue_settle
+
+
+def hook(name: str, function: Any) -> AbstractContextManager[Any]:
+    """Have the SQLite dialect do one thing wrongly; it settles and claims in two steps then."""
+    hooks = hooks_of(sqlite) | {f"steady_queue_{name}": function}
+    del hooks["steady_queue_settle_and_claim"]
+    return override(registry_of(plugin("sqlite", hooks)))
+
+
+def failed_keep_their_permits(connection: Any, outcomes: Any) -> Any:
+    return settle(connection, [
+        each._replace(concurrency_key=None) if each.ending is Ending.FAILED else each
+        for each in outcomes
+    ])  # fmt: skip
+
+
+def released_lose_their_permits(connection: Any, outcomes: Any) -> Any:
+    released = [each.job_id for each in outcomes if each.ending is Ending.RELEASED]
+    held = settle(connection, outcomes)
+    Permit.objects.filter(pk__in=released).delete()
+    return held
+
+
+def retried_come_back_at_once(connection: Any, outcomes: Any) -> Any:
+    return settle(connection, [each._replace(delay=0.0) for each in outcomes])
+
+
+def ends_what_others_hold(connection: Any, outcomes: Any) -> Any:
+    tokens = dict(ClaimedExecution.objects.values_list("pk", "token"))
+    return settle(connection, [
+        each._replace(token=tokens.get(each.job_id, each.token)) for each in outcomes
+    ])  # fmt: skip
+
+
+def one_more_than_the_limit(connection: Any, jobs: Any) -> Any:
+    return [
+        new
+        for job in jobs
+        for new in enqueue(connection, limited([job], to=job.limit.to + 1 if job.limit else 1))
+    ]
+
+
+def everybody_may_wait(connection: Any, jobs: Any) -> Any:
+    return enqueue(connection, limited(jobs, discards=False))
+
+
+def serves_paused_queues(connection: Any, process_id: Any, selector: Any, limit: int) -> Any:
+    Pause.objects.all().delete()
+    return claim(connection, process_id, selector, limit)
+
+
+def sorts_by_priority_alone(connection: Any, process_id: Any, selector: Any, limit: int) -> Any:
+    claims = claim(connection, process_id, selector, limit)
+    return sorted(claims, key=lambda each: (each.rank, each.job_id))
+
+
+def moves_what_is_not_due(connection: Any, limit: int) -> Any:
+    for row in ScheduledExecution.objects.all():
+        row.due_at -= timedelta(minutes=50)
+        row.save()
+    return dispatch(connection, limit)
+
+
+@contextmanager
+def discarded_keep_their_permits() -> Iterator[None]:
+    discard = discarding.discard
+
+    def keep(using: str, job_ids: Any) -> int:
+        permits = list(Permit.objects.filter(pk__in=job_ids))
+        gone = discard(using, job_ids)
+        Permit.objects.bulk_create(permits, ignore_conflicts=True)
+        return gone
+
+    with mock.patch.object(discarding, "discard", keep):
+        yield
+
+
+def ready_at_once(job: Any, present: Any) -> Any:
+    return failures.ReadyExecution(
+        job_id=job.pk, queue_name=job.queue_name, rank=job.rank, token=job.token, created_at=present
+    )
+
+
+WRONGS: dict[str, Any] = {
+    "a failed job keeps its permit": lambda: hook("settle", failed_keep_their_permits),
+    "a released job loses its permit": lambda: hook("settle", released_lose_their_permits),
+    "a retried job comes back at once": lambda: hook("settle", retried_come_back_at_once),
+    "a claim is ended by who has lost it": lambda: hook("settle", ends_what_others_hold),
+    "one more than the limit is let in": lambda: hook("enqueue", one_more_than_the_limit),
+    "a job that is not to wait waits": lambda: hook("enqueue", everybody_may_wait),
+    "a paused queue is served": lambda: hook("claim", serves_paused_queues),
+    "priority goes before the order of queues": lambda: hook("claim", sorts_by_priority_alone),
+    "a job is moved before it is due": lambda: hook("dispatch", moves_what_is_not_due),
+    "who waits is let in by age alone": lambda: mock.patch(
+        "steady_queue_sqlite.permits.PICK_BLOCKED",
+        "SELECT job_id FROM steady_queue_blocked_executions WHERE concurrency_key = %s "
+        "ORDER BY job_id LIMIT %s",
+    ),
+    "a retried failure needs no permit": lambda: mock.patch.object(
+        failures, "_placed", ready_at_once
+    ),
+    "a discarded job keeps its permit": discarded_keep_their_permits,
+    "a silent process keeps its permits": lambda: mock.patch.object(
+        Upkeep, "_silent", return_value={}
+    ),
+}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("wrong", WRONGS)
+def test_the_machine_finds_that(wrong: str) -> None:
+    with WRONGS[wrong](), pytest.raises(AssertionError):
+        run("default", settings(FEW, max_examples=100))
