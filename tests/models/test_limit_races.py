@@ -13,7 +13,7 @@ from django.db import connections, transaction
 from steady_queue_core.dialects import Ending, portable
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.conformance.base import ending, limited_job, stored_id
-from steady_queue_core.models import Job, ScheduledExecution
+from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution
 from steady_queue_core.models.semaphore import Semaphore
 
 from .everywhere import Jobs, on_every_server
@@ -59,9 +59,6 @@ class Scene:
     def retry(self) -> None:
         Job.objects.using(self.using).filter(pk=self.failed.job_id).retry_failed()
 
-    def hold(self) -> None:
-        list(Semaphore.objects.using(self.using).select_for_update())
-
 
 @on_every_server
 @pytest.mark.parametrize(
@@ -79,6 +76,28 @@ def test_who_locks_a_semaphore_holds_nothing_that_who_had_it_wants(
 ) -> None:
     """Else each would wait for the other, and the caller of one of them be told of a deadlock."""
     scene = Scene(using)
+    come_while_held(using, "a", getattr(scene, first), getattr(scene, then))
+
+
+@on_every_server
+def test_semaphores_are_locked_in_one_order(using: str) -> None:
+    """In that of their bytes, whatever the language of the database."""
+    jobs = Jobs(using)
+    keys = [limited_job("a"), limited_job("B")]
+    jobs.dialect.enqueue(jobs.connection, keys)
+    outcomes = [ending(Ending.FINISHED, claim, attempts=1) for claim in jobs.claim(2)]
+    come_while_held(
+        using,
+        "B",
+        lambda: jobs.dialect.settle(connections[using], outcomes),
+        lambda: jobs.dialect.enqueue(connections[using], keys),
+    )
+    assert len(jobs.ids(ReadyExecution)) == 2
+
+
+def come_while_held(using: str, key: str, *works: Callable[[], Any]) -> None:
+    """Do each of ``works`` in a transaction; they begin, in this order, while somebody has locked
+    the semaphore of ``key``, who then lets go of it."""
 
     def in_a_transaction(work: Callable[[], Any]) -> Callable[[], None]:
         def run() -> None:
@@ -87,10 +106,13 @@ def test_who_locks_a_semaphore_holds_nothing_that_who_had_it_wants(
 
         return run
 
-    with threads.holding(using, scene.hold, 20) as end:
+    def hold() -> None:
+        Semaphore.objects.using(using).select_for_update().get(pk=key)
+
+    with threads.holding(using, hold, 20) as end:
         coming = []
-        for name in (first, then):
-            coming.append(threads.start(using, in_a_transaction(getattr(scene, name))))
+        for work in works:
+            coming.append(threads.start(using, in_a_transaction(work)))
             wait(coming, timeout=0.15)  # As far as they come.
         end(commit=True)
     for future in coming:
