@@ -19,7 +19,9 @@ def _remove_database() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--share", default="1/1", help="which of the tests marked shared to run: 1/2")
+    parser.addoption(
+        "--share", default="1/1", help="which of the tests that runs share to run: 1,2/5"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,7 +1,7 @@
 """Tests that need one pair of Python and Django, not each: several runs can share them.
 
-``--share 1/2`` leaves out those that ``--share 2/2`` has. They are marked ``shared``, or are in
-folders of this list.
+``--share 1,2/5`` runs two fifths of them and leaves the others to ``--share 3,4,5/5``. They are
+marked ``shared``, or are in folders of this list.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Shares:
     """The plugin that leaves tests to other runs."""
 
     def __init__(self, share: str) -> None:
-        number, _, shares = share.partition("/")
-        self.number, self.shares = int(number), int(shares)
+        numbers, _, shares = share.partition("/")
+        self.numbers, self.shares = {int(each) for each in numbers.split(",")}, int(shares)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(
@@ -40,7 +40,7 @@ class Shares:
 
     def has(self, item: pytest.Item) -> bool:
         """Say whether a test is in this share, the same in every run."""
-        return zlib.crc32(item.nodeid.encode()) % self.shares == self.number - 1
+        return zlib.crc32(item.nodeid.encode()) % self.shares + 1 in self.numbers
 
 
 def _is_shared(item: pytest.Item) -> bool:
