@@ -18,6 +18,7 @@ from steady_queue_core import (
     recurring,
     recurring_task,
     schedule_recurring_task,
+    task,
     unschedule_recurring_task,
 )
 from steady_queue_core.backend import SteadyQueueBackend
@@ -288,6 +289,28 @@ def test_a_slot_whose_job_is_refused_is_not_recorded(
     plan.pass_by(MINUTE)
     assert [len(plan.slots(key)) for key in "abc"] == [1, 0, 1]
     assert len(plan.jobs()) == 2
+
+
+@limits_concurrency(key="visit", on_conflict="discard")
+@task
+def visit() -> None:
+    """Not while another one waits or runs."""
+
+
+@on_every_database
+def test_a_slot_whose_job_is_discarded_for_its_limit_is_told_and_done_with(
+    plan: Plan, caplog: pytest.LogCaptureFixture
+) -> None:
+    schedule_recurring_task("visit", visit, schedule=MINUTE)
+    plan.begin()
+    with caplog.at_level(logging.INFO, logger="steady_queue"):
+        for _ in range(2):
+            plan.pass_by(MINUTE)
+    rows = RecurringExecution.objects.using(plan.using).order_by("run_at")
+    [job] = plan.jobs()
+    assert list(rows.values_list("job_id", flat=True)) == [job.pk, None]
+    told = [each.getMessage() for each in caplog.records if "discarded" in each.getMessage()]
+    assert len(told) == 1
 
 
 # --- disabled and enabled --------------------------------------------------------------------
