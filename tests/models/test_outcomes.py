@@ -100,10 +100,16 @@ def test_a_failure_is_kept_with_its_class_message_and_traceback(using: str) -> N
 @on_every_database
 def test_a_stack_that_overflows_is_a_failure_like_any(using: str) -> None:
     driver = Driver(using)
-    result = driver.finish(recurses.enqueue())
+    driver.finish(recurses.enqueue())
     failed = FailedExecution.objects.using(using).get()
     assert failed.exception_class == "builtins.RecursionError"
-    assert driver.finish(tells_its_id.enqueue()).return_value == str(int(result.id) + 1)
+    assert driver.finish(rests.enqueue()).status == TaskResultStatus.SUCCESSFUL
+
+
+@on_every_database
+def test_a_task_can_learn_the_id_of_its_job(using: str) -> None:
+    result = tells_its_id.enqueue()
+    assert Driver(using).finish(result).return_value == result.id
 
 
 @on_every_database

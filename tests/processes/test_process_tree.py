@@ -94,6 +94,8 @@ def test_a_worker_that_ends_is_replaced_and_costs_what_it_was_running(
     limited = {"one_by_one": project.enqueue("one_by_one", *[[0.05]] * 3, delay=0.2)}
     project.wait_done(30)
     stop_all(project)
+    others += project.enqueue("work", *[[0.0]] * 3)
+    assert project.start("--drain").wait_exit() == 0
     assert errors(project) == {killed: "ProcessExitError", leaves: "ProcessExitError"}
     assert {len(project.attempts_at(job)) for job in others} == {1}
     assert {attempt.pid for attempt in project.attempts_at(killed)} == {second}
