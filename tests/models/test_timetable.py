@@ -291,28 +291,6 @@ def test_a_slot_whose_job_is_refused_is_not_recorded(
     assert len(plan.jobs()) == 2
 
 
-@limits_concurrency(key="visit", on_conflict="discard")
-@task
-def visit() -> None:
-    """Not while another one waits or runs."""
-
-
-@on_every_database
-def test_a_slot_whose_job_is_discarded_for_its_limit_is_told_and_done_with(
-    plan: Plan, caplog: pytest.LogCaptureFixture
-) -> None:
-    schedule_recurring_task("visit", visit, schedule=MINUTE)
-    plan.begin()
-    with caplog.at_level(logging.INFO, logger="steady_queue"):
-        for _ in range(2):
-            plan.pass_by(MINUTE)
-    rows = RecurringExecution.objects.using(plan.using).order_by("run_at")
-    [job] = plan.jobs()
-    assert list(rows.values_list("job_id", flat=True)) == [job.pk, None]
-    told = [each.getMessage() for each in caplog.records if "discarded" in each.getMessage()]
-    assert len(told) == 1
-
-
 # --- disabled and enabled --------------------------------------------------------------------
 
 
@@ -655,12 +633,17 @@ def _refuse(*args: Any, **kwargs: Any) -> Any:
 # --- limits ----------------------------------------------------------------------------------
 
 
+@limits_concurrency(key="one", on_conflict="discard")
+@task
+def alone() -> None:
+    """Not while another one waits or runs."""
+
+
 @on_every_database
 def test_a_slot_whose_job_finds_its_limit_reached_is_over(
     plan: Plan, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "steady_queue.scheduler")
-    alone = limits_concurrency(key="one", on_conflict="discard")(greet)
     recurring(schedule=MINUTE, key="alone")(alone)
     plan.begin()
     for _ in range(3):
