@@ -26,12 +26,16 @@ def errors(project: Project) -> dict[int, str]:
 def test_a_supervisor_that_ends_leaves_finished_jobs_or_ready_ones(
     make_project: MakeProject, where: dict[str, str]
 ) -> None:
-    project = make_project(queue(processes=1, threads=2, shutdown_timeout=1), **where)
+    project = make_project(queue(processes=1, threads=2, shutdown_timeout=1.5), **where)
     [long] = project.enqueue("work", [30.0], queue="long")
-    rounds = [([signal.SIGTERM] * 5, "finished"), ([signal.SIGINT], "finished")]
-    for number, (signals, end) in enumerate([*rounds, ([signal.SIGQUIT], "ready")], start=1):
+    rounds = [
+        ([signal.SIGTERM] * 5, 0.3, "finished"),
+        ([signal.SIGINT], 0.3, "finished"),
+        ([signal.SIGQUIT], 10.0, "ready"),
+    ]
+    for number, (signals, seconds, end) in enumerate(rounds, start=1):
         supervisor = project.start()
-        [short] = project.enqueue("work", [0.3], queue="short")
+        [short] = project.enqueue("work", [seconds], queue="short")
         project.wait_started(long, times=number)
         project.wait_started(short)
         for signum in signals:
@@ -55,7 +59,7 @@ def test_what_a_killed_supervisor_was_doing_is_done_and_what_waits_runs_under_th
     children = first.children()
     first.send(signal.SIGKILL)
     first.wait_exit()
-    wait_gone(children, 5)
+    wait_gone(children, 10)
     assert project.state_of(running) == "finished"
     assert registered(project, first.pid)
     # Two at once: each due job is moved by one of their dispatchers, and runs once.
@@ -78,7 +82,7 @@ def test_a_worker_that_ends_is_replaced_and_costs_what_it_was_running(
     project = make_project(queue(processes=1, threads=1), **where)
     supervisor = project.start()
     [told] = supervisor.wait_ready(1)
-    [finishes] = project.enqueue("work", [0.4])
+    [finishes] = project.enqueue("work", [0.6])
     project.wait_started(finishes)
     supervisor.send(signal.SIGTERM, told)
     [killed] = project.enqueue("work", [30.0])
