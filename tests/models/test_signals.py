@@ -50,20 +50,21 @@ def test_a_pause_and_a_resumption_say_whether_they_changed_something(
     ]
 
 
-@pytest.mark.django_db(transaction=True)
-def test_nothing_is_told_that_is_not_committed(told: list[tuple[str, dict[str, Any]]]) -> None:
-    [job_id] = Jobs("default").ready()
-    with transaction.atomic():
-        Queue("mail").pause()
-        Job.objects.filter(pk=job_id).discard()
-        transaction.set_rollback(True)
+@on_every_database
+def test_nothing_is_told_that_is_not_committed(
+    using: str, told: list[tuple[str, dict[str, Any]]]
+) -> None:
+    jobs = Jobs(using)
+    [job_id] = jobs.ready()
+    with transaction.atomic(using=using):
+        Queue("mail", using).pause()
+        jobs.all.filter(pk=job_id).discard()
+        transaction.set_rollback(True, using=using)
     assert told == []
-    with transaction.atomic():
-        Job.objects.filter(pk=job_id).discard()
+    with transaction.atomic(using=using):
+        jobs.all.filter(pk=job_id).discard()
         assert told == []
-    assert told == [
-        ("task_discarded", {"sender": Job, "using": "default", "task_ids": [str(job_id)]})
-    ]
+    assert told == [("task_discarded", {"sender": Job, "using": using, "task_ids": [str(job_id)]})]
 
 
 @pytest.mark.django_db(transaction=True)

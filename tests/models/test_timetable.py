@@ -18,6 +18,7 @@ from steady_queue_core import (
     recurring,
     recurring_task,
     schedule_recurring_task,
+    task,
     unschedule_recurring_task,
 )
 from steady_queue_core.backend import SteadyQueueBackend
@@ -632,12 +633,17 @@ def _refuse(*args: Any, **kwargs: Any) -> Any:
 # --- limits ----------------------------------------------------------------------------------
 
 
+@limits_concurrency(key="one", on_conflict="discard")
+@task
+def alone() -> None:
+    """Not while another one waits or runs."""
+
+
 @on_every_database
 def test_a_slot_whose_job_finds_its_limit_reached_is_over(
     plan: Plan, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "steady_queue.scheduler")
-    alone = limits_concurrency(key="one", on_conflict="discard")(greet)
     recurring(schedule=MINUTE, key="alone")(alone)
     plan.begin()
     for _ in range(3):

@@ -12,11 +12,18 @@ from django.db import connections
 
 from steady_queue_core.configuration import Configuration
 from steady_queue_core.dialects import Dialect, dialect_for, portable
-from steady_queue_core.dialects.conformance.base import new_job
-from steady_queue_core.models import ScheduledExecution
+from steady_queue_core.dialects.conformance.base import limited_job, new_job
+from steady_queue_core.models import BlockedExecution, Permit, ReadyExecution, ScheduledExecution
 from steady_queue_core.processes.database import QueueDatabase
 from steady_queue_core.processes.dispatcher import Dispatcher
 from steady_queue_core.processes.runtime import Runtime
+
+from ..models.everywhere import on_every_database
+
+
+def dispatcher_of(using: str, **settings: Any) -> Dispatcher:
+    runtime = SimpleNamespace(using=using, database=QueueDatabase(using))
+    return Dispatcher(cast(Runtime, runtime), Configuration.Dispatcher(**settings))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -27,8 +34,7 @@ def test_the_bell_rings_when_jobs_were_moved_and_only_then(monkeypatch: pytest.M
         rung.append(list(queue_names))
 
     monkeypatch.setattr(Dialect, "ring", ring)
-    runtime = SimpleNamespace(using="default", database=QueueDatabase("default"))
-    dispatcher = Dispatcher(cast(Runtime, runtime), Configuration.Dispatcher())
+    dispatcher = dispatcher_of("default")
     connection, dialect = connections["default"], dialect_for("default")
     dialect.enqueue(connection, [new_job(delay=timedelta(hours=1))])
     assert dispatcher._dispatch() > 0.5
@@ -39,3 +45,39 @@ def test_the_bell_rings_when_jobs_were_moved_and_only_then(monkeypatch: pytest.M
     assert rung == [[]]
     dispatcher._dispatch()
     assert rung == [[]]
+
+
+@on_every_database
+def test_after_a_full_batch_it_looks_at_once_and_otherwise_when_the_next_is_due(using: str) -> None:
+    interval = timedelta(seconds=40)
+    dispatcher = dispatcher_of(using, batch_size=2, polling_interval=interval)
+    connection, dialect = connections[using], dialect_for(using)
+    assert dispatcher._dispatch() == 40.0
+    dialect.enqueue(connection, [new_job(delay=timedelta(hours=1)) for _ in range(3)])
+    past = portable.storable(dialect.current_time(connection) - interval)
+    ScheduledExecution.objects.using(using).update(due_at=past)
+    dialect.enqueue(connection, [new_job(delay=timedelta(seconds=20))])
+    assert dispatcher._dispatch() == 0.0
+    assert 0.0 < dispatcher._dispatch() <= 20.0
+    assert ReadyExecution.objects.using(using).count() == 3
+
+
+@on_every_database
+@pytest.mark.parametrize("wanted", [True, False])
+def test_it_looks_after_limits_at_its_start_and_only_where_it_shall(
+    using: str, wanted: bool
+) -> None:
+    connection, dialect = connections[using], dialect_for(using)
+    for _ in range(2):
+        dialect.enqueue(connection, [limited_job()])
+    # As if a stranger had taken away the job that held the place.
+    ReadyExecution.objects.using(using).all().delete()
+    dispatcher = dispatcher_of(using, concurrency_maintenance=wanted)
+    dispatcher._round()
+    waiting = BlockedExecution.objects.using(using).count()
+    assert (waiting, ReadyExecution.objects.using(using).count()) == ((0, 1) if wanted else (1, 0))
+    assert Permit.objects.using(using).count() == 1
+    ReadyExecution.objects.using(using).all().delete()
+    dialect.enqueue(connection, [limited_job()])
+    dispatcher._round()
+    assert BlockedExecution.objects.using(using).count() == waiting + 1

@@ -183,9 +183,9 @@ def steady_queue_settle(  # type: ignore[empty-body]
 
     An outcome whose (job, token) is not claimed any more changes nothing. Finished: the job row
     is completed, or deleted where ``preserve`` is false. Failed: completed with its errors, and a
-    failed row. Retried: errors are kept, and the job is scheduled ``delay`` seconds after the
-    database's present time, or ready when that is 0. Released: ready as before. Rows that the job
-    moves to carry the claim's token. All outcomes are one transaction.
+    failed row in place of one that is there. Retried: errors are kept, and the job is scheduled
+    ``delay`` seconds after the database's present time, or ready when that is 0. Released: ready as
+    before. Rows that the job moves to carry the claim's token. All outcomes are one transaction.
 
     The permit of a job with a limit ends with the claim, and the jobs that wait for it are admitted
     in the same transaction. A job that is released keeps it; one that is retried at once takes one

@@ -98,6 +98,15 @@ def fails_without_completing_the_job(connection, outcomes):
     return held
 
 
+@fails("a_failed_row_that_is_there_already_is_replaced", hook="settle")
+def keeps_the_failed_row_that_is_there(connection, outcomes):
+    before = list(rows(connection, "FailedExecution"))
+    held = settle(connection, outcomes)
+    for row in before:
+        row.save(using=connection.alias, force_update=True)
+    return held
+
+
 @fails("a_job_retried_without_delay_is_ready", hook="settle")
 def completes_retried_jobs(connection, outcomes):
     return instead(connection, outcomes, Ending.RETRIED, Ending.FAILED)

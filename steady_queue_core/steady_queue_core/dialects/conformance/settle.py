@@ -8,6 +8,7 @@ from typing import Any
 from django.db import DatabaseError
 from django.db.transaction import atomic
 
+from .. import portable
 from ..records import Ending
 from .base import ConformanceCase, ending, new_job
 from .transactions import Refused
@@ -48,6 +49,18 @@ class SettleCases(ConformanceCase):
         self.assertEqual(row.message, "no")
         for instant in (job.finished_at, row.created_at):
             self.assert_between(before, self.aware(instant), self.present())
+
+    def test_a_failed_row_that_is_there_already_is_replaced(self) -> None:
+        claim = self.claimed_job()
+        self.rows("FailedExecution").create(
+            job_id=claim.job_id,
+            created_at=portable.storable(self.present()),
+            exception_class="a.B",
+            message="of old",
+        )
+        self.assertEqual(self.settle(self.failed(claim)), {claim.job_id})
+        row = self.rows("FailedExecution").get()
+        self.assertEqual((row.exception_class, row.message), ("builtins.ValueError", "no"))
 
     def test_a_job_retried_without_delay_is_ready(self) -> None:
         claim = self.claimed_job(new_job("mail", rank=4, max_attempts=2))

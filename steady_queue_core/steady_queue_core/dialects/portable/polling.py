@@ -194,7 +194,8 @@ def _place(using: str, outcome: Outcome, present: datetime) -> None:
         row = _moved("BlockedExecution", outcome, outcome.token, present, **limited)
     else:
         row = _moved("ReadyExecution", outcome, outcome.token, present)
-    row.save(using=using, force_insert=True)
+    # A failed row may be there already, which only a stranger can bring about.
+    row.save(using=using, force_insert=outcome.ending is not Ending.FAILED)
 
 
 def _holds_permit(using: str, outcome: Outcome) -> bool:

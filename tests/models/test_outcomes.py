@@ -1,0 +1,210 @@
+"""What becomes of a job that is run: on every database, by the parts that a worker is made of."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import Any, NoReturn
+
+import pytest
+from django.db import connections
+
+from steady_queue_core import limits_concurrency, task
+from steady_queue_core.backend import SteadyQueueBackend
+from steady_queue_core.compat import TaskResultStatus, task_finished
+from steady_queue_core.dialects import portable
+from steady_queue_core.errors import UnregisteredTaskError
+from steady_queue_core.models import (
+    BlockedExecution,
+    ClaimedExecution,
+    FailedExecution,
+    Job,
+    Permit,
+    ReadyExecution,
+    ScheduledExecution,
+)
+from steady_queue_core.retries import constant
+
+from ..core.driver import Driver
+from .everywhere import Jobs, on_every_database
+from .recurrence import tasks
+
+HOUR = timedelta(hours=1)
+
+
+@task
+def breaks(word: str) -> NoReturn:
+    raise LookupError(f"broken by {word}")
+
+
+@task
+def recurses() -> None:
+    recurses.func()
+
+
+@task(takes_context=True)
+def tells_its_id(context: Any) -> str:
+    return str(context.task_result.id)
+
+
+@task(takes_context=True, max_attempts=3, backoff=constant(0))
+def succeeds_in(context: Any, attempt: int) -> int:
+    if context.attempt < attempt:
+        raise ValueError(f"not in attempt {context.attempt}")
+    return int(context.attempt)
+
+
+@task
+def rests() -> None:
+    """Do nothing."""
+
+
+one = limits_concurrency(key="one", group="outcomes")
+once = limits_concurrency(key="one", group="outcomes once", on_conflict="discard")
+
+
+@one
+@task
+def breaks_alone() -> NoReturn:
+    raise LookupError("broken")
+
+
+@once
+@task
+def rests_unless_another_does(name: str = "") -> None:
+    """Do nothing, one at a time."""
+
+
+@pytest.fixture(autouse=True)
+def _project(using: str, settings: Any) -> None:
+    settings.TASKS = tasks(using)
+
+
+def ids(model: Any, using: str) -> list[int]:
+    return sorted(model.objects.using(using).values_list("pk", flat=True))
+
+
+@on_every_database
+def test_a_failure_is_kept_with_its_class_message_and_traceback(using: str) -> None:
+    result = Driver(using).finish(breaks.enqueue("Ada"))
+    failed = FailedExecution.objects.using(using).get()
+    assert (str(failed.pk), failed.exception_class) == (result.id, "builtins.LookupError")
+    assert failed.message == "broken by Ada"
+    [error] = result.errors
+    assert error.exception_class_path == "builtins.LookupError"
+    assert "in breaks" in error.traceback
+    assert result.status == TaskResultStatus.FAILED
+    assert ids(ClaimedExecution, using) == []
+
+
+@on_every_database
+def test_a_stack_that_overflows_is_a_failure_like_any(using: str) -> None:
+    driver = Driver(using)
+    driver.finish(recurses.enqueue())
+    failed = FailedExecution.objects.using(using).get()
+    assert failed.exception_class == "builtins.RecursionError"
+    assert driver.finish(rests.enqueue()).status == TaskResultStatus.SUCCESSFUL
+
+
+@on_every_database
+def test_a_task_can_learn_the_id_of_its_job(using: str) -> None:
+    result = tells_its_id.enqueue()
+    assert Driver(using).finish(result).return_value == result.id
+
+
+@on_every_database
+@pytest.mark.parametrize("limited", [False, True], ids=["without a limit", "with a limit"])
+def test_a_job_whose_task_is_gone_fails_and_keeps_nobody_waiting(using: str, limited: bool) -> None:
+    driver = Driver(using)
+    decorated: Any = breaks_alone if limited else rests
+    gone, next_one = (int(decorated.enqueue().id) for _ in range(2))
+    Job.objects.using(using).filter(pk=gone).update(task_path="tests.models.gone.away")
+    assert ids(BlockedExecution, using) == [next_one] * limited
+
+    [claim] = driver.claim(limit=1)
+    with pytest.raises(UnregisteredTaskError) as raised:
+        driver.executor.task_of(claim)
+    driver.settle(driver.executor.refuse(claim, raised.value))
+
+    failed = FailedExecution.objects.using(using).get()
+    assert (failed.pk, failed.exception_class) == (
+        gone,
+        "steady_queue_core.errors.UnregisteredTaskError",
+    )
+    assert "tests.models.gone.away" in failed.message
+    assert ids(ReadyExecution, using) == [next_one]
+    assert ids(Permit, using) == [next_one] * limited
+
+
+@on_every_database
+def test_a_failed_row_that_is_there_already_is_replaced(using: str) -> None:
+    """Which only a stranger can bring about."""
+    driver = Driver(using)
+    job_id = int(breaks.enqueue("Ada").id)
+    present = portable.storable(Jobs(using).dialect.current_time(connections[using]))
+    FailedExecution.objects.using(using).create(
+        job_id=job_id, created_at=present, exception_class="a.B", message="of old"
+    )
+    driver.work()
+    failed = FailedExecution.objects.using(using).get()
+    assert (failed.exception_class, failed.message) == ("builtins.LookupError", "broken by Ada")
+    assert ids(ClaimedExecution, using) == ids(ReadyExecution, using) == []
+
+
+@on_every_database
+def test_a_failure_is_told_once(using: str, caplog: pytest.LogCaptureFixture) -> None:
+    told: list[Any] = []
+
+    def keep(sender: Any, task_result: Any, **kwargs: Any) -> None:
+        told.append((sender, task_result.id))
+
+    task_finished.connect(keep)
+    try:
+        result = Driver(using).finish(breaks.enqueue("Ada"))
+    finally:
+        task_finished.disconnect(keep)
+    assert told == [(SteadyQueueBackend, result.id)]
+    [record] = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert isinstance(record.exc_info and record.exc_info[1], LookupError)
+
+
+@on_every_database
+def test_after_its_last_attempt_a_job_may_be_given_all_of_them_again(using: str) -> None:
+    driver = Driver(using)
+    result = driver.finish(succeeds_in.enqueue(8))
+    for rounds in (1, 2):
+        assert (result.status, len(result.errors)) == (TaskResultStatus.FAILED, 3 * rounds)
+        assert Job.objects.using(using).get(pk=result.id).retry()
+        driver.finish(result)
+    assert (result.status, result.return_value) == (TaskResultStatus.SUCCESSFUL, 8)
+    assert len(result.errors) == 7
+
+
+@on_every_database
+def test_a_job_of_later_runs_when_it_is_due_and_is_gone_if_it_is_not_to_be_kept(
+    using: str, settings: Any
+) -> None:
+    settings.TASKS = tasks(using, preserve_finished_jobs=False)
+    driver = Driver(using)
+    rests.using(run_after=HOUR).enqueue()
+    driver.dispatch()
+    assert driver.work() == []
+    past = portable.storable(Jobs(using).dialect.current_time(connections[using]) - HOUR)
+    ScheduledExecution.objects.using(using).update(due_at=past)
+    driver.dispatch()
+    assert len(driver.work()) == 1
+    assert ids(Job, using) == []
+
+
+@on_every_database
+def test_a_call_is_discarded_until_the_one_before_it_has_ended(using: str) -> None:
+    driver = Driver(using)
+    first = rests_unless_another_does.enqueue()
+    [claim] = driver.claim()
+    assert rests_unless_another_does.enqueue("while it runs").discarded
+    assert not rests.enqueue().discarded
+    driver.settle(driver.run(claim))
+    second = rests_unless_another_does.enqueue("afterwards")
+    assert not second.discarded
+    assert driver.finish(second).status == TaskResultStatus.SUCCESSFUL
+    assert str(claim.job_id) == first.id
