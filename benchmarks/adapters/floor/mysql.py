@@ -82,7 +82,7 @@ class Queue:
             self.ask([COMMIT])
             return []
         claims = [
-            (row[0], row[2], row[3], row[1] + 1, row[14].isoformat(" ", "microseconds"), process)
+            (row[0], row[2], row[3], row[1] + 1, row[15].isoformat(" ", "microseconds"), process)
             for row in picked
         ]
         deleted = ids(claim.DELETE_READY, [row[0] for row in picked])

@@ -23,8 +23,8 @@ from steady_queue_postgres.settle_sql import HELD, Move, settling
 
 TAKING = claim_sql.TAKE.format(pick=claim_sql.BY_RANK)
 ENDING = settling(frozenset({Move.COMPLETED}))
-CLAIM = f"WITH {TAKING} {claim_sql.TELL.format(held='NULL::text')}"
-EXCHANGE = f"WITH {ENDING}, {TAKING} {claim_sql.TELL.format(held=HELD)}"
+CLAIM = f"WITH {TAKING} {claim_sql.TELL.format(held='NULL::text', waits='false')}"
+EXCHANGE = f"WITH {ENDING}, {TAKING} {claim_sql.TELL.format(held=HELD, waits='false')}"
 PROBE = claim_sql.probe(claim_sql.ANY_BY_RANK)
 
 SPANS = Bookmarks(None).spans(whole=True)
