@@ -87,7 +87,7 @@ def test_no_more_run_at_once_than_the_limits_allow_though_workers_are_killed(
     deadline = time.monotonic() + 60 + jobs / 20
     killed = 0
     while project.unfinished():
-        next_kill = time.monotonic() + 1.0
+        next_kill = time.monotonic() + min(1.0, 0.2 * SCALE)
         one_state_each(project)
         supervisor = chance.choice(supervisors)
         if workers := supervisor.workers():
