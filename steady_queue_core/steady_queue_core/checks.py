@@ -8,7 +8,7 @@ from importlib.metadata import packages_distributions
 from typing import Any
 
 from django.apps import AppConfig, apps
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.checks import CheckMessage, Error, Info, Warning, register
 from django.core.checks import Tags as DjangoTags
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, InterfaceError, connections, router
@@ -57,7 +57,8 @@ def check_recurring_tasks(
     app_configs: Sequence[AppConfig] | None, **kwargs: Any
 ) -> list[CheckMessage]:
     """E005: the task modules can be imported, so that none has a schedule which cannot be used.
-    W010: each recurring task has a backend of ours."""
+    W010: each recurring task has a backend of ours. I001: no schedule means something else to those
+    who come from the original."""
     from .configuration import Configuration, ConfigurationError
 
     try:
@@ -76,7 +77,7 @@ def check_recurring_tasks(
                     id="steady_queue.E005",
                 )
             )
-    return problems + _never_scheduled()
+    return problems + _never_scheduled() + _read_otherwise_by_the_original()
 
 
 @register(TAG)
@@ -213,6 +214,23 @@ def _never_scheduled() -> list[CheckMessage]:
         )
         for each in registered()
         if ours and each.task.backend not in ours
+    ]
+
+
+def _read_otherwise_by_the_original() -> list[CheckMessage]:
+    from .cron import Schedule
+    from .original_cron import difference
+    from .recurring_task import registered
+
+    return [
+        Info(
+            f"The recurring task {each.key!r}, schedule {each.schedule.expression!r}: {told}.",
+            hint="If that is what you mean, add 'steady_queue.I001' to SILENCED_SYSTEM_CHECKS. For "
+            "days that match both, schedule one of them and look for the other in the task.",
+            id="steady_queue.I001",
+        )
+        for each in registered()
+        if isinstance(each.schedule, Schedule) and (told := difference(each.schedule))
     ]
 
 

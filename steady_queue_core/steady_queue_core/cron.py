@@ -20,18 +20,15 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.conf import settings
 
-from .cron_fields import Fields, NoDateError
+from .cron_dates import NoDateError, dates_of
+from .cron_fields import Fields
 from .local_time import first_change, instant_of, to_local
 
 LONGEST_EXPRESSION = 200
-ORIGIN = datetime(2000, 1, 1)
-"""Where the search for a first match begins."""
-
 NAMES = {
     "@hourly": "0 * * * *",
     "@daily": "0 0 * * *",
@@ -65,6 +62,16 @@ class Schedule:
         name = self.timezone_name or settings.TIME_ZONE or "UTC"
         object.__setattr__(self, "timezone_name", _checked_zone(name))
 
+    @property
+    def fields(self) -> list[str]:
+        """The five fields, those of a name written out."""
+        return _written_out(self.expression).split(" ")
+
+    @property
+    def takes_either_day(self) -> bool:
+        """Whether both day fields are restricted, so that a day that matches one is enough."""
+        return Fields.parse(_written_out(self.expression)).takes_either_day
+
     def next_after(self, instant: datetime) -> datetime:
         """Return the first run after ``instant``, in UTC.
 
@@ -73,7 +80,7 @@ class Schedule:
         if instant.tzinfo is None:
             raise ValueError(f"next_after() needs an aware datetime, not {instant!r}")
         instant = instant.astimezone(UTC)
-        if _hour_field(self.expression).startswith("*"):
+        if self.fields[1].startswith("*"):
             return self._next_shown(instant, ZoneInfo(self.timezone_name))
         return self._next_fixed(instant, ZoneInfo(self.timezone_name))
 
@@ -100,16 +107,11 @@ class Schedule:
 
     def _next_local(self, local: datetime) -> datetime:
         """The next matching time on a clock that never changes."""
-        return _parsed(self.expression).next_after(local)
+        return dates_of(_written_out(self.expression)).next_after(local)
 
 
-@lru_cache(maxsize=1024)
-def _parsed(expression: str) -> Fields:
-    return Fields.parse(NAMES.get(expression, expression))
-
-
-def _hour_field(expression: str) -> str:
-    return NAMES.get(expression, expression).split(" ")[1]
+def _written_out(expression: str) -> str:
+    return NAMES.get(expression, expression)
 
 
 def _checked_expression(expression: object) -> str:
@@ -144,7 +146,7 @@ def _checked_expression(expression: object) -> str:
             "day of month, month, day of week (there is no field for seconds or years)"
         )
     try:
-        _parsed(text).next_after(ORIGIN)
+        dates_of(_written_out(text))
     except NoDateError as error:
         raise InvalidScheduleError(f"the cron expression {text!r} matches no date") from error
     except ValueError as error:

@@ -1,9 +1,10 @@
-"""The five fields of a cron expression, matched against a clock that never changes.
+"""The five fields of a cron expression, read term by term and written out as numbers.
 
 A field is ``*``, or a list of terms with commas between them. A term is a value (``5``, ``MON``),
 a range (``1-5``; ``22-2`` goes over the end), or one of these with a step (``*/15``, ``8-18/2``;
 ``5/10`` goes from 5 to the end). The day of month may be ``L``, the last one. The day of week goes
-from 0, or 7, Sunday, to 6, and may be ``5#2``, the second Friday of the month, or ``5L``, the last.
+from 0, or 7, Sunday, to 6, and may be ``5#2``, the second Friday of the month, or ``5L`` or ``L5``,
+the last. A day field may be ``?``, which is ``*``.
 
 When neither day field begins with ``*``, a day that matches either of them counts, else it has to
 match both. That is the rule of the original cron.
@@ -11,21 +12,22 @@ match both. That is the rule of the original cron.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
-
-DAY = timedelta(days=1)
-#: No date is further away than a 29 February on a certain day of the week, beyond a year without.
-LONGEST_SEARCH = 41 * 366 * DAY
+from itertools import product
 
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 
-class NoDateError(ValueError):
-    """An expression matches no date."""
+LAST_WEEKDAY = re.compile(r"L[^L]+|[^L]+L")
+#: What other readers of cron expressions know, and why it is refused here.
+FOREIGN = {
+    r"H.*": "H stands for a hashed value, which the expression does not tell",
+    r"R.*": "R stands for a random value, which would be another in each process",
+    r"L?W|\d+W|W\d+": "there is no nearest working day (W)",
+}
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Field:
         number = _digits(text)
         highest = self.last if self.alias is None else self.alias
         if number is None or not self.first <= number <= highest:
-            raise ValueError(f"{text!r} is no {self.name}")
+            raise ValueError(f"{text!r} is no {self.name}{_why(text)}")
         return number
 
     def _step(self, slash: str, text: str) -> int:
@@ -90,109 +92,100 @@ DAY_OF_WEEK = Field("day of week", 0, 6, WEEKDAYS, alias=7)
 
 @dataclass(frozen=True)
 class Days:
-    """Which dates match."""
+    """The terms of a day field, each kind apart: croniter reads them alone, but not mixed."""
 
-    months: frozenset[int]
-    #: 0 for the last one.
-    of_month: frozenset[int]
-    of_week: frozenset[int]
-    #: Day of week and which one of the month, 1 to 5, or 0 for the last one.
-    of_week_in_month: frozenset[tuple[int, int]]
-    #: Whether one of the two kinds of days is enough.
-    either: bool
+    plain: frozenset[int]
+    #: Terms of the other kinds, such as ``{"L5", "L1"}``, as croniter writes them.
+    others: tuple[tuple[str, ...], ...] = ()
+    #: Whether it begins with ``*``, and so only narrows what the other day field says.
+    open: bool = False
 
-    def match(self, day: date) -> bool:
-        if day.month not in self.months:
-            return False
-        if self.either:
-            return self._by_month(day) or self._by_week(day)
-        return self._by_month(day) and self._by_week(day)
-
-    def _by_month(self, day: date) -> bool:
-        return day.day in self.of_month or (0 in self.of_month and _is_last(day, 1))
-
-    def _by_week(self, day: date) -> bool:
-        weekday = day.isoweekday() % 7
-        return (
-            weekday in self.of_week
-            or (weekday, (day.day + 6) // 7) in self.of_week_in_month
-            or ((weekday, 0) in self.of_week_in_month and _is_last(day, 7))
-        )
+    def fields(self) -> Iterator[str]:
+        """Yield a field for each kind of terms."""
+        if self.plain:
+            yield _written(self.plain)
+        yield from (",".join(terms) for terms in self.others)
 
 
 @dataclass(frozen=True)
 class Fields:
-    """The times of an expression."""
+    """What the five fields of an expression say."""
 
-    times: tuple[time, ...]
-    days: Days
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    of_month: Days
+    months: frozenset[int]
+    of_week: Days
 
     @classmethod
     def parse(cls, expression: str) -> Fields:
         """Read five fields with blanks between them. Raises ValueError."""
         minute, hour, of_month, month, of_week = expression.upper().split(" ")
-        minutes, hours = _set(MINUTE, minute), _set(HOUR, hour)
-        plain, in_month = _days_of_week(of_week)
         return cls(
-            times=tuple(time(h, m) for h in sorted(hours) for m in sorted(minutes)),
-            days=Days(
-                months=_set(MONTH, month),
-                of_month=_days_of_month(of_month),
-                of_week=plain,
-                of_week_in_month=in_month,
-                either=not (of_month.startswith("*") or of_week.startswith("*")),
-            ),
+            minutes=_set(MINUTE, minute),
+            hours=_set(HOUR, hour),
+            of_month=_days_of_month("*" if of_month == "?" else of_month),
+            months=_set(MONTH, month),
+            of_week=_days_of_week("*" if of_week == "?" else of_week),
         )
 
-    def next_after(self, local: datetime) -> datetime:
-        """Return the first matching minute after a naive ``local``. Raises ``NoDateError``."""
-        day, limit = local.date(), local.date() + LONGEST_SEARCH
-        later = bisect_right(self.times, local.time())
-        if later < len(self.times) and self.days.match(day):
-            return datetime.combine(day, self.times[later])
-        while day < limit:
-            day = self._next_day(day)
-            if self.days.match(day):
-                return datetime.combine(day, self.times[0])
-        raise NoDateError("it matches no date")
+    @property
+    def takes_either_day(self) -> bool:
+        """Whether a day that matches one of the day fields is enough."""
+        return not (self.of_month.open or self.of_week.open)
 
-    def _next_day(self, day: date) -> date:
-        day += DAY
-        while day.month not in self.days.months:
-            day = (day.replace(day=28) + 4 * DAY).replace(day=1)
-        return day
+    def written_out(self) -> list[str]:
+        """Return expressions that together match what these fields do.
+
+        They hold nothing but numbers, ``*``, ``L`` and ``5#2``, and both day fields of each have to
+        match.
+        """
+        days: Iterable[tuple[str, str]]
+        if self.takes_either_day:
+            days = [(field, "*") for field in self.of_month.fields()]
+            days += [("*", field) for field in self.of_week.fields()]
+        else:
+            days = product(self.of_month.fields(), self.of_week.fields())
+        minutes, hours, months = map(_written, (self.minutes, self.hours, self.months))
+        return [f"{minutes} {hours} {day} {months} {weekday}" for day, weekday in days]
 
 
 def _set(field: Field, text: str) -> frozenset[int]:
     return frozenset(value for term in text.split(",") for value in field.values(term))
 
 
-def _days_of_month(text: str) -> frozenset[int]:
+def _days_of_month(text: str) -> Days:
     terms = text.split(",")
-    found = {value for term in terms if term != "L" for value in DAY_OF_MONTH.values(term)}
-    return frozenset(found | ({0} if "L" in terms else set()))
+    plain = frozenset(value for term in terms if term != "L" for value in DAY_OF_MONTH.values(term))
+    return Days(plain, (("L",),) if "L" in terms else (), text.startswith("*"))
 
 
-def _days_of_week(text: str) -> tuple[frozenset[int], frozenset[tuple[int, int]]]:
+def _days_of_week(text: str) -> Days:
     plain: set[int] = set()
-    in_month: set[tuple[int, int]] = set()
+    numbered: dict[str, None] = {}
+    last: dict[str, None] = {}
     for term in text.split(","):
         day, sharp, number = term.partition("#")
         if sharp:
             if number not in ("1", "2", "3", "4", "5"):
                 raise ValueError(f"{term!r} is no day of week: a month has up to five of each")
-            in_month.add((DAY_OF_WEEK.value(day), int(number)))
-        elif term.endswith("L"):
-            in_month.add((DAY_OF_WEEK.value(term[:-1]), 0))
+            numbered[f"{DAY_OF_WEEK.value(day)}#{number}"] = None
+        elif LAST_WEEKDAY.fullmatch(term):
+            last[f"L{DAY_OF_WEEK.value(term.strip('L'))}"] = None
         else:
             plain.update(DAY_OF_WEEK.values(term))
-    return frozenset(plain), frozenset(in_month)
+    others = tuple(tuple(terms) for terms in (numbered, last) if terms)
+    return Days(frozenset(plain), others, text.startswith("*"))
+
+
+def _written(values: frozenset[int]) -> str:
+    return ",".join(map(str, sorted(values)))
+
+
+def _why(text: str) -> str:
+    reasons = (why for pattern, why in FOREIGN.items() if re.fullmatch(pattern, text))
+    return "".join(f": {why}" for why in reasons)
 
 
 def _digits(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 4 else None
-
-
-def _is_last(day: date, period: int) -> bool:
-    """Whether so many days later it is another month."""
-    return (day + period * DAY).month != day.month

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.checks import INFO
 
 from steady_queue_core import recurring, recurring_task
 from steady_queue_core.checks import check_recurring_tasks
@@ -77,6 +79,18 @@ def test_a_recurring_task_that_nobody_would_schedule_is_a_warning(
     [found] = check_recurring_tasks(None)
     assert found.id == "steady_queue.W010"
     assert "'lost' is never scheduled: its backend 'dummy' is not one of Steady Qu" in found.msg
+
+
+def test_schedules_that_mean_something_else_than_in_the_original_are_named() -> None:
+    recurring(schedule="0 0 13 * 5", key="either")(nothing)
+    recurring(schedule="0 0 * * 0-0/2,3", key="sunday")(nothing)
+    for number, schedule in enumerate(["0 0 13 * *", "0 0 */2 * 1", "@weekly", "0 0 ? * L5"]):
+        recurring(schedule=schedule, key=f"same {number}")(nothing)
+    recurring(schedule=timedelta(minutes=1), key="interval")(nothing)
+    either, sunday = check_recurring_tasks(None)
+    assert (either.id, either.level) == ("steady_queue.I001", INFO)
+    assert "'either', schedule '0 0 13 * 5': a day that matches '13' or '5'" in either.msg
+    assert "in '0-0/2,3' a range from Sunday to Sunday is one day" in sunday.msg
 
 
 def test_a_project_under_test_without_a_queue_is_not_warned(

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from zoneinfo import ZoneInfo
 
 import pytest
-from cronsim import CronSim
 from django.test import override_settings
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -66,7 +64,14 @@ def following(expression: str, count: int) -> list[str]:
         ("0 0 L 2,4 *", "02-28 00:00, 04-30 00:00"),
         ("0 0 15,L 2 *", "02-15 00:00, 02-28 00:00"),
         ("0 9 * * 5L,1#1", "01-06 09:00, 01-31 09:00, 02-03 09:00, 02-28 09:00"),
+        ("0 9 * * L5,1#1", "01-06 09:00, 01-31 09:00, 02-03 09:00, 02-28 09:00"),
+        ("0 9 * * lfri,L1", "01-27 09:00, 01-31 09:00, 02-24 09:00, 02-28 09:00"),
+        ("0 9 * * 1,5#2", "01-06 09:00, 01-10 09:00, 01-13 09:00"),
         ("0 9 * * 0#5", "03-30 09:00, 06-29 09:00"),
+        ("0 0 13 * ?", "01-13 00:00, 02-13 00:00"),
+        ("0 0 ? * 1", "01-06 00:00, 01-13 00:00"),
+        ("59/15 0-0 * * *", "01-01 00:59, 01-02 00:59"),
+        ("0 0 1 APR-MAR/2 *", "02-01 00:00, 04-01 00:00, 06-01 00:00"),
         ("0 0 13 * 5", "01-03 00:00, 01-10 00:00, 01-13 00:00, 01-17 00:00"),
         ("0 0 13 * 5#1", "01-03 00:00, 01-13 00:00, 02-07 00:00"),
         ("0 0 */2 * 1", "01-13 00:00, 01-27 00:00, 02-03 00:00"),
@@ -86,22 +91,6 @@ def test_a_schedule_is_found_that_is_due_once_in_forty_years() -> None:
     rare = Schedule("0 0 */28 2 MON#5", "UTC")
     run = datetime(2072, 2, 29, tzinfo=UTC)
     assert rare.next_after(run) == datetime(2112, 2, 29, tzinfo=UTC)
-
-
-@settings(max_examples=500, deadline=None)
-@given(
-    EXPRESSIONS,
-    st.datetimes(datetime(2025, 1, 1), datetime(2036, 1, 1), timezones=st.just(UTC)),
-)
-def test_any_expression_matches_what_it_does_for_the_oracle(
-    expression: str, start: datetime
-) -> None:
-    schedule = accepted(expression, "UTC")
-    instant, found = start, []
-    for _ in range(8):
-        instant = schedule.next_after(instant)
-        found.append(instant)
-    assert found == list(islice(CronSim(expression, start), 8))
 
 
 def test_names_stand_for_their_expressions() -> None:
@@ -147,9 +136,9 @@ def test_a_naive_start_is_refused() -> None:
         ("0 0 30 2 *", "matches no date"),
         ("0 0 31 4,6,9,11 *", "matches no date"),
         ("a b c d e", "not usable"),
-        ("H * * * *", "'H' is no minute"),
-        ("0 R(0-5) * * *", r"'R\(0' is no hour"),
-        ("0 h/2 * * *", "'H' is no hour"),
+        ("H * * * *", "'H' is no minute: H stands for a hashed value"),
+        ("0 R(0-5) * * *", r"'R\(0' is no hour: R stands for a random value"),
+        ("0 h/2 * * *", "'H' is no hour: H stands for a hashed value"),
         ("1,,2 * * * *", "'' is no minute"),
         ("5- * * * *", "'' is no minute"),
         ("*/ * * * *", "'' is no step of a minute"),
@@ -157,14 +146,17 @@ def test_a_naive_start_is_refused() -> None:
         ("0 24 * * *", "'24' is no hour"),
         ("0 0 0 * *", "'0' is no day of month"),
         ("0 0 32 * *", "'32' is no day of month"),
-        ("0 0 15W * *", "'15W' is no day of month"),
+        ("0 0 15W * *", "'15W' is no day of month: there is no nearest working day"),
+        ("0 0 LW * *", "'LW' is no day of month: there is no nearest working day"),
+        ("0 ? * * *", "'\\?' is no hour"),
+        ("0 0 ?,1 * *", "'\\?' is no day of month"),
         ("0 0 L-2 * *", "'L' is no day of month"),
         ("0 0 * 13 *", "'13' is no month"),
         ("0 0 * MON *", "'MON' is no month"),
         ("0 0 * * 8", "'8' is no day of week"),
         ("0 0 * * 1#6", "'1#6' is no day of week: a month has up to five of each"),
         ("0 0 * * 1#0", "'1#0' is no day of week"),
-        ("0 0 * * L", "'' is no day of week"),
+        ("0 0 * * L", "'L' is no day of week"),
         ("0 0 30 2 */2", "matches no date"),
         ("0 0 31 4 *,1", "matches no date"),
         ("0\0 * * * *", "characters that cron does not know"),
