@@ -86,7 +86,7 @@ def run_phase(alias: str, processes: int, seconds: float) -> Phase:
 def _churn(alias: str, seconds: float, start: Any, pipe: Connection) -> None:
     connection, dialect = connections[alias], dialect_for(alias)
     dialect.prepare(connection, impatient=True)
-    process_id = scene.register(alias)
+    process = scene.register(alias)
     jobs = [new_job("mail")] * BATCH
     selector = QueueSelector()
     pipe.send("ready")
@@ -98,7 +98,7 @@ def _churn(alias: str, seconds: float, start: Any, pipe: Connection) -> None:
         try:
             dialect.enqueue(connection, jobs)
             before = time.monotonic()
-            _, claims = dialect.settle_and_claim(connection, outcomes, process_id, selector, BATCH)
+            _, claims = dialect.settle_and_claim(connection, outcomes, process, selector, BATCH)
         except DatabaseError as error:
             if not dialect.is_contention(connection, error):
                 raise

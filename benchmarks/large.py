@@ -65,12 +65,12 @@ class Queue:
         # As in the main thread of a worker.
         self.dialect.prepare(self.connection, impatient=True)
         self._fill(rows)
-        self.process_id = scene.register(alias)
+        self.process = scene.register(alias)
 
     def seconds_of_claim(self, selector: QueueSelector) -> float:
         """Claim once; then finish the jobs, and put others in their place."""
         began = time.perf_counter()
-        claims = self.dialect.claim(self.connection, self.process_id, selector, BATCH)
+        claims = self.dialect.claim(self.connection, self.process, selector, BATCH)
         seconds = time.perf_counter() - began
         if len(claims) != BATCH:
             raise AssertionError(f"{len(claims)} jobs claimed from {selector.patterns}")

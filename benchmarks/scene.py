@@ -19,6 +19,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
 
+from steady_queue_core.dialects import ProcessIdentity
 from tests.servers import client
 from tests.servers.fleet import Fleet
 from tests.servers.kinds import KINDS
@@ -69,8 +70,8 @@ def queues(kind: str, aliases: Sequence[str]) -> Iterator[str]:
         yield fleet.versions[kind]
 
 
-def register(alias: str) -> int:
-    """Register this process as a worker; return its id."""
+def register(alias: str) -> ProcessIdentity:
+    """Register this process as a worker."""
     from steady_queue_core.models import process  # Not before Django is set up.
 
     return process.register(

@@ -10,7 +10,7 @@ from typing import Any
 from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import ClaimedJob, QueueSelector, tables
+from steady_queue_core.dialects import ClaimedJob, ProcessIdentity, QueueSelector, portable, tables
 
 from .bookmark import Bookmark
 from .clock import NOW_SQL, read
@@ -24,7 +24,7 @@ from .server import server_of
 # Read without a lock and a transaction, so that an idle worker costs one small statement.
 ANY_READY = Statement(f"SELECT 1 FROM {tables.READY} LIMIT 1")
 PAUSED = Statement(f"SELECT queue_name FROM {tables.PAUSES}")
-REGISTERED = f"SELECT 1 FROM {tables.PROCESSES} WHERE id = {{}}"
+REGISTERED = f"SELECT 1 FROM {tables.PROCESSES} WHERE id = {{}} AND name = %s"
 
 # The last column tells how long it took to come to a row, in microseconds: unlike NOW(), SYSDATE()
 # moves on within a statement.
@@ -68,13 +68,13 @@ ON r.job_id = given.id"""
 
 
 def claim(
-    connection: BaseDatabaseWrapper, process_id: int, selector: QueueSelector, limit: int
+    connection: BaseDatabaseWrapper, process: ProcessIdentity, selector: QueueSelector, limit: int
 ) -> list[ClaimedJob]:
     if limit <= 0 or not _finds_any(connection):
         return []
 
     def work(conversation: Conversation) -> list[ClaimedJob]:
-        return Claiming(conversation, process_id, selector, limit).run([])[1]
+        return Claiming(conversation, process, selector, limit).run([])[1]
 
     return converse(connection, work)
 
@@ -94,9 +94,13 @@ class Claiming:
     """One claim, in its transaction."""
 
     def __init__(
-        self, conversation: Conversation, process_id: int, selector: QueueSelector, limit: int
+        self,
+        conversation: Conversation,
+        process: ProcessIdentity,
+        selector: QueueSelector,
+        limit: int,
     ) -> None:
-        self.conversation, self.process_id = conversation, process_id
+        self.conversation, self.process = conversation, process
         self.selector, self.limit = selector, limit
         # A caller's transaction may see the past: it is neither shown the bookmark nor moves it.
         self.bookmark = Bookmark() if conversation.joined else Bookmark.of(conversation.connection)
@@ -106,7 +110,7 @@ class Claiming:
     def run(self, before: Sequence[Statement]) -> tuple[list[Answer], list[ClaimedJob]]:
         """Claim, with the statements ``before`` on the way; return their answers and the jobs."""
         pick = self._pick_newest if self.bookmark.serves else self._pick_from_beginning
-        answers, rows = pick([*before, Statement(REGISTERED.format(int(self.process_id))), PAUSED])
+        answers, rows = pick([*before, registered(self.process), PAUSED])
         return answers[: len(before)], self._take(rows) if rows else []
 
     def _pick_newest(self, before: Sequence[Statement]) -> tuple[list[Answer], list[Any]]:
@@ -191,12 +195,13 @@ class Claiming:
             running = self._running(rows)
             return self._move(rows, [row for row in rows if row[4] and row[0] not in running])
 
-    def _move(self, rows: Sequence[Any], taken: Sequence[Any]) -> list[ClaimedJob]:
+    def _move(self, rows: Sequence[Any], wanted: Sequence[Any]) -> list[ClaimedJob]:
         statements = ids(DELETE_READY, [row[0] for row in rows])
+        taken = [(row[0], portable.next_token(row[1]), *row[2:]) for row in wanted]
         if taken:
             claims = [
-                (row[0], row[2], row[3], row[1] + 1, row[15].isoformat(" ", "microseconds"),
-                 self.process_id)
+                (row[0], row[2], row[3], row[1], row[15].isoformat(" ", "microseconds"),
+                 self.process.id)
                 for row in taken
             ]  # fmt: skip
             # One statement: if it fails, it has inserted nothing.
@@ -215,6 +220,11 @@ class Claiming:
         return {job_id for answer in answers for (job_id,) in answer.rows}
 
 
+def registered(process: ProcessIdentity) -> Statement:
+    """Return the statement that tells whether there still is such a process."""
+    return Statement(REGISTERED.format(int(process.id)), [process.name])
+
+
 def _paused(answers: Sequence[Answer]) -> frozenset[str] | None:
     """Return the names of the paused queues; ``None``: the process is not registered."""
     registered, paused = answers[-2:]
@@ -225,7 +235,7 @@ def _claimed_job(row: Any) -> ClaimedJob:
     present = row[15].replace(tzinfo=UTC)
     return ClaimedJob(
         job_id=row[0],
-        token=row[1] + 1,
+        token=row[1],
         queue_name=row[2],
         rank=row[3],
         task_path=row[5],

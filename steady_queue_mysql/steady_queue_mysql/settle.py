@@ -7,7 +7,14 @@ from datetime import datetime
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import ClaimedJob, Ending, Outcome, QueueSelector, tables
+from steady_queue_core.dialects import (
+    ClaimedJob,
+    Ending,
+    Outcome,
+    ProcessIdentity,
+    QueueSelector,
+    tables,
+)
 
 from .claim import Claiming
 from .clock import NOW_SQL, microseconds, to_text
@@ -81,12 +88,12 @@ def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[
 def settle_and_claim(
     connection: BaseDatabaseWrapper,
     outcomes: Sequence[Outcome],
-    process_id: int,
+    process: ProcessIdentity,
     selector: QueueSelector,
     limit: int,
 ) -> tuple[set[int], list[ClaimedJob]]:
     def work(conversation: Conversation) -> tuple[set[int], list[ClaimedJob]]:
-        claiming = Claiming(conversation, process_id, selector, limit)
+        claiming = Claiming(conversation, process, selector, limit)
         if not keys_of(outcomes):
             answers, claimed = claiming.run(settlement(outcomes))
             return _held(answers, outcomes), claimed

@@ -11,7 +11,10 @@ from steady_queue_core.dialects import tables
 from .clock import NOW_SQL, seconds
 from .listing import WALK
 
-REGISTERED = f"EXISTS (SELECT FROM {tables.PROCESSES} WHERE id = %(process_id)s)"
+REGISTERED = f"""EXISTS (
+  SELECT FROM {tables.PROCESSES} WHERE id = %(process_id)s AND name = %(process_name)s)"""
+#: As ``portable.next_token`` makes them.
+NEXT_TOKEN = "(((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint"
 PAUSED = f"SELECT queue_name FROM {tables.PAUSES}"
 
 _SPANS = """
@@ -67,7 +70,7 @@ TAKE = f"""
 picked AS MATERIALIZED ({{pick}}),
 taken AS (
   DELETE FROM {tables.READY} WHERE ctid = ANY(ARRAY(SELECT place FROM picked))
-  RETURNING job_id, token + 1 AS token, queue_name, "rank"),
+  RETURNING job_id, {NEXT_TOKEN} AS token, queue_name, "rank"),
 running AS (
   SELECT job_id FROM {tables.CLAIMED} WHERE job_id = ANY(ARRAY(SELECT job_id FROM taken))),
 known AS MATERIALIZED (

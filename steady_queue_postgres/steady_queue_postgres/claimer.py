@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import ClaimedJob, Outcome, QueueSelector
+from steady_queue_core.dialects import ClaimedJob, Outcome, ProcessIdentity, QueueSelector
 
 from . import claim_sql
 from .bookmarks import Bookmarks
@@ -55,18 +55,18 @@ class Claimer:
             known[selector] = cls(connection, selector)
         return known[selector]
 
-    def finds_any(self, process_id: int) -> bool:
+    def finds_any(self, process: ProcessIdentity) -> bool:
         """Say whether there is anything to claim, at a lower cost than to try."""
-        values = {"process_id": process_id, "limit": 1}
+        values = {**_named(process), "limit": 1}
         # Who takes all has to look again when the last queue is resumed.
         pick = claim_sql.ANY_BY_RANK if self._patterns.takes_all else self._pick
         return bool(self._read(claim_sql.probe(pick), values))
 
     def exchange(
-        self, outcomes: Sequence[Outcome], process_id: int, limit: int
+        self, outcomes: Sequence[Outcome], process: ProcessIdentity, limit: int
     ) -> tuple[set[int], list[ClaimedJob]]:
         """Settle ``outcomes`` and claim up to ``limit`` jobs."""
-        values: dict[str, Any] = {"process_id": process_id, "limit": limit}
+        values: dict[str, Any] = {**_named(process), "limit": limit}
         if outcomes:
             values["outcomes"] = to_json(outcomes)
         told, claims = self._claim(_statement(self._pick, moves_of(outcomes)), values)
@@ -109,6 +109,10 @@ class Claimer:
         if whole:
             self._bookmarks.looked_at_all(time.monotonic() - began)
         return rows
+
+
+def _named(process: ProcessIdentity) -> dict[str, Any]:
+    return {"process_id": process.id, "process_name": process.name}
 
 
 @cache

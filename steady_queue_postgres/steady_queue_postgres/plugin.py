@@ -18,6 +18,7 @@ from steady_queue_core.dialects import (
     EnqueuedJob,
     NewJob,
     Outcome,
+    ProcessIdentity,
     QueueSelector,
     Wakeup,
     hookimpl,
@@ -90,9 +91,9 @@ def steady_queue_enqueue(
 
 @hookimpl
 def steady_queue_claim(
-    connection: BaseDatabaseWrapper, process_id: int, selector: QueueSelector, limit: int
+    connection: BaseDatabaseWrapper, process: ProcessIdentity, selector: QueueSelector, limit: int
 ) -> list[ClaimedJob]:
-    return claim(connection, process_id, selector, limit)
+    return claim(connection, process, selector, limit)
 
 
 @hookimpl
@@ -104,11 +105,11 @@ def steady_queue_settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outc
 def steady_queue_settle_and_claim(
     connection: BaseDatabaseWrapper,
     outcomes: Sequence[Outcome],
-    process_id: int,
+    process: ProcessIdentity,
     selector: QueueSelector,
     limit: int,
 ) -> tuple[set[int], list[ClaimedJob]]:
-    return settle_and_claim(connection, outcomes, process_id, selector, limit)
+    return settle_and_claim(connection, outcomes, process, selector, limit)
 
 
 @hookimpl

@@ -13,6 +13,7 @@ from steady_queue_core.dialects import (
     Dispatched,
     Ending,
     Outcome,
+    ProcessIdentity,
     QueueSelector,
     portable,
     tables,
@@ -28,14 +29,14 @@ from .permits import INSERT_BLOCKED, admit_by, discard_refused, end_permits, wit
 ANY_READY = f"SELECT 1 FROM {tables.READY} LIMIT 1"
 ANY_DUE = f"SELECT 1 FROM {tables.SCHEDULED} WHERE due_at <= {NOW_SQL} LIMIT 1"
 
-REGISTERED = f"SELECT 1 FROM {tables.PROCESSES} WHERE id = %s"
+REGISTERED = f"SELECT 1 FROM {tables.PROCESSES} WHERE id = %s AND name = %s"
 PAUSED = f"SELECT queue_name FROM {tables.PAUSES}"
 
 # The first column says whether the row may be claimed. A stray one, whose job is gone, has ended or
 # is running, ends here. SQLite stores any type in any column: numbers are made so.
 PICK = f"""
 SELECT j.id IS NOT NULL AND j.finished_at IS NULL AND c.job_id IS NULL,
-       r.job_id, r.token + 1, r.queue_name, CAST(r."rank" AS INTEGER), j.task_path,
+       r.job_id, r.token, r.queue_name, CAST(r."rank" AS INTEGER), j.task_path,
        j.backend_name, j.arguments, CAST(j.attempts AS INTEGER), CAST(j.max_attempts AS INTEGER),
        j.worker_ids, j.errors, j.enqueued_at, j.started_at, j.concurrency_key
 FROM {tables.READY} r LEFT JOIN {tables.JOBS} j ON j.id = r.job_id
@@ -74,14 +75,14 @@ UNKNOWN = timedelta(days=1)
 
 
 def claim(
-    connection: BaseDatabaseWrapper, process_id: int, selector: QueueSelector, limit: int
+    connection: BaseDatabaseWrapper, process: ProcessIdentity, selector: QueueSelector, limit: int
 ) -> list[ClaimedJob]:
     with connection.cursor() as cursor:
         cursor.execute(ANY_READY)
         if limit <= 0 or cursor.fetchone() is None:
             return []
         with transaction(connection):
-            return _claim(connection, cursor, process_id, selector, limit)
+            return _claim(connection, cursor, process, selector, limit)
 
 
 def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
@@ -92,13 +93,13 @@ def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[
 def settle_and_claim(
     connection: BaseDatabaseWrapper,
     outcomes: Sequence[Outcome],
-    process_id: int,
+    process: ProcessIdentity,
     selector: QueueSelector,
     limit: int,
 ) -> tuple[set[int], list[ClaimedJob]]:
     with transaction(connection), connection.cursor() as cursor:
         held = _settle(cursor, outcomes)
-        return held, _claim(connection, cursor, process_id, selector, limit)
+        return held, _claim(connection, cursor, process, selector, limit)
 
 
 def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
@@ -120,11 +121,11 @@ def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
 def _claim(
     connection: BaseDatabaseWrapper,
     cursor: Any,
-    process_id: int,
+    process: ProcessIdentity,
     selector: QueueSelector,
     limit: int,
 ) -> list[ClaimedJob]:
-    cursor.execute(REGISTERED, [process_id])
+    cursor.execute(REGISTERED, process)
     if cursor.fetchone() is None:
         return []
     cursor.execute(PAUSED)
@@ -136,11 +137,15 @@ def _claim(
     if not picked:
         return []
     present_text = _present(cursor)
-    taken = [row[1:] for row in picked if row[0]]
+    taken = [
+        (job_id, portable.next_token(token), *row)
+        for may_be, job_id, token, *row in picked
+        if may_be
+    ]
     cursor.executemany(DELETE_READY, [row[1:2] for row in picked])
     cursor.executemany(
         INSERT_CLAIMED,
-        [(job_id, queue, rank, token, present_text, process_id)
+        [(job_id, queue, rank, token, present_text, process.id)
          for job_id, token, queue, rank, *_ in taken],
     )  # fmt: skip
     present = from_text(present_text)

@@ -27,7 +27,7 @@ class Driver:
     def __init__(self, using: str = "default") -> None:
         self.using = using
         self.name = new_name("worker")
-        self.process_id = processes.register(
+        self.process = processes.register(
             using,
             kind="worker",
             name=self.name,
@@ -42,7 +42,7 @@ class Driver:
     def claim(self, *queues: str, limit: int = 100) -> list[ClaimedJob]:
         selector = QueueSelector(patterns=queues or ("*",))
         dialect = dialect_for(self.using)
-        claimed = dialect.claim(connections[self.using], self.process_id, selector, limit)
+        claimed = dialect.claim(connections[self.using], self.process, selector, limit)
         if claimed:
             self.clock.set(claimed[0].claimed_at)
         return claimed

@@ -125,7 +125,6 @@ class Ledger:
         claimed = self._in_turn(patterns)[: max(0, limit)]
         for entry in claimed:
             entry.state, entry.process, entry.claimed_at = CLAIMED, process, self.now
-            entry.token += 1
         return [entry.job_id for entry in claimed]
 
     def _in_turn(self, patterns: Sequence[str]) -> list[Entry]:

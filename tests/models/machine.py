@@ -12,7 +12,14 @@ from django.db import connections, transaction
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from steady_queue_core.dialects import ClaimedJob, Ending, Limit, NewJob, QueueSelector
+from steady_queue_core.dialects import (
+    ClaimedJob,
+    Ending,
+    Limit,
+    NewJob,
+    ProcessIdentity,
+    QueueSelector,
+)
 from steady_queue_core.dialects.conformance.base import ending, new_job
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import Job, Queue, process
@@ -82,6 +89,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.tables.clear()
         self.claims: list[ClaimedJob] = []
         self.processes: list[int] = []
+        self.identities: dict[int, ProcessIdentity] = {}
         self.steps = self.last_id = 0
         for _ in range(processes):
             self.register()
@@ -108,7 +116,8 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(process=choice, patterns=selectors, limit=limits)
     def claim(self, process: int, patterns: tuple[str, ...], limit: int) -> None:
         process_id, selector = self._process(process), QueueSelector(patterns=patterns)
-        claims = self.dialect.claim(self.connection, process_id, selector, limit)
+        identity = self.identities[process_id]
+        claims = self.dialect.claim(self.connection, identity, selector, limit)
         self._claimed(claims, process_id, patterns, limit)
 
     @rule(ended=endings)
@@ -128,7 +137,7 @@ class QueueMachine(RuleBasedStateMachine):
         outcomes, held = self._outcomes(ended)
         process_id, selector = self._process(process), QueueSelector(patterns=patterns)
         told, claims = self.dialect.settle_and_claim(
-            self.connection, outcomes, process_id, selector, limit
+            self.connection, outcomes, self.identities[process_id], selector, limit
         )
         assert told == {job_id for job_id, *_ in held}
         self.ledger.settle(held)
@@ -187,17 +196,19 @@ class QueueMachine(RuleBasedStateMachine):
         getattr(self, which)()
 
     def register(self) -> None:
-        process_id = process.register(
+        identity = process.register(
             self.using, kind="worker", name=f"worker-{len(self.processes)}", pid=1,
             hostname="elsewhere", supervisor_id=None, metadata="{}",
         )  # fmt: skip
-        self.processes.append(process_id)
-        self.ledger.heard[process_id] = self.ledger.now
+        self.processes.append(identity.id)
+        self.identities[identity.id] = identity
+        self.ledger.heard[identity.id] = self.ledger.now
 
     @rule(number=choice)
     def beat(self, number: int) -> None:
         process_id = self._process(number)
-        assert process.beat(self.using, process_id) is (process_id in self.ledger.heard)
+        alive = process.beat(self.using, self.identities[process_id])
+        assert alive is (process_id in self.ledger.heard)
         if process_id in self.ledger.heard:
             self.ledger.heard[process_id] = self.ledger.now
 
@@ -296,7 +307,9 @@ class QueueMachine(RuleBasedStateMachine):
         assert [claim.job_id for claim in claims] == expected
         for claim in claims:
             entry = self.ledger.jobs[claim.job_id]
-            assert (claim.token, claim.attempts) == (entry.token, entry.attempts)
+            assert claim.token > entry.token
+            entry.token = claim.token
+            assert claim.attempts == entry.attempts
             assert (claim.queue_name, claim.rank) == (entry.wanted.queue, entry.wanted.rank)
             assert claim.concurrency_key == entry.wanted.key
         self.claims += claims

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from steady_queue_core.dialects import ClaimedJob, Ending, QueueSelector, portable
+from steady_queue_core.dialects import (
+    ClaimedJob,
+    Ending,
+    ProcessIdentity,
+    QueueSelector,
+    portable,
+)
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.conformance.base import ending, limited_job, stored_id
 from steady_queue_core.errors import ProcessExitError
@@ -49,7 +55,7 @@ class Deaths(Jobs):
         self.recovery = Recovery(database)
         self.pruning = Pruning(database, self.recovery, LEASE)
 
-    def register(self, name: str, **fields: Any) -> int:
+    def register(self, name: str, **fields: Any) -> ProcessIdentity:
         given = {"kind": "worker", "hostname": "here", "supervisor_id": None} | fields
         return processes.register(self.using, name=name, pid=7, metadata="{}", **given)
 
@@ -89,7 +95,7 @@ class Deaths(Jobs):
 def test_silent_processes_are_pruned_and_their_jobs_fail_and_no_others(using: str) -> None:
     jobs = Deaths(using)
     supervisor = jobs.register("supervisor-2", kind="supervisor", hostname='wörk er\'s "host"')
-    child = jobs.register("worker-2", supervisor_id=supervisor)
+    child = jobs.register("worker-2", supervisor_id=supervisor.id)
     jobs.register("alive")
     mine = jobs.claimed(2)
     jobs.worker = child
@@ -227,7 +233,7 @@ def test_ends_and_returns_under_one_key_do_not_deadlock(using: str) -> None:
         barrier.wait(20)
         while jobs.all.filter(finished_at=None).exists():
             for claim in jobs.dialect.claim(connections[using], jobs.worker, EVERYTHING, 1):
-                again = claim.token % 2 == number % 2
+                again = (claim.token >> 32) % 2 == number % 2
                 assert jobs.end(claim, Ending.RELEASED if again else Ending.FINISHED)
                 ended += not again
         return ended

@@ -131,13 +131,13 @@ def everybody_may_wait(connection: Any, jobs: Any) -> Any:
     return enqueue(connection, limited(jobs, discards=False))
 
 
-def serves_paused_queues(connection: Any, process_id: Any, selector: Any, limit: int) -> Any:
+def serves_paused_queues(connection: Any, process: Any, selector: Any, limit: int) -> Any:
     Pause.objects.all().delete()
-    return claim(connection, process_id, selector, limit)
+    return claim(connection, process, selector, limit)
 
 
-def sorts_by_priority_alone(connection: Any, process_id: Any, selector: Any, limit: int) -> Any:
-    claims = claim(connection, process_id, selector, limit)
+def sorts_by_priority_alone(connection: Any, process: Any, selector: Any, limit: int) -> Any:
+    claims = claim(connection, process, selector, limit)
     return sorted(claims, key=lambda each: (each.rank, each.job_id))
 
 

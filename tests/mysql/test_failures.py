@@ -193,7 +193,9 @@ class Failures(ServerCase):
             self.assertEqual(self.rows("Job").count(), 0)
             [job_id] = self.elsewhere(lambda: self.enqueue_many(1))
             self.sql("SELECT count(*) FROM steady_queue_ready_executions FOR UPDATE")
-            claiming = Claiming(Conversation(self.connection), worker, QueueSelector(), 5)
+            claiming = Claiming(
+                Conversation(self.connection), self.identity(worker), QueueSelector(), 5
+            )
             self.assertEqual([claim.job_id for claim in claiming.run([])[1]], [job_id])
 
 

@@ -49,7 +49,7 @@ class Locks(ServerCase):
             # Only this one object is slow.
             conversation.ask = ask_and_wait  # type: ignore[method-assign]
             selector = QueueSelector(patterns=patterns or ("*",))
-            claims = Claiming(conversation, worker, selector, limit).run([])[1]
+            claims = Claiming(conversation, self.identity(worker), selector, limit).run([])[1]
             taken.extend(claim.job_id for claim in claims)
 
         begun = self.begin(work)

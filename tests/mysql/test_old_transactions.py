@@ -133,7 +133,7 @@ class OldTransactions(ServerCase):
         def claim() -> list[int]:
             Bookmark.of(self.connection).__dict__.update(mine.__dict__)
             conversation = Conversation(self.connection)
-            claims = Claiming(conversation, other, QueueSelector(), 4).run([])[1]
+            claims = Claiming(conversation, self.identity(other), QueueSelector(), 4).run([])[1]
             return [job.job_id for job in claims]
 
         mine = Bookmark.of(self.connection)
@@ -146,7 +146,9 @@ class OldTransactions(ServerCase):
         ids = self.enqueue_many(10)
         count = f"SELECT job_id FROM {tables.READY} FOR UPDATE SKIP LOCKED"
         with atomic(using=self.using):
-            claiming = Claiming(Conversation(self.connection), self.worker, QueueSelector(), 4)
+            claiming = Claiming(
+                Conversation(self.connection), self.identity(self.worker), QueueSelector(), 4
+            )
             self.assertEqual([row[0] for row in claiming._pick_given(ids)], ids[:4])
             self.assertEqual(len(self.elsewhere(lambda: self.sql(count))), 6)
 

@@ -64,7 +64,7 @@ class RoundTrips(ServerCase):
 
         def both() -> None:
             held, taken = self.dialect.settle_and_claim(
-                self.connection, [self.finished(claim) for claim in claims], worker,
+                self.connection, [self.finished(claim) for claim in claims], self.identity(worker),
                 QueueSelector(), 50,
             )  # fmt: skip
             self.assertEqual((len(held), len(taken)), (50, 50))
@@ -88,7 +88,7 @@ class RoundTrips(ServerCase):
             settle = self.dialect.settle_and_claim
             outcomes = [self.finished(claim) for claim in claims]
             return trips + self.trips(
-                lambda: settle(self.connection, outcomes, worker, QueueSelector(), 1)
+                lambda: settle(self.connection, outcomes, self.identity(worker), QueueSelector(), 1)
             )
 
         plain = life(new_job())

@@ -114,7 +114,8 @@ class TestPlansOnceMade(TestPlans):
         claims = self.claim(20, process_id=self.worker)
         with self.statements() as sent, atomic(using=self.using):
             self.dialect.settle_and_claim(
-                self.connection, [self.finished(claim) for claim in claims], self.worker,
+                self.connection, [self.finished(claim) for claim in claims],
+                self.identity(self.worker),
                 QueueSelector(), 20,
             )  # fmt: skip
             self.connection.set_rollback(True)
@@ -144,7 +145,9 @@ class TestRoundTrips(PostgresTestCase):
         self.assert_one_statement(lambda: self.settle(*outcomes))
         outcomes = [self.failed(claims[4]), self.finished(claims[5], preserve=False)]
         self.assert_one_statement(
-            lambda: self.dialect.settle_and_claim(self.connection, outcomes, worker, selector, 5)
+            lambda: self.dialect.settle_and_claim(
+                self.connection, outcomes, self.identity(worker), selector, 5
+            )
         )
         for patterns in (("default",), ("other", "d*")):
             self.assert_one_statement(partial(self.claim, 2, *patterns, process_id=worker))
@@ -160,7 +163,11 @@ class TestRoundTrips(PostgresTestCase):
                 self.enqueue(job)
                 [claim] = self.claim(1, process_id=worker)
                 self.dialect.settle_and_claim(
-                    self.connection, [self.finished(claim)], worker, QueueSelector(), 1
+                    self.connection,
+                    [self.finished(claim)],
+                    self.identity(worker),
+                    QueueSelector(),
+                    1,
                 )
             return len(sent)
 
@@ -197,12 +204,16 @@ class TestPreparedPlans(PostgresTestCase):
         self.dialect.prepare(self.connection, impatient=True)
         for _ in range(10):
             ended = [self.finished(self.claimed_job(), preserve=False) for _ in range(2)]
-            self.dialect.settle_and_claim(self.connection, ended, worker, selector, 5)
+            self.dialect.settle_and_claim(
+                self.connection, ended, self.identity(worker), selector, 5
+            )
             self.query(f"VACUUM {tables.JOBS}")
         self.fill(20_000)
         with atomic(using=self.using):
             ended = [self.finished(job, preserve=False) for job in self.claim(5, process_id=worker)]
-            self.dialect.settle_and_claim(self.connection, ended, worker, selector, 5)
+            self.dialect.settle_and_claim(
+                self.connection, ended, self.identity(worker), selector, 5
+            )
             [(rows,)] = self.query(
                 """SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_xact_user_tables
                    WHERE relname LIKE 'steady_queue%'"""

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from django.db import connections
 
-from steady_queue_core.dialects import dialect_for, portable
+from steady_queue_core.dialects import ProcessIdentity, dialect_for, portable
 from steady_queue_core.models import Process
 from steady_queue_core.models import process as processes
 
@@ -15,9 +15,9 @@ from ..models.everywhere import on_every_database
 LEASE = timedelta(minutes=5)
 
 
-def silent_process(using: str) -> int:
-    """Return the id of a process whose last heartbeat was an hour ago."""
-    process_id = processes.register(
+def silent_process(using: str) -> ProcessIdentity:
+    """Register a process whose last heartbeat was an hour ago."""
+    process = processes.register(
         using,
         kind="worker",
         name="worker-1",
@@ -27,34 +27,49 @@ def silent_process(using: str) -> int:
         metadata="{}",
     )
     long_ago = dialect_for(using).current_time(connections[using]) - timedelta(hours=1)
-    Process.objects.using(using).filter(pk=process_id).update(
+    Process.objects.using(using).filter(pk=process.id).update(
         last_heartbeat_at=portable.storable(long_ago)
     )
-    return process_id
+    return process
 
 
 @on_every_database
 def test_a_process_that_was_declared_dead_gives_no_heartbeat_any_more(using: str) -> None:
-    process_id = silent_process(using)
-    assert processes.declare_dead(using, process_id, LEASE)
-    assert not processes.beat(using, process_id)
+    process = silent_process(using)
+    assert processes.declare_dead(using, process, LEASE)
+    assert not processes.beat(using, process)
     # Whoever declared it dead may have died of it: the next one finds the process again.
-    assert [each.pk for each in processes.expired(using, LEASE)] == [process_id]
-    assert processes.declare_dead(using, process_id, LEASE)
+    assert [each.pk for each in processes.expired(using, LEASE)] == [process.id]
+    assert processes.declare_dead(using, process, LEASE)
 
 
 @on_every_database
 def test_a_process_that_has_given_a_heartbeat_meanwhile_is_not_declared_dead(using: str) -> None:
-    process_id = silent_process(using)
-    assert [each.pk for each in processes.expired(using, LEASE)] == [process_id]
-    assert processes.beat(using, process_id)
-    assert not processes.declare_dead(using, process_id, LEASE)
-    assert processes.beat(using, process_id)
+    process = silent_process(using)
+    assert [each.pk for each in processes.expired(using, LEASE)] == [process.id]
+    assert processes.beat(using, process)
+    assert not processes.declare_dead(using, process, LEASE)
+    assert processes.beat(using, process)
 
 
 @on_every_database
 def test_a_process_whose_row_is_gone_is_dead(using: str) -> None:
-    process_id = silent_process(using)
+    process = silent_process(using)
     processes.deregister(using, "worker-1")
-    assert not processes.beat(using, process_id)
-    assert not processes.declare_dead(using, process_id, LEASE)
+    assert not processes.beat(using, process)
+    assert not processes.declare_dead(using, process, LEASE)
+
+
+@on_every_database
+def test_a_process_of_an_earlier_life_does_not_keep_the_row_of_another_alive(using: str) -> None:
+    """Restored, the database has given its id to a process of another name."""
+    process = silent_process(using)
+    earlier = process._replace(name="worker-0")
+    rows = Process.objects.using(using).filter(pk=process.id)
+    before = rows.values().get()
+    assert not processes.beat(using, earlier)
+    processes.tell(using, earlier, '{"queues": ["other"]}')
+    processes.deregister(using, earlier.name)
+    assert not processes.declare_dead(using, earlier, LEASE)
+    assert rows.values().get() == before
+    assert processes.beat(using, process)

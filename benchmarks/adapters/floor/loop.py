@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from benchmarks import probe
+from steady_queue_core.dialects import ProcessIdentity
 
 BATCH = 500
 """Most jobs of one claim: what this project's worker takes of jobs as short as these."""
@@ -26,13 +27,13 @@ class Queue(Protocol):
     def enqueue(self, task: str, arguments: Sequence[object], count: int) -> None:
         """Insert jobs in one transaction."""
 
-    def register(self) -> int:
-        """Insert a worker process; return its id."""
+    def register(self) -> ProcessIdentity:
+        """Insert a worker process."""
 
     def any_ready(self) -> bool:
         """Look for a job, at the least cost."""
 
-    def exchange(self, outcomes: list[Outcome], process: int) -> Sequence[Row]:
+    def exchange(self, outcomes: list[Outcome], process: ProcessIdentity) -> Sequence[Row]:
         """Store the outcomes and claim the next batch, in one transaction."""
 
 

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from benchmarks.adapters.floor.loop import BATCH, Outcome
-from steady_queue_core.dialects import Ending, NewJob
+from steady_queue_core.dialects import Ending, NewJob, ProcessIdentity, portable
 from steady_queue_core.dialects import Outcome as Ended
 from steady_queue_mysql import claim
 from steady_queue_mysql.conversation import BEGIN, COMMIT
@@ -62,32 +62,37 @@ class Queue:
         ]
         self.ask([*BEGIN, TAKE_TIME, *inserted, COMMIT])
 
-    def register(self) -> int:
+    def register(self) -> ProcessIdentity:
+        name = f"floor-{os.getpid()}"
         insert = (
             "INSERT INTO steady_queue_processes"
             " (kind, name, pid, hostname, metadata, created_at, last_heartbeat_at)"
-            f" VALUES ('worker', 'floor-{os.getpid()}', {os.getpid()}, '', '{{}}', NOW(6), NOW(6))"
+            f" VALUES ('worker', '{name}', {os.getpid()}, '', '{{}}', NOW(6), NOW(6))"
         )
         [(number,)] = self.ask([Statement(insert), Statement("SELECT LAST_INSERT_ID()")])[1]
-        return int(number)
+        return ProcessIdentity(int(number), name)
 
     def any_ready(self) -> bool:
         return bool(self.ask([claim.ANY_READY])[0])
 
-    def exchange(self, outcomes: list[Outcome], process: int) -> list[tuple[Any, ...]]:
-        registered = Statement(claim.REGISTERED.format(process))
-        before = [*BEGIN, *settlement([_ended(each) for each in outcomes]), registered]
+    def exchange(self, outcomes: list[Outcome], process: ProcessIdentity) -> list[tuple[Any, ...]]:
+        before = [
+            *BEGIN,
+            *settlement([_ended(each) for each in outcomes]),
+            claim.registered(process),
+        ]
         picked = self.ask([*before, claim.PAUSED, self._pick])[-1]
         if not picked:
             self.ask([COMMIT])
             return []
+        picked = [(row[0], portable.next_token(row[1]), *row[2:]) for row in picked]
         claims = [
-            (row[0], row[2], row[3], row[1] + 1, row[15].isoformat(" ", "microseconds"), process)
+            (row[0], row[2], row[3], row[1], row[15].isoformat(" ", "microseconds"), process.id)
             for row in picked
         ]
         deleted = ids(claim.DELETE_READY, [row[0] for row in picked])
         self.ask([insertion(claim.INSERT_CLAIMED, claims), *deleted, COMMIT])
-        return [(row[0], row[1] + 1, *row[2:4], *row[5:8]) for row in picked]
+        return [(*row[:4], *row[5:8]) for row in picked]
 
 
 def _ended(outcome: Outcome) -> Ended:

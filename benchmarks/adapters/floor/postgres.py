@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 
 from benchmarks.adapters.floor.loop import BATCH, Outcome
-from steady_queue_core.dialects import QueueSelector
+from steady_queue_core.dialects import ProcessIdentity, QueueSelector
 from steady_queue_postgres import claim_sql, session
 from steady_queue_postgres.bookmarks import Bookmarks
 from steady_queue_postgres.enqueue import ENQUEUE_READY
@@ -37,7 +37,7 @@ class Queue:
     def __init__(self, connection: Any) -> None:
         self.connection = connection
         self.connection.execute(session.SET)
-        self._process = 0
+        self._process = ProcessIdentity(0, f"floor-{os.getpid()}")
 
     def enqueue(self, task: str, arguments: Sequence[object], count: int) -> None:
         call = json.dumps([arguments, {}])
@@ -46,33 +46,37 @@ class Queue:
         jobs = json.dumps([{"place": place, **job} for place in range(count)])
         self.connection.execute(ENQUEUE_READY, {"jobs": jobs}).fetchall()
 
-    def register(self) -> int:
+    def register(self) -> ProcessIdentity:
         row = self.connection.execute(
             "INSERT INTO steady_queue_processes"
             " (kind, name, pid, hostname, metadata, created_at, last_heartbeat_at)"
             " VALUES ('worker', %s, %s, '', '{}', now(), now()) RETURNING id",
-            [f"floor-{os.getpid()}", os.getpid()],
+            [self._process.name, os.getpid()],
         ).fetchone()
-        self._process = int(row[0])
+        self._process = self._process._replace(id=int(row[0]))
         return self._process
 
     def any_ready(self) -> bool:
-        values = {**SPANS, "process_id": self._process, "limit": 1}
+        values = {**SPANS, **_named(self._process), "limit": 1}
         return self.connection.execute(PROBE, values).fetchone() is not None
 
-    def exchange(self, outcomes: list[Outcome], process: int) -> list[tuple[Any, ...]]:
+    def exchange(self, outcomes: list[Outcome], process: ProcessIdentity) -> list[tuple[Any, ...]]:
         values: dict[str, object] = {
             **SPANS,
             **RANGES,
             "asks": False,
             "limit": BATCH,
-            "process_id": process,
+            **_named(process),
         }
         statement = CLAIM
         if outcomes:
             statement, values["outcomes"] = EXCHANGE, json.dumps(list(map(_given, outcomes)))
         rows: list[tuple[Any, ...]] = self.connection.execute(statement, values).fetchall()
         return rows[1:]  # The first one is about the statement.
+
+
+def _named(process: ProcessIdentity) -> dict[str, object]:
+    return {"process_id": process.id, "process_name": process.name}
 
 
 def _given(outcome: Outcome) -> dict[str, object]:

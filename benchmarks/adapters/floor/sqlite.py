@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from benchmarks.adapters.floor.loop import BATCH, Outcome
+from steady_queue_core.dialects import ProcessIdentity, portable
 
 NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
 PRESENT = f"SELECT {NOW}"
@@ -28,10 +29,10 @@ INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, cr
 VALUES (?, 'default', 0, 0, ?)"""
 
 ANY_READY = "SELECT 1 FROM steady_queue_ready_executions LIMIT 1"
-REGISTERED = "SELECT 1 FROM steady_queue_processes WHERE id = ?"
+REGISTERED = "SELECT 1 FROM steady_queue_processes WHERE id = ? AND name = ?"
 PAUSED = "SELECT queue_name FROM steady_queue_pauses"
 PICK = """
-SELECT r.job_id, r.token + 1, r.queue_name, r."rank", j.task_path, j.backend_name, j.arguments,
+SELECT r.job_id, r.token, r.queue_name, r."rank", j.task_path, j.backend_name, j.arguments,
        j.attempts, j.max_attempts, j.worker_ids, j.errors, j.enqueued_at, j.started_at
 FROM steady_queue_ready_executions r LEFT JOIN steady_queue_jobs j ON j.id = r.job_id
 ORDER BY r."rank", r.job_id LIMIT ?"""
@@ -81,15 +82,16 @@ class Queue:
             connection.executemany(INSERT_JOB, [(i, task, call, present) for i in ids])
             connection.executemany(INSERT_READY, [(i, present) for i in ids])
 
-    def register(self) -> int:
+    def register(self) -> ProcessIdentity:
+        name = f"floor-{os.getpid()}"
         with self.transaction() as connection:
-            cursor = connection.execute(REGISTER, [f"floor-{os.getpid()}", os.getpid()])
-            return int(cursor.lastrowid or 0)
+            cursor = connection.execute(REGISTER, [name, os.getpid()])
+            return ProcessIdentity(int(cursor.lastrowid or 0), name)
 
     def any_ready(self) -> bool:
         return self.connection.execute(ANY_READY).fetchone() is not None
 
-    def exchange(self, outcomes: list[Outcome], process: int) -> list[tuple[Any, ...]]:
+    def exchange(self, outcomes: list[Outcome], process: ProcessIdentity) -> list[tuple[Any, ...]]:
         with self.transaction() as connection:
             if outcomes:
                 self._settle(connection, outcomes)
@@ -109,16 +111,19 @@ class Queue:
             ],
         )
 
-    def _claim(self, connection: sqlite3.Connection, process: int) -> list[tuple[Any, ...]]:
-        connection.execute(REGISTERED, [process]).fetchone()
+    def _claim(
+        self, connection: sqlite3.Connection, process: ProcessIdentity
+    ) -> list[tuple[Any, ...]]:
+        connection.execute(REGISTERED, process).fetchone()
         connection.execute(PAUSED).fetchall()
-        picked = connection.execute(PICK, [BATCH]).fetchall()
+        ready = connection.execute(PICK, [BATCH]).fetchall()
+        picked = [(row[0], portable.next_token(row[1]), *row[2:]) for row in ready]
         if picked:
             (present,) = connection.execute(PRESENT).fetchone()
             connection.executemany(DELETE_READY, [row[:1] for row in picked])
             connection.executemany(
                 INSERT_CLAIMED,
-                [(row[0], row[2], row[3], row[1], present, process) for row in picked],
+                [(row[0], row[2], row[3], row[1], present, process.id) for row in picked],
             )
         return picked
 

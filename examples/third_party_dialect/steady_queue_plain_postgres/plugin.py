@@ -16,6 +16,7 @@ from steady_queue_core.dialects import (
     EnqueuedJob,
     NewJob,
     Outcome,
+    ProcessIdentity,
     QueueSelector,
     hookimpl,
     portable,
@@ -62,9 +63,9 @@ def steady_queue_enqueue(
 
 @hookimpl
 def steady_queue_claim(
-    connection: BaseDatabaseWrapper, process_id: int, selector: QueueSelector, limit: int
+    connection: BaseDatabaseWrapper, process: ProcessIdentity, selector: QueueSelector, limit: int
 ) -> list[ClaimedJob]:
-    return portable.claim(connection, process_id, selector, limit)
+    return portable.claim(connection, process, selector, limit)
 
 
 @hookimpl

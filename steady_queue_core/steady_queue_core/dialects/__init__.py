@@ -27,6 +27,7 @@ from .records import (
     Limit,
     NewJob,
     Outcome,
+    ProcessIdentity,
     QueueSelector,
     Wakeup,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "Limit",
     "NewJob",
     "Outcome",
+    "ProcessIdentity",
     "QueueSelector",
     "Wakeup",
     "dialect_for",

@@ -24,6 +24,7 @@ from .records import (
     EnqueuedJob,
     NewJob,
     Outcome,
+    ProcessIdentity,
     QueueSelector,
     Wakeup,
 )
@@ -88,14 +89,14 @@ class Dialect:
     def claim(
         self,
         connection: BaseDatabaseWrapper,
-        process_id: int,
+        process: ProcessIdentity,
         selector: QueueSelector,
         limit: int,
     ) -> list[ClaimedJob]:
         return cast(
             "list[ClaimedJob]",
             self._hooks.steady_queue_claim(
-                connection=connection, process_id=process_id, selector=selector, limit=limit
+                connection=connection, process=process, selector=selector, limit=limit
             ),
         )
 
@@ -111,24 +112,24 @@ class Dialect:
         self,
         connection: BaseDatabaseWrapper,
         outcomes: Sequence[Outcome],
-        process_id: int,
+        process: ProcessIdentity,
         selector: QueueSelector,
         limit: int,
     ) -> tuple[set[int], list[ClaimedJob]]:
         """Settle, then claim: at once where the dialect can, else as two operations."""
         if not outcomes:
-            return set(), self.claim(connection, process_id, selector, limit)
+            return set(), self.claim(connection, process, selector, limit)
         if limit <= 0:
             return self.settle(connection, outcomes), []
         if "steady_queue_settle_and_claim" not in self._implemented:
             held = self.settle(connection, outcomes)
-            return held, self.claim(connection, process_id, selector, limit)
+            return held, self.claim(connection, process, selector, limit)
         held, claimed = cast(
             "tuple[set[int], list[ClaimedJob]]",
             self._hooks.steady_queue_settle_and_claim(
                 connection=connection,
                 outcomes=outcomes,
-                process_id=process_id,
+                process=process,
                 selector=selector,
                 limit=limit,
             ),

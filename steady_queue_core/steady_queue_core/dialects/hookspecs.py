@@ -13,8 +13,8 @@ on the portable building blocks::
             return DialectInfo(name="cockroach", display_name="CockroachDB")
 
     @hookimpl
-    def steady_queue_claim(connection, process_id, selector, limit):
-        return portable.claim(connection, process_id, selector, limit)
+    def steady_queue_claim(connection, process, selector, limit):
+        return portable.claim(connection, process, selector, limit)
 
     ...  # the other required hooks, each delegated in one line or tuned
 
@@ -40,6 +40,7 @@ from .records import (
     EnqueuedJob,
     NewJob,
     Outcome,
+    ProcessIdentity,
     QueueSelector,
     Wakeup,
 )
@@ -162,16 +163,18 @@ def steady_queue_enqueue(  # type: ignore[empty-body]
 
 @hookspec(firstresult=True)
 def steady_queue_claim(  # type: ignore[empty-body]
-    connection: BaseDatabaseWrapper, process_id: int, selector: QueueSelector, limit: int
+    connection: BaseDatabaseWrapper, process: ProcessIdentity, selector: QueueSelector, limit: int
 ) -> list[ClaimedJob]:
     """Take up to ``limit`` ready jobs for a process: ready -> claimed, in one transaction.
 
     Order: with ``selector.takes_all`` and no paused queue by (rank, id) over all queues;
     otherwise queue by queue in the order of ``selector.matching``, in each by (rank, id). Paused
     queues are left out. Jobs that another transaction holds are passed over. No job is ever given
-    twice. The claim's token is the ready row's token plus one. A process that is not registered
-    gets nothing: its lease was taken away. Return an empty list when there is nothing to take, at
-    the lowest cost the database allows: an idle worker calls this all the time.
+    twice. The claim's token is greater than the ready row's, and no earlier life of the database,
+    before it was restored or failed over, has given it out: ``portable.next_token`` makes one. A
+    process that is not registered by its id and its name gets nothing: its lease was taken away,
+    or its id is somebody else's by now. Return an empty list when there is nothing to take, at the
+    lowest cost the database allows: an idle worker calls this all the time.
     """
 
 
@@ -197,7 +200,7 @@ def steady_queue_settle(  # type: ignore[empty-body]
 def steady_queue_settle_and_claim(  # type: ignore[empty-body]
     connection: BaseDatabaseWrapper,
     outcomes: Sequence[Outcome],
-    process_id: int,
+    process: ProcessIdentity,
     selector: QueueSelector,
     limit: int,
 ) -> tuple[set[int], list[ClaimedJob]]:

@@ -48,11 +48,18 @@ class EnqueuedJob(NamedTuple):
     enqueued_at: datetime
 
 
+class ProcessIdentity(NamedTuple):
+    """Which process: a database that was restored gives out ids again, but names never repeat."""
+
+    id: int
+    name: str
+
+
 class ClaimedJob(NamedTuple):
     """A job taken by a process, with all that is needed to run it."""
 
     job_id: int
-    #: The fence: counts the claims of this job and never repeats for it.
+    #: The fence: grows with the claims of this job and never repeats; see ``portable.next_token``.
     token: int
     queue_name: str
     rank: int

@@ -31,7 +31,7 @@ class PlacedExecution(Execution):
 
     queue_name = ExactCharField(max_length=255)
     rank = models.SmallIntegerField(default=0)
-    #: Claims so far; the next claim's token is greater by one.
+    #: That of the last claim, 0 before the first; the next one's is greater.
     token = models.BigIntegerField(default=0)
 
     class Meta:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import models
 
-from ..dialects import portable, tables
+from ..dialects import ProcessIdentity, portable, tables
 from .base import Record, queue_database
 from .fields import ExactCharField, ExactTextField, InstantField
 
@@ -36,6 +36,11 @@ class Process(Record):
     def __str__(self) -> str:
         return f"{self.name} (pid {self.pid} on {self.hostname})"
 
+    @property
+    def identity(self) -> ProcessIdentity:
+        """Its id and its name."""
+        return ProcessIdentity(self.pk, self.name)
+
 
 def register(
     using: str,
@@ -46,8 +51,8 @@ def register(
     hostname: str,
     supervisor_id: int | None,
     metadata: str,
-) -> int:
-    """Insert the row of a process that begins; return its id, which is never used again."""
+) -> ProcessIdentity:
+    """Insert the row of a process that begins; return by what it is known from then on."""
     connection, dialect = queue_database(using)
     with dialect.transaction(connection):
         present = portable.storable(dialect.current_time(connection))
@@ -61,27 +66,26 @@ def register(
             created_at=present,
             last_heartbeat_at=present,
         )
-    return int(process.pk)
+    return process.identity
 
 
-def beat(using: str, process_id: int) -> bool:
-    """Write that a process is alive; ``False``: it was declared dead, its row may be gone."""
+def beat(using: str, process: ProcessIdentity) -> bool:
+    """Write that a process is alive; ``False``: it was declared dead, its row may be gone, and its
+    id be that of another process."""
     connection, dialect = queue_database(using)
     with dialect.transaction(connection):
-        rows = Process.objects.using(using).filter(
-            pk=process_id, last_heartbeat_at__gt=portable.storable(NEVER_AGAIN)
-        )
+        rows = _row(using, process).filter(last_heartbeat_at__gt=portable.storable(NEVER_AGAIN))
         return bool(rows.update(last_heartbeat_at=dialect.now(connection)))
 
 
-def tell(using: str, process_id: int, metadata: str) -> None:
+def tell(using: str, process: ProcessIdentity, metadata: str) -> None:
     """Write what a process serves now."""
     connection, dialect = queue_database(using)
     with dialect.transaction(connection):
-        Process.objects.using(using).filter(pk=process_id).update(metadata=metadata)
+        _row(using, process).update(metadata=metadata)
 
 
-def declare_dead(using: str, process_id: int, threshold: timedelta) -> bool:
+def declare_dead(using: str, process: ProcessIdentity, threshold: timedelta) -> bool:
     """End the lease of a process for good; ``False``: it has given a heartbeat after all.
 
     From then on its claims may be ended: it can neither renew its lease nor claim anything.
@@ -89,9 +93,7 @@ def declare_dead(using: str, process_id: int, threshold: timedelta) -> bool:
     connection, dialect = queue_database(using)
     with dialect.transaction(connection):
         limit = dialect.current_time(connection) - threshold
-        rows = Process.objects.using(using).filter(
-            pk=process_id, last_heartbeat_at__lt=portable.storable(limit)
-        )
+        rows = _row(using, process).filter(last_heartbeat_at__lt=portable.storable(limit))
         return bool(rows.update(last_heartbeat_at=portable.storable(NEVER_AGAIN)))
 
 
@@ -117,6 +119,10 @@ def registered(using: str) -> list[Process]:
 def named(using: str, name: str) -> Process | None:
     """Return the process with this name, if it is registered."""
     return _identified(using).filter(name=name).first()
+
+
+def _row(using: str, process: ProcessIdentity) -> models.QuerySet[Process]:
+    return Process.objects.using(using).filter(pk=process.id, name=process.name)
 
 
 def _identified(using: str) -> models.QuerySet[Process]:

@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from ..dialects import ProcessIdentity
 from ..models import process as processes
 from . import host
 from .database import QueueDatabase
@@ -44,7 +45,8 @@ class Membership:
     ) -> None:
         self.database = database
         self.kind, self.name = kind, name
-        self.process_id = 0
+        #: By what the database knows us; the id is 0 until we are registered.
+        self.identity = ProcessIdentity(0, name)
         self._supervisor_id = supervisor_id
         self._interval = interval.total_seconds()
         self._threshold = threshold.total_seconds()
@@ -55,7 +57,7 @@ class Membership:
     def register(self) -> int:
         """Insert the row; return the process id. Raises ``Unavailable``."""
         began = host.lease_clock()
-        self.process_id = self.database.run(
+        self.identity = self.database.run(
             lambda connection, dialect: processes.register(
                 connection.alias,
                 kind=self.kind,
@@ -74,7 +76,7 @@ class Membership:
         if metadata != self._metadata:
             text = self._as_json(metadata)
             self.database.run(
-                lambda connection, _: processes.tell(connection.alias, self.process_id, text)
+                lambda connection, _: processes.tell(connection.alias, self.identity, text)
             )
             self._metadata = metadata
 
@@ -85,11 +87,16 @@ class Membership:
         if began < self._next_beat:
             return True
         alive = self.database.run(
-            lambda connection, _: processes.beat(connection.alias, self.process_id)
+            lambda connection, _: processes.beat(connection.alias, self.identity)
         )
         if alive:
             self._renew(began)
         return alive
+
+    @property
+    def process_id(self) -> int:
+        """The id of our row."""
+        return self.identity.id
 
     @property
     def until_beat(self) -> float:

@@ -81,6 +81,6 @@ class Pruning:
         # It may have woken up since it was found silent.
         return self.database.run(
             lambda connection, _: processes.declare_dead(
-                connection.alias, process.pk, self.threshold
+                connection.alias, process.identity, self.threshold
             )
         )

@@ -65,7 +65,7 @@ class Settlement:
                 self._release_unknown_claims(connection, dialect)
             given = [done.outcome for done in batch]
             return dialect.settle_and_claim(
-                connection, given, self.membership.process_id, self.selector, limit
+                connection, given, self.membership.identity, self.selector, limit
             )
 
         try:

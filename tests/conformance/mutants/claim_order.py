@@ -15,83 +15,83 @@ def ready(connection):
 
 
 @fails("the_smaller_rank_comes_first_over_all_queues", hook="claim")
-def ignores_the_rank(connection, process_id, selector, limit):
-    return take(connection, process_id, ready(connection).order_by("pk")[:limit])
+def ignores_the_rank(connection, process, selector, limit):
+    return take(connection, process, ready(connection).order_by("pk")[:limit])
 
 
 @fails("the_smaller_rank_comes_first_over_all_queues", hook="claim")
-def takes_the_larger_rank_first(connection, process_id, selector, limit):
-    return take(connection, process_id, ready(connection).order_by("-rank", "pk")[:limit])
+def takes_the_larger_rank_first(connection, process, selector, limit):
+    return take(connection, process, ready(connection).order_by("-rank", "pk")[:limit])
 
 
 @fails("among_equal_ranks_the_older_job_comes_first", hook="claim")
-def takes_the_newest_first(connection, process_id, selector, limit):
-    return take(connection, process_id, ready(connection).order_by("rank", "-pk")[:limit])
+def takes_the_newest_first(connection, process, selector, limit):
+    return take(connection, process, ready(connection).order_by("rank", "-pk")[:limit])
 
 
 @fails("among_equal_ranks_the_older_job_comes_first", hook="claim")
-def takes_queues_by_name(connection, process_id, selector, limit):
+def takes_queues_by_name(connection, process, selector, limit):
     order = ("rank", "queue_name", "pk")
-    return take(connection, process_id, ready(connection).order_by(*order)[:limit])
+    return take(connection, process, ready(connection).order_by(*order)[:limit])
 
 
 @fails("named_queues_come_in_the_order_named_before_rank",
        "a_prefix_takes_its_queues_by_name", hook="claim")  # fmt: skip
-def takes_named_queues_by_rank(connection, process_id, selector, limit):
+def takes_named_queues_by_rank(connection, process, selector, limit):
     names = sqlite.steady_queue_list_queues(connection, "")
     served = selector.matching(
         lambda prefix: [n for n in names if n.startswith(prefix)], frozenset()
     )
     found = ready(connection).filter(queue_name__in=served).order_by("rank", "pk")
-    return take(connection, process_id, found[:limit])
+    return take(connection, process, found[:limit])
 
 
 @fails("the_limit_spans_the_queues", hook="claim")
-def applies_the_limit_to_each_queue(connection, process_id, selector, limit):
+def applies_the_limit_to_each_queue(connection, process, selector, limit):
     return [
         job
         for pattern in selector.patterns
-        for job in claim(connection, process_id, QueueSelector(patterns=(pattern,)), limit)
+        for job in claim(connection, process, QueueSelector(patterns=(pattern,)), limit)
     ]
 
 
 @fails("names_and_prefixes_mix_and_a_queue_is_polled_once", hook="claim")
-def takes_prefixes_last(connection, process_id, selector, limit):
+def takes_prefixes_last(connection, process, selector, limit):
     patterns = tuple(sorted(selector.patterns, key=lambda pattern: "*" in pattern))
-    return claim(connection, process_id, QueueSelector(patterns=patterns), limit)
+    return claim(connection, process, QueueSelector(patterns=patterns), limit)
 
 
 @fails("a_star_among_names_takes_all_by_rank", hook="claim")
-def takes_a_star_for_the_rest_of_the_queues(connection, process_id, selector, limit):
+def takes_a_star_for_the_rest_of_the_queues(connection, process, selector, limit):
     if selector.patterns == ("*",):
-        return claim(connection, process_id, selector, limit)
+        return claim(connection, process, selector, limit)
     named = QueueSelector(patterns=tuple(p for p in selector.patterns if p != "*"))
-    taken = claim(connection, process_id, named, limit)
+    taken = claim(connection, process, named, limit)
     if selector.takes_all:
-        taken += claim(connection, process_id, QueueSelector(), limit - len(taken))
+        taken += claim(connection, process, QueueSelector(), limit - len(taken))
     return taken
 
 
 @fails("a_prefix_takes_its_queues_by_name", hook="claim")
-def takes_a_prefix_for_a_name(connection, process_id, selector, limit):
+def takes_a_prefix_for_a_name(connection, process, selector, limit):
     patterns = tuple(pattern.rstrip("*") or "*" for pattern in selector.patterns)
-    return claim(connection, process_id, QueueSelector(patterns=patterns), limit)
+    return claim(connection, process, QueueSelector(patterns=patterns), limit)
 
 
 @fails("queues_that_are_not_served_are_left_alone", hook="claim")
-def takes_a_name_for_a_prefix(connection, process_id, selector, limit):
+def takes_a_name_for_a_prefix(connection, process, selector, limit):
     patterns = tuple(f"{pattern.rstrip('*')}*" for pattern in selector.patterns)
-    return claim(connection, process_id, QueueSelector(patterns=patterns), limit)
+    return claim(connection, process, QueueSelector(patterns=patterns), limit)
 
 
-def without(connection, pauses, process_id, selector, limit):
+def without(connection, pauses, process, selector, limit):
     """Claim with other pauses than there are."""
     kept = list(rows(connection, "Pause"))
     rows(connection, "Pause").delete()
     for name in pauses:
         row = type(kept[0])(queue_name=name, created_at=kept[0].created_at)
         row.save(using=connection.alias, force_insert=True)
-    taken = claim(connection, process_id, selector, limit)
+    taken = claim(connection, process, selector, limit)
     rows(connection, "Pause").delete()
     for row in kept:
         row.save(using=connection.alias, force_insert=True)
@@ -99,40 +99,40 @@ def without(connection, pauses, process_id, selector, limit):
 
 
 @fails("paused_queues_are_left_out", "nothing_is_taken_when_every_queue_is_paused", hook="claim")
-def ignores_pauses(connection, process_id, selector, limit):
-    return without(connection, [], process_id, selector, limit)
+def ignores_pauses(connection, process, selector, limit):
+    return without(connection, [], process, selector, limit)
 
 
 @fails("nothing_is_taken_when_every_queue_is_paused", hook="claim")
-def sees_one_pause_only(connection, process_id, selector, limit):
+def sees_one_pause_only(connection, process, selector, limit):
     names = sorted(rows(connection, "Pause").values_list("pk", flat=True))[:1]
-    return without(connection, names, process_id, selector, limit)
+    return without(connection, names, process, selector, limit)
 
 
 @fails("with_a_paused_queue_all_means_queue_by_queue_by_name", hook="claim")
-def takes_by_rank_what_is_not_paused(connection, process_id, selector, limit):
+def takes_by_rank_what_is_not_paused(connection, process, selector, limit):
     paused = rows(connection, "Pause").values("pk")
     found = ready(connection).exclude(queue_name__in=paused).order_by("rank", "pk")
-    return take(connection, process_id, found[:limit])
+    return take(connection, process, found[:limit])
 
 
 @fails("a_pause_of_another_queue_changes_nothing_but_the_order", hook="claim")
-def stops_altogether_for_a_pause(connection, process_id, selector, limit):
+def stops_altogether_for_a_pause(connection, process, selector, limit):
     if rows(connection, "Pause").exists():
         return []
-    return claim(connection, process_id, selector, limit)
+    return claim(connection, process, selector, limit)
 
 
 @fails("a_pause_is_of_one_name_alone", hook="claim")
-def takes_names_alike_for_paused(connection, process_id, selector, limit):
+def takes_names_alike_for_paused(connection, process, selector, limit):
     names = rows(connection, "Pause").values_list("pk", flat=True)
     alike = {name for name in selector.patterns if name.casefold() in map(str.casefold, names)}
     patterns = tuple(name for name in selector.patterns if name not in alike)
-    return claim(connection, process_id, QueueSelector(patterns=patterns), limit)
+    return claim(connection, process, QueueSelector(patterns=patterns), limit)
 
 
 @fails("queue_names_are_distinct", hook="claim")
-def takes_queues_in_any_case(connection, process_id, selector, limit):
+def takes_queues_in_any_case(connection, process, selector, limit):
     served = [pattern.casefold().strip() for pattern in selector.patterns]
     found = [row for row in ready(connection) if row.queue_name.casefold().strip() in served]
-    return take(connection, process_id, found[:limit])
+    return take(connection, process, found[:limit])

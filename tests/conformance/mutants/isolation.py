@@ -30,12 +30,12 @@ def keeps_a_cursor(connection, outcomes):
 
 
 @fails("a_connection_may_be_closed_between_any_two_operations", hook="claim")
-def needs_an_open_connection(connection, process_id, selector, limit):
+def needs_an_open_connection(connection, process, selector, limit):
     assert connection.connection is not None
-    return sqlite.steady_queue_claim(connection, process_id, selector, limit)
+    return sqlite.steady_queue_claim(connection, process, selector, limit)
 
 
 @fails("a_thread_that_has_ended_leaves_nothing_open", hook="claim")
-def leaves_a_file_open(connection, process_id, selector, limit):
+def leaves_a_file_open(connection, process, selector, limit):
     kept.setdefault("files", []).append(os.open(os.devnull, os.O_RDONLY))
-    return sqlite.steady_queue_claim(connection, process_id, selector, limit)
+    return sqlite.steady_queue_claim(connection, process, selector, limit)

@@ -155,8 +155,8 @@ def lets_in_who_has_come_last(connection, outcomes):
 
 
 @fails("the_next_one_is_claimed_with_the_same_call", hook="settle_and_claim")
-def claims_before_it_settles(connection, outcomes, process_id, selector, limit):
-    claims = sqlite.steady_queue_claim(connection, process_id, selector, limit)
+def claims_before_it_settles(connection, outcomes, process, selector, limit):
+    claims = sqlite.steady_queue_claim(connection, process, selector, limit)
     return settle(connection, outcomes), claims
 
 

@@ -60,7 +60,7 @@ def makes_room_for_who_is_not_to_wait(connection, jobs):
 
 
 @fails("who_is_let_in_is_claimed_in_its_turn", hook="settle_and_claim")
-def claims_before_it_settles(connection, outcomes, process_id, selector, limit):
-    claims = claim(connection, process_id, selector, limit)
+def claims_before_it_settles(connection, outcomes, process, selector, limit):
+    claims = claim(connection, process, selector, limit)
     held = settle(connection, outcomes)
-    return held, claims + claim(connection, process_id, selector, limit - len(claims))
+    return held, claims + claim(connection, process, selector, limit - len(claims))

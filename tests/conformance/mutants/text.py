@@ -44,8 +44,8 @@ def cuts_arguments_off(connection, jobs):
 
 
 @fails("arguments_are_stored_exactly", hook="claim")
-def strips_arguments(connection, process_id, selector, limit):
-    taken = claim(connection, process_id, selector, limit)
+def strips_arguments(connection, process, selector, limit):
+    taken = claim(connection, process, selector, limit)
     return [job._replace(arguments=job.arguments.strip()) for job in taken]
 
 

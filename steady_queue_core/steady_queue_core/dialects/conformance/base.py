@@ -15,7 +15,16 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from .. import portable
 from ..dialect import Dialect
 from ..portable.models import model
-from ..records import ClaimedJob, Ending, EnqueuedJob, Limit, NewJob, Outcome, QueueSelector
+from ..records import (
+    ClaimedJob,
+    Ending,
+    EnqueuedJob,
+    Limit,
+    NewJob,
+    Outcome,
+    ProcessIdentity,
+    QueueSelector,
+)
 from ..registry import dialect_for
 from . import threads
 
@@ -78,6 +87,10 @@ class ConformanceCase(_Base):
         # What a dialect does to the database itself, it does before the cases hold locks there.
         threads.run_all(cls.using, [lambda: None], cls.patience)
 
+    def setUp(self) -> None:
+        super().setUp()
+        self._names: dict[int, str] = {}
+
     def tearDown(self) -> None:
         self.check_states()
         super().tearDown()
@@ -117,7 +130,12 @@ class ConformanceCase(_Base):
             kind="Worker", name=f"{name}-{number}", pid=1, hostname="conformance",
             created_at=present, last_heartbeat_at=present,
         )  # fmt: skip
+        self._names[process.pk] = process.name
         return int(process.pk)
+
+    def identity(self, process_id: int) -> ProcessIdentity:
+        """Return what a process that was registered here calls itself."""
+        return ProcessIdentity(process_id, self._names[process_id])
 
     def claim(
         self, limit: int = 1000, *patterns: str, process_id: int | None = None
@@ -126,7 +144,7 @@ class ConformanceCase(_Base):
         if process_id is None:
             process_id = self.register()
         selector = QueueSelector(patterns=patterns or ("*",))
-        return self.dialect.claim(self.connection, process_id, selector, limit)
+        return self.dialect.claim(self.connection, self.identity(process_id), selector, limit)
 
     def claimed_job(self, *jobs: NewJob) -> ClaimedJob:
         """Enqueue one job and claim it."""

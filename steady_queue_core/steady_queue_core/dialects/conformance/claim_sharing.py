@@ -17,7 +17,7 @@ from django.apps import apps
 from django.db import connections
 from django.db.transaction import atomic
 
-from ..records import QueueSelector
+from ..records import ProcessIdentity, QueueSelector
 from ..registry import dialect_for
 from .base import ConformanceCase
 
@@ -55,7 +55,10 @@ class ClaimSharingCases(ConformanceCase):
         with tempfile.TemporaryDirectory() as folder:
             reports = [Path(folder, str(worker)) for worker in workers]
             children = [
-                context.Process(target=_claim_all, args=(self.using, database, worker, str(report)))
+                context.Process(
+                    target=_claim_all,
+                    args=(self.using, database, self.identity(worker), str(report)),
+                )
                 for worker, report in zip(workers, reports, strict=True)
             ]
             for child in children:
@@ -83,7 +86,7 @@ class ClaimSharingCases(ConformanceCase):
         self.assertEqual(self.ids("Ready"), ids)
 
 
-def _claim_all(using: str, database: str, process_id: int, report: str) -> None:
+def _claim_all(using: str, database: str, process: ProcessIdentity, report: str) -> None:
     """Claim in small batches until nothing is left, and write down what was taken."""
     if not apps.ready:
         django.setup()
@@ -91,7 +94,7 @@ def _claim_all(using: str, database: str, process_id: int, report: str) -> None:
     connection, dialect = connections[using], dialect_for(using)
     dialect.prepare(connection)
     taken: list[int] = []
-    while claims := dialect.claim(connection, process_id, QueueSelector(), 3):
+    while claims := dialect.claim(connection, process, QueueSelector(), 3):
         taken += [claim.job_id for claim in claims]
     Path(report).write_text(json.dumps(taken))
     _close_all()

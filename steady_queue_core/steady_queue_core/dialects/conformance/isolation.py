@@ -30,7 +30,7 @@ class IsolationCases(ConformanceCase):
             dialect = self.dialect
             dialect.enqueue(connection, [new_job("second"), new_job(delay=timedelta(hours=1))])
             self.assertEqual(dialect.list_queues(connection), ["default", "second"])
-            claims = dialect.claim(connection, worker, QueueSelector(), 10)
+            claims = dialect.claim(connection, self.identity(worker), QueueSelector(), 10)
             self.assertEqual(len(claims), 2)
             dialect.settle(connection, [self.finished(claim) for claim in claims])
             dialect.dispatch(connection, 10)

@@ -77,7 +77,11 @@ class SemaphoreCases(ConformanceCase):
         [waiting] = self.enqueue(limited_job(rank=-1))
         [first] = self.enqueue(new_job(rank=-2))
         _, claims = self.dialect.settle_and_claim(
-            self.connection, [self.finished(claim)], self.register(), QueueSelector(), 2
+            self.connection,
+            [self.finished(claim)],
+            self.identity(self.register()),
+            QueueSelector(),
+            2,
         )
         self.assertEqual([each.job_id for each in claims], [first, waiting])
         self.assertEqual(self.ids("Ready"), [last])

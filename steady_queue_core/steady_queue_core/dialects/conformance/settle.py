@@ -26,7 +26,7 @@ class SettleCases(ConformanceCase):
         self.assertEqual(self.settle(outcome), {claim.job_id})
         job = self.job(claim.job_id)
         self.assert_between(before, self.aware(job.finished_at), self.present())
-        self.assertEqual((job.attempts, job.token, job.return_value), (2, 1, '{"x": 1}'))
+        self.assertEqual((job.attempts, job.token, job.return_value), (2, claim.token, '{"x": 1}'))
         self.assertEqual((job.worker_ids, job.errors), ('["a", "b"]', "[]"))
         self.assertEqual(self.aware(job.started_at), started)
         self.assertEqual(self.aware(job.last_attempted_at), started + timedelta(seconds=2))
@@ -44,7 +44,7 @@ class SettleCases(ConformanceCase):
         outcome = self.failed(claim, errors='[["E", "tb"]]', preserve=False)
         self.assertEqual(self.settle(outcome), {claim.job_id})
         job, row = self.job(claim.job_id), self.rows("FailedExecution").get()
-        self.assertEqual((job.errors, job.attempts, job.token), ('[["E", "tb"]]', 1, 1))
+        self.assertEqual((job.errors, job.attempts, job.token), ('[["E", "tb"]]', 1, claim.token))
         self.assertEqual((row.pk, row.exception_class), (claim.job_id, "builtins.ValueError"))
         self.assertEqual(row.message, "no")
         for instant in (job.finished_at, row.created_at):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from threading import Barrier
 
+from django.db.transaction import atomic
+
 from ..records import ClaimedJob, Ending, Outcome
 from .base import ConformanceCase, ending, new_job
 
@@ -43,6 +45,20 @@ class SettleFenceCases(ConformanceCase):
         [new] = self.claim()
         self.assert_nothing_changes(*self.every_ending(old))
         self.assertEqual(self.settle(self.finished(new)), {new.job_id})
+
+    def test_an_outcome_of_an_earlier_life_of_the_database_changes_nothing(self) -> None:
+        """It was restored, or failed over, and another job has got the id of the one that ran."""
+        ids = self.enqueue_many(20)
+        worker = self.register()
+        with atomic(using=self.using):
+            earlier = self.claim(process_id=worker)
+            self.connection.set_rollback(True)
+        claims = self.claim(process_id=worker)
+        self.assertEqual([claim.job_id for claim in claims], [claim.job_id for claim in earlier])
+        self.assert_nothing_changes(*self.every_ending(earlier[0]))
+        self.assertEqual(self.settle(*[self.finished(claim) for claim in earlier]), set())
+        self.assertEqual(self.ids("Claimed"), ids)
+        self.assertEqual(self.settle(*[self.finished(claim) for claim in claims]), set(ids))
 
     def test_an_outcome_of_a_job_that_has_ended_changes_nothing(self) -> None:
         self.enqueue(*[new_job(max_attempts=9) for _ in range(6)])

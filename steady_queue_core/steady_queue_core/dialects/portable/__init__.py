@@ -13,6 +13,7 @@ from .listing import list_queues, paused_queues, prefix_end, queues_to_poll
 from .locking import is_contention, is_lost_connection, lock_rows, transaction
 from .permits import admit
 from .polling import claim, dispatch, settle
+from .tokens import next_token
 from .upserts import insert_if_absent, upsert
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "keeps_zones",
     "list_queues",
     "lock_rows",
+    "next_token",
     "now",
     "paused_queues",
     "prefix_end",

@@ -9,16 +9,17 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
-from ..records import ClaimedJob, Dispatched, Ending, Outcome, QueueSelector
+from ..records import ClaimedJob, Dispatched, Ending, Outcome, ProcessIdentity, QueueSelector
 from .clock import aware, current_time, now, storable
 from .listing import list_queues, paused_queues, queues_to_poll
 from .locking import lock_rows
 from .models import model
 from .permits import admit, discard_refused, end_permits, lock_semaphores
+from .tokens import next_token
 
 
 def claim(
-    connection: BaseDatabaseWrapper, process_id: int, selector: QueueSelector, limit: int
+    connection: BaseDatabaseWrapper, process: ProcessIdentity, selector: QueueSelector, limit: int
 ) -> list[ClaimedJob]:
     """Lock ready rows in order, move them to claimed, and load their jobs."""
     using = connection.alias
@@ -26,7 +27,8 @@ def claim(
     if limit <= 0 or not ready.exists():
         return []
     with atomic(using=using, savepoint=False):
-        if not model("Process").objects.using(using).filter(pk=process_id).exists():
+        registered = model("Process").objects.using(using)
+        if not registered.filter(pk=process.id, name=process.name).exists():
             return []
         queues = queues_to_poll(
             selector, paused_queues(connection), lambda prefix: list_queues(connection, prefix)
@@ -47,18 +49,18 @@ def claim(
         running = set(claims.filter(pk__in=jobs).values_list("pk", flat=True))
         # A stray ready row, whose job is gone, has ended or is running, ends here.
         taken = [
-            row
+            (row, next_token(row.token))
             for row in picked
             if row.pk in jobs and jobs[row.pk].finished_at is None and row.pk not in running
         ]
         present = current_time(connection, now(connection))
         claims.bulk_create(
             [
-                _moved("ClaimedExecution", row, row.token + 1, present, process_id=process_id)
-                for row in taken
+                _moved("ClaimedExecution", row, token, present, process_id=process.id)
+                for row, token in taken
             ]
         )
-    return [_claimed_job(jobs[row.pk], row.token + 1, present) for row in taken]
+    return [_claimed_job(jobs[row.pk], token, present) for row, token in taken]
 
 
 def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
