@@ -195,10 +195,15 @@ class TestPreparedPlans(PostgresTestCase):
             self.query(f"VACUUM {tables.JOBS}")
         self.fill(20_000)
         with self.undone():
+            before = self.rows_read()
             ended = [self.finished(job, preserve=False) for job in self.claim(5, process_id=worker)]
             self.dialect.settle_and_claim(self.connection, ended, worker, selector, 5)
-            [(rows,)] = self.query(
-                """SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_xact_user_tables
-                   WHERE relname LIKE 'steady_queue%'"""
-            )
+            return self.rows_read() - before
+
+    def rows_read(self) -> int:
+        """Return how many rows this session has read by going through a whole table."""
+        [(rows,)] = self.query(
+            """SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_xact_user_tables
+               WHERE relname LIKE 'steady_queue%'"""
+        )
         return int(rows)
