@@ -31,7 +31,6 @@ from .everywhere import Jobs, on_every_database
 from .recurrence import BACKEND, DAY, greet
 
 HOUR = timedelta(hours=1)
-REPLICA = "replica"
 #: What has a session refuse to write.
 READ_ONLY: dict[str, dict[str, Any]] = {
     "sqlite": {"init_command": "PRAGMA query_only = ON"},
@@ -40,13 +39,18 @@ READ_ONLY: dict[str, dict[str, Any]] = {
 }
 
 
+def replica_of(using: str) -> str:
+    return f"replica_of_{using}"
+
+
 class PrimaryReplicaRouter:
     """As Django's documentation has it."""
 
-    primary = ""
+    def __init__(self, primary: str, replica: str) -> None:
+        self.primary, self.replica = primary, replica
 
     def db_for_read(self, model: Any, **hints: Any) -> str:
-        return REPLICA
+        return self.replica
 
     def db_for_write(self, model: Any, **hints: Any) -> str:
         return self.primary
@@ -59,15 +63,16 @@ class PrimaryReplicaRouter:
 
 
 @pytest.fixture(autouse=True)
-def _replica(using: str, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _replica(
+    using: str, settings: Any, monkeypatch: pytest.MonkeyPatch, django_db_blocker: Any
+) -> Iterator[None]:
     """Have the database once more, and every read go there; it cannot be written to there."""
     monkeypatch.setattr(recurring_task, "_registry", {})
     connection = connections[using]
     kept = dict(connection.settings_dict)
     options = {**kept["OPTIONS"], **READ_ONLY[connection.vendor]}
-    router = PrimaryReplicaRouter()
-    router.primary = using
-    with added_alias(REPLICA, {**kept, "OPTIONS": options}):
+    router = PrimaryReplicaRouter(using, replica_of(using))
+    with added_alias(router.replica, {**kept, "OPTIONS": options}), django_db_blocker.unblock():
         settings.DATABASE_ROUTERS = [router]
         settings.TASKS = {"default": {"BACKEND": BACKEND, "QUEUES": []}}
         yield
@@ -77,9 +82,9 @@ def _replica(using: str, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iter
 def test_the_replica_is_read_and_refuses_to_be_written_to(using: str) -> None:
     [pk] = Jobs(using).ready()
     job = Job.objects.get(pk=pk)
-    assert job._state.db == REPLICA
+    assert job._state.db == replica_of(using)
     with pytest.raises(DatabaseError):
-        job.save(using=REPLICA)
+        job.save(using=replica_of(using))
 
 
 @on_every_database
@@ -98,7 +103,7 @@ def test_so_are_those_of_querysets_and_the_primary_is_where_they_are_looked_for(
     jobs = Jobs(using)
     jobs.failed(2), jobs.ready(2, delay=HOUR), jobs.finished(2)
     rows = Job.objects.exclude(task_path="none")
-    assert rows.db == REPLICA
+    assert rows.db == replica_of(using)
     assert rows.retry_failed() == 2
     assert rows.run_now() == 2
     assert Job.objects.clear_finished_in_batches(finished_before=jobs.present(using) + HOUR) == 2
@@ -118,7 +123,7 @@ def test_a_database_that_is_named_is_the_one_that_is_written_to(using: str) -> N
     ]
     for act in acts:
         with pytest.raises(DatabaseError):
-            act(Job.objects.using(REPLICA))
+            act(Job.objects.using(replica_of(using)))
     for model in (FailedExecution, ScheduledExecution):
         assert len(jobs.ids(model)) == 1
     assert len(jobs.ids(Job)) == 3
@@ -148,17 +153,17 @@ def test_tasks_are_enqueued_to_the_primary_and_their_results_read_there(using: s
 def test_recurring_tasks_are_changed_and_run_in_the_primary(using: str) -> None:
     schedule_recurring_task("k", greet, schedule=DAY)
     row = RecurringTask.objects.get(key="k")
-    assert row._state.db == REPLICA
+    assert row._state.db == replica_of(using)
     assert row.disable()
     assert row.enable()
-    assert change_recurring_task("k", schedule=HOUR).schedule == "every 1 hour"
+    assert change_recurring_task("k", schedule=HOUR).schedule == "every hour"
     assert schedule_recurring_task("k", greet, schedule=DAY, replace=True).key == "k"
     assert RecurringTask.objects.get(key="k").run_now().id
     assert Job.objects.using(using).count() == 1
     unschedule_recurring_task("k")
     assert not RecurringTask.objects.using(using).exists()
     with pytest.raises(DatabaseError):
-        row.disable(using=REPLICA)
+        row.disable(using=replica_of(using))
 
 
 @on_every_database
@@ -167,8 +172,8 @@ def test_a_backend_with_a_database_of_its_own_removes_its_tasks_there(
 ) -> None:
     """Whatever the routers say of the rest."""
     settings.TASKS = {"default": {"BACKEND": BACKEND, "QUEUES": [], "OPTIONS": {"database": using}}}
-    settings.DATABASE_ROUTERS[0].primary = REPLICA
+    settings.DATABASE_ROUTERS[0].primary = replica_of(using)
     schedule_recurring_task("k", greet, schedule=DAY)
-    assert change_recurring_task("k", schedule=HOUR).schedule == "every 1 hour"
+    assert change_recurring_task("k", schedule=HOUR).schedule == "every hour"
     unschedule_recurring_task("k")
     assert not RecurringTask.objects.using(using).exists()
