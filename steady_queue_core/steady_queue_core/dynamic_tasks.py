@@ -163,7 +163,7 @@ def unschedule_recurring_task(key: str, *, backend: str = DEFAULT_TASK_BACKEND_A
     """
     connection, dialect = _database(backend)
     with dialect.transaction(connection):
-        _locked(connection, dialect, key).delete()
+        _locked(connection, dialect, key).delete(using=connection.alias)
 
 
 def _database(backend: str) -> tuple[BaseDatabaseWrapper, Dialect]:

@@ -35,6 +35,8 @@ class BackendOptions:
     """Whether jobs that finished well stay in the table."""
     clear_finished_jobs_after: timedelta | None = timedelta(days=1)
     """How long they stay; None (from the module-level setting): for ever."""
+    clear_failed_jobs_after: timedelta | None = None
+    """How long jobs that failed for good stay; None: until they are retried or discarded."""
     max_payload_bytes: int = 2**20
     """Most bytes that the encoded arguments, or the result, of a job may have."""
     max_payload_depth: int = 64
@@ -61,6 +63,11 @@ class BackendOptions:
             backoff=_read_backoff(reader),
             preserve_finished_jobs=_read_preserve(modules, reader),
             clear_finished_jobs_after=_read_clear_after(modules, reader),
+            clear_failed_jobs_after=(
+                reader.duration("clear_failed_jobs_after", zero=True)
+                if reader.given("clear_failed_jobs_after")
+                else None
+            ),
             max_payload_bytes=reader.integer("max_payload_bytes", least=1, most=LARGEST_PAYLOAD),
             max_payload_depth=reader.integer("max_payload_depth", least=1, most=DEEPEST),
             enqueue_on_commit=reader.flag("enqueue_on_commit"),

@@ -12,7 +12,7 @@ from .claimer import Claimer
 from .permits import admit_locked, create, lock
 from .plans import Plans
 from .settle import any_is_blocked, any_returns_to_ready, limited_keys, settle
-from .transactions import transaction
+from .transactions import planned_transaction
 
 
 def claim(
@@ -39,13 +39,13 @@ def settle_and_claim(
     keys = limited_keys(outcomes)
     if any_returns_to_ready(outcomes) or (keys and any_is_blocked(outcomes)):
         # A statement does not see what it has inserted itself.
-        with transaction(connection):
+        with planned_transaction(connection):
             held = settle(connection, outcomes)
             return held, claim(connection, process, selector, limit)
     claimer = Claimer.of(connection, selector)
     if not keys:
         return claimer.exchange(outcomes, process, limit)
-    with transaction(connection):
+    with planned_transaction(connection):
         missing = keys - lock(connection, keys)
         held, claims = claimer.exchange(outcomes, process, limit)
         if claimer.somebody_waits:

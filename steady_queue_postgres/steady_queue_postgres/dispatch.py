@@ -10,7 +10,7 @@ from .clock import NOW_SQL, seconds
 from .permits import admit, discard_refused
 from .statements import fetch
 from .take_over import TAKE_OVER, TAKE_OVER_BLOCKED
-from .transactions import transaction
+from .transactions import planned_transaction
 
 _DUE = f"""
 due AS MATERIALIZED (
@@ -62,7 +62,7 @@ def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
 
 
 def _dispatch_limited(connection: BaseDatabaseWrapper, limit: int) -> int:
-    with transaction(connection):
+    with planned_transaction(connection):
         blocked = fetch(connection, BLOCK, {"limit": limit})
         admit(connection, sorted({key for _, key in blocked}))
         discard_refused(connection, [job_id for job_id, _ in blocked])

@@ -14,19 +14,45 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 
+#: Milliseconds for which a thread that tries again by itself waits for locks.
+LOCK_TIMEOUT = 2_000
+
+# A plan is made once, perhaps while the tables are empty, and lasts: so only what is right for full
+# ones is allowed. Rows are found by an index, in its order; those found by their keys are put
+# together by hashing, for nested loops over a few hundred of them take longer than all the rest.
+SETTINGS = {
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_nestloop": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "jit": "off",
+    "lock_timeout": f"{LOCK_TIMEOUT}ms",
+}
+PREPARE_SETTINGS = "PREPARE steady_queue_settings AS SELECT " + ", ".join(
+    f"set_config('{name}', '{value}', true)" for name, value in SETTINGS.items()
+)
+# Sent along with each statement, and over with its transaction: whatever else runs in the session,
+# such as a project's hooks, has it as the project does.
+SET = "EXECUTE steady_queue_settings; "
+READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+
 
 class Plans:
     """The statements prepared in one session."""
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: Any, isolation: str) -> None:
         self._session = session
         self._prepared: dict[str, tuple[str, list[str]]] = {}
+        #: The isolation level of transactions that do not name one.
+        self.isolation = isolation
+        #: Whether the present transaction consists of such statements alone.
+        self.owns_transaction = False
 
     @classmethod
-    def begin(cls, connection: BaseDatabaseWrapper) -> None:
+    def begin(cls, connection: BaseDatabaseWrapper, isolation: str) -> None:
         """From now on, prepare statements in the present session of ``connection``."""
         wrapper: Any = connection
-        wrapper.steady_queue_plans = cls(wrapper.connection)
+        wrapper.steady_queue_plans = cls(wrapper.connection, isolation)
 
     @classmethod
     def of(cls, connection: BaseDatabaseWrapper) -> Plans | None:
@@ -37,15 +63,41 @@ class Plans:
             return None
         return plans
 
-    def execute(self, cursor: Any, statement: str, values: Mapping[str, Any]) -> None:
-        """Run a statement, after preparing it the first time."""
-        if statement not in self._prepared:
-            names = list(dict.fromkeys(PLACEHOLDER.findall(statement)))
-            places = {name: f"${place}" for place, name in enumerate(names, 1)}
-            name = f"steady_queue_{len(self._prepared)}"
-            text = PLACEHOLDER.sub(lambda found: places[found[1]], statement)
-            cursor.execute(f"PREPARE {name} AS {text}")
-            arguments = f"({', '.join(['%s'] * len(names))})" if names else ""
-            self._prepared[statement] = f"EXECUTE {name} {arguments}", names
-        run, names = self._prepared[statement]
-        cursor.execute(run, [values[name] for name in names])
+    def fetch(
+        self, connection: BaseDatabaseWrapper, statement: str, values: Mapping[str, Any]
+    ) -> list[tuple[Any, ...]]:
+        """Run a statement under the settings, after preparing it the first time."""
+        with _cursor(connection) as cursor:
+            if not self._prepared:
+                cursor.execute(PREPARE_SETTINGS)
+            if statement not in self._prepared:
+                self._prepare(cursor, statement)
+            run, names = self._prepared[statement]
+            if not (connection.in_atomic_block or self.isolation == "read committed"):
+                run = f"{READ_COMMITTED}; {run}"
+            cursor.execute(run, [values[name] for name in names])
+            while cursor.nextset():  # The last result is the statement's own.
+                pass
+            return list(cursor.fetchall())
+
+    def _prepare(self, cursor: Any, statement: str) -> None:
+        names = list(dict.fromkeys(PLACEHOLDER.findall(statement)))
+        places = {name: f"${place}" for place, name in enumerate(names, 1)}
+        name = f"steady_queue_{len(self._prepared)}"
+        text = PLACEHOLDER.sub(lambda found: places[found[1]], statement)
+        cursor.execute(f"PREPARE {name} AS {text}")
+        arguments = f"({', '.join(['%s'] * len(names))})" if names else ""
+        self._prepared[statement] = f"{SET}EXECUTE {name} {arguments}", names
+
+
+def _cursor(connection: BaseDatabaseWrapper) -> Any:
+    """Return a cursor that writes values into the text, whatever the project's own do: the server
+    takes several statements at once in that form alone."""
+    if not connection.settings_dict["OPTIONS"].get("server_side_binding"):
+        return connection.cursor()
+    from django.db.backends.postgresql.base import Cursor
+
+    wrapper: Any = connection
+    wrapper.ensure_connection()
+    with wrapper.wrap_database_errors:
+        return wrapper._prepare_cursor(Cursor(wrapper.connection))

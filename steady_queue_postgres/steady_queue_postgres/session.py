@@ -1,4 +1,4 @@
-"""What a queue process sets on its connections."""
+"""What a queue process does to its connections."""
 
 from __future__ import annotations
 
@@ -14,30 +14,11 @@ from .pooler import is_pooled
 #: RETURNING from data-modifying expressions and SKIP LOCKED are older; Django needs this one.
 MINIMUM_VERSION = 14
 
-#: Milliseconds for which a thread that tries again by itself waits for locks.
-LOCK_TIMEOUT = 2_000
-
-# A plan is made once, perhaps while the tables are empty, and lasts: so only what is right for full
-# ones is allowed. Rows are found by an index, in its order; those found by their keys are put
-# together by hashing, for nested loops over a few hundred of them take longer than all the rest.
-SETTINGS = {
-    "enable_seqscan": "off",
-    "enable_bitmapscan": "off",
-    "enable_nestloop": "off",
-    "plan_cache_mode": "force_generic_plan",
-    "jit": "off",
-    "lock_timeout": f"{LOCK_TIMEOUT}ms",
-    "default_transaction_isolation": "read committed",
-}
-SET = "SELECT " + ", ".join(
-    f"set_config('{name}', '{value}', false)" for name, value in SETTINGS.items()
-)
-
 ISOLATION = "SHOW default_transaction_isolation"
 
 
 def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
-    """Set up the session of a process's main thread; leave those of tasks to the project."""
+    """Have the session of a process's main thread keep plans; leave those of tasks as they are."""
     connection.ensure_connection()
     require_version(connection)
     prepare_nothing_behind_pooler(connection)
@@ -50,12 +31,9 @@ def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(ISOLATION)
         isolation = cursor.fetchone()[0]
-        cursor.execute(SET)
-    server_binds = connection.settings_dict["OPTIONS"].get("server_side_binding")
-    if not server_binds and Plans.of(connection) is None:
-        Plans.begin(connection)
+    if Plans.of(connection) is None:
+        Plans.begin(connection, isolation)
     if isolation != "read committed" or wrapper.connection.isolation_level is not None:
-        wrapper.connection.isolation_level = None
         said.append("the queue's own transactions are READ COMMITTED")
     return said
 

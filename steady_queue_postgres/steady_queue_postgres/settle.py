@@ -13,7 +13,7 @@ from .clock import to_text
 from .permits import admit_locked, create, lock
 from .settle_sql import Move, moves_of, statement
 from .statements import fetch
-from .transactions import transaction
+from .transactions import planned_transaction
 
 
 def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
@@ -22,7 +22,7 @@ def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[
     keys = limited_keys(outcomes)
     if not keys:
         return _settle(connection, outcomes)[0]
-    with transaction(connection):
+    with planned_transaction(connection):
         missing = keys - lock(connection, keys)
         held, waits = _settle(connection, outcomes)
         if waits or any_is_blocked(outcomes):

@@ -19,10 +19,10 @@ def fetch(
     An error spoils the caller's transaction visibly: PostgreSQL would turn its commit into a
     rollback without a word.
     """
-    with mark_for_rollback_on_error(connection.alias), connection.cursor() as cursor:
+    with mark_for_rollback_on_error(connection.alias):
         plans = Plans.of(connection)
-        if plans is None:
+        if plans is not None and (plans.owns_transaction or not connection.in_atomic_block):
+            return plans.fetch(connection, statement, values)
+        with connection.cursor() as cursor:
             cursor.execute(statement, values)
-        else:
-            plans.execute(cursor, statement, values)
-        return list(cursor.fetchall())
+            return list(cursor.fetchall())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-#: As Django's own expression has it: milliseconds, and it moves on within a transaction.
-NOW_SQL = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
+#: It knows milliseconds, and moves on within a transaction. With as many digits as all that is
+#: stored: text of different precision does not compare as the instants do.
+NOW_SQL = "(strftime('%Y-%m-%d %H:%M:%f', 'now') || '000')"
 
 
 def to_text(value: datetime) -> str:

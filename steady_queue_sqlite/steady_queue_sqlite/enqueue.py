@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import EnqueuedJob, Limit, NewJob, tables
+from steady_queue_core.dialects import EnqueuedJob, Limit, NewJob, portable, tables
 
 from .clock import NOW_SQL, from_text, to_text
 from .locking import transaction
@@ -96,8 +96,8 @@ def _admit(cursor: Any, limits: Sequence[tuple[int, Limit]]) -> set[int]:
 
 def _due(job: NewJob, present: datetime) -> str | None:
     """Return when a job that is not due is; ``None``: it is due."""
-    due = present + job.delay if job.delay is not None else job.run_at
-    return to_text(due) if due is not None and due > present else None
+    due = portable.due_at(job, present)
+    return to_text(due) if due is not None else None
 
 
 def _limited(job: NewJob) -> tuple[object, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -43,6 +44,10 @@ class Jobs:
             using, kind="worker", name="worker-1", pid=1, hostname="here", supervisor_id=None,
             metadata="{}",
         )  # fmt: skip
+
+    @staticmethod
+    def present(using: str) -> datetime:
+        return dialect_for(using).current_time(connections[using])
 
     @property
     def all(self) -> Any:

@@ -64,8 +64,8 @@ def test_slots_are_cleared_but_for_the_last_of_each_schedule(using: str, setting
             run_at = portable.storable(present - timedelta(days=age))
             slots.create(task_key=key, run_at=run_at, created_at=run_at)
 
-    for each in expired(using, present):
-        each.clear(100)
+    for _, sweep in expired(using, present):
+        sweep.clear(100)
 
     left = slots.order_by("task_key").values_list("task_key", "run_at")
     ages = [(key, (present - portable.aware(run_at)).days) for key, run_at in left]

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from django.db.transaction import atomic
 from django.test import TransactionTestCase
 
 from steady_queue_core.dialects import tables
 from steady_queue_core.dialects.conformance.base import ConformanceCase
+from steady_queue_postgres import plans
+from steady_queue_postgres.transactions import planned_transaction
 
 from .aliases import ALIAS
 
@@ -55,9 +58,20 @@ class PostgresTestCase(ConformanceCase, TransactionTestCase):
         with self.connection.execute_wrapper(note):
             yield sent
 
+    @contextmanager
+    def undone(self) -> Iterator[None]:
+        """Do as the queue's own transactions do, and take it back."""
+        with planned_transaction(self.connection):
+            yield
+            self.connection.set_rollback(True)
+
     def plan(self, statement: str) -> Plan:
-        """Return how the server would run a statement."""
-        [(found,)] = self.query(f"EXPLAIN (FORMAT JSON) {statement}")
+        """Return how the server would run a statement, under the settings that it brings along."""
+        with atomic(using=self.using):
+            if statement.startswith(plans.SET):
+                self.query(plans.SET)
+            statement = statement.removeprefix(plans.SET)
+            [(found,)] = self.query(f"EXPLAIN (FORMAT JSON) {statement}")
         return Plan(found if isinstance(found, list) else json.loads(found))
 
 

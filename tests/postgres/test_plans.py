@@ -6,8 +6,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
-from django.db.transaction import atomic
-
 from steady_queue_core.dialects import NewJob, Outcome, QueueSelector, tables
 from steady_queue_core.dialects.conformance.base import limited_job, new_job
 
@@ -33,9 +31,8 @@ class TestPlans(PostgresTestCase):
         if pause:
             self.pause(pause)
             self.claim(1, *patterns, process_id=self.worker)
-        with self.statements() as sent, atomic(using=self.using):
+        with self.statements() as sent, self.undone():
             assert self.claim(20, *patterns, process_id=self.worker)
-            self.connection.set_rollback(True)
         return self.plan(sent[-1])
 
     def assert_reads_by_index(self, plan: Plan, index: str) -> None:
@@ -68,9 +65,8 @@ class TestPlans(PostgresTestCase):
     def test_settling_finds_its_rows_by_their_keys(self) -> None:
         claims = self.claim(2000, process_id=self.worker)
         self.analyze()
-        with self.statements() as sent, atomic(using=self.using):
+        with self.statements() as sent, self.undone():
             self.settle(*[self.finished(claim) for claim in claims[:5]])
-            self.connection.set_rollback(True)
         plan = self.plan(sent[-1])
         assert plan.scans(tables.JOBS) == {("Index Scan", "steady_queue_jobs_pkey")}
         kinds = {kind for kind, _ in plan.scans(tables.CLAIMED)}
@@ -91,9 +87,8 @@ class TestPlans(PostgresTestCase):
         )
         self.query(f"DELETE FROM {tables.READY}")
         self.analyze()
-        with self.statements() as sent, atomic(using=self.using):
+        with self.statements() as sent, self.undone():
             self.dialect.dispatch(self.connection, 10)
-            self.connection.set_rollback(True)
         plan = self.plan(sent[-1])
         assert ("Index Scan", "steady_queue_scheduled_due") in plan.scans(tables.SCHEDULED)
         assert "Seq Scan" not in {kind for kind, _ in plan.scans(tables.SCHEDULED)}
@@ -112,13 +107,12 @@ class TestPlansOnceMade(TestPlans):
 
     def test_the_settled_and_the_taken_are_not_compared_row_by_row(self) -> None:
         claims = self.claim(20, process_id=self.worker)
-        with self.statements() as sent, atomic(using=self.using):
+        with self.statements() as sent, self.undone():
             self.dialect.settle_and_claim(
                 self.connection, [self.finished(claim) for claim in claims],
                 self.identity(self.worker),
                 QueueSelector(), 20,
             )  # fmt: skip
-            self.connection.set_rollback(True)
         loops = [node for node in self.plan(sent[-1]).nodes if node["Node Type"] == "Nested Loop"]
         assert len(loops) == 1  # The spans of the index, one after the other.
 
@@ -209,14 +203,18 @@ class TestPreparedPlans(PostgresTestCase):
             )
             self.query(f"VACUUM {tables.JOBS}")
         self.fill(20_000)
-        with atomic(using=self.using):
+        with self.undone():
+            before = self.rows_read()
             ended = [self.finished(job, preserve=False) for job in self.claim(5, process_id=worker)]
             self.dialect.settle_and_claim(
                 self.connection, ended, self.identity(worker), selector, 5
             )
-            [(rows,)] = self.query(
-                """SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_xact_user_tables
-                   WHERE relname LIKE 'steady_queue%'"""
-            )
-            self.connection.set_rollback(True)
+            return self.rows_read() - before
+
+    def rows_read(self) -> int:
+        """Return how many rows this session has read by going through a whole table."""
+        [(rows,)] = self.query(
+            """SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_xact_user_tables
+               WHERE relname LIKE 'steady_queue%'"""
+        )
         return int(rows)

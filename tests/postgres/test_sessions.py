@@ -13,29 +13,62 @@ from django.core.checks import CheckMessage
 from django.db import DatabaseError, connections
 from django.db.transaction import atomic
 
-from steady_queue_core.dialects import DialectUnsupported, dialect_for, tables
-from steady_queue_postgres import pooler, session
+from steady_queue_core.dialects import DialectUnsupported, QueueSelector, dialect_for, tables
+from steady_queue_postgres import plans, pooler, session, transactions
+from steady_queue_postgres.statements import fetch
+from steady_queue_postgres.transactions import planned_transaction
 
 from .aliases import ALIAS, another_alias
 from .cases import PostgresTestCase
 from .poolers import pgbouncer
 
 SETTINGS = "SELECT current_setting('enable_seqscan'), current_setting('lock_timeout')"
+ISOLATION = "SELECT current_setting('transaction_isolation')"
 READ_ONLY = {"options": "-c default_transaction_read_only=on"}
 
 
 class TestPreparing(PostgresTestCase):
-    def settings_after(self, *, impatient: bool) -> tuple[str, str]:
-        def work() -> tuple[str, str]:
-            self.dialect.prepare(self.connection, impatient=impatient)
-            [(scans, patience)] = self.query(SETTINGS)
-            return scans, patience
+    """In a queue process the hot statements bring settings along; nothing else has them."""
 
-        return self.elsewhere(work)
+    def test_no_other_statement_is_touched_by_the_settings_of_the_hot_ones(self) -> None:
+        """Neither the queue's upkeep nor a project's hook, in a transaction of its own or not."""
+        self.enqueue_many(30)
+        self.elsewhere(self.look_between_hot_statements)
 
-    def test_only_the_queues_own_thread_gets_settings(self) -> None:
-        assert self.settings_after(impatient=True) == ("off", "2s")
-        assert self.settings_after(impatient=False) == ("on", "0")
+    def look_between_hot_statements(self) -> None:
+        before = self.settings()
+        self.dialect.prepare(self.connection, impatient=True)
+        assert self.settings() == before
+        worker, selector = self.register(), QueueSelector()
+        for _ in range(3):
+            claims = self.claim(2, process_id=worker)
+            assert self.settings() == before
+            ended = [self.finished(claim) for claim in claims]
+            self.dialect.settle_and_claim(self.connection, ended, worker, selector, 2)
+            self.dialect.dispatch(self.connection, 5)
+            with atomic(using=self.using):
+                assert self.settings() == before
+                self.dialect.admit(self.connection, ["k"])
+                assert self.settings() == before
+        with self.dialect.transaction(self.connection):
+            assert self.settings() == {**before, "lock_timeout": "2s"}
+        assert self.settings() == before
+
+    def settings(self) -> dict[str, str]:
+        names = [*plans.SETTINGS, "default_transaction_isolation", "transaction_isolation"]
+        return {name: self.query("SELECT current_setting(%s)", [name])[0][0] for name in names}
+
+    def test_the_hot_statements_run_under_them_without_a_round_trip_more(self) -> None:
+        def work() -> None:
+            self.dialect.prepare(self.connection, impatient=True)
+            shown = f"SELECT {', '.join(f'current_setting({name!r})' for name in plans.SETTINGS)}"
+            for _ in range(2):
+                with self.statements() as sent:
+                    found = fetch(self.connection, shown, {})
+            assert len(sent) == 1
+            assert found == [("off", "off", "off", "force_generic_plan", "off", "2s")]
+
+        self.elsewhere(work)
 
     def test_an_impatient_thread_gives_up_waiting_for_a_lock(self) -> None:
         [job_id] = self.enqueue_many(1)
@@ -44,13 +77,14 @@ class TestPreparing(PostgresTestCase):
         def wait() -> BaseException | None:
             self.dialect.prepare(self.connection, impatient=True)
             try:
-                rows.update(rank=1)
+                with self.dialect.transaction(self.connection):
+                    rows.update(rank=1)
             except DatabaseError as error:
                 return error
             return None
 
         with (
-            mock.patch.object(session, "SET", session.SET.replace("2000ms", "50ms")),
+            mock.patch.object(transactions, "PATIENCE", "SET LOCAL lock_timeout = 50"),
             self.holding(lambda: rows.update(rank=2)),
         ):
             error = self.elsewhere(wait)
@@ -138,8 +172,28 @@ class TestOtherIsolation(OtherAlias):
             assert [found.id for found in self.problems()] == ["steady_queue.W201"]
             said = self.dialect.prepare(self.connection, impatient=True)
             assert any("READ COMMITTED" in sentence for sentence in said)
+            for transaction in (self.dialect.transaction, planned_transaction):
+                with transaction(self.connection):
+                    assert self.query("SHOW transaction_isolation") == [("read committed",)]
+            # A project's own are as the project has them.
             with atomic(using=self.using):
-                assert self.query("SHOW transaction_isolation") == [("read committed",)]
+                assert self.query("SHOW transaction_isolation") == [("repeatable read",)]
+
+    def test_single_statements_read_committed_under_any_default(self) -> None:
+        for binding in (False, True):
+            options = {
+                "options": "-c default_transaction_isolation=serializable",
+                "server_side_binding": binding,
+            }
+            with self.configured(options):
+                self.dialect.prepare(self.connection, impatient=True)
+                for _ in range(2):
+                    shown = fetch(self.connection, ISOLATION, {})
+                    assert shown == [("read committed",)]
+                with planned_transaction(self.connection):
+                    shown = fetch(self.connection, ISOLATION, {})
+                    assert shown == [("read committed",)]
+                assert self.query("SHOW transaction_isolation") == [("serializable",)]
 
 
 class TestUndeclaredPooler(OtherAlias):

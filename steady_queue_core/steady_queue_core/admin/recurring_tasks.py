@@ -32,8 +32,18 @@ PAST_RUNS, NEXT_RUNS = 20, 3
 #: What can be done with a task: its label, what is told afterwards, and the permission.
 VERBS: dict[str, tuple[str, str, str, Callable[[RecurringTask], Any]]] = {
     "run": ("Run now", "Enqueued", "run_recurringtask", RecurringTask.run_now),
-    "disable": ("Disable", "Disabled", "change_recurringtask", RecurringTask.disable),
-    "enable": ("Enable", "Enabled", "change_recurringtask", RecurringTask.enable),
+    "disable": (
+        "Disable",
+        "Disabled",
+        "change_recurringtask",
+        lambda row: row.disable(using=row._state.db),
+    ),
+    "enable": (
+        "Enable",
+        "Enabled",
+        "change_recurringtask",
+        lambda row: row.enable(using=row._state.db),
+    ),
 }
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.db.models import Q
-
 from ..signals import task_discarded, tell_after_commit
 from .base import queue_database
 from .execution import (
@@ -25,12 +23,6 @@ STATES: tuple[type[Execution], ...] = (
     BlockedExecution,
     ReadyExecution,
     FailedExecution,
-)
-DISCARDABLE = (
-    Q(readyexecution__isnull=False)
-    | Q(scheduledexecution__isnull=False)
-    | Q(blockedexecution__isnull=False)
-    | Q(failedexecution__isnull=False)
 )
 
 

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Q
 
 from ..dialects import Dialect, portable
 from .base import queue_database
 from .execution import BlockedExecution, ReadyExecution, ScheduledExecution
 from .semaphore import Permit, lock_semaphores
 
-#: Jobs that wait until they are due, or until others have ended.
-WAITING = Q(scheduledexecution__isnull=False) | Q(blockedexecution__isnull=False)
+#: The states of jobs that wait until they are due, or until others have ended.
+STATES = (ScheduledExecution, BlockedExecution)
 #: Before all that was ever scheduled: what is due then comes first.
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 

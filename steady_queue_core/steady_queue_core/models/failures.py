@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.db.models import Q
-
 from ..dialects import portable
 from .base import queue_database
 from .execution import BlockedExecution, FailedExecution, ReadyExecution
 from .job import Job
 from .semaphore import keys_of, lock_semaphores
 
-#: Jobs that have failed for good.
-FAILED = Q(failedexecution__isnull=False)
+#: The state that a job can be retried in.
+STATES = (FailedExecution,)
 
 
 def retry(using: str, job_ids: Sequence[int]) -> int:

@@ -47,7 +47,7 @@ def _exact(given: Any, connection: BaseDatabaseWrapper) -> dict[str, Any]:
 
 
 class InstantField(models.DateTimeField):
-    """An instant: aware under ``USE_TZ``, else naive in UTC.
+    """An instant: aware under ``USE_TZ``, else naive in UTC; in microseconds.
 
     A column that knows zones would take and give naive instants in the zone of the session, where
     an hour is missing in spring. Migrations see an ordinary ``DateTimeField``.
@@ -67,6 +67,9 @@ class InstantField(models.DateTimeField):
             and portable.keeps_zones(connection)
         ):
             return value.replace(tzinfo=UTC)
+        if isinstance(value, str) and "." not in value:
+            # Compared as text, a full second would be before itself.
+            return f"{value}.000000"
         return value
 
     def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.db import models
+from django.db import models, router
 
 from ..dialects import tables
 from ..errors import UndiscardableError
@@ -91,5 +91,10 @@ class Job(models.Model):
                 f"Job {self.pk} cannot be discarded: it is running, has finished, or is gone."
             )
 
+    for _change in (retry, run_now, discard):
+        _change.alters_data = True  # type: ignore[attr-defined]  # No template may call it.
+    del _change
+
     def _alone(self) -> JobQuerySet:
-        return Job.objects.using(self._state.db).filter(pk=self.pk)
+        using = router.db_for_write(Job, instance=self)
+        return Job.objects.using(using).filter(pk=self.pk)

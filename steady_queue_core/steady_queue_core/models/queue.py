@@ -75,6 +75,10 @@ class Queue:
         jobs = Job.objects.using(self._database)
         return jobs.filter(readyexecution__queue_name=self.name).discard(batch_size)
 
+    for _change in (pause, resume, clear):
+        _change.alters_data = True  # type: ignore[attr-defined]  # No template may call it.
+    del _change
+
     def _tell(self, signal: Signal, changed: bool) -> None:
         tell_after_commit(
             signal, QueueLifecycle, self._database, queue_name=self.name, changed=changed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS, models
+from django.db import models, router
 
 from ..compat import InvalidTaskBackend, TaskResult, task_backends
 from ..dialects import portable, tables
@@ -59,23 +59,29 @@ class RecurringTask(Record):
         result: TaskResult = enqueue(self)
         return result
 
-    def disable(self) -> bool:
+    def disable(self, *, using: str | None = None) -> bool:
         """Let no further slot be enqueued; say whether that is new. Jobs that are enqueued stay.
 
         It waits for a slot that is being enqueued just now, and holds as soon as the caller's
-        transaction has committed. Raises ``UnknownRecurringTaskError`` if the row is gone.
+        transaction has committed. ``using`` is that of Django's ``save()``. Raises
+        ``UnknownRecurringTaskError`` if the row is gone.
         """
-        return self._switch(enabled=False)
+        return self._switch(using, enabled=False)
 
-    def enable(self) -> bool:
+    def enable(self, *, using: str | None = None) -> bool:
         """Let slots be enqueued from now on; say whether that is new. None is made up for.
+        ``using`` is that of Django's ``save()``.
 
         Raises ``UnknownRecurringTaskError`` if the row is gone.
         """
-        return self._switch(enabled=True)
+        return self._switch(using, enabled=True)
 
-    def _switch(self, *, enabled: bool) -> bool:
-        using = self._state.db or DEFAULT_DB_ALIAS
+    for _change in (run_now, disable, enable):
+        _change.alters_data = True  # type: ignore[attr-defined]  # No template may call it.
+    del _change
+
+    def _switch(self, using: str | None, *, enabled: bool) -> bool:
+        using = using or router.db_for_write(RecurringTask, instance=self)
         connection, dialect = queue_database(using)
         row = RecurringTask.objects.using(using).filter(pk=self.pk)
         with dialect.transaction(connection):

@@ -1,11 +1,13 @@
-"""Clearing what has finished, in bounded batches."""
+"""Clearing what is kept no longer, in bounded batches."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Collection
 from datetime import datetime
+from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 
 from ..dialects import portable
 from .base import queue_database
@@ -14,61 +16,128 @@ from .job import Job
 from .recurring import RecurringExecution
 
 
-@dataclass
-class FinishedJobs:
-    """The jobs of a database that ended well before an instant, oldest first.
+class Sweep(ABC):
+    """Goes through rows that are older than an instant, and deletes those that are not kept.
 
-    Failed jobs are never among them. Where the last batch ended the next one begins, so that what
-    lies between, such as ten thousand failed jobs, is read once.
+    A batch reads a bounded number of rows, in the order of an index, whatever else the tables
+    hold. The next one begins where it has ended, so that what stays is read once.
     """
 
-    using: str
-    before: datetime
-    #: Further conditions, such as on the backend or the task.
-    where: Q = field(default_factory=Q)
-    _last: tuple[datetime | None, int] | None = None
+    def __init__(self, using: str, before: datetime) -> None:
+        self.using = using
+        self.connection, self.dialect = queue_database(using)
+        self.before = portable.storable(before)
+        #: The last row that was looked at: another sweep may begin there.
+        self.position: Any = None
+        self.exhausted = False
 
     def clear(self, batch_size: int) -> int:
-        """Delete up to ``batch_size`` of them; return how many. Less: there are no more."""
-        connection, dialect = queue_database(self.using)
-        found = list(self._rows()[:batch_size])
+        """Look at the next rows; return how many of them were deleted."""
+        rows = list(self._next_rows()[:batch_size])
+        cleared = self._delete([row[-1] for row in rows]) if rows else 0
+        self.position = rows[-1] if rows else self.position
+        self.exhausted = len(rows) < batch_size
+        return cleared
+
+    @abstractmethod
+    def _next_rows(self) -> QuerySet[Any, tuple[Any, ...]]:
+        """Return the rows after the position, each as what orders them, the key last."""
+
+    @abstractmethod
+    def _delete(self, keys: Collection[int]) -> int:
+        """Delete those of these rows that are not kept."""
+
+    def _after(self, rows: QuerySet[Any], instant: str) -> QuerySet[Any, tuple[Any, ...]]:
+        """Return those of ``rows`` after the position, in the order of an indexed instant."""
+        if self.position is not None:
+            last, pk = self.position
+            # The first condition is the one that an index serves.
+            later = Q(**{f"{instant}__gt": last}) | Q(pk__gt=pk)
+            rows = rows.filter(later, **{f"{instant}__gte": last})
+        return rows.order_by(instant, "pk").values_list(instant, "pk")
+
+
+class FinishedJobs(Sweep):
+    """Those of some jobs that ended well before an instant, oldest first. Never failed ones."""
+
+    def __init__(self, jobs: QuerySet[Job], before: datetime) -> None:
+        super().__init__(jobs.db, before)
+        self.jobs = jobs
+
+    def _next_rows(self) -> QuerySet[Any, tuple[Any, ...]]:
+        ended = Job.objects.using(self.using).filter(finished_at__lt=self.before)
+        return self._after(ended, "finished_at")
+
+    def _delete(self, keys: Collection[int]) -> int:
+        failed = FailedExecution.objects.using(self.using).filter(pk__in=keys)
+        well = set(keys) - set(failed.values_list("pk", flat=True))
+        # Once more: one that has just been retried is none of them.
+        chosen = self.jobs.filter(pk__in=well, finished_at__lt=self.before)
+        found = list(chosen.order_by().values_list("pk", flat=True))
         if found:
-            self._last = found[-1].finished_at, found[-1].pk
-            jobs = Job.objects.using(self.using).filter(pk__in=[job.pk for job in found])
-            with dialect.transaction(connection):
-                jobs._raw_delete(self.using)
+            with self.dialect.transaction(self.connection):
+                Job.objects.using(self.using).filter(pk__in=found)._raw_delete(self.using)
         return len(found)
 
-    def _rows(self) -> QuerySet[Job]:
-        failed = FailedExecution.objects.using(self.using).filter(job_id=OuterRef("pk"))
-        rows = Job.objects.using(self.using).filter(
-            self.where, ~Exists(failed), finished_at__lt=portable.storable(self.before)
-        )
-        if self._last is not None:
-            finished_at, pk = self._last
-            # The first condition is the one that an index serves.
-            rows = rows.filter(
-                Q(finished_at__gt=finished_at) | Q(pk__gt=pk), finished_at__gte=finished_at
-            )
-        return rows.only("pk", "finished_at").order_by("finished_at", "pk")
+
+class FailedJobs(Sweep):
+    """Those of some jobs that failed for good before an instant, oldest first."""
+
+    def __init__(self, jobs: QuerySet[Job], before: datetime) -> None:
+        super().__init__(jobs.db, before)
+        self.jobs = jobs
+
+    def _next_rows(self) -> QuerySet[Any, tuple[Any, ...]]:
+        return self._after(self._failed(), "created_at")
+
+    def _delete(self, keys: Collection[int]) -> int:
+        chosen = list(self.jobs.filter(pk__in=keys).order_by().values_list("pk", flat=True))
+        if not chosen:
+            return 0
+        rows = self._failed().filter(pk__in=chosen).order_by("pk")
+        with self.dialect.transaction(self.connection):
+            # Those that somebody retries or discards just now are left to them.
+            held = [row.pk for row in self.dialect.lock_rows(self.connection, rows, wait=False)]
+            rows.filter(pk__in=held)._raw_delete(self.using)
+            Job.objects.using(self.using).filter(pk__in=held)._raw_delete(self.using)
+        return len(held)
+
+    def _failed(self) -> QuerySet[FailedExecution]:
+        return FailedExecution.objects.using(self.using).filter(created_at__lt=self.before)
 
 
-@dataclass
-class PastSlots:
+class PastSlots(Sweep):
     """The slots of schedules before an instant, but for each schedule's last one: the next slot
     follows from that."""
 
-    using: str
-    before: datetime
-
     def clear(self, batch_size: int) -> int:
-        """Delete up to ``batch_size`` of them; return how many. Less: there are no more."""
-        connection, dialect = queue_database(self.using)
-        slots = RecurringExecution.objects.using(self.using)
-        later = slots.filter(task_key=OuterRef("task_key"), run_at__gt=OuterRef("run_at"))
-        past = slots.filter(Exists(later), run_at__lt=portable.storable(self.before))
-        found = list(past.values_list("pk", flat=True)[:batch_size])
-        if found:
-            with dialect.transaction(connection):
-                slots.filter(pk__in=found)._raw_delete(self.using)
-        return len(found)
+        cleared = super().clear(batch_size)
+        # They were stored in the order of their instants, more or less: what follows is younger.
+        self.exhausted = self.exhausted or not self._any_past
+        return cleared
+
+    def _next_rows(self) -> QuerySet[Any, tuple[Any, ...]]:
+        slots = (
+            self._slots()
+            if self.position is None
+            else self._slots().filter(pk__gt=self.position[0])
+        )
+        return slots.order_by("pk").values_list("pk")
+
+    def _delete(self, keys: Collection[int]) -> int:
+        slots = self._slots()
+        of_same = slots.filter(task_key=OuterRef("task_key")).order_by("-run_at")
+        past = slots.filter(pk__in=keys, run_at__lt=self.before)
+        latest = past.annotate(last=Subquery(of_same.values("run_at")[:1]))
+        kept = set(latest.filter(run_at=F("last")).values_list("pk", flat=True))
+        found = set(past.values_list("pk", flat=True))
+        self._any_past = bool(found)
+        if found - kept:
+            with self.dialect.transaction(self.connection):
+                slots.filter(pk__in=found - kept)._raw_delete(self.using)
+        return len(found - kept)
+
+    _any_past = False
+
+    def _slots(self) -> QuerySet[RecurringExecution]:
+        return RecurringExecution.objects.using(self.using)

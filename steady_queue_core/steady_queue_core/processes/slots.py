@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
@@ -14,6 +14,9 @@ from django.db.models import QuerySet
 from ..dialects import Dialect, portable
 from ..models import RecurringExecution, RecurringTask
 from .agenda import FIELDS, Entry
+
+#: Records of slots that are younger than this are never cleared.
+CLEARED = timedelta(hours=12)
 
 
 class Fate(Enum):
@@ -41,13 +44,14 @@ class Slot:
     def enqueue(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> tuple[Fate, str]:
         """Enqueue the job of this slot; return its id, which is empty if there is none."""
         definition = self.entry.definition
+        present = dialect.current_time(connection)
         slot = RecurringExecution(
             task_key=definition.key,
             run_at=portable.storable(self.due),
-            created_at=portable.storable(dialect.current_time(connection)),
+            created_at=portable.storable(present),
         )
         with dialect.transaction(connection):
-            objection = self._objection(connection, dialect)
+            objection = self._objection(connection, dialect, present)
             if objection is not None:
                 return objection, ""
             if not dialect.insert_if_absent(connection, slot, ["task_key", "run_at"]):
@@ -61,7 +65,9 @@ class Slot:
             )
             return Fate.ENQUEUED, str(result.id)
 
-    def _objection(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> Fate | None:
+    def _objection(
+        self, connection: BaseDatabaseWrapper, dialect: Dialect, present: datetime
+    ) -> Fate | None:
         """Return why the slot is not to be enqueued, by the row as it is now.
 
         The row stays locked until the slot is committed: who disables the task waits for that.
@@ -73,13 +79,24 @@ class Slot:
             if rows.exists():
                 return Fate.BUSY
             # The code counts, whether it is mirrored or not.
-            return None if self.entry.row is None else Fate.CHANGED
+            return self._past(connection, present) if self.entry.row is None else Fate.CHANGED
         static, enabled, active_since, *stored = row
         if self.entry.row is not None and (static or tuple(stored) != self.entry.row):
             return Fate.CHANGED
         if not enabled or (active_since is not None and self.due <= portable.aware(active_since)):
             return Fate.DISABLED
-        return None
+        return self._past(connection, present)
+
+    def _past(self, connection: BaseDatabaseWrapper, present: datetime) -> Fate | None:
+        """Return that the slot is taken if it is so old that its record may have been cleared,
+        and a later one is there: then a scheduler that was stopped for long has come back."""
+        if present - self.due < CLEARED:
+            return None
+        slots = RecurringExecution.objects.using(connection.alias)
+        later = slots.filter(
+            task_key=self.entry.definition.key, run_at__gt=portable.storable(self.due)
+        )
+        return Fate.TAKEN if later.exists() else None
 
 
 def _state(rows: QuerySet[RecurringTask]) -> Any:

@@ -31,6 +31,11 @@ def is_written_in_another_form(connection):
     return Cast(Value("9999"), TextField())
 
 
+@fails("an_instant_of_the_clock_equals_itself_when_it_is_read_and_compared", hook="now")
+def is_written_with_fewer_digits(connection):
+    return Now()
+
+
 @fails("the_clock_is_the_databases_in_utc", hook="now")
 def is_a_minute_fast(connection):
     return Now() + timedelta(minutes=1)

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from steady_queue_core.dialects import NewJob
 
-from .mutant import commit, fails, rows, sqlite
+from .mutant import commit, fails, rows, shorten, sqlite
 
 enqueue = sqlite.steady_queue_enqueue
 YEAR_2038 = datetime(2038, 1, 19, tzinfo=UTC)
@@ -174,3 +174,10 @@ def reads_the_last_id_before_it_has_the_lock(connection, jobs):
             "UPDATE sqlite_sequence SET seq = %s WHERE name = 'steady_queue_jobs'", [last]
         )
     return enqueue(connection, jobs)
+
+
+@fails("an_instant_equals_itself_whoever_has_stored_it", hook="enqueue")
+def stores_instants_in_milliseconds_of_text(connection, jobs):
+    new = enqueue(connection, jobs)
+    shorten(connection, "steady_queue_scheduled_executions", "due_at")
+    return new

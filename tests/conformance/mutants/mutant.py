@@ -62,3 +62,9 @@ def rows(connection: Any, name: str) -> Any:
 def commit(connection: Any) -> None:
     """End the transaction of ``connection`` behind Django's back."""
     connection.connection.commit()
+
+
+def shorten(connection: Any, table: str, column: str) -> None:
+    """Leave three digits of the fractions of seconds that a column holds as text."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {table} SET {column} = substr({column}, 1, 23)")

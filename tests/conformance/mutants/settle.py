@@ -11,7 +11,7 @@ from django.db.models import F
 from steady_queue_core.dialects import Ending
 from steady_queue_core.dialects.portable import polling
 
-from .mutant import commit, fails, rows, sqlite
+from .mutant import commit, fails, rows, shorten, sqlite
 
 settle = sqlite.steady_queue_settle
 
@@ -266,3 +266,10 @@ def looks_at_the_fence_before_it_has_the_lock(connection, outcomes):
         for outcome in held:
             polling._end(connection.alias, outcome, present)
     return {outcome.job_id for outcome in held}
+
+
+@fails("every_instant_that_a_statement_writes_equals_itself", hook="settle")
+def stores_the_end_in_milliseconds_of_text(connection, outcomes):
+    held = settle(connection, outcomes)
+    shorten(connection, "steady_queue_jobs", "finished_at")
+    return held

@@ -46,6 +46,43 @@ class ClockCases(ConformanceCase):
         named = processes.annotate(read=self.dialect.now(self.connection))
         self.assert_between(before, self.aware(named.get().read), self.present())
 
+    def assert_one_is_at(self, rows: Any, field: str, instant: Any) -> None:
+        """By the three ways to compare, each in the database."""
+        for lookup, count in (("exact", 1), ("gt", 0), ("lt", 0), ("gte", 1), ("lte", 1)):
+            found = rows.filter(**{f"{field}__{lookup}": instant}).count()
+            self.assertEqual(found, count, (field, lookup, instant))
+
+    def test_an_instant_of_the_clock_equals_itself_when_it_is_read_and_compared(self) -> None:
+        processes = self.rows("Process").filter(pk=self.register())
+        processes.update(last_heartbeat_at=self.dialect.now(self.connection))
+        beat = processes.get().last_heartbeat_at
+        self.assert_one_is_at(processes, "last_heartbeat_at", beat)
+
+    def test_an_instant_equals_itself_whoever_has_stored_it(self) -> None:
+        """With a fraction of a second as without one."""
+        for microsecond in (0, 5, 120_000, 999_999):
+            due = (self.present() + timedelta(hours=1)).replace(microsecond=microsecond)
+            instant = portable.storable(due)
+            job_id, _ = self.enqueue_one(new_job(run_at=due))
+            by_hand, _ = self.enqueue_one(new_job(delay=timedelta(hours=2)))
+            scheduled = self.rows("ScheduledExecution")
+            scheduled.filter(pk=by_hand).update(due_at=instant)
+            for pk in (job_id, by_hand):
+                self.assert_one_is_at(scheduled.filter(pk=pk), "due_at", instant)
+
+    def test_every_instant_that_a_statement_writes_equals_itself(self) -> None:
+        job_id, enqueued_at = self.enqueue_one(new_job())
+        [claim] = self.claim()
+        claimed = self.rows("ClaimedExecution").get()
+        self.assert_one_is_at(self.rows("ClaimedExecution"), "created_at", claimed.created_at)
+        self.settle(self.failed(claim))
+        job = self.rows("Job").get(pk=job_id)
+        self.assertEqual(self.aware(job.enqueued_at), enqueued_at)
+        for field in ("enqueued_at", "finished_at"):
+            self.assert_one_is_at(self.rows("Job"), field, getattr(job, field))
+        failed = self.rows("FailedExecution").get()
+        self.assert_one_is_at(self.rows("FailedExecution"), "created_at", failed.created_at)
+
     def whole_life(self) -> None:
         """Do everything that stores an instant, and look at each of them."""
         before = self.present()

@@ -8,7 +8,7 @@ whole, and make no use of anything else: expect several statements where a tuned
 from __future__ import annotations
 
 from .clock import aware, current_time, keeps_zones, now, storable
-from .enqueue import enqueue
+from .enqueue import due_at, enqueue
 from .listing import list_queues, paused_queues, prefix_end, queues_to_poll
 from .locking import is_contention, is_lost_connection, lock_rows, transaction
 from .permits import admit
@@ -22,6 +22,7 @@ __all__ = [
     "claim",
     "current_time",
     "dispatch",
+    "due_at",
     "enqueue",
     "insert_if_absent",
     "is_contention",

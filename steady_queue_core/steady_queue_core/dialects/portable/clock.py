@@ -19,6 +19,11 @@ class Clock(Now):
         # Django's own is in the time zone of the session there.
         return self.as_sql(compiler, connection, template="UTC_TIMESTAMP(6)", **context)
 
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        # Instants are compared as text there, and Django stores six digits where it stores any.
+        template = "(STRFTIME('%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f', 'NOW') || '000')"
+        return self.as_sql(compiler, connection, template=template, **context)
+
     def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
         # Without USE_TZ Django cuts off the zone that the driver gives, which is the session's.
         if not settings.USE_TZ and keeps_zones(compiler.connection):

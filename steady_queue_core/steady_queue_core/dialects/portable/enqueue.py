@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -32,10 +32,14 @@ def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[Enq
     return [EnqueuedJob(None if row.pk in refused else row.pk, present) for row in rows]
 
 
+#: What clocks of databases leave out: a caller's present is at most that much later.
+RESOLUTION = timedelta(milliseconds=1)
+
+
 def due_at(job: NewJob, present: datetime) -> datetime | None:
     """Return when ``job`` is due if that is later than ``present``, else ``None``."""
     due = present + job.delay if job.delay is not None else job.run_at
-    return due if due is not None and due > present else None
+    return due if due is not None and due - present >= RESOLUTION else None
 
 
 def _admit(
