@@ -55,7 +55,9 @@ class Worker:
         self.runtime, self.settings = runtime, settings
         self.selector = QueueSelector(patterns=settings.queues)
         self.clock = DatabaseClock()
-        self.executor = Executor(runtime.name, self.clock)
+        self.executor = Executor(
+            runtime.name, self.clock, fresh_connections=settings.fresh_connections
+        )
         self.pool = Place(ThreadPool(settings.threads, self._run_in_thread))
         self.loop = Place(EventLoop(settings.coroutines, self._run_on_loop))
         self.settlement = Settlement(runtime, self.executor, self.selector)
