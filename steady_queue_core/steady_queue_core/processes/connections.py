@@ -177,6 +177,7 @@ def _drop(connection: BaseDatabaseWrapper) -> None:
         for end in (driver.rollback, driver.close, connection._close):
             with suppress(Exception):
                 end()
+    connection.connection = None
     del connections[connection.alias]
 
 

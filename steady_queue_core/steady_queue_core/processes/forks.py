@@ -91,6 +91,8 @@ class ForkedRuntime(Runtime):
 
     def _quit(self, signum: int, frame: FrameType | None) -> None:
         self.marks.leave_cleanly()
+        with suppress(BaseException):
+            self.last_words()
         os._exit(0)
 
     def _watch(self) -> None:
@@ -98,6 +100,8 @@ class ForkedRuntime(Runtime):
             time.sleep(0.5)
         self.waiter.wake()
         time.sleep(ORPHAN_GRACE)
+        with suppress(BaseException):
+            self.last_words()
         os._exit(1)
 
 
