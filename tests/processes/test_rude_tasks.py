@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import signal
 from typing import Any
 
 import pytest
 
+from . import proc
 from .conftest import EACH_SERVER, MakeProject
 from .harness import Project
 from .scenarios import queue
+from .waiting import wait_for
 
 EVERYWHERE = [pytest.param("default", id="sqlite"), *EACH_SERVER]
 KEPT = """
@@ -85,3 +89,49 @@ def test_a_worker_can_give_each_task_connections_of_its_own(
         project.wait_done()
         assert project.state_of(other) == ("failed" if fresh else "finished")
     assert supervisor.stop() == 0
+
+
+def value_of(project: Project, job_id: int) -> Any:
+    [(text,)] = project.query("SELECT return_value FROM steady_queue_jobs WHERE id = ?", job_id)
+    return json.loads(text) if text else text
+
+
+@pytest.mark.parametrize("mode", ["fork", "async"])
+def test_processes_that_a_task_starts_end_when_they_are_told_to(
+    make_project: MakeProject, mode: str
+) -> None:
+    project = rude_project(make_project, "default", supervisor_mode=mode)
+    supervisor = project.start()
+    [job] = project.enqueue("rude:terminate")
+    project.wait_done(45)
+    assert value_of(project, job) == [-signal.SIGTERM, -signal.SIGTERM]
+    [job] = project.enqueue("rude:leave_daemon")
+    project.wait_done()
+    assert supervisor.stop() == 0
+    wait_for(lambda: not proc.in_session(supervisor.pid), 10, "the end of all processes")
+
+
+@pytest.mark.parametrize("on", EVERYWHERE)
+def test_the_copy_of_a_worker_that_a_task_forks_ends_with_the_task(
+    make_project: MakeProject, on: str
+) -> None:
+    project = rude_project(make_project, on)
+    supervisor = project.start()
+    supervisor.wait_ready()
+    copies = []
+    for rude in ("fork", "afork"):
+        [job] = project.enqueue(f"rude:{rude}")
+        project.wait_done()
+        copies.append(value_of(project, job))
+    jobs = [*project.enqueue("rude:fork_and_raise", [True], [False])]
+    project.enqueue("rude:note", ["after"])
+    project.wait_done()
+    assert failures(project) == []
+    assert [value_of(project, job) for job in jobs] == [7, 1]
+    assert notes(project) == {"after"}
+    # They are not reaped: it is their parent's to do that, and it lives.
+    wait_for(lambda: not any(map(proc.alive, copies)), 10, "the end of the copies")
+    assert supervisor.stop() == 0
+    assert "RuntimeError: raised in the copy" in supervisor.errors()
+    assert "left a" not in supervisor.errors()
+    assert project.count("claimed_executions") == 0

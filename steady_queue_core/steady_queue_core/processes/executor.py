@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from functools import cache, lru_cache
 from inspect import iscoroutinefunction
 
@@ -24,6 +25,7 @@ from .connections import (
     tidy_connections,
     watch_connections,
 )
+from .copies import end_if_copy
 from .facts import about_job, running_of
 
 logger = logging.getLogger("steady_queue.worker")
@@ -45,7 +47,7 @@ class Executor:
     def __init__(
         self, worker: str, clock: DatabaseClock, *, fresh_connections: bool = False
     ) -> None:
-        self.worker, self.clock = worker, clock
+        self.worker, self.clock, self.pid = worker, clock, os.getpid()
         #: Whether no task gets a connection that another has used.
         self.fresh_connections = fresh_connections
         self._backend_of = cache(own_backend)
@@ -104,10 +106,12 @@ class Executor:
             send(task_started, type(attempt.backend), attempt.result)
             value = task.call(*attempt.positional(), **attempt.result.kwargs)
         except BaseException as error:
+            end_if_copy(self.pid, error)
             if self.breaking_off:
                 raise
             return attempt.failed(error, self.clock.now())
         else:
+            end_if_copy(self.pid)
             return attempt.succeeded(value, self.clock.now())
         finally:
             tidy_connections(fresh=self.fresh_connections)
@@ -129,10 +133,12 @@ class Executor:
             await asend(task_started, type(attempt.backend), attempt.result)
             value = await task.acall(*attempt.positional(), **attempt.result.kwargs)
         except BaseException as error:
+            end_if_copy(self.pid, error)
             if self.breaking_off:
                 raise
             return attempt.failed(error, self.clock.now())
         else:
+            end_if_copy(self.pid)
             return attempt.succeeded(value, self.clock.now())
 
     def _begin(self, claim: ClaimedJob, task: Task) -> Attempt:

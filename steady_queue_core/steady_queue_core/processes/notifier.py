@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +20,7 @@ from ..results import send
 from ..signals import task_retried, tell
 from .attempt import Done
 from .connections import tidy_connections
+from .copies import end_if_copy
 from .facts import milliseconds
 from .pace import WEIGHT
 
@@ -42,7 +44,7 @@ class Notifier:
     """
 
     def __init__(self, wake: Callable[[], None]) -> None:
-        self._wake = wake
+        self._wake, self._pid = wake, os.getpid()
         self._batches: SimpleQueue[list[Done] | None] = SimpleQueue()
         #: How many signals were to be sent, and were.
         self._told = self._sent = 0
@@ -107,6 +109,7 @@ class Notifier:
         began = time.monotonic()
         with suppress(Exception):  # A log that cannot be written.
             announce(done)
+        end_if_copy(self._pid)
         self._sent += 1
         self._seconds += (time.monotonic() - began - self._seconds) * WEIGHT
         if self._keeps_waiting and not self._is_behind:
