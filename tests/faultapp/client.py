@@ -6,6 +6,7 @@ has a ``value`` or an ``error``.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
@@ -20,12 +21,11 @@ import django
 
 
 def enqueue(task: str, calls: list[list[Any]], delay: float | None = None, queue: str = "") -> Any:
-    """Enqueue a task for each list of arguments; return the ids."""
+    """Enqueue a task (also ``module:name``) for each list of arguments; return the ids."""
     from django.db import transaction
 
-    from . import tasks
-
-    chosen = getattr(tasks, task)
+    module, _, name = task.rpartition(":")
+    chosen = getattr(importlib.import_module(f".{module or 'tasks'}", __package__), name)
     if delay is not None:
         chosen = chosen.using(run_after=timedelta(seconds=delay))
     if queue:

@@ -2,14 +2,53 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from django.db import connection, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.processes.connections import tidy_connections
+from steady_queue_core.logging import RunningTask, running_task
+from steady_queue_core.processes.connections import tidy_connections, watch_connections
+
+from ..models.everywhere import on_every_database
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+TABLE = "steady_queue_pauses"
+INSERT = f"INSERT INTO {TABLE} (queue_name, created_at) VALUES ('left', CURRENT_TIMESTAMP)"
+#: Settings that a task may leave on a session, by vendor, where the driver tells of them.
+SETTINGS = {
+    "sqlite": ["PRAGMA query_only = ON", "PRAGMA foreign_keys = OFF"],
+    "postgresql": ["SET default_transaction_read_only = on", "SET TIME ZONE 'Asia/Tokyo'"],
+}
+
+
+@pytest.fixture(autouse=True)
+def a_task_runs() -> Iterator[None]:
+    watch_connections()
+    token = running_task.set(RunningTask("shop.tasks.sell", "7", 1))
+    yield
+    running_task.reset(token)
+
+
+def fresh(using: str) -> BaseDatabaseWrapper:
+    connections[using].close()
+    connections[using].ensure_connection()
+    return connections[using]
+
+
+def execute(using: str, *statements: str) -> Any:
+    with connections[using].cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+        return cursor.fetchone() if cursor.description else None
+
+
+def pauses(using: str) -> int:
+    return int(execute(using, f"SELECT count(*) FROM {TABLE}")[0])
 
 
 def test_a_connection_in_good_order_is_kept() -> None:
@@ -59,3 +98,120 @@ def test_a_connection_that_raises_is_dropped(monkeypatch: pytest.MonkeyPatch, me
     monkeypatch.setattr(wrapper, method, fail)
     tidy_connections()
     assert connection.connection is not left
+
+
+@on_every_database
+@pytest.mark.parametrize("statement", [INSERT, "SELECT 1"])
+def test_a_transaction_of_raw_sql_is_rolled_back_and_told(
+    using: str, statement: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrapper = fresh(using)
+    left = wrapper.connection
+    execute(using, "BEGIN", statement)
+    assert not wrapper.in_atomic_block
+    tidy_connections()
+    assert connections[using].connection is not left
+    assert pauses(using) == 0
+    [record] = caplog.records
+    assert record.getMessage().startswith(
+        f"Task shop.tasks.sell #7 left a transaction open on the connection to {using!r}"
+    )
+    assert (vars(record)["event"], vars(record)["task_id"]) == ("worker.transaction_left_open", "7")
+
+
+@on_every_database
+def test_what_was_committed_is_kept_and_so_is_the_connection(
+    using: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = fresh(using).connection
+    execute(using, "BEGIN", INSERT, "COMMIT")
+    for _ in range(2):
+        tidy_connections()
+    assert connections[using].connection is kept
+    assert pauses(using) == 1
+    assert caplog.records == []
+
+
+@on_every_database
+def test_a_connection_that_was_closed_below_django_is_replaced(
+    using: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    driver: Any = fresh(using).connection
+    driver.close()
+    tidy_connections()
+    assert connections[using].connection is not driver
+    assert pauses(using) == 0
+    [record] = caplog.records
+    assert record.getMessage().startswith("Task shop.tasks.sell #7 left a closed connection")
+
+
+@on_every_database
+def test_without_autocommit_nothing_uncommitted_reaches_the_next_task(
+    using: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = connections.settings[using]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(settings, "AUTOCOMMIT", False)
+        kept = fresh(using).connection
+        execute(using, INSERT)
+        tidy_connections()
+        execute(using, "SELECT 1")
+        connections[using].commit()
+        tidy_connections()
+        assert connections[using].connection is kept
+    connections[using].close()
+    assert pauses(using) == 0
+    assert caplog.records == []
+
+
+@on_every_database
+def test_settings_that_the_driver_tells_of_do_not_reach_the_next_task(
+    using: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "steady_queue.worker")
+    for statement in SETTINGS.get(connections[using].vendor, []):
+        left = fresh(using).connection
+        execute(using, statement)
+        tidy_connections()
+        assert connections[using].connection is not left, statement
+    told = [record for record in caplog.records if "changed" in record.getMessage()]
+    assert len(told) == len(SETTINGS.get(connections[using].vendor, []))
+
+
+@on_every_database
+def test_each_task_can_have_a_connection_of_its_own(using: str) -> None:
+    left = fresh(using).connection
+    tidy_connections(fresh=True)
+    assert connections[using].connection is None
+    fresh(using)
+    assert connections[using].connection is not left
+
+
+@pytest.mark.django_db(databases=["postgres"], transaction=True)
+@pytest.mark.parametrize(
+    "leave",
+    [
+        lambda wrapper: transaction.atomic(using=wrapper.alias).__enter__(),
+        lambda wrapper: execute(wrapper.alias, "BEGIN"),
+        lambda wrapper: execute(wrapper.alias, "SET TIME ZONE 'Asia/Tokyo'"),
+        lambda wrapper: wrapper.connection.close(),
+    ],
+    ids=["atomic", "raw", "setting", "closed"],
+)
+def test_a_pool_gets_its_places_back_and_no_session_with_leavings(
+    leave: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = {"min_size": 0, "max_size": 1, "timeout": 10}
+    connections["postgres"].close()
+    monkeypatch.setitem(connections.settings["postgres"], "OPTIONS", {"pool": pool})
+    try:
+        first = execute("postgres", "SELECT pg_backend_pid()")
+        tidy_connections()
+        # A session in good order goes back, and is handed out again.
+        assert execute("postgres", "SELECT pg_backend_pid()") == first
+        leave(connections["postgres"])
+        tidy_connections()
+        assert execute("postgres", "SELECT pg_backend_pid()") != first
+    finally:
+        connections["postgres"].close()
+        connections["postgres"].close_pool()

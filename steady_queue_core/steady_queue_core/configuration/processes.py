@@ -26,6 +26,8 @@ class Worker(Section):
     """How many processes are started with these settings."""
     polling_interval: timedelta
     """Longest wait between two polls of an idle worker."""
+    fresh_connections: bool
+    """Whether each task gets database connections that no other has used."""
 
     def __init__(
         self,
@@ -35,6 +37,7 @@ class Worker(Section):
         coroutines: int = 100,
         processes: int = 1,
         polling_interval: timedelta | float = timedelta(seconds=0.1),
+        fresh_connections: bool = False,
     ) -> None:
         arguments = {
             "queues": queues,
@@ -42,6 +45,7 @@ class Worker(Section):
             "coroutines": coroutines,
             "processes": processes,
             "polling_interval": polling_interval,
+            "fresh_connections": fresh_connections,
         }
         self._fill(Reader.for_call("Configuration.Worker", arguments))
 
@@ -53,6 +57,7 @@ class Worker(Section):
             "coroutines": reader.integer("coroutines", least=1),
             "processes": reader.integer("processes", least=1),
             "polling_interval": reader.duration("polling_interval"),
+            "fresh_connections": reader.flag("fresh_connections"),
         }
 
 

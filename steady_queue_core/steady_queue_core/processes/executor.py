@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from functools import cache, lru_cache
 from inspect import iscoroutinefunction
 
@@ -12,14 +13,20 @@ from ..backend import own_backend
 from ..compat import Task, task_started
 from ..dialects import ClaimedJob
 from ..errors import UnregisteredTaskError
-from ..logging import OF_TASKS, RunningTask, running_task
+from ..logging import OF_TASKS, running_task
 from ..results import asend, send, task_of
 from ..tasks import find_task, rebuilt
 from . import outcomes
 from .attempt import Attempt, Done
 from .clock import DatabaseClock
-from .connections import atidy_connections, tidy_connections, watch_connections
-from .facts import about_job, attempt_of
+from .connections import (
+    atidy_connections,
+    running_coroutine,
+    tidy_connections,
+    watch_connections,
+)
+from .copies import end_if_copy
+from .facts import about_job, running_of
 
 logger = logging.getLogger("steady_queue.worker")
 task_logger = logging.getLogger(OF_TASKS)
@@ -37,8 +44,12 @@ def is_coroutine(task: Task) -> bool:
 class Executor:
     """Executes jobs on behalf of one worker. Used by its threads and its event loop at once."""
 
-    def __init__(self, worker: str, clock: DatabaseClock) -> None:
-        self.worker, self.clock = worker, clock
+    def __init__(
+        self, worker: str, clock: DatabaseClock, *, fresh_connections: bool = False
+    ) -> None:
+        self.worker, self.clock, self.pid = worker, clock, os.getpid()
+        #: Whether no task gets a connection that another has used.
+        self.fresh_connections = fresh_connections
         self._backend_of = cache(own_backend)
         #: Whether what tasks raise now is our own doing, and no outcome.
         self.breaking_off = False
@@ -95,17 +106,25 @@ class Executor:
             send(task_started, type(attempt.backend), attempt.result)
             value = task.call(*attempt.positional(), **attempt.result.kwargs)
         except BaseException as error:
+            end_if_copy(self.pid, error)
             if self.breaking_off:
                 raise
             return attempt.failed(error, self.clock.now())
         else:
+            end_if_copy(self.pid)
             return attempt.succeeded(value, self.clock.now())
         finally:
-            tidy_connections()
+            tidy_connections(fresh=self.fresh_connections)
 
     async def arun(self, claim: ClaimedJob, task: Task) -> Done:
         """Run a job on the running event loop. Raises as ``run`` does."""
         attempt = self._begin(claim, task)
+        with running_coroutine(running_of(claim)):
+            done = await self._arun(attempt, task)
+        await atidy_connections(fresh=self.fresh_connections)
+        return done
+
+    async def _arun(self, attempt: Attempt, task: Task) -> Done:
         try:
             if attempt.needs_models:
                 await sync_to_async(attempt.decode)()
@@ -114,16 +133,16 @@ class Executor:
             await asend(task_started, type(attempt.backend), attempt.result)
             value = await task.acall(*attempt.positional(), **attempt.result.kwargs)
         except BaseException as error:
+            end_if_copy(self.pid, error)
             if self.breaking_off:
                 raise
-            done = attempt.failed(error, self.clock.now())
+            return attempt.failed(error, self.clock.now())
         else:
-            done = attempt.succeeded(value, self.clock.now())
-        await atidy_connections()
-        return done
+            end_if_copy(self.pid)
+            return attempt.succeeded(value, self.clock.now())
 
     def _begin(self, claim: ClaimedJob, task: Task) -> Attempt:
-        running_task.set(RunningTask(claim.task_path, str(claim.job_id), attempt_of(claim)))
+        running_task.set(running_of(claim))
         if task_logger.isEnabledFor(logging.DEBUG):
             task_logger.debug(
                 "Task %s #%d starts",

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from ..dialects import ClaimedJob
-from ..logging import about
+from ..logging import RunningTask, about
 
 
 def about_job(event: str, job: ClaimedJob, **facts: Any) -> dict[str, Any]:
@@ -26,6 +26,11 @@ def attempt_of(job: ClaimedJob) -> int | None:
     """Return the number of the attempt that a claim is for; ``None``: its row does not say."""
     # SQLite lets a row hold something other than a number.
     return job.attempts + 1 if isinstance(job.attempts, int) else None
+
+
+def running_of(job: ClaimedJob) -> RunningTask:
+    """Return what the log says of those who are at work on a job."""
+    return RunningTask(job.task_path, str(job.job_id), attempt_of(job))
 
 
 def milliseconds(since: datetime | None, until: datetime | None) -> float | None:

@@ -6,7 +6,6 @@ import logging
 import os
 import random
 import signal
-import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,11 +17,12 @@ from ..errors import ProcessExitError
 from ..logging import about
 from . import host, remains
 from .child import Child, Role
+from .copies import end_daemons, flush_output
 from .marks import StartMarks, folder_for
 from .membership import new_name
 from .preparation import close_connections
 from .runtime import Runtime
-from .signals import STOP_SIGNALS, graceful_signals
+from .signals import STOP_SIGNALS, graceful_signals, install
 
 logger = logging.getLogger("steady_queue.process")
 
@@ -77,9 +77,7 @@ class ForkedRuntime(Runtime):
     def install_signals(self) -> None:
         """TERM, INT and HUP ask to stop; QUIT ends the process at once, in good order."""
         signal.set_wakeup_fd(self.waiter.write_descriptor, warn_on_full_buffer=False)
-        for signum in graceful_signals():
-            signal.signal(signum, self._stop)
-        signal.signal(signal.SIGQUIT, self._quit)
+        install({**dict.fromkeys(graceful_signals(), self._stop), signal.SIGQUIT: self._quit})
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
     def watch_parent(self) -> None:
@@ -91,14 +89,18 @@ class ForkedRuntime(Runtime):
 
     def _quit(self, signum: int, frame: FrameType | None) -> None:
         self.marks.leave_cleanly()
-        os._exit(0)
+        with suppress(BaseException):
+            self.last_words()
+        _leave(0)
 
     def _watch(self) -> None:
         while not self.orphaned:
             time.sleep(0.5)
         self.waiter.wake()
         time.sleep(ORPHAN_GRACE)
-        os._exit(1)
+        with suppress(BaseException):
+            self.last_words()
+        _leave(1)
 
 
 class Forks:
@@ -116,7 +118,8 @@ class Forks:
         parent = os.getpid()
         # A child must not share one; what looks after the processes opens another when needed.
         close_connections()
-        _flush_output()
+        # What is buffered at a fork would be written twice.
+        flush_output()
         # A signal must reach the parent's handlers or the child's, not the parent's within the
         # child.
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
@@ -153,8 +156,8 @@ class Forks:
             finally:
                 with suppress(BaseException):
                     logging.shutdown()
-                    _flush_output()
-                os._exit(code)
+                    flush_output()
+                _leave(code)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
         os.close(write_end)
         child = ForkedChild(role, name, pid, marks, ready_pipe=read_end)
@@ -178,11 +181,10 @@ class Forks:
                 ended.append((child, _ending(child.exit_code)))
 
 
-def _flush_output() -> None:
-    # What is buffered at a fork would be written twice.
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):
-            stream.flush()
+def _leave(code: int) -> None:
+    with suppress(BaseException):
+        end_daemons()
+    os._exit(code)
 
 
 def _be(role: Role, runtime: ForkedRuntime) -> int:

@@ -56,6 +56,8 @@ class Runtime:
     titled: bool = True
     #: Set by a worker.
     tasks: Tasks | None = None
+    #: What to say before the process ends at once.
+    last_words: Callable[[], None] = lambda: None
     #: Whether not even to wait for tasks that were broken off.
     giving_up: bool = False
 

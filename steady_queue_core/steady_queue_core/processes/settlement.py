@@ -36,7 +36,7 @@ class Settlement:
     def __init__(self, runtime: Runtime, executor: Executor, selector: QueueSelector) -> None:
         self.runtime, self.executor, self.selector = runtime, executor, selector
         self.membership: Membership
-        self.notifier = Notifier()
+        self.notifier = Notifier(runtime.waiter.wake)
         #: Claims whose outcome is not stored, by job.
         self.held: dict[int, ClaimedJob] = {}
         #: Outcomes to be stored.

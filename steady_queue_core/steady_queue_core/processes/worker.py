@@ -36,6 +36,8 @@ LARGEST_BATCH = 500
 REFUSAL_PAUSE = 1.0
 #: First pause of a worker that found nothing; it doubles up to the polling interval.
 FIRST_PAUSE = 0.001
+#: Seconds before the end of the shutdown time-out in which no more signals are sent.
+LAST_MOMENT = 0.5
 #: How many polling intervals a worker rests at most while a bell would ring for new work.
 RESTING = 5
 
@@ -55,7 +57,9 @@ class Worker:
         self.runtime, self.settings = runtime, settings
         self.selector = QueueSelector(patterns=settings.queues)
         self.clock = DatabaseClock()
-        self.executor = Executor(runtime.name, self.clock)
+        self.executor = Executor(
+            runtime.name, self.clock, fresh_connections=settings.fresh_connections
+        )
         self.pool = Place(ThreadPool(settings.threads, self._run_in_thread))
         self.loop = Place(EventLoop(settings.coroutines, self._run_on_loop))
         self.settlement = Settlement(runtime, self.executor, self.selector)
@@ -69,6 +73,7 @@ class Worker:
         self._declared_dead = False
         runtime.activity = self._activity
         runtime.tasks = self
+        runtime.last_words = self.settlement.notifier.tell_dropped
 
     def run(self) -> None:
         """Work until asked to stop; then let the running tasks end, and return."""
@@ -87,12 +92,15 @@ class Worker:
         self._wind_up()
 
     def _wind_up(self) -> None:
-        deadline = time.monotonic() + self.runtime.options.shutdown_timeout.total_seconds()
+        timeout = self.runtime.options.shutdown_timeout.total_seconds()
+        deadline = time.monotonic() + timeout
         self._give_back(self.pool)
         self._give_back(self.loop)
         while self.settlement.held and time.monotonic() < deadline and not self.runtime.giving_up:
             self._turn(claiming=False, longest_wait=deadline - time.monotonic())
-        self.settlement.notifier.stop(seconds=1.0)
+        # Before the supervisor's patience ends, for what was not sent to be told.
+        left = deadline - min(LAST_MOMENT, timeout / 4) - time.monotonic()
+        self.settlement.notifier.stop(0.0 if self.runtime.giving_up else left)
         self.runtime.marks.leave_cleanly()
         if not self.settlement.held:
             self.runtime.leave(self.membership)
@@ -180,6 +188,8 @@ class Worker:
 
     def _appetite(self) -> int:
         if not self.membership.holds_lease or self._declared_dead:
+            return 0
+        if self.settlement.notifier.behind:
             return 0
         room = slots(self.settings) - len(self.settlement.held)
         return min(room, self.appetite.limit(self.pool.held, self.loop.held))

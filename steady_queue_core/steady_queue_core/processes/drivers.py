@@ -1,0 +1,100 @@
+"""What a driver knows of its session, mostly without another question to the server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+#: What PostgreSQL reports of its own accord when it changes, and what a task should find as it was.
+REPORTED = (
+    "client_encoding",
+    "DateStyle",
+    "default_transaction_read_only",
+    "IntervalStyle",
+    "search_path",
+    "session_authorization",
+    "standard_conforming_strings",
+    "TimeZone",
+)
+#: What psycopg lets its users set on a connection.
+ATTRIBUTES = ("autocommit", "isolation_level", "read_only", "deferrable")
+#: What a file's session is asked for: that costs no round trip.
+PRAGMAS = ("query_only", "foreign_keys")
+#: MySQL and MariaDB refuse this within a transaction; elsewhere it sets what is set already.
+PROBE = "SET @@transaction_read_only = @@SESSION.transaction_read_only"
+REFUSED_WITHIN_TRANSACTION = 1568
+#: The bit of a MySQL server's status that says so.
+IN_TRANSACTION = 1
+
+
+def is_closed(connection: BaseDatabaseWrapper) -> bool:
+    """Whether the driver's connection was closed, be it by its own ``close()`` or by an error."""
+    driver: Any = connection.connection
+    if hasattr(driver, "closed"):  # psycopg, and most others
+        return bool(driver.closed)
+    if hasattr(driver, "open"):  # mysqlclient, PyMySQL
+        return not driver.open
+    if hasattr(driver, "is_closed"):  # MySQL's own, in C
+        return bool(driver.is_closed())
+    if hasattr(driver, "_socket"):  # MySQL's own, in Python, which offers nothing but a ping
+        return getattr(driver._socket, "sock", None) is None or driver._socket.sock.fileno() < 0
+    try:
+        driver.in_transaction  # noqa: B018 - sqlite3 looks before it answers
+    except AttributeError:
+        return False
+    except connection.Database.Error:
+        return True
+    return False
+
+
+def is_in_transaction(connection: BaseDatabaseWrapper) -> bool:
+    """Whether the session is in a transaction, whoever has begun it and how."""
+    driver: Any = connection.connection
+    status = getattr(getattr(driver, "info", None), "transaction_status", None)
+    if status is not None:  # psycopg; 0 is "idle"
+        return bool(status)
+    for name in ("in_transaction", "transaction_in_progress"):
+        if hasattr(driver, name):  # sqlite3, MySQL's own; python-oracledb
+            return bool(getattr(driver, name))
+    flags = getattr(driver, "server_status", None)
+    if flags is not None:  # PyMySQL
+        return bool(flags & IN_TRANSACTION)
+    return _server_says_so(connection)
+
+
+def settings_of(connection: BaseDatabaseWrapper) -> dict[str, object]:
+    """Return the settings of the session that its driver knows."""
+    driver: Any = connection.connection
+    tell = getattr(getattr(driver, "info", None), "parameter_status", None)
+    if tell is not None:  # psycopg
+        said = {name: tell(name) for name in REPORTED}
+        return said | {name: getattr(driver, name, None) for name in ATTRIBUTES}
+    if hasattr(driver, "set_progress_handler"):  # sqlite3
+        asked = {name: driver.execute(f"PRAGMA {name}").fetchone()[0] for name in PRAGMAS}
+        return asked | {"isolation_level": driver.isolation_level}
+    if hasattr(driver, "get_autocommit"):  # mysqlclient
+        return {"autocommit": driver.get_autocommit()}
+    return {}
+
+
+def _server_says_so(connection: BaseDatabaseWrapper) -> bool:
+    """Ask the server, where the driver keeps to itself what it was told (mysqlclient)."""
+    driver: Any = connection.connection
+    is_mariadb = getattr(connection, "mysql_is_mariadb", None)
+    if is_mariadb is None:
+        driver.rollback()  # The one thing that any driver can do; it does not say for what.
+        return False
+    cursor = driver.cursor()
+    try:
+        if is_mariadb:
+            cursor.execute("SELECT @@in_transaction")
+            return bool(cursor.fetchone()[0])
+        cursor.execute(PROBE)
+    except connection.Database.Error as error:
+        if error.args and error.args[0] == REFUSED_WITHIN_TRANSACTION:
+            return True
+        raise
+    finally:
+        cursor.close()
+    return False

@@ -1,0 +1,118 @@
+"""Tasks that leave something behind in their thread, or in their process."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+
+from asgiref.sync import sync_to_async
+from django.db import connection
+
+from steady_queue_core import task
+
+from .models import Note
+
+
+def _execute(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def _begin() -> None:
+    _execute("BEGIN")
+    Note.objects.create(text="never committed")
+
+
+@task
+def begin() -> None:
+    """Begin a transaction and return."""
+    _begin()
+
+
+@task
+async def abegin() -> None:
+    await sync_to_async(_begin)()
+
+
+@task
+def close() -> None:
+    """Close what the wrapper holds, and not the wrapper."""
+    connection.ensure_connection()
+    connection.connection.close()
+
+
+@task
+def note(text: str) -> None:
+    Note.objects.create(text=text)
+
+
+@task
+async def anote(text: str) -> None:
+    await Note.objects.acreate(text=text)
+
+
+@task
+async def in_own_transaction(text: str, seconds: float) -> None:
+    """Keep a transaction over several steps, which others could disturb."""
+    await sync_to_async(_execute)("BEGIN")
+    await Note.objects.acreate(text=text)
+    await asyncio.sleep(seconds)
+    await sync_to_async(_execute)("COMMIT")
+
+
+@task
+def session(statement: str) -> None:
+    """Change the session for whoever comes next."""
+    _execute(statement)
+
+
+@task
+async def asession(statement: str) -> None:
+    await sync_to_async(_execute)(statement)
+
+
+@task
+def fork() -> int:
+    """Come back twice, with a connection that both copies have."""
+    connection.ensure_connection()
+    return os.fork()
+
+
+@task
+async def afork() -> int:
+    return os.fork()
+
+
+@task
+def fork_and_raise(exits: bool) -> int:
+    child = os.fork()
+    if child == 0:
+        raise SystemExit(7) if exits else RuntimeError("raised in the copy")
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@task
+def terminate() -> list[int | None]:
+    """Start processes in the usual ways, and have them end as usual."""
+    context = multiprocessing.get_context("fork")
+    child = context.Process(target=time.sleep, args=[3600])
+    child.start()
+    child.terminate()
+    child.join(20)
+    with context.Pool(2) as pool:
+        assert pool.map(abs, [-1, -2]) == [1, 2]
+    program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+    program.terminate()
+    return [child.exitcode, program.wait(20)]
+
+
+@task
+def leave_daemon() -> int:
+    context = multiprocessing.get_context("fork")
+    child = context.Process(target=time.sleep, args=[3600], daemon=True)
+    child.start()
+    return child.pid or 0
