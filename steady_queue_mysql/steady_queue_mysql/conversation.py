@@ -17,7 +17,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from .errors import is_deadlock
-from .packets import Answer, Statement, send
+from .packets import Answer, Statement, drop, send
 
 T = TypeVar("T")
 
@@ -60,18 +60,13 @@ class Conversation:
         if not self._open:
             return
         self._open = False
+        if self.connection.connection is None:
+            return  # Closed by what went wrong.
         try:
             with self.connection.cursor() as cursor:
                 cursor.execute("ROLLBACK")
         except Exception:
-            self._drop()
-
-    def _drop(self) -> None:
-        try:
-            self.connection.close()
-        except Exception:
-            wrapper: Any = self.connection
-            wrapper.connection = None
+            drop(self.connection)
 
 
 def converse(connection: BaseDatabaseWrapper, work: Callable[[Conversation], T]) -> T:

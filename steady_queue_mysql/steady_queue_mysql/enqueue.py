@@ -14,6 +14,7 @@ from .conversation import Conversation, converse
 from .literals import Raw, Value, insertion, portions
 from .packets import Answer, Statement
 from .permits import admitting, counting, discarding_refused, set_limits
+from .server import server_of
 
 # One instant for all rows of a job: two statements would read the clock at two moments.
 TAKE_TIME = Statement(f"SET @steady_queue_now = {NOW_SQL}")
@@ -63,7 +64,9 @@ def _enqueue(conversation: Conversation, jobs: Sequence[NewJob]) -> list[Enqueue
         if job.limit is not None and _due(job, present) is None
     }
     # Locked first: who looks for jobs that wait would wait for the rows of this one.
-    statements = [TAKE_TIME, *([set_limits(limits)] if limits else [])]
+    statements = [TAKE_TIME]
+    if limits:
+        statements.append(set_limits(server_of(conversation.connection), limits))
     batches = list(portions(jobs, lambda job: len(job.arguments or "")))
     for portion in batches:
         statements += insertions(portion, [_due(job, present) for job in portion])

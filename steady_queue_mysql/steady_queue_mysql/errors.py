@@ -42,6 +42,12 @@ def number_of(error: BaseException) -> int | None:
     return None
 
 
+def is_told_by_server(error: BaseException) -> bool:
+    """Say whether ``error`` is what the server answered, and not what befell us while we read."""
+    number = number_of(error)
+    return number is not None and number >= 1000 and not 2000 <= number < 3000
+
+
 def is_deadlock(error: BaseException) -> bool:
     """Say whether the server has rolled back the transaction for the sake of another."""
     return isinstance(error, DatabaseError) and number_of(error) in DEADLOCKS
@@ -59,8 +65,8 @@ def is_lost_connection(connection: BaseDatabaseWrapper, error: BaseException) ->
     number = number_of(error)
     if number in LOST:
         return True
-    if number is not None and not 2000 <= number < 3000:
-        return False  # The server answers: it is there.
+    if is_told_by_server(error):
+        return False  # It answers: it is there.
     return portable.is_lost_connection(connection, error)
 
 

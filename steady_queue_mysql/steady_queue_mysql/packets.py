@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from django.db import DataError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .errors import told_alike
+from .errors import is_told_by_server, told_alike
 from .server import server_of
 
 #: Characters of statements and values that go into one packet, unless a statement alone has more.
@@ -81,11 +82,25 @@ def _require_fitting(statement: Statement, largest: int) -> None:
         )
 
 
+def drop(connection: BaseDatabaseWrapper) -> None:
+    """Close the connection, if need be without its knowing; never fails."""
+    try:
+        connection.close()
+    except Exception:
+        wrapper: Any = connection
+        wrapper.connection = None
+
+
 def _exchange(connection: BaseDatabaseWrapper, packet: Sequence[Statement]) -> list[Answer]:
     sql = "; ".join(statement.sql for statement in packet)
     values = [value for statement in packet for value in statement.values]
     answers = []
-    with told_alike(connection), connection.cursor() as django_cursor:
+    with (
+        told_alike(connection),
+        _kept_in_step(connection),
+        _kept_from_asking(connection),
+        connection.cursor() as django_cursor,
+    ):
         cursor: Any = django_cursor
         cursor.execute(sql, values or None)
         while True:
@@ -93,3 +108,37 @@ def _exchange(connection: BaseDatabaseWrapper, packet: Sequence[Statement]) -> l
             answers.append(Answer(rows, cursor.rowcount))
             if not cursor.nextset():
                 return answers
+
+
+@contextmanager
+def _kept_in_step(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """Close the connection when answers may be left on it: they would be taken for later ones.
+
+    An error that the server tells is the last thing that it says of a packet.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if not is_told_by_server(error):
+            drop(connection)
+        raise
+
+
+@contextmanager
+def _kept_from_asking(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """Keep MySQL's own driver from asking for warnings, as it does with DEBUG.
+
+    It would ask between two answers, lose those that follow, and call it an error when all
+    statements have been executed.
+    """
+    wrapper: Any = connection
+    raw = wrapper.connection
+    if not getattr(raw, "get_warnings", False):
+        yield
+        return
+    raises = raw.raise_on_warnings
+    raw.raise_on_warnings = raw.get_warnings = False
+    try:
+        yield
+    finally:
+        raw.get_warnings, raw.raise_on_warnings = True, raises

@@ -13,15 +13,14 @@ from .clock import NOW_SQL
 from .conversation import Conversation, converse
 from .literals import ids, portions
 from .packets import Answer, Statement
+from .server import Server, server_of
 
 # In the order of the index, which is that of all who lock several.
 LOCK = f"""
 SELECT `key`, `limit` FROM {tables.SEMAPHORES} FORCE INDEX (PRIMARY)
 WHERE `key` IN ({{keys}}) ORDER BY `key` FOR UPDATE"""
-# The word VALUES is deprecated here, but what is to replace it MariaDB does not know.
 SET_LIMITS = f"""
-INSERT INTO {tables.SEMAPHORES} (`key`, value, `limit`) VALUES {{rows}}
-ON DUPLICATE KEY UPDATE `limit` = VALUES(`limit`)"""
+INSERT INTO {tables.SEMAPHORES} (`key`, value, `limit`) VALUES {{rows}} {{overwriting}}"""
 # With a lock, to see what is newer than the snapshot of a caller's transaction.
 COUNT = f"""
 SELECT `key`, count(*) FROM {tables.PERMITS} FORCE INDEX (steady_queue_permits_key)
@@ -92,7 +91,7 @@ def create(conversation: Conversation, missing: Collection[str]) -> dict[str, in
         if answer.rows and answer.rows[0][0] is not None
     }
     if found:
-        conversation.ask([set_limits(found)])
+        conversation.ask([set_limits(server_of(conversation.connection), found)])
     return found
 
 
@@ -105,11 +104,11 @@ def limits_of(locked: Answer) -> dict[str, int]:
     return {str(key): int(limit) for key, limit in locked.rows}
 
 
-def set_limits(limits: Mapping[str, int]) -> Statement:
+def set_limits(server: Server, limits: Mapping[str, int]) -> Statement:
     """Return a statement that creates or changes semaphores, and locks them."""
     keys = sorted(limits)
     rows = ", ".join(f"(%s, 0, {int(limits[key])})" for key in keys)
-    return Statement(SET_LIMITS.replace("{rows}", rows), keys)
+    return Statement(SET_LIMITS.format(rows=rows, overwriting=server.overwriting("`limit`")), keys)
 
 
 def counting(keys: Iterable[str]) -> Statement:

@@ -37,6 +37,13 @@ class Server:
         """The collation that compares by code point and takes no blank for nothing."""
         return "utf8mb4_nopad_bin" if self.is_mariadb else "utf8mb4_0900_bin"
 
+    def overwriting(self, column: str) -> str:
+        """Return the end of an INSERT by which rows that are there already take its ``column``."""
+        if self.is_mariadb:  # Which does not know the alias of a row.
+            return f"ON DUPLICATE KEY UPDATE {column} = VALUE({column})"
+        # The function is deprecated here, and a warning is an error to a driver with DEBUG.
+        return f"AS given ON DUPLICATE KEY UPDATE {column} = given.{column}"
+
     def require_supported(self) -> None:
         """Raise ``DialectUnsupported`` for a version that lacks what the statements need."""
         minimum = MINIMUM_MARIADB if self.is_mariadb else MINIMUM_MYSQL

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import wait
+from contextlib import suppress
 from datetime import timedelta
+from threading import Barrier, BrokenBarrierError
 from typing import Any
 
 import pytest
 from django.db import connections, transaction
 
-from steady_queue_core.dialects import Ending, portable
+from steady_queue_core import batches
+from steady_queue_core.dialects import Ending, NewJob, portable
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.conformance.base import ending, limited_job, stored_id
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution
@@ -93,6 +96,35 @@ def test_semaphores_are_locked_in_one_order(using: str) -> None:
         lambda: jobs.dialect.enqueue(connections[using], keys),
     )
     assert len(jobs.ids(ReadyExecution)) == 2
+
+
+@on_every_server
+def test_many_batches_lock_the_semaphores_of_all_of_them_first(
+    using: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that are not there yet as well: two that come from both ends would meet."""
+    jobs = Jobs(using)
+    monkeypatch.setattr(batches, "MOST_JOBS", 2)
+    insert, first_batches = jobs.dialect.enqueue, Barrier(2)
+
+    def insert_and_meet(connection: Any, batch: Any) -> Any:
+        stored = insert(connection, batch)
+        with suppress(BrokenBarrierError):
+            first_batches.wait(timeout=1)  # As long as the other one has to wait, it does not come.
+        return stored
+
+    monkeypatch.setattr(jobs.dialect, "enqueue", insert_and_meet)
+    keys = ["a", "B", "c", "d", "é"]
+    calls = [limited_job(key) for key in keys]
+
+    def enqueue(some: list[NewJob]) -> Callable[[], Any]:
+        return lambda: batches.enqueue_in_batches(connections[using], jobs.dialect, some)
+
+    for future in [threads.start(using, enqueue(each)) for each in (calls, calls[::-1])]:
+        future.result(20)
+    assert len(jobs.ids(ReadyExecution)) == len(keys)
+    assert [row.value for row in Semaphore.objects.using(using)] == [0] * len(keys)
+    assert Job.objects.using(using).count() == 2 * len(keys)
 
 
 def come_while_held(using: str, key: str, *works: Callable[[], Any]) -> None:

@@ -10,16 +10,26 @@ from django.test import TransactionTestCase
 from steady_queue_core.dialects import dialect_for
 from steady_queue_core.dialects.conformance.base import ConformanceCase
 
+from .watching import watched
+
 TITLES = {"mysql": "MySQL", "mariadb": "MariaDB"}
 
 
 class ServerCase(ConformanceCase):
-    """A database on a server, with the short names of the conformance suite."""
+    """A database on a server, with the short names of the conformance suite.
+
+    The server has nothing to warn of, whatever a test does.
+    """
 
     @classmethod
     def setUpClass(cls) -> None:
         super().setUpClass()
         dialect_for(cls.using).share(connections[cls.using])
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.warned = self.enterContext(watched(self.using))
+        self.addCleanup(lambda: self.assertEqual(self.warned, [], "the server warns"))
 
     def sql(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Execute a statement; return its rows."""

@@ -270,7 +270,10 @@ def steady_queue_upsert(
     unique_fields: Sequence[str],
     update_fields: Sequence[str],
 ) -> None:
-    """Insert ``rows``; where ``unique_fields`` already exist, set ``update_fields``."""
+    """Insert ``rows``; where ``unique_fields`` already exist, set ``update_fields``.
+
+    The rows are locked until the end of the transaction, one after the other in the order given.
+    """
 
 
 # --- clock -----------------------------------------------------------------------------------

@@ -131,6 +131,28 @@ class UpsertCases(ConformanceCase):
             raise Refused
         self.assertEqual(self.hosts(), {})
 
+    def test_upsert_locks_its_rows_in_the_order_given(self) -> None:
+        """Two who keep to one order never wait for each other."""
+        if not self.dialect.info.skips_locked:
+            self.skipTest("DialectInfo.skips_locked is false")
+        processes = [self.process(name) for name in ("c", "a", "b")]
+        self.upsert(*processes)
+        rows = self.rows("Process")
+
+        def hold() -> None:
+            list(self.dialect.lock_rows(self.connection, rows.filter(name="a"), wait=True))
+
+        def free() -> list[str]:
+            with self.dialect.transaction(self.connection):
+                found = self.dialect.lock_rows(self.connection, rows, wait=False)
+                return [row.name for row in found]
+
+        with self.holding(hold) as end:
+            upserting = self.begin(lambda: self.again(lambda: self.upsert(*processes)))
+            self.wait_until(lambda: free() == ["b"], "the upsert to have locked the first row")
+            end(commit=True)
+            upserting.result(timeout=self.patience)
+
     def test_many_threads_upsert_the_same_row(self) -> None:
         together = Barrier(4, timeout=self.patience)
 
