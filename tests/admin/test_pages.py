@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -188,8 +189,8 @@ def test_the_pages_work_without_time_zones(settings: Any, scene: Scene) -> None:
     visitor = Visitor(*EVERYTHING)
     for state in ("", "ready", "scheduled", "blocked", "running", "failed", "finished"):
         assert visitor.list(state=state).status == 200
-    assert " ms" in visitor.list(state="ready")
+    assert re.search(r"\d m?s", visitor.list(state="ready").text)
     shown = f"{datetime.now():%Y-%m-%d}"
     assert shown in visitor.see(visitor.url("job", "change", failed))
-    assert " ms ago" in visitor.list("process")
+    assert re.search(r"\d m?s ago", visitor.list("process").text)
     assert visitor.list("pause").status == 200
