@@ -29,7 +29,7 @@ from .visitor import EVERYTHING, Visitor
 
 @on_every_database
 def test_a_job_tells_what_became_of_it_and_when(using: str, scene: Scene) -> None:
-    [failed] = scene.failed(1, queue_name="mail", rank=-7)
+    [failed] = scene.failed(1, queue_name="mail", rank=-7, task_path=add.module_path)
     errors = [["builtins.KeyError", "Traceback: the first"], ["app.Late", "Traceback: the second"]]
     started = portable.storable(scene.dialect.current_time(scene.connection) - HOUR)
     Job.objects.using(using).filter(pk=failed).update(

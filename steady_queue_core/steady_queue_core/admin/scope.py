@@ -34,7 +34,7 @@ class Scope:
 def is_whole(rows: QuerySet[Any]) -> bool:
     """Whether a queryset has all rows of its table, as far as its SQL tells."""
     every = rows.model._default_manager.using(rows.db)
-    return _sql(rows) == _sql(every)
+    return bool(_sql(rows) == _sql(every))
 
 
 def _sql(rows: QuerySet[Any]) -> Any:
