@@ -414,8 +414,8 @@ def test_the_permissions_are_documented_and_what_is_shown_of_the_admin_runs() ->
     from django.contrib import admin
     from django.contrib.auth.models import Group, Permission
 
-    from steady_queue_core.admin import JobAdmin
-    from steady_queue_core.models import Job
+    from steady_queue_core.admin import JobAdmin, QueuesAdmin
+    from steady_queue_core.models import Job, Pause
 
     path = page("admin.md")
     offered = Permission.objects.filter(content_type__app_label="steady_queue")
@@ -426,10 +426,12 @@ def test_the_permissions_are_documented_and_what_is_shown_of_the_admin_runs() ->
         for block in documents.blocks(path, "python"):
             exec(block, namespace)
         assert namespace["operations"].is_registered(Job)
-        assert admin.site.get_model_admin(Job).list_per_page == 100
+        assert namespace["LongerLists"].list_per_page == 100
+        assert isinstance(admin.site.get_model_admin(Job), namespace["JobsOfMine"])
     finally:
-        admin.site.unregister(Job)
-        admin.site.register(Job, JobAdmin)
+        for model, own in ((Job, JobAdmin), (Pause, QueuesAdmin)):
+            admin.site.unregister(model)
+            admin.site.register(model, own)
     assert Group.objects.get(name="Support").permissions.count() == 4
 
 

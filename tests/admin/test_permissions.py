@@ -150,7 +150,8 @@ def test_who_may_not_look_sees_nothing(model: str, scene: Scene) -> None:
 
 
 def test_arguments_and_results_need_a_permission_of_their_own(scene: Scene) -> None:
-    [job] = scene.finished(1, arguments='{"args":["for your eyes only"],"kwargs":{}}')
+    call = '{"args":["for your eyes only"],"kwargs":{}}'
+    [job] = scene.finished(1, arguments=call, task_path="tests.app.tasks.add")
     Job.objects.filter(pk=job).update(return_value='"what came of it"')
     url = Visitor("view_job").url("job", "change", job)
     page = Visitor("view_job").see(url)

@@ -8,8 +8,8 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin, ShowFacets, helpers
 from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import Model, QuerySet
 from django.forms import Media
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -18,11 +18,14 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
+from ..models import Job
 from . import databases, texts
 from .change_list import KeysetChangeList
 from .damage import ERRORS, is_damage
 from .detail import Section
+from .keyset import is_storable
 from .listing import Listing, ModelListing
+from .scope import Scope
 
 
 class QueueAdmin(ModelAdmin):
@@ -54,18 +57,41 @@ class QueueAdmin(ModelAdmin):
         user: Any = request.user
         return bool(user.has_perm(f"{self.opts.app_label}.{codename}"))
 
-    # --- lists ---
+    # --- what a user may see: all of it begins with get_queryset() ---
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = self.model._default_manager.using(databases.chosen(request))
         return rows
+
+    def rows(self, request: HttpRequest, model: type[Model] | None = None) -> QuerySet[Any]:
+        """Return the rows that the user may see, of this page or of the site's page of ``model``,
+        in the database of the request."""
+        page: Any = self if model is None else self.admin_site._registry.get(model)
+        found: QuerySet[Any] = (
+            page.get_queryset(request) if page else model._default_manager.all()  # type: ignore[union-attr]
+        )
+        return found.using(databases.chosen(request))
+
+    def scope(self, request: HttpRequest) -> Scope:
+        """Return the jobs that the user may see."""
+        return Scope(self.rows(request, Job))
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        """Return the row with this primary key, if there is one that the user may see."""
+        try:
+            key = self.opts.pk.to_python(object_id)
+        except ValidationError:
+            return None
+        return self.rows(request).filter(pk=key).first() if is_storable(object_id) else None
+
+    # --- lists ---
 
     def get_changelist(self, request: HttpRequest, **named: Any) -> type[KeysetChangeList]:
         return KeysetChangeList
 
     def listing(self, request: HttpRequest, search: str) -> Listing:
         """Return what the list shows."""
-        return ModelListing(self.get_queryset(request))
+        return ModelListing(self.rows(request))
 
     def list_title(self, request: HttpRequest) -> str:
         return str(self.opts.verbose_name_plural).capitalize()
@@ -94,15 +120,19 @@ class QueueAdmin(ModelAdmin):
         if request.method == "POST":
             return HttpResponseNotAllowed(["GET"])
         try:
-            response = self.detail(request, unquote(object_id))
+            row = self.get_object(request, unquote(object_id))
+            if row is None:
+                return self.gone(request, object_id)
+            if not self.has_view_permission(request, row):
+                raise PermissionDenied
+            return self.detail(request, row)
         except ERRORS as error:
             if not is_damage(error):
                 raise
             return self.gone(request, object_id, "is damaged: it cannot be shown")
-        return response or self.gone(request, object_id)
 
-    def detail(self, request: HttpRequest, key: str) -> HttpResponse | None:
-        """Return the page of the row with this primary key, if there is one."""
+    def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
+        """Return the page of a row."""
         raise NotImplementedError
 
     def gone(
@@ -114,17 +144,37 @@ class QueueAdmin(ModelAdmin):
         self.message_user(request, told, messages.WARNING)
         return HttpResponseRedirect(self.url(request, "changelist"))
 
+    def may_act(self, request: HttpRequest, permission: str, row: Any = None) -> bool:
+        """Whether the user may see a row, or any, and do with it what ``permission`` allows."""
+        may: Callable[..., bool] = getattr(self, f"has_{permission}_permission")
+        return self.has_view_permission(request, row) and may(request, row)
+
+    def get_object_to_act_on(self, request: HttpRequest, object_id: str) -> Any:
+        """Return the row that a button is about; the same as on its page, unless that reads more
+        than is needed."""
+        return self.get_object(request, object_id)
+
     def post_path(
-        self, verb: str, codename: str, do: Callable[[HttpRequest, str], HttpResponse]
+        self, verb: str, permission: str, do: Callable[[HttpRequest, Any], HttpResponse]
     ) -> URLPattern:
         """Return the address of a button, for those with a permission."""
 
         def view(request: HttpRequest, object_id: str) -> HttpResponse:
-            if not (self.has_view_permission(request) and self.may(request, codename)):
+            if not self.may_act(request, permission):
                 raise PermissionDenied
             if request.method != "POST":
                 return HttpResponseNotAllowed(["POST"])
-            return do(request, object_id)
+            try:
+                row = self.get_object_to_act_on(request, unquote(object_id))
+            except ERRORS as error:
+                if not is_damage(error):
+                    raise
+                return self.gone(request, object_id, "is damaged: nothing can be done with it")
+            if row is None:
+                return self.gone(request, object_id)
+            if not self.may_act(request, permission, row):
+                raise PermissionDenied
+            return do(request, row)
 
         name = f"{self.opts.app_label}_{self.opts.model_name}_{verb}"
         return path(f"<path:object_id>/{verb}/", self.admin_site.admin_view(view), name=name)

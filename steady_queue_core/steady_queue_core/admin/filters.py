@@ -27,14 +27,14 @@ class Parameter(SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         given = request.GET.get(str(self.parameter_name))
-        names = sorted({*self.names(request), *([given] if given else [])})
+        names = sorted({*self.names(request, model_admin), *([given] if given else [])})
         return [(each, name(each)) for each in names[:MOST_CHOICES]]
 
     def has_output(self) -> bool:
         return len(self.lookup_choices) > 1 or self.value() is not None
 
-    def names(self, request: HttpRequest) -> Iterable[str]:
-        """Return what can be chosen."""
+    def names(self, request: HttpRequest, page: Any) -> Iterable[str]:
+        """Return what can be chosen on a page of the admin."""
         return ()
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -58,7 +58,7 @@ class DatabaseFilter(Parameter):
     parameter_name = databases.PARAMETER
     clearable = False
 
-    def names(self, request: HttpRequest) -> Iterable[str]:
+    def names(self, request: HttpRequest, page: Any) -> Iterable[str]:
         return databases.queue_databases()
 
     def choices(self, changelist: Any) -> Any:
@@ -72,13 +72,16 @@ class DatabaseFilter(Parameter):
 
 
 class QueueFilter(Parameter):
-    """The queue: those that have ready jobs, are paused, or that a task names."""
+    """The queue: those that have ready jobs, are paused, or that a task names. Where not all jobs
+    may be seen, only those that a task names: the others' names are of others' jobs."""
 
     title = "queue"
     parameter_name = "queue"
 
-    def names(self, request: HttpRequest) -> Iterable[str]:
-        return queue_names(databases.chosen(request))
+    def names(self, request: HttpRequest, page: Any) -> Iterable[str]:
+        if page.scope(request).is_whole:
+            return queue_names(databases.chosen(request))
+        return queues_of_tasks()
 
 
 class TaskFilter(Parameter):
@@ -87,7 +90,7 @@ class TaskFilter(Parameter):
     title = "task"
     parameter_name = "task"
 
-    def names(self, request: HttpRequest) -> Iterable[str]:
+    def names(self, request: HttpRequest, page: Any) -> Iterable[str]:
         return {task.module_path for task in registered_tasks()}
 
 
@@ -102,5 +105,9 @@ def queue_names(using: str) -> set[str]:
     """Return the queues that have ready jobs, are paused, or that a task of this process names."""
     connection, dialect = queue_database(using)
     paused = Pause.objects.using(using).values_list("queue_name", flat=True)
-    named = (task.queue_name for task in registered_tasks())
-    return {*dialect.list_queues(connection), *paused, *named}
+    return {*dialect.list_queues(connection), *paused, *queues_of_tasks()}
+
+
+def queues_of_tasks() -> set[str]:
+    """Return the queues that a task of this process names."""
+    return {task.queue_name for task in registered_tasks()}

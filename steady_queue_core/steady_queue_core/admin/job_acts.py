@@ -13,6 +13,9 @@ from ..models.jobs import JobQuerySet
 from .acts import Done, in_batches
 from .job_listing import JobListing
 
+#: Returns those of some ids whose jobs the user may see and act on.
+Permitted = Callable[[Sequence[int]], Sequence[int]]
+
 
 @dataclass(frozen=True)
 class Act:
@@ -29,19 +32,19 @@ class Act:
     #: Whether it is asked first whether it is meant.
     destroys: bool = False
 
-    def on_ids(self, using: str, ids: Sequence[int]) -> Done:
-        """Do it to these jobs, as far as they are in a state for it."""
-        return self._run(using, [ids])
+    def on_ids(self, using: str, ids: Sequence[int], permitted: Permitted) -> Done:
+        """Do it to these jobs, as far as they are in a state for it, and the user may."""
+        return self._run(using, [ids], permitted)
 
-    def on_listed(self, listing: JobListing) -> Done:
+    def on_listed(self, listing: JobListing, permitted: Permitted) -> Done:
         """Do it to all jobs of a list, on all its pages."""
-        return self._run(listing.using, listing.batches())
+        return self._run(listing.using, listing.batches(), permitted)
 
-    def _run(self, using: str, chunks: Iterable[Sequence[int]]) -> Done:
+    def _run(self, using: str, chunks: Iterable[Sequence[int]], permitted: Permitted) -> Done:
         connection, dialect = queue_database(using)
         return in_batches(
             chunks,
-            lambda ids: self.do(using, ids),
+            lambda ids: self.do(using, permitted(ids)),
             lambda error: dialect.is_contention(connection, error),
         )
 

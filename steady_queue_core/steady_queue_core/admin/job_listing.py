@@ -9,12 +9,12 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from ..models import Job
 from ..models.results import MAX_ID
 from .damage import ERRORS, is_damage
 from .job_rows import read_jobs
 from .keyset import START, Key, Order, Place
 from .listing import Page, page_of
+from .scope import Scope
 from .states import State
 from .tallies import Tally, tallies
 
@@ -26,12 +26,13 @@ SPARE = 10
 
 @dataclass(frozen=True)
 class JobListing:
-    """The jobs of ``state`` that match the filters and the search.
+    """The jobs of ``state`` in ``scope`` that match the filters and the search.
 
-    Filters that no index serves are tried on a bounded number of jobs for each page.
+    Filters that no index serves, and the scope, are tried on a bounded number of jobs for each
+    page.
     """
 
-    using: str
+    scope: Scope
     state: State
     #: The filters by their parameters.
     given: dict[str, str] = field(default_factory=dict)
@@ -40,9 +41,13 @@ class JobListing:
     #: How many jobs each state has.
     counts: dict[str, Tally] = field(default_factory=dict)
 
+    @property
+    def using(self) -> str:
+        return self.scope.jobs.db
+
     @cached_property
     def queryset(self) -> QuerySet[Any]:
-        jobs = Job.objects.using(self.using)
+        jobs = self.scope.jobs
         if self.state.relation is None:
             rows = jobs.filter(self.state.rows, self._jobs)
             return rows.exclude(pk__in=self._others().values("pk")) if self.state.unless else rows
@@ -73,7 +78,7 @@ class JobListing:
 
     def _page(self, order: Order, place: str, size: int) -> Page:
         start = order.read(place)
-        limit = LOOKED_AT if self._jobs else size + 1
+        limit = LOOKED_AT if self._looks else size + 1
         if self.state.unless:
             limit = max(limit, SPARE * size)
         keys = order.keys(self.rows, start, limit)
@@ -106,8 +111,8 @@ class JobListing:
 
     def _matching(self, keys: list[Key]) -> set[int]:
         found = {key[-1] for key in keys}
-        if self._jobs:
-            jobs = Job.objects.using(self.using).filter(self._jobs, pk__in=found)
+        if self._looks:
+            jobs = self.scope.jobs.order_by().filter(self._jobs, pk__in=found)
             found = set(jobs.values_list("pk", flat=True))
         if self.state.unless:
             found -= set(self._others().filter(pk__in=found).values_list("pk", flat=True))
@@ -118,8 +123,8 @@ class JobListing:
         assert self.state.unless is not None
         return self.state.unless._default_manager.using(self.using)
 
-    def _read(self, keys: list[Key]) -> list[Job]:
-        return read_jobs(self.using, self.state, [key[-1] for key in keys])
+    def _read(self, keys: list[Key]) -> list[Any]:
+        return read_jobs(self.scope.jobs, self.state, [key[-1] for key in keys])
 
     @staticmethod
     def _unfinished(page: Page, start: Place, last: Key) -> Page:
@@ -130,7 +135,12 @@ class JobListing:
     @property
     def _matches_all(self) -> bool:
         """Whether an index serves all that is asked for."""
-        return not self._jobs and self.state.unless is None
+        return not self._looks and self.state.unless is None
+
+    @property
+    def _looks(self) -> bool:
+        """Whether the jobs that an index finds have to be looked at."""
+        return bool(self._jobs) or not self.scope.is_whole
 
     @cached_property
     def _jobs(self) -> Q:

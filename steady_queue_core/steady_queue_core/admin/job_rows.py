@@ -24,6 +24,8 @@ COLUMNS = (
     "last_attempted_at",
     "finished_at",
 )
+#: What may take a megabyte in a single row.
+LARGE = ("arguments", "worker_ids", "errors", "return_value")
 #: What is shown of the row of a state.
 RELATED = {
     "readyexecution": ("created_at",),
@@ -36,18 +38,24 @@ RELATED = {
 MESSAGE = 200
 
 
-def read_jobs(using: str, state: State, ids: Sequence[int]) -> list[Any]:
-    """Return the jobs with these ids, in this order; what is gone meanwhile is left out.
+def read_jobs(rows: QuerySet[Any], state: State, ids: Sequence[int]) -> list[Any]:
+    """Return those of ``rows`` with these ids, in this order; what is gone meanwhile is left out.
 
     Each has the ``present`` time of the database and, where it runs, its ``process``.
     """
     if not ids:
         return []
-    rows = _rows(using, state)
-    found = read_each(rows, ids)
-    jobs = [found[each] or _damaged(each) for each in ids if each in found]
+    using = rows.db
+    found = read_each(_with_columns(rows, state), ids)
+    jobs = [found[each] or damaged(each) for each in ids if each in found]
     _name_processes(using, jobs)
     return jobs
+
+
+def read_briefly(rows: QuerySet[Any], ids: Sequence[int]) -> list[Any]:
+    """Return those of ``rows`` with these ids, without what may be large, in no order."""
+    found = read_each(rows.select_related(None).defer(*LARGE), ids)
+    return [row or damaged(key) for key, row in found.items()]
 
 
 def state_of(job: Job) -> State:
@@ -58,20 +66,19 @@ def state_of(job: Job) -> State:
     return STATES["finished"] if job.finished_at is not None else ALL
 
 
-def _rows(using: str, state: State) -> QuerySet[Any]:
-    connection, dialect = queue_database(using)
+def _with_columns(rows: QuerySet[Any], state: State) -> QuerySet[Any]:
+    connection, dialect = queue_database(rows.db)
     relations = list(RELATED) if state is ALL else [state.relation] if state.relation else []
     columns = [f"{relation}__{column}" for relation in relations for column in RELATED[relation]]
-    rows: QuerySet[Any] = Job.objects.using(using).annotate(present=dialect.now(connection))
+    rows = rows.select_related(None).annotate(present=dialect.now(connection))
     if state is FAILED:
         rows = rows.annotate(message=Left(F("failedexecution__message"), MESSAGE))
     if relations:
         rows = rows.select_related(*relations)
-    rows = rows.only(*COLUMNS, *columns)
-    return rows
+    return rows.only(*COLUMNS, *columns)
 
 
-def _damaged(job_id: int) -> Any:
+def damaged(job_id: int) -> Any:
     """Return what is needed to find and discard a job whose row is damaged."""
     job: Any = Job(pk=job_id, task_path=DAMAGED)
     job.present, job.message = None, ""

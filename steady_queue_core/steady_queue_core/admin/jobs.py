@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -22,7 +23,7 @@ from .job_acts import ACTS, Act
 from .job_columns import OF_STATES
 from .job_listing import LOOKED_AT, JobListing
 from .job_page import row_of, sections_of
-from .job_rows import RELATED, state_of
+from .job_rows import RELATED, read_briefly, state_of
 from .keyset import is_storable
 from .states import ALL, STATES, State, tallies_of_states
 from .tallies import Tally
@@ -72,14 +73,14 @@ class JobAdmin(QueueAdmin):
         return f"{state.label} jobs" if state.name else "Jobs"
 
     def listing(self, request: HttpRequest, search: str) -> JobListing:
-        using = databases.chosen(request)
+        scope = self.scope(request)
         given = {
             name: request.GET[name] for name in ("queue", "task", "key") if request.GET.get(name)
         }
         if not all(map(is_storable, (*given.values(), search))):
             raise IncorrectLookupParameters
-        counts = tallies_of_states(using)
-        return JobListing(using, _state(request), given, search.strip(), counts)
+        counts = tallies_of_states(scope.jobs.db, scope)
+        return JobListing(scope, _state(request), given, search.strip(), counts)
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -90,6 +91,25 @@ class JobAdmin(QueueAdmin):
             given.setlist(helpers.ACTION_CHECKBOX_NAME, ids)
             request.POST = given  # type: ignore[assignment]  # The same class, not yet immutable.
         return super().changelist_view(request, extra_context)
+
+    # --- what a user may do ---
+
+    def has_retry_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "retry_job")
+
+    def has_run_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "run_job")
+
+    def has_discard_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "discard_job")
+
+    def has_view_arguments_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "view_arguments")
+
+    def permitted(self, request: HttpRequest, act: Act, ids: Sequence[int]) -> list[int]:
+        """Return those of ``ids`` whose jobs the user may see, and may act on."""
+        jobs = read_briefly(self.rows(request), ids)
+        return [job.pk for job in jobs if self.may_act(request, act.name, job)]
 
     # --- actions on lists; each is offered where the state allows it and the user may ---
 
@@ -115,7 +135,7 @@ class JobAdmin(QueueAdmin):
         return self._act_on_list(request, ACTS["discard"])
 
     def _may_here(self, request: HttpRequest, act: Act) -> bool:
-        return act.name in _state(request).actions and self.may(request, act.permission)
+        return act.name in _state(request).actions and self.may_act(request, act.name)
 
     def _act_on_list(self, request: HttpRequest, act: Act) -> HttpResponse | None:
         state, chosen = _state(request), self.chosen(request)
@@ -124,10 +144,11 @@ class JobAdmin(QueueAdmin):
             tally = _count(listing) if chosen is None else Tally(len(chosen))
             question = f"{act.label} {tally.text} {state.name} jobs? They cannot be brought back."
             return self.confirmation(request, question, act.label, request.get_full_path())
+        permitted = partial(self.permitted, request, act)
         if chosen is None:
-            done, which = act.on_listed(listing), f"all selected {state.name} jobs"
+            done, which = act.on_listed(listing, permitted), f"all selected {state.name} jobs"
         else:
-            done = act.on_ids(listing.using, [int(each) for each in chosen])
+            done = act.on_ids(listing.using, [int(each) for each in chosen], permitted)
             which = f"jobs {', '.join(chosen)}"
         self._tell(request, act, done)
         given = "".join(f", {name} {value}" for name, value in listing.given.items())
@@ -148,48 +169,50 @@ class JobAdmin(QueueAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         own = [
-            self.post_path(name, act.permission, partial(self._act_on_one, act))
-            for name, act in ACTS.items()
+            self.post_path(name, name, partial(self._act_on_one, act)) for name, act in ACTS.items()
         ]
         return [*own, *super().get_urls()]
 
-    def detail(self, request: HttpRequest, key: str) -> HttpResponse | None:
-        rows = self.get_queryset(request).select_related(*RELATED)
-        job = rows.filter(pk=int(key)).first() if _is_id(key) else None
-        if job is None:
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        rows = self.rows(request).select_related(None).select_related(*RELATED)
+        return rows.filter(pk=int(object_id)).first() if _is_id(object_id) else None
+
+    def get_object_to_act_on(self, request: HttpRequest, object_id: str) -> Any:
+        if not _is_id(object_id):
             return None
-        state = state_of(job)
-        with_arguments = self.may(request, "view_arguments")
+        return next(iter(read_briefly(self.rows(request), [int(object_id)])), None)
+
+    def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
+        job, state = row, state_of(row)
+        with_arguments = self.has_view_arguments_permission(request, job)
         process = self._process_of(job, state)
         sections = sections_of(job, state, process, with_arguments=with_arguments)
         buttons = [
             (act.label, self.url(request, name, job.pk))
             for name, act in ACTS.items()
-            if name in state.actions and self.may(request, act.permission)
+            if name in state.actions and self.may_act(request, name, job)
         ]
         history = self.url(request, "history", job.pk)
         return self.page_of(request, job, f"Job #{job.pk}", sections, buttons, history)
 
-    def _act_on_one(self, act: Act, request: HttpRequest, object_id: str) -> HttpResponse:
-        if not _is_id(object_id):
-            return self.gone(request, object_id)
-        job = f"job #{object_id}"
+    def _act_on_one(self, act: Act, request: HttpRequest, row: Any) -> HttpResponse:
+        job, page = f"job #{row.pk}", self.url(request, "change", row.pk)
         if act.destroys and not self.confirmed(request):
             question = f"{act.label} {job}? It cannot be brought back."
-            page = self.url(request, "change", object_id)
             return self.confirmation(request, question, act.label, page)
-        done = act.on_ids(databases.chosen(request), [int(object_id)])
+        # That the user may, is known.
+        done = act.on_ids(databases.chosen(request), [row.pk], lambda ids: ids)
         if done.stopped:
             self.message_user(request, f"{act.label} {job}: {done.stopped}.", messages.ERROR)
         elif done.changed:
             self.message_user(request, f"{act.past} {job}.", messages.SUCCESS)
-            record(request, Job, f"#{object_id}", act.past, key=object_id, flag=act.flag)
+            record(request, Job, f"#{row.pk}", act.past, key=row.pk, flag=act.flag)
         else:
             moved = f"J{job[1:]} has moved on meanwhile: it cannot be {act.past.lower()} now."
             self.message_user(request, moved, messages.WARNING)
         if act.destroys and done.changed:
             return HttpResponseRedirect(self.url(request, "changelist"))
-        return HttpResponseRedirect(self.url(request, "change", object_id))
+        return HttpResponseRedirect(page)
 
     def _process_of(self, job: Any, state: State) -> str:
         row = row_of(job, state)

@@ -41,6 +41,7 @@ class ProcessAdmin(QueueAdmin):
         using = databases.chosen(request)
         connection, dialect = queue_database(using)
         claims = ClaimedExecution.objects.using(using).filter(process_id__in=[r.pk for r in rows])
+        claims = self.scope(request).only(claims)
         held = dict(claims.values_list("process_id").annotate(Count("pk")).order_by())
         present, threshold = dialect.current_time(connection), alive_threshold()
         for row in rows:
@@ -49,16 +50,13 @@ class ProcessAdmin(QueueAdmin):
             row.known = _metadata_of(row)
         return as_tree(rows)
 
-    def detail(self, request: HttpRequest, key: str) -> HttpResponse | None:
-        found = self.get_object(request, key)
-        if found is None:
-            return None
-        [row] = self.dress(request, [found])
+    def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
+        self.dress(request, [row])
         return self.page_of(request, row, texts.name(row.name), self._sections(request, row))
 
     def _sections(self, request: HttpRequest, row: Any) -> list[Section]:
         claims = ClaimedExecution.objects.using(row._state.db).filter(process_id=row.pk)
-        jobs = claims.select_related("job").order_by("job_id")
+        jobs = self.scope(request).only(claims).select_related("job").order_by("job_id")
         jobs = jobs.only("job__task_path", "queue_name", "created_at")[:MOST_JOBS]
         facts = [
             ("Kind", texts.clean(row.kind)),

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import DELETION
-from django.contrib.admin.utils import quote, unquote
+from django.contrib.admin.utils import quote
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern
 from django.utils.html import format_html
 
-from ..models import Pause, Queue, ReadyExecution
+from ..models import Job, Pause, Queue, ReadyExecution
 from ..models.base import queue_database
 from . import databases, texts
 from .acts import record
@@ -26,8 +26,10 @@ from .detail import Facts
 from .filters import DatabaseFilter, queue_names
 from .job_acts import DISCARD
 from .job_listing import JobListing
+from .job_rows import read_briefly
 from .keyset import Order, is_storable
 from .listing import Page, page_of
+from .scope import is_whole
 from .states import READY
 from .tallies import Tally, tallies
 
@@ -36,18 +38,11 @@ LONGEST_NAME = 255
 
 @dataclass(frozen=True)
 class QueueListing:
-    """The queues that have ready jobs, are paused, or that a task of this process names."""
+    """Queues by their names. Those that are paused have a row."""
 
-    using: str
-    search: str
-
-    @property
-    def queryset(self) -> QuerySet[Any]:
-        return Pause.objects.using(self.using)
-
-    @cached_property
-    def names(self) -> list[str]:
-        return sorted(each for each in queue_names(self.using) if self.search in each)
+    queryset: QuerySet[Any]
+    #: In their order.
+    names: list[str]
 
     def page(self, place: str, size: int) -> Page:
         start = Order(Pause, ("queue_name",)).read(place)
@@ -75,16 +70,34 @@ class QueuesAdmin(QueueAdmin):
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "view_queue")
 
-    def has_pause_permission(self, request: HttpRequest) -> bool:
+    def has_pause_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "pause_queue")
 
-    def has_clear_permission(self, request: HttpRequest) -> bool:
+    def has_clear_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "discard_job")
+
+    def get_queue_names(self, request: HttpRequest, names: Iterable[str]) -> list[str]:
+        """Return those of ``names`` that are of queues that the user may see.
+
+        A queue has a row only while it is paused. To let a user see some queues and not others,
+        override this: where ``get_queryset()`` alone is narrowed, only queues that are paused are
+        seen.
+        """
+        rows = self.rows(request)
+        if is_whole(rows):
+            return list(names)
+        return list(rows.filter(pk__in=list(names)).values_list("pk", flat=True))
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        if not _is_name(object_id) or not self.get_queue_names(request, [object_id]):
+            return None
+        return Pause(queue_name=object_id)
 
     # --- the list ---
 
     def listing(self, request: HttpRequest, search: str) -> QueueListing:
-        return QueueListing(databases.chosen(request), search)
+        names = (each for each in queue_names(databases.chosen(request)) if search in each)
+        return QueueListing(self.rows(request), sorted(self.get_queue_names(request, names)))
 
     def get_list_display(self, request: HttpRequest) -> Any:
         return (name, state, ready, oldest)
@@ -95,12 +108,13 @@ class QueuesAdmin(QueueAdmin):
         names = [row.queue_name for row in rows]
         waiting = ReadyExecution.objects.using(using).order_by("rank", "job_id")
         of_each = [waiting.filter(queue_name=each) for each in names]
+        scope = self.scope(request)
         try:
-            counts = tallies(using, of_each, "created_at")
+            counts = tallies(using, of_each, "created_at", scope)
         except ERRORS as error:
             if not is_damage(error):
                 raise
-            counts = tallies(using, of_each)
+            counts = tallies(using, of_each, scope=scope)
         pauses = read_each(Pause.objects.using(using), names)
         present = dialect.current_time(connection)
         for row, tally in zip(rows, counts, strict=True):
@@ -120,20 +134,25 @@ class QueuesAdmin(QueueAdmin):
 
     @admin.action(permissions=["clear"], description="Clear selected queues of ready jobs")
     def clear(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        return self._clear(request, self._names(request), request.get_full_path())
+        return self._clear(request, self._names(request, "clear"), request.get_full_path())
 
-    def _names(self, request: HttpRequest) -> list[str]:
+    def _names(self, request: HttpRequest, permission: str) -> list[str]:
         chosen = self.chosen(request)
         if chosen is None:
             search = request.GET.get("q", "")
-            return self.listing(request, search).names
-        return [each for each in chosen if _is_name(each)]
+            names = self.listing(request, search).names
+        else:
+            chosen = [each for each in chosen if _is_name(each)]
+            seen = {*self.get_queue_names(request, chosen)}
+            names = [each for each in chosen if each in seen]
+        return [each for each in names if self.may_act(request, permission, Pause(queue_name=each))]
 
     def _switch(
         self, request: HttpRequest, past: str, do: Callable[[Queue], bool], *names: str
     ) -> None:
         using = databases.chosen(request)
-        found = [each for each in names or self._names(request) if do(Queue(each, using))]
+        chosen = names or self._names(request, "pause")
+        found = [each for each in chosen if do(Queue(each, using))]
         if not found:
             self.message_user(request, f"{past} no queue: none was left to do.", messages.WARNING)
             return
@@ -142,17 +161,19 @@ class QueuesAdmin(QueueAdmin):
         record(request, Pause, told, past, key=found[0] if len(found) == 1 else None)
 
     def _clear(self, request: HttpRequest, names: list[str], back: str) -> HttpResponse | None:
-        using = databases.chosen(request)
-        told = ", ".join(texts.name(each) for each in names)
+        scope = self.scope(request)
+        using, told = scope.jobs.db, ", ".join(texts.name(each) for each in names)
         if not self.confirmed(request):
             rows = ReadyExecution.objects.using(using)
-            counts = tallies(using, [rows.filter(queue_name=each) for each in names])
+            waiting = [rows.filter(queue_name=each) for each in names]
+            counts = tallies(using, waiting, scope=scope)
             total = Tally(sum(each.number for each in counts), all(each.exact for each in counts))
             question = f"Discard {total.text} ready jobs of {told}? They cannot be brought back."
             return self.confirmation(request, question, "Clear", back)
         cleared = 0
         for each in names:
-            done = DISCARD.on_listed(JobListing(using, READY, {"queue": each}))
+            listing = JobListing(scope, READY, {"queue": each})
+            done = DISCARD.on_listed(listing, partial(self._discardable, request))
             cleared += done.changed
             if done.stopped:
                 more = f"There may be more: {done.stopped}. Do it again for the rest."
@@ -163,51 +184,49 @@ class QueuesAdmin(QueueAdmin):
         record(request, Pause, told, f"Cleared of {cleared:,} ready jobs", key=key, flag=DELETION)
         return None
 
+    def _discardable(self, request: HttpRequest, ids: Sequence[int]) -> list[int]:
+        """Return those of ``ids`` whose jobs the site's page of jobs lets the user discard."""
+        page = self.admin_site._registry.get(Job)
+        may = getattr(page, "has_discard_permission", lambda *_: True)
+        jobs = read_briefly(self.rows(request, Job), ids)
+        return [job.pk for job in jobs if may(request, job)]
+
     # --- the page of one queue ---
 
     def get_urls(self) -> list[URLPattern]:
         own = [
-            self.post_path(
-                "pause", "pause_queue", partial(self._switch_one, "Paused", Queue.pause)
-            ),
-            self.post_path(
-                "resume", "pause_queue", partial(self._switch_one, "Resumed", Queue.resume)
-            ),
-            self.post_path("clear", "discard_job", self._clear_one),
+            self.post_path("pause", "pause", partial(self._switch_one, "Paused", Queue.pause)),
+            self.post_path("resume", "pause", partial(self._switch_one, "Resumed", Queue.resume)),
+            self.post_path("clear", "clear", self._clear_one),
         ]
         return [*own, *super().get_urls()]
 
-    def detail(self, request: HttpRequest, key: str) -> HttpResponse | None:
-        if not _is_name(key):
-            return None
-        [queue] = self.dress(request, [Pause(queue_name=key)])
+    def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
+        [queue], key = self.dress(request, [row]), row.queue_name
         title, buttons = f"Queue {texts.name(key)}", self._buttons(request, queue)
         return self.page_of(request, key, title, [queue_facts(queue)], buttons)
 
     def _buttons(self, request: HttpRequest, queue: Any) -> list[tuple[str, str]]:
         wanted = []
-        if self.has_pause_permission(request):
+        if self.may_act(request, "pause", queue):
             wanted.append(("Resume", "resume") if queue.paused else ("Pause", "pause"))
-        if self.has_clear_permission(request):
+        if self.may_act(request, "clear", queue):
             wanted.append(("Clear", "clear"))
         key = quote(queue.queue_name)
         return [(label, self.url(request, verb, key)) for label, verb in wanted]
 
     def _switch_one(
-        self, past: str, do: Callable[[Queue], bool], request: HttpRequest, object_id: str
+        self, past: str, do: Callable[[Queue], bool], request: HttpRequest, row: Any
     ) -> HttpResponse:
-        queue_name = unquote(object_id)
-        if not _is_name(queue_name):
-            return self.gone(request, object_id)
-        self._switch(request, past, do, queue_name)
-        return HttpResponseRedirect(self.url(request, "change", object_id))
+        self._switch(request, past, do, row.queue_name)
+        return HttpResponseRedirect(self._page(request, row))
 
-    def _clear_one(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        queue_name = unquote(object_id)
-        if not _is_name(queue_name):
-            return self.gone(request, object_id)
-        page = self.url(request, "change", object_id)
-        return self._clear(request, [queue_name], page) or HttpResponseRedirect(page)
+    def _clear_one(self, request: HttpRequest, row: Any) -> HttpResponse:
+        page = self._page(request, row)
+        return self._clear(request, [row.queue_name], page) or HttpResponseRedirect(page)
+
+    def _page(self, request: HttpRequest, row: Any) -> str:
+        return self.url(request, "change", quote(row.queue_name))
 
 
 @column("queue")

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import quote, unquote
+from django.contrib.admin.utils import quote
 from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern
@@ -18,9 +18,9 @@ from ..models import RecurringExecution, RecurringTask
 from ..models.base import queue_database
 from ..recurring_values import stored_schedule
 from . import databases, texts
-from .acts import record
+from .acts import BATCH, record
 from .base import QueueAdmin
-from .damage import column
+from .damage import column, read_each
 from .detail import Facts, Section, Table
 from .filters import DatabaseFilter
 from .job_texts import arguments_of
@@ -29,21 +29,11 @@ from .keyset import is_storable
 #: Runs that the page of a task names, before and after the present.
 PAST_RUNS, NEXT_RUNS = 20, 3
 
-#: What can be done with a task: its label, what is told afterwards, and the permission.
+#: What can be done with a task: its label, what is told afterwards, and what has to be permitted.
 VERBS: dict[str, tuple[str, str, str, Callable[[RecurringTask], Any]]] = {
-    "run": ("Run now", "Enqueued", "run_recurringtask", RecurringTask.run_now),
-    "disable": (
-        "Disable",
-        "Disabled",
-        "change_recurringtask",
-        lambda row: row.disable(using=row._state.db),
-    ),
-    "enable": (
-        "Enable",
-        "Enabled",
-        "change_recurringtask",
-        lambda row: row.enable(using=row._state.db),
-    ),
+    "run": ("Run now", "Enqueued", "run", RecurringTask.run_now),
+    "disable": ("Disable", "Disabled", "switch", lambda row: row.disable(using=row._state.db)),
+    "enable": ("Enable", "Enabled", "switch", lambda row: row.enable(using=row._state.db)),
 }
 
 
@@ -53,10 +43,10 @@ class RecurringTaskAdmin(QueueAdmin):
     list_filter = (DatabaseFilter,)
     actions = ("run_now", "disable", "enable")
 
-    def has_run_permission(self, request: HttpRequest) -> bool:
+    def has_run_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "run_recurringtask")
 
-    def has_switch_permission(self, request: HttpRequest) -> bool:
+    def has_switch_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "change_recurringtask")
 
     # --- the list ---
@@ -69,7 +59,7 @@ class RecurringTaskAdmin(QueueAdmin):
         connection, dialect = queue_database(using)
         slots = RecurringExecution.objects.using(using)
         latest = slots.filter(task_key=OuterRef("key")).order_by("-run_at").values("pk")[:1]
-        tasks = self.get_queryset(request).filter(pk__in=[row.pk for row in rows])
+        tasks = self.rows(request).filter(pk__in=[row.pk for row in rows])
         ids = [pk for pk in tasks.values_list(Subquery(latest), flat=True) if pk is not None]
         last = {slot.task_key: slot.run_at for slot in slots.filter(pk__in=ids)}
         present = dialect.current_time(connection)
@@ -91,11 +81,18 @@ class RecurringTaskAdmin(QueueAdmin):
         self._on_list(request, "enable")
 
     def _on_list(self, request: HttpRequest, verb: str) -> None:
-        chosen, rows = self.chosen(request), self.get_queryset(request).order_by("pk")
-        if chosen is not None:
-            rows = rows.filter(pk__in=[each for each in chosen if is_storable(each)])
-        for row in rows.iterator(chunk_size=500):
-            self._do(request, verb, row)
+        chosen, rows = self.chosen(request), self.rows(request)
+        if chosen is None:
+            keys = list(rows.order_by("pk").values_list("pk", flat=True))
+        else:
+            keys = sorted(each for each in chosen if is_storable(each))
+        for start in range(0, len(keys), BATCH):
+            for key, row in read_each(rows, keys[start : start + BATCH]).items():
+                if row is None:
+                    damaged = f"Recurring task {texts.name(key)} is damaged."
+                    self.message_user(request, damaged, messages.ERROR)
+                elif self.may_act(request, VERBS[verb][2], row):
+                    self._do(request, verb, row)
 
     def _do(self, request: HttpRequest, verb: str, row: RecurringTask) -> None:
         _, past, _, do = VERBS[verb]
@@ -118,30 +115,25 @@ class RecurringTaskAdmin(QueueAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         own = [
-            self.post_path(verb, codename, partial(self._do_one, verb))
-            for verb, (_, _, codename, _) in VERBS.items()
+            self.post_path(verb, permission, partial(self._do_one, verb))
+            for verb, (_, _, permission, _) in VERBS.items()
         ]
         return [*own, *super().get_urls()]
 
-    def detail(self, request: HttpRequest, key: str) -> HttpResponse | None:
-        row = self._row(request, key)
-        if row is None:
-            return None
+    def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
         self.dress(request, [row])
+        useless = "enable" if row.enabled else "disable"
         buttons = [
             (label, self.url(request, verb, quote(row.key)))
-            for verb, (label, _, codename, _) in VERBS.items()
-            if self.may(request, codename) and verb != ("enable" if row.enabled else "disable")
+            for verb, (label, _, permission, _) in VERBS.items()
+            if verb != useless and self.may_act(request, permission, row)
         ]
         sections = self._sections(request, row)
         return self.page_of(request, row.key, texts.name(row.key), sections, buttons)
 
-    def _do_one(self, verb: str, request: HttpRequest, object_id: str) -> HttpResponse:
-        row = self._row(request, unquote(object_id))
-        if row is None:
-            return self.gone(request, object_id)
+    def _do_one(self, verb: str, request: HttpRequest, row: Any) -> HttpResponse:
         self._do(request, verb, row)
-        return HttpResponseRedirect(self.url(request, "change", object_id))
+        return HttpResponseRedirect(self.url(request, "change", quote(row.key)))
 
     def _sections(self, request: HttpRequest, row: Any) -> list[Section]:
         sections = [_facts(row)]
@@ -157,10 +149,6 @@ class RecurringTaskAdmin(QueueAdmin):
         ]
         note = "" if past else "None yet, or none that is kept."
         return [*sections, Table("Last runs", ("Due at", "Job"), past, note)]
-
-    def _row(self, request: HttpRequest, key: str) -> Any:
-        rows = self.get_queryset(request)
-        return rows.filter(pk=key).first() if is_storable(key) else None
 
 
 def next_runs(row: RecurringTask, present: datetime, count: int) -> list[datetime]:

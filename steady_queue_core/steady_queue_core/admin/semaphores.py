@@ -28,7 +28,7 @@ class SemaphoreAdmin(QueueAdmin):
     actions = None
 
     def listing(self, request: HttpRequest, search: str) -> ModelListing:
-        rows = self.get_queryset(request)
+        rows = self.rows(request)
         if search:
             rows = rows.filter(pk=search) if is_storable(search) else rows.filter(pk="")
         return ModelListing(rows)
@@ -39,17 +39,15 @@ class SemaphoreAdmin(QueueAdmin):
     def dress(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
         using = databases.chosen(request)
         blocked = BlockedExecution.objects.using(using).order_by()
-        counts = tallies(using, [blocked.filter(concurrency_key=row.pk) for row in rows])
+        waiting = [blocked.filter(concurrency_key=row.pk) for row in rows]
+        counts = tallies(using, waiting, scope=self.scope(request))
         for row, tally in zip(rows, counts, strict=True):
             row.tally = tally
             row.jobs_url = self.jobs_url(request, state=BLOCKED.name, key=row.pk)
         return rows
 
-    def detail(self, request: HttpRequest, key: str) -> HttpResponse | None:
-        found = self.get_queryset(request).filter(pk=key).first() if is_storable(key) else None
-        if found is None:
-            return None
-        [row] = self.dress(request, [found])
+    def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
+        self.dress(request, [row])
         facts = [
             ("Key", texts.clean(row.key)),
             ("In use", in_use(row)),

@@ -18,6 +18,7 @@ from ..models import (
 )
 from ..models.execution import Execution
 from .keyset import Order
+from .scope import Scope
 from .tallies import CAP, Tally, tallies
 
 
@@ -88,9 +89,10 @@ STATES = {
 }
 
 
-def tallies_of_states(using: str) -> dict[str, Tally]:
+def tallies_of_states(using: str, scope: Scope) -> dict[str, Tally]:
     """Count the jobs of each state, in one statement."""
-    found = tallies(using, [state.selected(using).order_by() for state in STATES.values()])
+    selections = [state.selected(using).order_by() for state in STATES.values()]
+    found = tallies(using, selections, scope=scope)
     counts = dict(zip(STATES, found, strict=True))
     ended, failed = counts["finished"], counts["failed"]
     # Failed jobs have ended, too.

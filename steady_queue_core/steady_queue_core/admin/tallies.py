@@ -7,7 +7,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import connections
-from django.db.models import DateTimeField, F, QuerySet, Value
+from django.db.models import Case, DateTimeField, F, QuerySet, Value, When
+
+from .scope import Scope
 
 #: Counts are exact up to here.
 CAP = 10_000
@@ -22,8 +24,8 @@ class Tally(NamedTuple):
     first: datetime | None = None
 
     @classmethod
-    def of(cls, found: int, first: datetime | None = None) -> Tally:
-        return cls(min(found, CAP), found <= CAP, first)
+    def of(cls, looked_at: int, found: int, first: datetime | None = None) -> Tally:
+        return cls(min(found, CAP), looked_at <= CAP, first)
 
     @property
     def text(self) -> str:
@@ -49,25 +51,33 @@ class Count(int):
         return self.tally.text
 
 
-def tallies(using: str, selections: Sequence[QuerySet[Any]], instant: str = "") -> list[Tally]:
+def tallies(
+    using: str,
+    selections: Sequence[QuerySet[Any]],
+    instant: str = "",
+    scope: Scope | None = None,
+) -> list[Tally]:
     """Count each of the ``selections`` up to the bound, and find the first of their instants in
     the column ``instant``. One statement; as long as they are in the order of an index, it reads
-    no more than the bound for each."""
+    no more than the bound for each. What is outside of ``scope`` is looked at and not counted."""
     if not selections:
         return []
     connection = connections[using]
     parts, parameters = [], []
+    one: Any = F(instant) if instant else Value(1)
+    if scope is not None and not scope.is_whole:
+        one = Case(When(scope.has, then=one))
     for position, rows in enumerate(selections):
-        marked = rows.annotate(one=F(instant) if instant else Value(1)).values("one")
+        marked = rows.annotate(one=one).values("one")
         sql, given = marked[: CAP + 1].query.get_compiler(using).as_sql()
-        parts.append(f"SELECT {position}, COUNT(*), MIN(one) FROM ({sql}) counted")
+        parts.append(f"SELECT {position}, COUNT(*), COUNT(one), MIN(one) FROM ({sql}) counted")
         parameters += given
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(parts), parameters)
-        found = {position: (count, first) for position, count, first in cursor.fetchall()}
+        counted = {position: each for position, *each in cursor.fetchall()}
     return [
-        Tally.of(count, _instant(connection, first) if instant else None)
-        for count, first in (found[position] for position in range(len(selections)))
+        Tally.of(looked_at, found, _instant(connection, first) if instant else None)
+        for looked_at, found, first in (counted[position] for position in range(len(selections)))
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -138,3 +139,17 @@ def read_task_modules(reader: Reader) -> tuple[str, ...]:
                 f"{describe(module)} is not the dotted path of a module"
             )
     return modules
+
+
+def read_pattern(reader: Reader, name: str) -> str | None:
+    """Read a regular expression; None stays None."""
+    value = reader.values[name]
+    if isinstance(value, str):
+        try:
+            re.compile(value)
+        except re.error as error:
+            reader.problems.append(f"{reader.path(name)}: no regular expression: {error}")
+        return value
+    if value is not None:
+        reader.wrong(name, "a regular expression as a string, or None")
+    return None

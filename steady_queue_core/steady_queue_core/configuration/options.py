@@ -14,6 +14,7 @@ from .option_readers import (
     read_lifetimes,
     read_mode,
     read_path,
+    read_pattern,
     read_scheduler,
     read_sections,
     read_task_modules,
@@ -23,6 +24,12 @@ from .reader import Reader
 from .section import Section
 
 SETTING = "STEADY_QUEUE"
+
+#: Names of what may be a secret, beside those that Django hides on its error pages.
+HIDDEN_ARGUMENTS = (
+    r"pwd|credential|private|cookie|session|bearer|card_?num"
+    r"|(?<![a-z])(card|cvc|cvv|dsn|iban|jwt|mfa|otp|pan|pin|ssn|tan|totp)s?(?![a-z])"
+)
 
 
 @dataclass(frozen=True, kw_only=True, init=False)
@@ -55,6 +62,9 @@ class Options(Section):
     """Name of the dialect plugin to use for a database alias, where asking is not enough."""
     task_modules: tuple[str, ...]
     """Modules with tasks to import at start, besides the ``tasks`` module of each app."""
+    hidden_arguments: str | None
+    """Regular expression that finds the names of arguments whose values the admin hides; None:
+    ``HIDDEN_ARGUMENTS``."""
 
     def __init__(
         self,
@@ -72,6 +82,7 @@ class Options(Section):
         fork_startup_timeout: timedelta | float = timedelta(seconds=30),
         dialects: Mapping[str, str] | None = None,
         task_modules: str | Sequence[str] = (),
+        hidden_arguments: str | None = None,
     ) -> None:
         arguments = {
             "workers": workers,
@@ -87,6 +98,7 @@ class Options(Section):
             "fork_startup_timeout": fork_startup_timeout,
             "dialects": dialects,
             "task_modules": task_modules,
+            "hidden_arguments": hidden_arguments,
         }
         self._fill(Reader.for_call("Configuration.Options", arguments))
 
@@ -102,6 +114,7 @@ class Options(Section):
             "fork_startup_timeout": reader.duration("fork_startup_timeout"),
             "dialects": read_dialects(reader),
             "task_modules": read_task_modules(reader),
+            "hidden_arguments": read_pattern(reader, "hidden_arguments"),
         }
         if values["workers"] == () and values["dispatchers"] == () and not reader.problems:
             reader.problems.append(

@@ -1,0 +1,141 @@
+"""What is named like a secret is hidden wherever values are shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steady_queue_core import arguments
+from steady_queue_core.admin import masking
+from steady_queue_core.admin.masking import HIDDEN, Mask
+from steady_queue_core.models import Job, RecurringTask
+
+from ..app.tasks import make_token, noop, sign_up
+from .places import Scene, on_every_database
+from .visitor import EVERYTHING, Page, Visitor
+
+SECRET = "hunter2"
+
+
+def page_of(scene: Scene, task: str, args: Any, kwargs: Any, **fields: Any) -> Page:
+    """Return the page of a finished job with these arguments."""
+    [job] = scene.finished(1, task_path=task, arguments=arguments.encode_call(args, kwargs))
+    Job.objects.using(scene.using).filter(pk=job).update(**fields)
+    visitor = Visitor(*EVERYTHING)
+    return visitor.see(visitor.url("job", "change", job))
+
+
+@on_every_database
+def test_positional_arguments_are_hidden_by_the_names_of_their_parameters(
+    using: str, scene: Scene
+) -> None:
+    args = ["Ada", SECRET, SECRET, SECRET]
+    page = page_of(scene, sign_up.module_path, args, {"pwd": SECRET, "age": 36})
+    assert f"'Ada', '{HIDDEN}', '{HIDDEN}', '{HIDDEN}', pwd='{HIDDEN}', age=36" in page
+    assert SECRET not in page.source
+
+
+@pytest.mark.django_db
+def test_arguments_that_have_no_name_are_hidden(scene: Scene) -> None:
+    page = page_of(scene, noop.module_path, [SECRET], {"size": 7})
+    assert f"'{HIDDEN}', size=7" in page
+    assert SECRET not in page.source
+    page = page_of(scene, "shop.tasks.gone", [SECRET], {"size": 7})
+    assert f"'{HIDDEN}', size=7" in page
+    assert "This process does not know the task: arguments without a name are hidden." in page
+    assert SECRET not in page.source
+
+
+@pytest.mark.django_db
+def test_a_recurring_task_hides_them_as_well(scene: Scene) -> None:
+    present = "2026-01-01T00:00:00Z"
+    RecurringTask.objects.create(
+        key="daily", task_path=sign_up.module_path, schedule="@daily", timezone="UTC",
+        arguments=arguments.encode_call(["Ada", SECRET], {"otp": SECRET}), backend_name="default",
+        queue_name="default", created_at=present, updated_at=present,
+    )  # fmt: skip
+    visitor = Visitor(*EVERYTHING)
+    page = visitor.see(visitor.url("recurringtask", "change", "daily"))
+    assert "'Ada'" in page
+    assert SECRET not in page.source
+
+
+@pytest.mark.django_db
+def test_results_are_hidden_by_their_keys_and_by_the_name_of_the_task(scene: Scene) -> None:
+    value = arguments.encode({"rows": 3, "user": {"password": SECRET, b"dsn": SECRET}})
+    page = page_of(scene, noop.module_path, [], {}, return_value=value)
+    assert f"{{'rows': 3, 'user': {{'password': '{HIDDEN}', b'dsn': '{HIDDEN}'}}}}" in page
+    assert SECRET not in page.source
+    value = arguments.encode(SECRET)
+    page = page_of(scene, make_token.module_path, [], {}, return_value=value)
+    assert f"Result '{HIDDEN}'" in page
+    assert SECRET not in page.source
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "stored",
+    [
+        f'{{"args":[],"kwargs":{{"password":"{SECRET}"',
+        f'{{"args":[{{"__sq_no__":1}}],"kwargs":{{"password":"{SECRET}"}}}}',
+        f'"{SECRET}"' + " " * 2_000_000,
+        f'{{"args":[],"kwargs":{{"password":"{SECRET}","text":"{"x" * 200_000}"}}}}',
+    ],
+)
+def test_text_that_cannot_be_read_is_not_shown(scene: Scene, stored: str) -> None:
+    [job] = scene.finished(1)
+    Job.objects.filter(pk=job).update(arguments=stored, return_value=stored)
+    visitor = Visitor(*EVERYTHING)
+    page = visitor.see(visitor.url("job", "change", job))
+    assert page.status == 200
+    assert "characters" in page
+    assert SECRET not in page.source
+    assert len(page.source) < 100_000
+
+
+@pytest.mark.parametrize(
+    ("name", "hidden"),
+    [
+        ("password", True), ("API_KEY", True), ("pwd", True), ("db_pwd", True), ("otp", True),
+        ("otp2", True), ("dsn", True), ("SENTRY_DSN", True), ("card_number", True),
+        ("cardNumber", True), ("credit_card", True), (b"pin", True), ("pin_code", True),
+        ("session_id", True), ("credentials", True),
+        ("shipping", False), ("discarded", False), ("company", False), ("options", False),
+        ("standard", False), ("size", False), (7, False), (None, False), (("pwd",), False),
+    ],
+)  # fmt: skip
+def test_names_of_secrets(name: object, hidden: bool) -> None:
+    assert Mask().hides(name) is hidden
+
+
+def test_values_are_hidden_however_deep_they_stand() -> None:
+    mask = Mask()
+    assert mask.shown([{"a": ({"token": 1}, 2)}]) == [{"a": ({"token": HIDDEN}, 2)}]
+    assert mask.shown([("pwd", 1), ["size", 2]]) == [("pwd", HIDDEN), ["size", 2]]
+    assert mask.shown({"token": {"a": 1}, 3: {"b": None}}) == {"token": HIDDEN, 3: {"b": None}}
+    assert mask.shown({1, "password"}) == {1, "password"}
+
+
+def test_the_names_can_be_set(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.STEADY_QUEUE = {"hidden_arguments": "^shoe_size$"}
+    assert Mask().hides("Shoe_Size")
+    assert Mask().hides("password")  # As on Django's error pages.
+    assert not Mask().hides("pwd")
+    monkeypatch.setattr(masking, "get_default_exception_reporter_filter", ShowsAll)
+    assert not Mask().hides("password")
+    settings.STEADY_QUEUE = {"hidden_arguments": "("}
+    assert Mask().hides("pwd")
+
+
+class ShowsAll:
+    """A filter of error pages that is none of Django's."""
+
+
+def test_parameters_of_a_task() -> None:
+    path = sign_up.module_path
+    assert masking.parameters_of(path, 1) == ["name"]
+    assert masking.parameters_of(path, 4) == ["name", "password", "pins", "pins"]
+    assert masking.parameters_of(noop.module_path, 3) == []
+    assert masking.parameters_of("shop.tasks.gone", 3) is None
+    assert masking.parameters_of(b"\0", 3) is None
