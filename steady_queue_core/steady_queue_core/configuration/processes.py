@@ -26,6 +26,8 @@ class Worker(Section):
     """How many processes are started with these settings."""
     polling_interval: timedelta
     """Longest wait between two polls of an idle worker."""
+    prefetch: int
+    """Most jobs that one process claims beyond those that it can run at once."""
 
     def __init__(
         self,
@@ -35,6 +37,7 @@ class Worker(Section):
         coroutines: int = 100,
         processes: int = 1,
         polling_interval: timedelta | float = timedelta(seconds=0.1),
+        prefetch: int = 200,
     ) -> None:
         arguments = {
             "queues": queues,
@@ -42,6 +45,7 @@ class Worker(Section):
             "coroutines": coroutines,
             "processes": processes,
             "polling_interval": polling_interval,
+            "prefetch": prefetch,
         }
         self._fill(Reader.for_call("Configuration.Worker", arguments))
 
@@ -53,6 +57,7 @@ class Worker(Section):
             "coroutines": reader.integer("coroutines", least=1),
             "processes": reader.integer("processes", least=1),
             "polling_interval": reader.duration("polling_interval"),
+            "prefetch": reader.integer("prefetch", least=0, most=10_000),
         }
 
 
