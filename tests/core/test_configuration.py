@@ -48,6 +48,7 @@ def test_the_parts_have_the_documented_defaults() -> None:
     )
     assert worker.polling_interval == timedelta(milliseconds=100)
     assert worker.fresh_connections is False
+    assert worker.prefetch == 200
     dispatcher = Configuration.Dispatcher()
     assert dispatcher.polling_interval == timedelta(seconds=1)
     assert dispatcher.batch_size == 500
@@ -240,6 +241,16 @@ def test_counts_are_positive_integers(name: str, value: object) -> None:
     place = f"STEADY_QUEUE['workers'][0]['{name}']"
     problem = problems_of({"workers": [{name: value}]})[0]
     assert problem.startswith(f"{place}: expected an integer of at least 1, got ")
+
+
+@pytest.mark.parametrize("value", [-1, 10_001, True, 1.5, "3", None])
+def test_a_prefetch_is_none_or_a_moderate_number(value: object) -> None:
+    assert Configuration.Worker(prefetch=0).prefetch == 0
+    [problem] = problems_of({"workers": [{"prefetch": value}]})
+    assert problem.startswith(
+        "STEADY_QUEUE['workers'][0]['prefetch']: "
+        "expected an integer of at least 0 and at most 10000, got "
+    )
 
 
 @pytest.mark.parametrize(

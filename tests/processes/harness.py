@@ -277,13 +277,13 @@ class Project:
             check=False,
         )
 
-    def start(self, *arguments: str) -> Supervisor:
-        """Start a supervisor, in a session of its own."""
+    def start(self, *arguments: str, under: Sequence[str] = ()) -> Supervisor:
+        """Start a supervisor, in a session of its own; ``under``: a command that becomes it."""
         number = len(self.supervisors)
         out, err = (self.folder / f"supervisor-{number}.{kind}" for kind in ("out", "err"))
         with open(out, "wb") as out_file, open(err, "wb") as err_file:
             process = subprocess.Popen(
-                [sys.executable, "-m", "django", "steady_queue", *arguments],
+                [*under, sys.executable, "-m", "django", "steady_queue", *arguments],
                 cwd=self.folder,
                 env=self.environment(),
                 stdin=subprocess.DEVNULL,

@@ -109,7 +109,7 @@ def work_with_a_backlog(project: Project, pid: int) -> int:
 
     def backlog() -> int:
         # Short ones first, until the worker claims ahead of its thread.
-        short = [[0.002]] * 60
+        short = [[0.0]] * 60
         ids = project.enqueue("work", *short, [0.2], *short)
         job_id = ids[len(short)]
         project.wait_started(job_id)

@@ -28,6 +28,8 @@ class Worker(Section):
     """Longest wait between two polls of an idle worker."""
     fresh_connections: bool
     """Whether each task gets database connections that no other has used."""
+    prefetch: int
+    """Most jobs that one process claims beyond those that it can run at once."""
 
     def __init__(
         self,
@@ -38,6 +40,7 @@ class Worker(Section):
         processes: int = 1,
         polling_interval: timedelta | float = timedelta(seconds=0.1),
         fresh_connections: bool = False,
+        prefetch: int = 200,
     ) -> None:
         arguments = {
             "queues": queues,
@@ -46,6 +49,7 @@ class Worker(Section):
             "processes": processes,
             "polling_interval": polling_interval,
             "fresh_connections": fresh_connections,
+            "prefetch": prefetch,
         }
         self._fill(Reader.for_call("Configuration.Worker", arguments))
 
@@ -58,6 +62,7 @@ class Worker(Section):
             "processes": reader.integer("processes", least=1),
             "polling_interval": reader.duration("polling_interval"),
             "fresh_connections": reader.flag("fresh_connections"),
+            "prefetch": reader.integer("prefetch", least=0, most=10_000),
         }
 
 

@@ -20,8 +20,9 @@ class Appetite:
     asks for a single job now and then.
     """
 
-    def __init__(self, threads: int, coroutines: int, *, mixed: bool) -> None:
-        self.threads, self.coroutines, self.mixed = Pace(threads), Pace(coroutines), mixed
+    def __init__(self, threads: int, coroutines: int, prefetch: int, *, mixed: bool) -> None:
+        self.threads, self.coroutines = Pace(threads, prefetch), Pace(coroutines, prefetch)
+        self.mixed = mixed
         self._coroutine_share = 0.0
         self._next_probe = 0.0
         self._pause = FIRST_PAUSE

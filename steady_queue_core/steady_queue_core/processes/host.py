@@ -11,6 +11,8 @@ from contextlib import suppress
 from functools import cache
 
 PR_SET_PDEATHSIG = 1
+#: Where the system tells of its processes.
+PROC = "/proc"
 
 
 def lease_clock() -> float:
@@ -49,15 +51,38 @@ def identity() -> str | None:
 
 
 def birth(pid: int) -> str | None:
-    """Return the start time of process ``pid`` in the system's own units; ``None``: no such
-    process, or a zombie. With the pid it names a process that no later one can be taken for."""
+    """Return the start time of process ``pid`` in the system's own units; ``None``: none is to be
+    seen. With the pid it names a process that no later one can be taken for."""
+    seen = _status(pid)
+    return seen[19] if seen else None
+
+
+def has_ended(pid: int, born: str | None = None) -> bool:
+    """Whether it is certain, where ``identity`` is known, that a process has ended: the one that
+    was ``born`` then, or else whichever has this pid.
+
+    What cannot be seen may live: the system may hide what other users run.
+    """
     try:
-        with open(f"/proc/{pid}/stat") as file:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        pass  # Another user's, or a pid that no process can have.
+    seen = _status(pid)
+    if seen is None:
+        return False
+    return seen[0] in ("Z", "X") or born not in (None, seen[19])
+
+
+def _status(pid: int) -> list[str] | None:
+    """Return what the system tells of a process: its state, and 19 further on when it began."""
+    try:
+        with open(f"{PROC}/{pid}/stat") as file:
             # The second field is the program's name, which may hold anything but is in brackets.
-            fields = file.read().rpartition(")")[2].split()
+            return file.read().rpartition(")")[2].split()
     except OSError:
         return None
-    return None if fields[0] in ("Z", "X") else fields[19]
 
 
 def follow_parent(parent: int, signum: int = signal.SIGTERM) -> bool:

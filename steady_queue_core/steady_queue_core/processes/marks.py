@@ -115,7 +115,7 @@ def sweep(folder: Path | None, older_than: float) -> None:
         with suppress(OSError):
             with path.open("rb") as file:
                 pid = int.from_bytes(file.read(HEADER)[8:], "little")
-            if path.stat().st_ctime < older_than and host.birth(pid) is None:
+            if path.stat().st_ctime < older_than and host.has_ended(pid):
                 remains.forget(path)
 
 

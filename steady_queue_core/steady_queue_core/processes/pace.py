@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-#: Seconds of work to keep at hand, so that no room stays empty while the database is asked.
-HORIZON = 0.05
-#: Most jobs to hold beyond those that run.
-LARGEST_PREFETCH = 500
+#: Seconds of work to keep at hand, so that no room stays empty while the database is asked. When
+#: a host is lost with its start marks, nobody can tell which of these jobs had started.
+HORIZON = 0.0125
 #: Weight of the newest observation in the running mean.
 WEIGHT = 0.2
 
 
 class Pace:
-    """Learns from how long jobs have kept one of ``size`` rooms."""
+    """Learns from how long jobs have kept one of ``size`` rooms; asks for ``most`` beyond them."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self, size: int, most: int) -> None:
+        self.size, self.most = size, most
         #: So slow that none is expected to end within the horizon.
         self._slow = 2 * size * HORIZON
         self._seconds = self._slow
@@ -30,4 +29,4 @@ class Pace:
     @property
     def prefetch(self) -> int:
         """How many jobs will find room within the horizon."""
-        return min(LARGEST_PREFETCH, int(self.size * HORIZON / max(self._seconds, 1e-6)))
+        return min(self.most, int(self.size * HORIZON / max(self._seconds, 1e-6)))

@@ -64,16 +64,19 @@ class Pruning:
         """End the claims of processes of this host that ended with their supervisor; return the
         names of all that are registered. ``ours`` are seen to by their parent."""
         registered = self.database.run(lambda connection, _: processes.registered(connection.alias))
+        dead = {each.pk for each in registered if Whereabouts.of(each).is_dead(each.pid)}
+        living = {each.pk for each in registered} - dead
         for process in registered:
-            whereabouts = Whereabouts.of(process)
-            if process.name not in ours and whereabouts.is_dead(process.pid):
+            if process.pk in dead and process.name not in ours:
+                left = remains.left_at(Whereabouts.of(process).marks)
+                if left is None and process.supervisor_id in living:
+                    continue  # Its supervisor, of another user, can read what it leaves.
                 logger.warning(
                     "%s ended without its supervisor; its jobs are recovered",
                     process,
                     extra=about("process.found_dead", lost_process=process.name, kind=process.kind),
                 )
                 error = ProcessExitError(f"The process {process} ended while running this job.")
-                left = remains.left_at(whereabouts.marks)
                 self.recovery.process_died(process.name, left, error)
         return {process.name for process in registered}
 

@@ -46,4 +46,4 @@ class Whereabouts(NamedTuple):
     def is_dead(self, pid: int) -> bool:
         """Whether it is certain, on this host, that the process with this pid has ended."""
         known = self.host is not None and self.birth is not None and type(pid) is int
-        return known and self.host == host.identity() and host.birth(pid) != self.birth
+        return known and self.host == host.identity() and host.has_ended(pid, self.birth)

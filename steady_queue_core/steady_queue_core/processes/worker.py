@@ -22,7 +22,6 @@ from .database import Unavailable
 from .event_loop import EventLoop
 from .executor import Executor, is_coroutine
 from .membership import Membership
-from .pace import LARGEST_PREFETCH
 from .place import Place
 from .pool import ThreadPool, Work
 from .runtime import Runtime
@@ -44,7 +43,7 @@ RESTING = 5
 
 def slots(settings: Configuration.Worker) -> int:
     """Return how many jobs a worker can hold at once."""
-    return settings.threads + settings.coroutines + LARGEST_PREFETCH
+    return settings.threads + settings.coroutines + settings.prefetch
 
 
 class Worker:
@@ -64,7 +63,9 @@ class Worker:
         self.loop = Place(EventLoop(settings.coroutines, self._run_on_loop))
         self.settlement = Settlement(runtime, self.executor, self.selector)
         kinds = {is_coroutine(task) for task in registered_tasks()}
-        self.appetite = Appetite(settings.threads, settings.coroutines, mixed=len(kinds) > 1)
+        self.appetite = Appetite(
+            settings.threads, settings.coroutines, settings.prefetch, mixed=len(kinds) > 1
+        )
         self.membership: Membership
         #: Outcomes on their way to the main thread: where from, and how many seconds it took there.
         self._finished: deque[tuple[Done, Place, float]] = deque()
