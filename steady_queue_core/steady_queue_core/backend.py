@@ -40,11 +40,13 @@ from .dialects import Dialect, EnqueuedJob, Limit, NewJob, dialect_for
 from .instants import from_utc, to_utc
 from .options import BackendOptions
 from .results import send, task_result_of
+from .signatures import require_fit, signature_of
 from .tasks import (
     SteadyQueueTask,
     SteadyQueueTaskResult,
     enqueue_after_commit,
-    register,
+    rebuilt,
+    require_declared,
 )
 from .validation import require_valid
 
@@ -113,14 +115,14 @@ class SteadyQueueBackend(BaseTaskBackend):
             raise InvalidTask(
                 f"run_after must be a datetime, not of type {type(task.run_after).__name__}."
             )
-        super().validate_task(task)
+        super().validate_task(_with_any_context(task))
         require_valid(task)
 
     def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
         """Store a call of ``task``, in the caller's transaction if there is one.
 
-        Raises ``InvalidTask``, and ``arguments.TaskArgumentError`` for arguments that cannot be
-        stored; nothing is stored then.
+        Raises ``InvalidTask``, ``TypeError`` for arguments that its function does not take, and
+        ``arguments.TaskArgumentError`` for those that cannot be stored; nothing is stored then.
         """
         [result] = self.store([self.encode(task, args, kwargs)])
         return result
@@ -140,11 +142,12 @@ class SteadyQueueBackend(BaseTaskBackend):
         return result
 
     def enqueue_recurring(self, row: RecurringTask) -> TaskResult:
-        """Enqueue what the row of a recurring task says, once. Raises
-        ``UnusableRecurringTaskError``, and what the reading of its arguments raises."""
-        from .recurring_rows import definition_of
+        """Enqueue a recurring task once: what the code says of it, or, of one that was added at
+        run time, its row. Raises ``UnusableRecurringTaskError``, and what the reading of its
+        arguments raises."""
+        from .recurring_rows import definition_in_force
 
-        definition = definition_of(row)
+        definition = definition_in_force(row)
         return self.enqueue_now(definition.configured_task(), *definition.call())
 
     def insert(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
@@ -222,7 +225,8 @@ class SteadyQueueBackend(BaseTaskBackend):
     def encode(self, task: Task, args: Any, kwargs: Any) -> EncodedCall:
         """Return a call as it is stored; raise for a task or arguments that cannot be."""
         self.validate_task(task)
-        register(task)
+        require_declared(task)
+        require_fit(task, args, kwargs)
         text = arguments.encode_call(args, kwargs, limits=self.limits)
         concurrency: ConcurrencyLimit | None = getattr(task, "concurrency", None)
         limit = concurrency.of_call(task, args, kwargs) if concurrency is not None else None
@@ -254,6 +258,20 @@ class SteadyQueueBackend(BaseTaskBackend):
             delay=getattr(task, "delay", None),
             limit=call.limit,
         )
+
+
+def _with_any_context(task: Task) -> Task:
+    """Return ``task`` as Django takes it, which wants the parameter of the context to be called
+    ``context``. Raises ``InvalidTask`` if there is none."""
+    if not task.takes_context:
+        return task
+    signature = signature_of(task.func, True)
+    if signature is None or signature.context == "context":
+        return task
+    if signature.context is None:
+        raise InvalidTask("Task takes context but its function has no first argument for it.")
+    plain: Task = rebuilt(task, takes_context=False)
+    return plain
 
 
 def own_backends() -> dict[str, SteadyQueueBackend]:

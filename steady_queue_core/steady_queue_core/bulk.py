@@ -13,6 +13,10 @@ from .backend import EncodedCall, SteadyQueueBackend
 from .compat import InvalidTask, Task, TaskResult, task_backends
 
 
+#: What a call is refused with.
+KINDS = (InvalidTask, TaskArgumentError, TypeError)
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A call of a task, to be enqueued together with others."""
@@ -80,5 +84,6 @@ def _backend_of(number: int, each: Call) -> SteadyQueueBackend:
 def _encoded(number: int, backend: SteadyQueueBackend, each: Call) -> EncodedCall:
     try:
         return backend.encode(each.task, each.args, dict(each.kwargs))
-    except (InvalidTask, TaskArgumentError) as error:
-        raise type(error)(f"calls[{number}]: {error}") from error
+    except KINDS as error:
+        kind = next(each for each in KINDS if isinstance(error, each))
+        raise kind(f"calls[{number}]: {error}") from error
