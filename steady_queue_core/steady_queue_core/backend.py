@@ -76,6 +76,8 @@ class SteadyQueueBackend(BaseTaskBackend):
     supports_async_task = True
     supports_get_result = True
     supports_priority = True
+    #: Whether its jobs are in a database, where processes find them.
+    stores_jobs = True
 
     def __init__(self, alias: str, params: dict[str, Any]) -> None:
         super().__init__(alias, params)
@@ -158,18 +160,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         """
         if not calls:
             return []
-        using = self.database
-        connection, dialect = connections[using], dialect_for(using)
-        try:
-            stored = enqueue_in_batches(
-                connection, dialect, [self._new_job(call) for call in calls]
-            )
-        except (OperationalError, ProgrammingError):
-            self._require_tables(connection, dialect)
-            raise
-        dialect.ring_after_commit(
-            connection, list(dict.fromkeys(call.task.queue_name for call in calls))
-        )
+        stored = self._store(calls)
         results = [self.new_result(call, new) for call, new in zip(calls, stored, strict=True)]
         for new, result in zip(stored, results, strict=True):
             if new.job_id is not None:
@@ -232,6 +223,21 @@ class SteadyQueueBackend(BaseTaskBackend):
         limit = concurrency.of_call(task, args, kwargs) if concurrency is not None else None
         return EncodedCall(task, args, kwargs, text, limit)
 
+    def _store(self, calls: Sequence[EncodedCall]) -> list[EnqueuedJob]:
+        using = self.database
+        connection, dialect = connections[using], dialect_for(using)
+        try:
+            stored = enqueue_in_batches(
+                connection, dialect, [self._new_job(call) for call in calls]
+            )
+        except (OperationalError, ProgrammingError):
+            self._require_tables(connection, dialect)
+            raise
+        dialect.ring_after_commit(
+            connection, list(dict.fromkeys(call.task.queue_name for call in calls))
+        )
+        return stored
+
     def _waits_for_commit(self, task: Task) -> bool:
         own: bool | None = getattr(task, "enqueue_on_commit", None)
         return self.settings.enqueue_on_commit if own is None else own
@@ -275,9 +281,13 @@ def _with_any_context(task: Task) -> Task:
 
 
 def own_backends() -> dict[str, SteadyQueueBackend]:
-    """Return the backends of this class in ``TASKS``, by alias."""
+    """Return the backends in ``TASKS`` that store jobs, by alias."""
     found = {alias: task_backends[alias] for alias in task_backends}
-    return {alias: own for alias, own in found.items() if isinstance(own, SteadyQueueBackend)}
+    return {
+        alias: own
+        for alias, own in found.items()
+        if isinstance(own, SteadyQueueBackend) and own.stores_jobs
+    }
 
 
 def own_backend(alias: str) -> SteadyQueueBackend:

@@ -21,7 +21,6 @@ from steady_queue_core.backend import SteadyQueueBackend
 from steady_queue_core.compat import (
     InvalidTask,
     InvalidTaskBackend,
-    Task,
     TaskResultDoesNotExist,
     TaskResultStatus,
     task_backends,
