@@ -40,11 +40,13 @@ from .dialects import Dialect, EnqueuedJob, Limit, NewJob, dialect_for
 from .instants import from_utc, to_utc
 from .options import BackendOptions
 from .results import send, task_result_of
+from .signatures import require_fit, signature_of
 from .tasks import (
     SteadyQueueTask,
     SteadyQueueTaskResult,
     enqueue_after_commit,
-    register,
+    rebuilt,
+    require_declared,
 )
 from .validation import require_valid
 
@@ -74,6 +76,8 @@ class SteadyQueueBackend(BaseTaskBackend):
     supports_async_task = True
     supports_get_result = True
     supports_priority = True
+    #: Whether its jobs are in a database, where processes find them.
+    stores_jobs = True
 
     def __init__(self, alias: str, params: dict[str, Any]) -> None:
         super().__init__(alias, params)
@@ -113,14 +117,14 @@ class SteadyQueueBackend(BaseTaskBackend):
             raise InvalidTask(
                 f"run_after must be a datetime, not of type {type(task.run_after).__name__}."
             )
-        super().validate_task(task)
+        super().validate_task(_with_any_context(task))
         require_valid(task)
 
     def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
         """Store a call of ``task``, in the caller's transaction if there is one.
 
-        Raises ``InvalidTask``, and ``arguments.TaskArgumentError`` for arguments that cannot be
-        stored; nothing is stored then.
+        Raises ``InvalidTask``, ``TypeError`` for arguments that its function does not take, and
+        ``arguments.TaskArgumentError`` for those that cannot be stored; nothing is stored then.
         """
         [result] = self.store([self.encode(task, args, kwargs)])
         return result
@@ -140,11 +144,12 @@ class SteadyQueueBackend(BaseTaskBackend):
         return result
 
     def enqueue_recurring(self, row: RecurringTask) -> TaskResult:
-        """Enqueue what the row of a recurring task says, once. Raises
-        ``UnusableRecurringTaskError``, and what the reading of its arguments raises."""
-        from .recurring_rows import definition_of
+        """Enqueue a recurring task once: what the code says of it, or, of one that was added at
+        run time, its row. Raises ``UnusableRecurringTaskError``, and what the reading of its
+        arguments raises."""
+        from .recurring_rows import definition_in_force
 
-        definition = definition_of(row)
+        definition = definition_in_force(row)
         return self.enqueue_now(definition.configured_task(), *definition.call())
 
     def insert(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
@@ -155,18 +160,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         """
         if not calls:
             return []
-        using = self.database
-        connection, dialect = connections[using], dialect_for(using)
-        try:
-            stored = enqueue_in_batches(
-                connection, dialect, [self._new_job(call) for call in calls]
-            )
-        except (OperationalError, ProgrammingError):
-            self._require_tables(connection, dialect)
-            raise
-        dialect.ring_after_commit(
-            connection, list(dict.fromkeys(call.task.queue_name for call in calls))
-        )
+        stored = self._store(calls)
         results = [self.new_result(call, new) for call, new in zip(calls, stored, strict=True)]
         for new, result in zip(stored, results, strict=True):
             if new.job_id is not None:
@@ -222,11 +216,27 @@ class SteadyQueueBackend(BaseTaskBackend):
     def encode(self, task: Task, args: Any, kwargs: Any) -> EncodedCall:
         """Return a call as it is stored; raise for a task or arguments that cannot be."""
         self.validate_task(task)
-        register(task)
+        require_declared(task)
+        require_fit(task, args, kwargs)
         text = arguments.encode_call(args, kwargs, limits=self.limits)
         concurrency: ConcurrencyLimit | None = getattr(task, "concurrency", None)
         limit = concurrency.of_call(task, args, kwargs) if concurrency is not None else None
         return EncodedCall(task, args, kwargs, text, limit)
+
+    def _store(self, calls: Sequence[EncodedCall]) -> list[EnqueuedJob]:
+        using = self.database
+        connection, dialect = connections[using], dialect_for(using)
+        try:
+            stored = enqueue_in_batches(
+                connection, dialect, [self._new_job(call) for call in calls]
+            )
+        except (OperationalError, ProgrammingError):
+            self._require_tables(connection, dialect)
+            raise
+        dialect.ring_after_commit(
+            connection, list(dict.fromkeys(call.task.queue_name for call in calls))
+        )
+        return stored
 
     def _waits_for_commit(self, task: Task) -> bool:
         own: bool | None = getattr(task, "enqueue_on_commit", None)
@@ -256,10 +266,28 @@ class SteadyQueueBackend(BaseTaskBackend):
         )
 
 
+def _with_any_context(task: Task) -> Task:
+    """Return ``task`` as Django takes it, which wants the parameter of the context to be called
+    ``context``. Raises ``InvalidTask`` if there is none."""
+    if not task.takes_context:
+        return task
+    signature = signature_of(task.func, True)
+    if signature is None or signature.context == "context":
+        return task
+    if signature.context is None:
+        raise InvalidTask("Task takes context but its function has no first argument for it.")
+    plain: Task = rebuilt(task, takes_context=False)
+    return plain
+
+
 def own_backends() -> dict[str, SteadyQueueBackend]:
-    """Return the backends of this class in ``TASKS``, by alias."""
+    """Return the backends in ``TASKS`` that store jobs, by alias."""
     found = {alias: task_backends[alias] for alias in task_backends}
-    return {alias: own for alias, own in found.items() if isinstance(own, SteadyQueueBackend)}
+    return {
+        alias: own
+        for alias, own in found.items()
+        if isinstance(own, SteadyQueueBackend) and own.stores_jobs
+    }
 
 
 def own_backend(alias: str) -> SteadyQueueBackend:

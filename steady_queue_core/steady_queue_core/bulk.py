@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 
 from .arguments import TaskArgumentError
-from .backend import EncodedCall, SteadyQueueBackend
-from .compat import InvalidTask, Task, TaskResult, task_backends
+from .compat import GenericTask, InvalidTask, Task, TaskResult, task_backends
+from .tasks import runs_ours
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+#: What a call is refused with.
+REFUSALS = (InvalidTask, TaskArgumentError, TypeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +30,7 @@ class Call:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
 
-def call(task: Task, /, *args: Any, **kwargs: Any) -> Call:
+def call(task: GenericTask[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Call:
     """Return a call of ``task`` with these arguments."""
     return Call(task, args, kwargs)
 
@@ -31,23 +39,32 @@ def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
     """Store many calls as jobs, in few statements; return their results, in the same order.
 
     All of them are stored, or none: in one transaction, or in the caller's. Only where their
-    backends store jobs in several databases there is one for each. Calls of tasks with
-    ``enqueue_on_commit`` follow when the caller's transaction commits.
+    backends store jobs in several databases there is one for each, and a backend that is not one
+    of Steady Queue gets its calls one after the other. Calls of tasks with ``enqueue_on_commit``
+    follow when the caller's transaction commits.
 
-    Raises ``InvalidTask`` and ``arguments.TaskArgumentError`` as ``enqueue`` does, with the number
-    of the call; nothing is stored then.
+    Raises ``InvalidTask``, ``TypeError`` and ``arguments.TaskArgumentError`` as ``enqueue`` does,
+    with the number of the call; nothing is stored then.
     """
     given = list(calls)
     backends = [_backend_of(number, each) for number, each in enumerate(given)]
-    encoded = [
-        _encoded(number, backend, each)
-        for number, (backend, each) in enumerate(zip(backends, given, strict=True))
-    ]
+    ours = {number: each for number, each in enumerate(backends) if runs_ours(each)}
+    encoded = {}
+    for number, backend in ours.items():
+        with _numbered(number):
+            encoded[number] = backend.encode(
+                given[number].task, given[number].args, dict(given[number].kwargs)
+            )
     results: dict[int, TaskResult] = {}
-    for backend in dict.fromkeys(backends):
-        numbers = [number for number, each in enumerate(backends) if each is backend]
+    for backend in dict.fromkeys(ours.values()):
+        numbers = [number for number, each in ours.items() if each is backend]
         stored = backend.store([encoded[number] for number in numbers])
         results.update(zip(numbers, stored, strict=True))
+    for number in range(len(given)):
+        if number not in ours:
+            with _numbered(number):
+                each = given[number]
+                results[number] = each.task.enqueue(*each.args, **each.kwargs)
     return [results[number] for number in range(len(given))]
 
 
@@ -57,7 +74,7 @@ async def aenqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
     return results
 
 
-def _backend_of(number: int, each: Call) -> SteadyQueueBackend:
+def _backend_of(number: int, each: Call) -> Any:
     if not isinstance(each, Call):
         raise TypeError(
             f"calls[{number}] is of type {type(each).__name__}; give calls, as "
@@ -68,17 +85,13 @@ def _backend_of(number: int, each: Call) -> SteadyQueueBackend:
             f"calls[{number}] is a call of something of type {type(each.task).__name__}; decorate "
             "the function with @task"
         )
-    backend = task_backends[each.task.backend]
-    if not isinstance(backend, SteadyQueueBackend):
-        raise InvalidTask(
-            f"calls[{number}]: the backend {each.task.backend!r} of {each.task.module_path} is "
-            "not a SteadyQueueBackend; enqueue it by itself"
-        )
-    return backend
+    return task_backends[each.task.backend]
 
 
-def _encoded(number: int, backend: SteadyQueueBackend, each: Call) -> EncodedCall:
+@contextmanager
+def _numbered(number: int) -> Iterator[None]:
     try:
-        return backend.encode(each.task, each.args, dict(each.kwargs))
-    except (InvalidTask, TaskArgumentError) as error:
-        raise type(error)(f"calls[{number}]: {error}") from error
+        yield
+    except REFUSALS as error:
+        kind = next(each for each in REFUSALS if isinstance(error, each))
+        raise kind(f"calls[{number}]: {error}") from error

@@ -236,15 +236,15 @@ def _read_otherwise_by_the_original() -> list[CheckMessage]:
 
 def _databases() -> list[str]:
     try:
-        from .backend import SteadyQueueBackend
-        from .compat import task_backends
+        from .backend import own_backends
+
+        ours = own_backends().values()
     except ImproperlyConfigured:
-        return []  # check_framework reports it.
+        return []  # check_framework, or Django, reports it.
     found = set()
-    for backend in task_backends.all():
-        if isinstance(backend, SteadyQueueBackend):
-            try:
-                found.add(backend.database)
-            except ImproperlyConfigured:
-                continue  # The backend's own check reports it.
+    for backend in ours:
+        try:
+            found.add(backend.database)
+        except ImproperlyConfigured:
+            continue  # The backend's own check reports it.
     return sorted(using for using in found if using in connections)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING or NATIVE:
         TaskResultMismatch,
     )
     from django.tasks.signals import task_enqueued, task_finished, task_started
+    from django.utils.json import normalize_json
 else:
     from django_tasks import (
         DEFAULT_TASK_BACKEND_ALIAS,
@@ -50,12 +51,33 @@ else:
     from django_tasks.base import DEFAULT_TASK_PRIORITY, Task, TaskError
     from django_tasks.exceptions import TaskResultDoesNotExist, TaskResultMismatch
     from django_tasks.signals import task_enqueued, task_finished, task_started
+    from django_tasks.utils import normalize_json
 
     # The backport's names had a suffix until 0.12.
     InvalidTask = getattr(exceptions, "InvalidTask", None) or exceptions.InvalidTaskError
     InvalidTaskBackend = (
         getattr(exceptions, "InvalidTaskBackend", None) or exceptions.InvalidTaskBackendError
     )
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Generic for type checkers alone, in the backport also at run time, by other parameters.
+if TYPE_CHECKING:
+    GenericTask = Task
+    GenericTaskResult = TaskResult
+else:
+
+    class GenericTask(Task, Generic[P, R]):
+        """A task that knows the parameters and the return value of its function."""
+
+        __slots__ = ()
+
+    class GenericTaskResult(TaskResult, Generic[P, R]):
+        """The same of a result."""
+
+        __slots__ = ()
+
 
 __all__ = [
     "DEFAULT_TASK_BACKEND_ALIAS",
@@ -64,6 +86,8 @@ __all__ = [
     "MISSING_FRAMEWORK",
     "NATIVE",
     "BaseTaskBackend",
+    "GenericTask",
+    "GenericTaskResult",
     "InvalidTask",
     "InvalidTaskBackend",
     "Task",
@@ -73,6 +97,7 @@ __all__ = [
     "TaskResultDoesNotExist",
     "TaskResultMismatch",
     "TaskResultStatus",
+    "normalize_json",
     "task_backends",
     "task_enqueued",
     "task_finished",

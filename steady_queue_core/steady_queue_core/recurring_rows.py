@@ -14,7 +14,7 @@ from .compat import task_backends
 from .errors import UnusableRecurringTaskError
 from .models import RecurringTask
 from .recurring_task import RecurringTask as Definition
-from .recurring_task import require_configurable
+from .recurring_task import find, require_configurable
 from .tasks import find_task
 
 
@@ -38,6 +38,22 @@ def row_of(definition: Definition, present: datetime, *, static: bool) -> Recurr
         created_at=present,
         updated_at=present,
     )
+
+
+def definition_in_force(row: RecurringTask) -> Definition:
+    """Return what the code defines under the key of a row: only of others the row itself counts.
+
+    Raises ``UnusableRecurringTaskError``.
+    """
+    defined = find(row.key)
+    if defined is not None:
+        return defined
+    if row.static:
+        raise UnusableRecurringTaskError(
+            f"The recurring task {row.key!r} cannot be run: it stands in the code, with "
+            "@recurring, and this process has no such code."
+        )
+    return definition_of(row)
 
 
 def definition_of(row: RecurringTask) -> Definition:

@@ -181,6 +181,11 @@ def registered() -> list[RecurringTask]:
     return [_registry[key] for key in sorted(_registry)]
 
 
+def find(key: str) -> RecurringTask | None:
+    """Return the recurring task of this key that the modules imported so far have."""
+    return _registry.get(key)
+
+
 def is_registered(key: str) -> bool:
     """Whether the modules imported so far have a recurring task of this key."""
     return key in _registry

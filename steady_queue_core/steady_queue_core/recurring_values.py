@@ -17,6 +17,7 @@ from .catch_up import CatchUp
 from .configuration.durations import LONGEST
 from .cron import InvalidScheduleError, Schedule
 from .interval import EVERY, Interval
+from .signatures import signature_of
 
 LONGEST_NAME = 255
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
@@ -73,18 +74,14 @@ def checked_kwargs(key: str, kwargs: object) -> Mapping[str, object]:
 
 def check_fit(key: str, task: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
     """Raise ValueError if the function of ``task`` cannot be called with these arguments."""
-    try:
-        signature = inspect.signature(task.func)
-    except (AttributeError, TypeError, ValueError):
-        return  # Some callables do not tell.
-    context = [None] if getattr(task, "takes_context", False) else []
-    try:
-        signature.bind(*context, *args, **kwargs)
-    except TypeError as error:
+    function = getattr(task, "func", None)
+    signature = signature_of(function, getattr(task, "takes_context", False)) if function else None
+    problem = signature.misfit(args, kwargs) if signature is not None else None
+    if problem is not None:
         raise ValueError(
             f"the recurring task {key!r}: {task.module_path} cannot be called with its "
-            f"arguments: {error}"
-        ) from None
+            f"arguments: {problem}"
+        )
 
 
 def checked_queue_name(key: str, value: object) -> str | None:

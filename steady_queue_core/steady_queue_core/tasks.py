@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    overload,
+)
 
+from asgiref.sync import sync_to_async
 from django.db import transaction
 
+from . import foreign
 from .compat import (
     DEFAULT_TASK_BACKEND_ALIAS,
     DEFAULT_TASK_PRIORITY,
     DEFAULT_TASK_QUEUE_NAME,
+    BaseTaskBackend,
+    GenericTask,
+    GenericTaskResult,
+    InvalidTask,
+    InvalidTaskBackend,
     Task,
     TaskContext,
     TaskResult,
@@ -22,18 +38,20 @@ from .compat import (
 from .concurrency import ConcurrencyLimit
 from .errors import UnregisteredTaskError
 from .retries import Backoff
+from .signatures import place_of, require_fit
 
 if TYPE_CHECKING:
     from .backend import EncodedCall, SteadyQueueBackend
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 #: Tasks by module path: the only ones that a row of the database can choose from.
 _registered: dict[str, Task] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SteadyQueueTask(Task):
+class SteadyQueueTask(GenericTask[P, R]):
     """A task with the options of Steady Queue."""
 
     #: How often the task is tried in all; ``None``: the backend's ``max_attempts``.
@@ -50,9 +68,14 @@ class SteadyQueueTask(Task):
     delay: timedelta | None = None
 
     def __post_init__(self) -> None:
-        # Zero-argument super() fails in dataclasses with slots.
-        Task.__post_init__(self)
-        register(self)
+        try:
+            # Zero-argument super() fails in dataclasses with slots.
+            Task.__post_init__(self)
+        except InvalidTask as error:
+            # A module that is not imported keeps every command from running: name the place.
+            raise InvalidTask(f"{place_of(self.func)}: {error}") from error
+        if runs_ours(self.get_backend()):
+            register(self)
 
     def using(
         self,
@@ -62,7 +85,7 @@ class SteadyQueueTask(Task):
         run_after: datetime | timedelta | None = None,
         backend: str | None = None,
         enqueue_on_commit: bool | None = None,
-    ) -> SteadyQueueTask:
+    ) -> SteadyQueueTask[P, R]:
         """Return this task with other options. ``run_after`` may be a timedelta, which counts
         from the enqueue by the database's clock."""
         changes: dict[str, Any] = {
@@ -76,15 +99,41 @@ class SteadyQueueTask(Task):
             changes |= {"delay": run_after, "run_after": None}
         elif run_after is not None:
             changes |= {"run_after": run_after, "delay": None}
-        return replace(self, **changes)
+        variant: SteadyQueueTask[P, R] = rebuilt(self, **changes)
+        variant.get_backend().validate_task(variant)
+        return variant
 
-    def enqueue(self, *args: Any, **kwargs: Any) -> TaskResult:
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> SteadyQueueTaskResult[P, R]:
         """Store the call as a job; return its result, which is not there yet."""
-        return self.get_backend().enqueue(self, list(args), kwargs)
+        backend: Any = self.get_backend()
+        result: SteadyQueueTaskResult[P, R]
+        if runs_ours(backend):
+            result = backend.enqueue(self, list(args), kwargs)
+        else:
+            require_fit(self, args, kwargs)
+            result = foreign.enqueue(backend, self, args, kwargs, SteadyQueueTaskResult)
+        return result
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> SteadyQueueTaskResult[P, R]:
+        """Do so from a coroutine."""
+        backend: Any = self.get_backend()
+        result: SteadyQueueTaskResult[P, R]
+        if runs_ours(backend):
+            result = await backend.aenqueue(self, list(args), kwargs)
+        else:
+            result = await sync_to_async(self.enqueue, thread_sensitive=True)(*args, **kwargs)
+        return result
+
+    if TYPE_CHECKING:
+        # Not every Django has types for these.
+        def call(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+        async def acall(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+        def get_result(self, result_id: str) -> SteadyQueueTaskResult[P, R]: ...
+        async def aget_result(self, result_id: str) -> SteadyQueueTaskResult[P, R]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SteadyQueueTaskResult(TaskResult):  # type: ignore[misc]  # The stubs miss frozen=True.
+class SteadyQueueTaskResult(GenericTaskResult[P, R]):  # type: ignore[misc]  # The stubs miss frozen=True.
     """A result whose arguments keep their types: ours hold more than JSON does."""
 
     #: Whether the call was not stored: its concurrency limit was reached, and it was not to wait.
@@ -104,8 +153,38 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # As above.
     token: int
 
 
+class TaskDecorator(Protocol):
+    """Makes a task of a function."""
+
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> SteadyQueueTask[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> SteadyQueueTask[P, R]: ...
+
+
+class ContextTaskDecorator(Protocol):
+    """Makes a task of a function whose first parameter is not for those who enqueue."""
+
+    @overload
+    def __call__(
+        self,
+        function: Callable[Concatenate[SteadyQueueTaskContext, P], Coroutine[Any, Any, R]],
+        /,
+    ) -> SteadyQueueTask[P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[SteadyQueueTaskContext, P], R], /
+    ) -> SteadyQueueTask[P, R]: ...
+
+
 @overload
-def task(function: F, /) -> SteadyQueueTask: ...
+def task(function: Callable[P, Coroutine[Any, Any, R]], /) -> SteadyQueueTask[P, R]: ...
+
+
+@overload
+def task(function: Callable[P, R], /) -> SteadyQueueTask[P, R]: ...
 
 
 @overload
@@ -114,11 +193,24 @@ def task(
     priority: int = ...,
     queue_name: str = ...,
     backend: str = ...,
-    takes_context: bool = ...,
+    takes_context: Literal[False] = ...,
     max_attempts: int | None = ...,
     backoff: Backoff | None = ...,
     enqueue_on_commit: bool | None = ...,
-) -> Callable[[F], SteadyQueueTask]: ...
+) -> TaskDecorator: ...
+
+
+@overload
+def task(
+    *,
+    priority: int = ...,
+    queue_name: str = ...,
+    backend: str = ...,
+    takes_context: Literal[True],
+    max_attempts: int | None = ...,
+    backoff: Backoff | None = ...,
+    enqueue_on_commit: bool | None = ...,
+) -> ContextTaskDecorator: ...
 
 
 def task(
@@ -134,8 +226,7 @@ def task(
     """Make a task of a module-level function or coroutine function.
 
     Like Django's own decorator, with the options of ``SteadyQueueTask`` on every version of
-    Django. Under a backend that does not know them (Django's immediate and dummy ones, in a
-    project's tests) they are left out.
+    Django. Under a backend that has a class of tasks of its own they are left out.
     """
     own = _field_names(SteadyQueueTask) - _field_names(Task) - {"delay", "concurrency"}
     unknown = options.keys() - own
@@ -144,6 +235,8 @@ def task(
 
     def wrap(func: Callable[..., Any]) -> Task:
         task_class = task_backends[backend].task_class
+        if task_class is Task:
+            task_class = SteadyQueueTask  # A backend that knows no other takes this one as well.
         known = _field_names(task_class)
         return task_class(
             func=func,
@@ -162,9 +255,14 @@ def _field_names(task_class: type[Task]) -> set[str]:
     return {field.name for field in fields(task_class)}
 
 
+def runs_ours(backend: BaseTaskBackend) -> bool:
+    """Whether a backend is one of Steady Queue."""
+    return issubclass(backend.task_class, SteadyQueueTask)
+
+
 def register(task: Task) -> None:
-    """Make ``task`` one that jobs can name. Variants made by ``using`` do not replace it, the one
-    with a limit made by ``@limits_concurrency`` does."""
+    """Make ``task`` one that jobs can name. One that was decorated anew replaces it, and so does
+    the one with a limit made by ``@limits_concurrency``."""
     known = _registered.get(task.module_path)
     if known is None or known.func is not task.func or _limit(task) is not _limit(known):
         _registered[task.module_path] = task
@@ -180,28 +278,54 @@ def registered_tasks() -> list[Task]:
 
 
 def find_task(path: str) -> Task:
-    """Return the task that was decorated at ``path``; never imports anything.
+    """Return the task that was declared at ``path`` for one of our backends: decorated for it, or,
+    in the module of its function, made by ``using(backend=...)``. Never imports anything.
 
     Raises ``UnregisteredTaskError``.
     """
-    task = _registered.get(path)
+    task = _registered.get(path) or _variant(path)
     if task is None:
-        # A task declared for another backend reaches us by using(backend=...).
-        module, _, name = path.rpartition(".")
-        found = getattr(sys.modules.get(module), "__dict__", {}).get(name)
-        # By its type alone: to ask a lazy object of the module for its class would evaluate it.
-        task = found if issubclass(type(found), Task) else None
-        if task is None or task.module_path != path:
-            raise UnregisteredTaskError(
-                f"Task {path!r} is not registered in this process. Define it with @task in the "
-                "tasks.py of an installed app, or name its module in "
-                "STEADY_QUEUE['task_modules']; if it was renamed, keep the old name until its "
-                "jobs are done."
-            )
+        raise UnregisteredTaskError(
+            f"Task {path!r} is not registered in this process. Define it with @task in the "
+            "tasks.py of an installed app, or name its module in "
+            "STEADY_QUEUE['task_modules']; if it was renamed, keep the old name until its "
+            "jobs are done."
+        )
     return task
 
 
-def rebuilt(task: Task, **changes: Any) -> Task:
+def require_declared(task: Task) -> None:
+    """Raise ``InvalidTask`` for a task of another backend of which workers would not know that
+    they may run it."""
+    if task.module_path in _registered or _variant(task.module_path) is not None:
+        return
+    module, _, name = task.module_path.rpartition(".")
+    raise InvalidTask(
+        f"{task.module_path} is not declared for {task.backend!r} or another backend of Steady "
+        f"Queue: its workers would refuse to run it. Say in {module} that they may: "
+        f"{name}_queued = {name}.using(backend={task.backend!r})"
+    )
+
+
+def _variant(path: str) -> Task | None:
+    """Return what the module of ``path`` itself has made of a task of another backend."""
+    module = sys.modules.get(path.rpartition(".")[0])
+    for value in list(getattr(module, "__dict__", {}).values()):
+        # By its type alone: to ask a lazy object of the module for its class would evaluate it.
+        if issubclass(type(value), Task) and value.module_path == path and _is_ours(value):
+            _registered[path] = value
+            return _registered[path]
+    return None
+
+
+def _is_ours(task: Task) -> bool:
+    try:
+        return runs_ours(task.get_backend())
+    except InvalidTaskBackend:
+        return False
+
+
+def rebuilt(task: Task, **changes: Any) -> Any:
     """Return ``task`` with ``changes``, without validating anew: a job may be older than a
     setting that would refuse it today."""
     copy = object.__new__(type(task))

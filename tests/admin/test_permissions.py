@@ -57,7 +57,7 @@ def prepare(scene: Scene, action: str, model: str) -> tuple[Any, dict[str, str]]
     row = RecurringTask.objects.create(
         key="daily", task_path="tests.app.tasks.noop", schedule="0 6 * * *", timezone="UTC",
         arguments='{"args":[],"kwargs":{}}', backend_name="default", queue_name="default",
-        enabled=action != "enable",
+        enabled=action != "enable", static=False,
         created_at="2026-01-01T00:00:00Z", updated_at="2026-01-01T00:00:00Z",
     )  # fmt: skip
     return row.pk, {}

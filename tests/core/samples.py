@@ -104,8 +104,8 @@ def no_task() -> None:
     """Be no task."""
 
 
-def without_context_argument(a: int) -> int:
-    return a
+def without_arguments() -> None:
+    """Leave no room for a context."""
 
 
 class Recorder:

@@ -15,18 +15,18 @@ from asgiref.sync import async_to_sync
 from django.db import transaction
 from django.utils import timezone as django_timezone
 
-from steady_queue_core import retries, task
+from steady_queue_core import call, enqueue_many, retries, task
 from steady_queue_core import tasks as registry
 from steady_queue_core.backend import SteadyQueueBackend
 from steady_queue_core.compat import (
     InvalidTask,
     InvalidTaskBackend,
-    Task,
     TaskResultDoesNotExist,
     TaskResultStatus,
     task_backends,
 )
 from steady_queue_core.configuration import ConfigurationError
+from steady_queue_core.errors import UnregisteredTaskError
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution
 from steady_queue_core.tasks import SteadyQueueTask
 
@@ -48,7 +48,7 @@ from .samples import (
     stock,
     stock_coroutine,
     stock_task,
-    without_context_argument,
+    without_arguments,
 )
 
 # --- the backend ----------------------------------------------------------------------------------
@@ -304,9 +304,13 @@ def test_with_an_empty_list_any_queue_is_accepted(name: str) -> None:
     assert echo.get_result(result.id).task.queue_name == name
 
 
-def test_takes_context_needs_an_argument_of_that_name() -> None:
-    with pytest.raises(InvalidTask, match="first argument of 'context'"):
-        task(takes_context=True)(without_context_argument)
+def test_the_context_is_the_first_argument_whatever_its_name() -> None:
+    assert task(takes_context=True)(plain).takes_context
+    with pytest.raises(InvalidTask, match="has no first argument for it") as refused:
+        task(takes_context=True)(without_arguments)
+    code = without_arguments.__code__
+    place = f"{without_arguments.__module__}.without_arguments ({code.co_filename}:"
+    assert str(refused.value).startswith(f"{place}{code.co_firstlineno}): ")
 
 
 @pytest.mark.parametrize("function", [len, int, SimpleNamespace(), nothing])
@@ -516,7 +520,6 @@ def test_a_job_outlives_the_name_of_its_backend(settings: Any) -> None:
 def test_our_decorator_serves_the_immediate_backend(function: Any) -> None:
     options: dict[str, Any] = {"max_attempts": 3, "backoff": five_seconds}
     made = task(backend="immediate", enqueue_on_commit=True, **options)(function)
-    assert type(made) is Task
     result = made.enqueue(2)
     assert result.status == TaskResultStatus.SUCCESSFUL
     assert result.return_value == (4 if function is plain else 6)
@@ -525,11 +528,10 @@ def test_our_decorator_serves_the_immediate_backend(function: Any) -> None:
 @pytest.mark.usefixtures("several_backends")
 def test_our_decorator_serves_the_dummy_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     made = task(backend="dummy", priority=3, max_attempts=3)(plain)
-    assert type(made) is Task
     monkeypatch.setattr(samples, "plain", made)  # Where a decorator would leave it.
     result = made.enqueue(2)
     assert result.status == TaskResultStatus.READY
-    assert task_backends["dummy"].results == [result]
+    assert [each.id for each in task_backends["dummy"].results] == [result.id]
 
 
 @pytest.mark.usefixtures("several_backends")
@@ -542,14 +544,41 @@ def test_a_task_of_ours_can_go_to_another_backend(alias: str, status: TaskResult
         assert made.using(backend=alias).enqueue(1).status == status
 
 
-@real_transactions
-@pytest.mark.usefixtures("several_backends")
-def test_a_task_of_another_backend_can_come_to_us(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def elsewhere(several_backends: None, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A task of another backend, where a decorator would have left it."""
     made = stock_task(backend="dummy")(plain)
-    assert type(made) is Task
     monkeypatch.setattr(samples, "plain", made)
-    result = made.using(backend="default", priority=7).enqueue(4)
-    assert made.using(backend="default").get_result(result.id) == result
-    # In another process nobody has enqueued it, and so nobody has registered it.
-    del registry._registered[made.module_path]
+    return made
+
+
+@real_transactions
+def test_a_task_of_another_backend_comes_to_us_if_its_module_says_so(
+    elsewhere: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(samples, "ours", elsewhere.using(backend="default"), raising=False)
+    result = elsewhere.using(backend="second", priority=7).enqueue(4)
+    assert elsewhere.using(backend="second").get_result(result.id) == result
+    # In another process nobody has enqueued it.
+    del registry._registered[elsewhere.module_path]
     assert Driver().finish(result).return_value == 8
+
+
+@pytest.mark.django_db
+def test_a_task_of_another_backend_is_refused_if_workers_would_not_know_it(elsewhere: Any) -> None:
+    with pytest.raises(InvalidTask, match=r"plain_queued = plain\.using\(backend='default'\)"):
+        elsewhere.using(backend="default").enqueue(4)
+    with pytest.raises(InvalidTask, match=r"calls\[0\]: .*plain is not declared for 'default'"):
+        enqueue_many([call(elsewhere.using(backend="default"), 4)])
+    assert Job.objects.count() == 0
+
+
+@real_transactions
+@pytest.mark.usefixtures("elsewhere")
+def test_a_row_cannot_name_a_task_of_another_backend() -> None:
+    echo.enqueue(4)
+    Job.objects.update(task_path=f"{samples.__name__}.plain")
+    driver = Driver()
+    [claim] = driver.claim()
+    with pytest.raises(UnregisteredTaskError):
+        driver.executor.task_of(claim)

@@ -217,8 +217,8 @@ def test_a_task_keeps_its_limit_through_using_and_is_found_with_it() -> None:
 
 def test_another_backend_knows_no_limits(settings: Any) -> None:
     settings.TASKS = {"default": {"BACKEND": f"{FRAMEWORK}.backends.immediate.ImmediateBackend"}}
-    plain = task(work)
-    assert limits_concurrency(key="a")(plain) is plain
+    decorated = limits_concurrency(key="a", on_conflict="discard")(task(work))
+    assert [decorated.enqueue("a").discarded for _ in range(2)] == [False, False]
 
 
 def test_a_group_whose_tasks_disagree_is_warned_of() -> None:

@@ -245,6 +245,27 @@ def test_it_all_belongs_to_the_callers_transaction(using: str) -> None:
 
 
 @on_every_database
+@pytest.mark.parametrize("static", [True, False])
+def test_a_row_cannot_change_what_the_code_says_of_a_task(using: str, static: bool) -> None:
+    found = Recurrence(using)
+    schedule_recurring_task("report", send, schedule="@daily", args=["stranger@example.com"])
+    found.tasks.update(static=static)
+    recurring(schedule="@daily", key="report", args=["Ada"])(greet)
+    found.row("report").run_now()
+    assert [job.task_path for job in found.jobs()] == [greet.module_path]
+
+
+@on_every_database
+def test_a_row_of_the_code_is_not_run_where_there_is_no_such_code(using: str) -> None:
+    found = Recurrence(using)
+    schedule_recurring_task("gone", greet, schedule="@daily")
+    found.tasks.update(static=True)
+    with pytest.raises(UnusableRecurringTaskError, match="this process has no such code"):
+        found.row("gone").run_now()
+    assert found.jobs() == []
+
+
+@on_every_database
 @pytest.mark.parametrize("replace", [False, True])
 def test_of_several_who_add_a_key_at_once_one_does(using: str, replace: bool) -> None:
     outcomes: list[str] = []

@@ -1,0 +1,116 @@
+"""Whether a task's function can be called with what is to be stored for it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ContextDecorator
+from functools import lru_cache
+from inspect import Parameter
+from typing import Any
+
+#: What decorators such as ``transaction.atomic`` put around a function: it passes all on as it is.
+_TRANSPARENT = ContextDecorator()(lambda: None).__code__
+_BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+_FIRST = (*_BY_POSITION, Parameter.VAR_POSITIONAL)
+
+
+class Signature:
+    """What the function of a task takes, without the context."""
+
+    __slots__ = (
+        "_any_keyword", "_any_position", "_keywords", "_least", "_names", "_positional_only",
+        "_required_keywords", "_signature", "context",
+    )  # fmt: skip
+
+    def __init__(self, function: Callable[..., Any], takes_context: bool) -> None:
+        whole = inspect.signature(_unwrapped(function), follow_wrapped=False)
+        parameters = list(whole.parameters.values())
+        first = next((each for each in parameters if each.kind in _FIRST), None)
+        #: The name of the parameter for the context, if there is one.
+        self.context = first.name if takes_context and first is not None else None
+        if self.context is not None and first is not None and first.kind in _BY_POSITION:
+            parameters.remove(first)
+        self._signature = whole.replace(parameters=parameters)
+        positional = [each for each in parameters if each.kind in _BY_POSITION]
+        by_keyword = [each for each in parameters if each.kind is Parameter.KEYWORD_ONLY]
+        self._names = [each.name for each in positional]
+        self._least = sum(each.default is Parameter.empty for each in positional)
+        self._positional_only = sum(each.kind is Parameter.POSITIONAL_ONLY for each in positional)
+        self._required_keywords = [
+            each.name for each in by_keyword if each.default is Parameter.empty
+        ]
+        self._keywords = {
+            *self._names[self._positional_only :], *(each.name for each in by_keyword)
+        }  # fmt: skip
+        kinds = {each.kind for each in parameters}
+        self._any_position = Parameter.VAR_POSITIONAL in kinds
+        self._any_keyword = Parameter.VAR_KEYWORD in kinds
+
+    def __str__(self) -> str:
+        parameters = [
+            each.replace(annotation=Parameter.empty) for each in self._signature.parameters.values()
+        ]
+        return str(
+            self._signature.replace(parameters=parameters, return_annotation=Parameter.empty)
+        )
+
+    def misfit(self, args: Sequence[object], kwargs: Mapping[str, object]) -> str | None:
+        """Say what keeps the function from being called with these arguments; ``None``: nothing."""
+        if self._fits(args, kwargs):
+            return None
+        try:
+            self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            return str(error)
+        return None
+
+    def _fits(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
+        # Ten times as fast as to bind them, and this is asked at every enqueue.
+        count = len(args)
+        if count > len(self._names) and not self._any_position:
+            return False
+        if not kwargs:
+            return count >= self._least and not self._required_keywords
+        if not self._any_keyword and not kwargs.keys() <= self._keywords:
+            return False
+        return (
+            count >= min(self._least, self._positional_only)
+            and all(name in kwargs for name in self._names[count : self._least])
+            and all(name in kwargs for name in self._required_keywords)
+            and not any(name in kwargs for name in self._names[self._positional_only : count])
+        )
+
+
+@lru_cache(maxsize=10_000)
+def signature_of(function: Callable[..., Any], takes_context: bool) -> Signature | None:
+    """Return the signature of a task's function; ``None``: it does not tell."""
+    try:
+        return Signature(function, takes_context)
+    except (TypeError, ValueError):
+        return None
+
+
+def require_fit(task: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+    """Raise ``TypeError`` if the function of ``task`` cannot be called with these arguments."""
+    signature = signature_of(task.func, task.takes_context)
+    problem = signature.misfit(args, kwargs) if signature is not None else None
+    if problem is not None:
+        raise TypeError(
+            f"{task.module_path}{signature} cannot be called with these arguments: {problem}"
+        )
+
+
+def place_of(function: Any) -> str:
+    """Return the path of a function, and where it stands, as far as it tells."""
+    names = [getattr(function, name, None) for name in ("__module__", "__qualname__")]
+    path = ".".join(map(str, filter(None, names))) or repr(function)
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return path if code is None else f"{path} ({code.co_filename}:{code.co_firstlineno})"
+
+
+def _unwrapped(function: Any) -> Any:
+    """Return what is called in the end, as far as nothing can change the arguments on the way."""
+    while getattr(function, "__code__", None) is _TRANSPARENT:
+        function = function.__wrapped__
+    return function

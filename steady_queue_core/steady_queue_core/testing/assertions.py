@@ -1,0 +1,129 @@
+"""Assertions about what was enqueued, as functions and as methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from ..compat import Task
+from .enqueued import EnqueuedTask, enqueued_tasks, forget_tasks
+
+if TYPE_CHECKING:
+    from django.test import SimpleTestCase as _Case
+else:
+    _Case = object
+
+#: Most calls that a message names.
+MOST = 20
+
+
+def assert_task_enqueued(
+    task: Task,
+    *,
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    queue_name: str | None = None,
+    priority: int | None = None,
+    run_after: datetime | timedelta | None = None,
+    times: int | None = None,
+    among: Iterable[EnqueuedTask] | None = None,
+) -> EnqueuedTask:
+    """Fail unless a call of ``task`` was enqueued with what is given here; return the first.
+
+    ``times``: exactly so many. ``among``: what ``captured_tasks()`` gave, instead of all that the
+    test has enqueued.
+    """
+    enqueued = _enqueued(among)
+    fitting = [
+        each
+        for each in enqueued
+        if each.is_of(task)
+        and each.has_arguments(args, kwargs)
+        and (queue_name is None or each.queue_name == queue_name)
+        and (priority is None or each.priority == priority)
+        and (run_after is None or each.is_due(run_after))
+    ]
+    if not fitting or (times is not None and len(fitting) != times):
+        wanted = {
+            "args": args, "kwargs": kwargs, "queue_name": queue_name, "priority": priority,
+            "run_after": run_after,
+        }  # fmt: skip
+        named = [f"{name}={value!r}" for name, value in wanted.items() if value is not None]
+        given = f" with {', '.join(named)}" if named else ""
+        number = "never" if not fitting else f"{len(fitting)} times, not {times},"
+        raise AssertionError(
+            f"{task.module_path} was {number} enqueued{given}. {_listed(enqueued)}"
+        )
+    return fitting[0]
+
+
+def assert_num_tasks_enqueued(
+    number: int, task: Task | None = None, *, among: Iterable[EnqueuedTask] | None = None
+) -> None:
+    """Fail unless so many calls were enqueued, of ``task`` or of any."""
+    enqueued = _enqueued(among)
+    found = [each for each in enqueued if task is None or each.is_of(task)]
+    if len(found) != number:
+        what = "calls" if task is None else f"calls of {task.module_path}"
+        raise AssertionError(
+            f"{len(found)} {what} were enqueued, not {number}. {_listed(enqueued)}"
+        )
+
+
+def assert_no_tasks_enqueued(
+    task: Task | None = None, *, among: Iterable[EnqueuedTask] | None = None
+) -> None:
+    """Fail if anything was enqueued, or any call of ``task``."""
+    assert_num_tasks_enqueued(0, task, among=among)
+
+
+class TaskAssertions(_Case):
+    """The same for test cases, as a mixin. Backends that keep jobs in memory begin each test with
+    none."""
+
+    def run(self, result: Any = None) -> Any:
+        forget_tasks()
+        return super().run(result)
+
+    def assertTaskEnqueued(
+        self,
+        task: Task,
+        *,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        queue_name: str | None = None,
+        priority: int | None = None,
+        run_after: datetime | timedelta | None = None,
+        times: int | None = None,
+        among: Iterable[EnqueuedTask] | None = None,
+    ) -> EnqueuedTask:
+        """Do as ``assert_task_enqueued``."""
+        return assert_task_enqueued(
+            task, args=args, kwargs=kwargs, queue_name=queue_name, priority=priority,
+            run_after=run_after, times=times, among=among,
+        )  # fmt: skip
+
+    def assertNumTasksEnqueued(
+        self, number: int, task: Task | None = None, *, among: Iterable[EnqueuedTask] | None = None
+    ) -> None:
+        """Do as ``assert_num_tasks_enqueued``."""
+        assert_num_tasks_enqueued(number, task, among=among)
+
+    def assertNoTasksEnqueued(
+        self, task: Task | None = None, *, among: Iterable[EnqueuedTask] | None = None
+    ) -> None:
+        """Do as ``assert_no_tasks_enqueued``."""
+        assert_no_tasks_enqueued(task, among=among)
+
+
+def _enqueued(among: Iterable[EnqueuedTask] | None) -> list[EnqueuedTask]:
+    return enqueued_tasks() if among is None else list(among)
+
+
+def _listed(enqueued: Sequence[EnqueuedTask]) -> str:
+    if not enqueued:
+        return "Nothing was enqueued."
+    lines = [f"\n  {each}" for each in enqueued[:MOST]]
+    more = len(enqueued) - MOST
+    return f"Enqueued:{''.join(lines)}" + (f"\n  and {more} more" if more > 0 else "")

@@ -1,0 +1,45 @@
+"""One attempt at a job, in the calling thread and in the transaction that it is in."""
+
+from __future__ import annotations
+
+from ..compat import task_started
+from ..dialects import ClaimedJob
+from ..logging import RunningTask, running_task
+from ..processes.attempt import Attempt, Done
+from ..processes.clock import DatabaseClock
+from ..processes.facts import attempt_of
+from ..processes.notifier import announce
+from ..results import send, task_of
+from .jobs import Jobs
+from .transactions import as_a_worker_would
+
+
+def perform(jobs: Jobs, claim: ClaimedJob, worker: str) -> Done:
+    """Run a claimed job, store what becomes of it, and send the signals."""
+    done = _run(jobs, claim, worker)
+    jobs.settle(done.outcome)
+    announce(done)
+    return done
+
+
+def _run(jobs: Jobs, claim: ClaimedJob, worker: str) -> Done:
+    clock = DatabaseClock()
+    clock.set(claim.claimed_at)
+    # A stand-in, where the task is not known: it raises what a worker would say.
+    task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
+    attempt = Attempt(claim, task, jobs.backend_of(claim), worker, clock.now())
+    running = RunningTask(claim.task_path, str(claim.job_id), attempt_of(claim))
+    before = running_task.set(running)
+    try:
+        with as_a_worker_would():
+            attempt.decode()
+            send(task_started, type(attempt.backend), attempt.result)
+            value = task.call(*attempt.positional(), **attempt.result.kwargs)
+    except KeyboardInterrupt:
+        raise  # Of whoever runs the tests.
+    except BaseException as error:
+        return attempt.failed(error, clock.now())
+    else:
+        return attempt.succeeded(value, clock.now())
+    finally:
+        running_task.reset(before)

@@ -1,0 +1,100 @@
+"""Backends for tests: they need no database, and keep jobs in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS, connections
+
+from ..backend import EncodedCall, SteadyQueueBackend
+from ..compat import Task, TaskResult, TaskResultDoesNotExist
+from ..dialects import Ending, EnqueuedJob, Outcome
+from ..options import BackendOptions
+from .attempts import perform
+from .memory import MemoryJobs, copied
+
+RAISE_ERRORS = "raise_errors"
+
+
+class MemoryBackend(SteadyQueueBackend):
+    """A backend whose jobs are gone with its thread."""
+
+    stores_jobs = False
+    jobs_class = MemoryJobs
+
+    def __init__(self, alias: str, params: dict[str, Any]) -> None:
+        super().__init__(alias, params)
+        self.jobs = self.jobs_class(self)
+
+    @property
+    def caller_database(self) -> str:
+        opened = _open_transactions()
+        return DEFAULT_DB_ALIAS if not opened or DEFAULT_DB_ALIAS in opened else opened[0]
+
+    @property
+    def results(self) -> list[TaskResult]:
+        """What was enqueued, in that order."""
+        return [copied(job.result) for job in self.jobs.jobs.values()]
+
+    def clear(self) -> None:
+        """Forget all jobs."""
+        self.jobs.jobs.clear()
+
+    def get_result(self, result_id: str) -> TaskResult:
+        for job in self.jobs.jobs.values():
+            if job.result.id == result_id:
+                return copied(job.result)
+        raise TaskResultDoesNotExist(result_id)
+
+    def _store(self, calls: Sequence[EncodedCall]) -> list[EnqueuedJob]:
+        return [self.jobs.enqueue(call, self._new_job(call)) for call in calls]
+
+    def _waits_for_commit(self, task: Task) -> bool:
+        # Where no database may be used, nobody can be asked for a commit.
+        return bool(_open_transactions()) and super()._waits_for_commit(task)
+
+
+class DummyBackend(MemoryBackend):
+    """Keeps the calls, and runs nothing by itself."""
+
+
+class _AtOnce(MemoryJobs):
+    def settle(self, outcome: Outcome) -> None:
+        """A retry follows at once, whatever its delay."""
+        super().settle(outcome._replace(delay=0.0))
+
+
+class ImmediateBackend(MemoryBackend):
+    """Runs each task before ``enqueue()`` returns."""
+
+    jobs_class = _AtOnce
+
+    @cached_property
+    def settings(self) -> BackendOptions:
+        options = {name: self.options[name] for name in self.options if name != RAISE_ERRORS}
+        return BackendOptions.parse(self.alias, options)
+
+    def insert(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
+        results = super().insert(calls)
+        first_error: BaseException | None = None
+        while (claim := self.jobs.claim()) is not None:
+            done = perform(self.jobs, claim, "immediate")
+            if done.outcome.ending is Ending.FAILED:
+                first_error = first_error or done.error
+        for result in results:
+            self._refresh(result)
+        if first_error is not None and self.options.get(RAISE_ERRORS):
+            raise first_error
+        return results
+
+    def _refresh(self, result: TaskResult) -> None:
+        try:
+            result.refresh()
+        except TaskResultDoesNotExist:
+            return  # It was discarded, or is not to be preserved.
+
+
+def _open_transactions() -> list[str]:
+    return [c.alias for c in connections.all(initialized_only=True) if c.in_atomic_block]

@@ -1,0 +1,51 @@
+"""Where the jobs of a test are: in a database, or in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from ..backend import SteadyQueueBackend
+from ..dialects import ClaimedJob, Outcome, QueueSelector
+
+
+class Jobs(Protocol):
+    """What a worker of one thread asks of them."""
+
+    def present(self) -> datetime:
+        """Return the time by which jobs are due; aware, in UTC."""
+
+    def claim(self) -> ClaimedJob | None:
+        """Take the next job that is ready."""
+
+    def backend_of(self, claim: ClaimedJob) -> SteadyQueueBackend:
+        """Return the backend that a job was enqueued through."""
+
+    def settle(self, outcome: Outcome) -> None:
+        """End a claim."""
+
+    def next_due(self) -> datetime | None:
+        """Return when the next job is due that waits for its time."""
+
+    def make_due(self, until: datetime) -> None:
+        """Have the jobs be ready that are due by then."""
+
+    def postpone(self, job_ids: Collection[int], by: timedelta) -> None:
+        """Put off jobs that wait for their time."""
+
+
+def matching(selector: QueueSelector, names: Iterable[str]) -> list[str]:
+    """Return those of the queues ``names`` that ``selector`` serves, in its order."""
+    known = sorted(set(names))
+    served = selector.matching(
+        lambda prefix: [name for name in known if name.startswith(prefix)], frozenset()
+    )
+    return [name for name in served if name in known]
+
+
+def selector_of(queues: str | Iterable[str] | None) -> QueueSelector:
+    """Return what ``queues`` mean, as a worker's setting has them."""
+    if queues is None:
+        return QueueSelector()
+    return QueueSelector(patterns=(queues,) if isinstance(queues, str) else tuple(queues))

@@ -1,0 +1,205 @@
+"""Jobs that are kept in memory, with the rules that the dialects keep in their databases."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from itertools import count
+from typing import Any
+
+from .. import arguments
+from ..backend import EncodedCall, SteadyQueueBackend
+from ..compat import TaskResult, TaskResultStatus
+from ..dialects import ClaimedJob, Ending, EnqueuedJob, NewJob, Outcome, QueueSelector
+from ..instants import from_utc
+from ..results import task_errors, workers_of
+from ..tasks import SteadyQueueTaskResult
+from .jobs import matching
+
+
+class State(Enum):
+    """Where a job stands."""
+
+    SCHEDULED = "scheduled"
+    READY = "ready"
+    BLOCKED = "blocked"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+@dataclass(eq=False, kw_only=True)
+class Job:
+    """A call that was enqueued, and what became of it."""
+
+    id: int
+    new: NewJob
+    result: TaskResult
+    enqueued_at: datetime
+    state: State = State.SCHEDULED
+    due: datetime | None = None
+    token: int = 0
+    attempts: int = 0
+    errors: str | None = None
+    worker_ids: str | None = None
+    started_at: datetime | None = None
+
+    @property
+    def key(self) -> str | None:
+        """Its concurrency key."""
+        return self.new.limit.key if self.new.limit else None
+
+    @property
+    def turn(self) -> tuple[int, int]:
+        """What decides which of two goes first."""
+        return self.new.rank, self.id
+
+
+class MemoryJobs:
+    """The jobs of one backend."""
+
+    def __init__(self, backend: SteadyQueueBackend, selector: QueueSelector | None = None) -> None:
+        self.backend, self.selector = backend, selector or QueueSelector()
+        self.jobs: dict[int, Job] = {}
+        self._ids = count(1)
+
+    def serving(self, selector: QueueSelector) -> MemoryJobs:
+        """Return the same jobs, as a worker of these queues finds them."""
+        view = type(self)(self.backend, selector)
+        view.jobs, view._ids = self.jobs, self._ids
+        return view
+
+    def enqueue(self, call: EncodedCall, new: NewJob) -> EnqueuedJob:
+        """Keep a call, unless its limit is reached and it is not to wait."""
+        at = self.present()
+        due = at + new.delay if new.delay is not None else new.run_at
+        waits = due is not None and due > at
+        if not waits and new.limit is not None and new.limit.discards and not self._room_for(new):
+            return EnqueuedJob(None, at)
+        job_id = next(self._ids)
+        args, kwargs = arguments.decode_call(call.arguments, resolve_models=False)
+        result = self.backend.new_result(call, EnqueuedJob(job_id, at))
+        object.__setattr__(result, "args", args)
+        object.__setattr__(result, "kwargs", kwargs)
+        job = Job(id=job_id, new=new, result=result, enqueued_at=at, due=due if waits else None)
+        if not waits:
+            self._place(job)
+        self.jobs[job_id] = job
+        return EnqueuedJob(job_id, at)
+
+    def present(self) -> datetime:
+        return datetime.now(UTC)
+
+    def claim(self) -> ClaimedJob | None:
+        ready = [job for job in self.jobs.values() if job.state is State.READY]
+        if not self.selector.takes_all:
+            queues = matching(self.selector, (job.new.queue_name for job in ready))
+            ready = [job for job in ready if job.new.queue_name in queues[:1]]
+        if not ready:
+            return None
+        job = min(ready, key=lambda job: job.turn)
+        job.state, job.token = State.RUNNING, job.token + 1
+        object.__setattr__(job.result, "status", TaskResultStatus.RUNNING)
+        return ClaimedJob(
+            job_id=job.id,
+            token=job.token,
+            queue_name=job.new.queue_name,
+            rank=job.new.rank,
+            task_path=job.new.task_path,
+            backend_name=job.new.backend_name,
+            arguments=job.new.arguments,
+            attempts=job.attempts,
+            max_attempts=job.new.max_attempts,
+            worker_ids=job.worker_ids,
+            errors=job.errors,
+            enqueued_at=job.enqueued_at,
+            started_at=job.started_at,
+            claimed_at=self.present(),
+            concurrency_key=job.key,
+        )
+
+    def backend_of(self, claim: ClaimedJob) -> SteadyQueueBackend:
+        return self.backend
+
+    def settle(self, outcome: Outcome) -> None:
+        job = self.jobs.get(outcome.job_id)
+        if job is None:
+            return  # Somebody has cleared them.
+        job.attempts, job.errors = outcome.attempts, outcome.errors
+        job.worker_ids, job.started_at = outcome.worker_ids, outcome.started_at
+        ended = outcome.ending is not Ending.RETRIED
+        job.state = State.ENDED if ended else State.SCHEDULED
+        if not ended:
+            job.due = self.present() + timedelta(seconds=outcome.delay)
+        _tell(job, outcome, self.present())
+        if not ended and not outcome.delay:
+            self._place(job)
+        elif outcome.ending is Ending.FINISHED and not outcome.preserve:
+            del self.jobs[job.id]
+        self._admit()
+
+    def next_due(self) -> datetime | None:
+        return min((job.due for job in self._scheduled() if job.due is not None), default=None)
+
+    def make_due(self, until: datetime) -> None:
+        due = [job for job in self._scheduled() if job.due is not None and job.due <= until]
+        for job in sorted(due, key=lambda job: (job.due, *job.turn)):
+            limit = job.new.limit
+            if limit and limit.discards and not job.attempts and not self._room_for(job.new):
+                del self.jobs[job.id]
+            else:
+                self._place(job)
+
+    def postpone(self, job_ids: Collection[int], by: timedelta) -> None:
+        for job in self._scheduled():
+            if job.id in job_ids and job.due is not None:
+                job.due += by
+
+    def _scheduled(self) -> list[Job]:
+        waiting = [job for job in self.jobs.values() if job.state is State.SCHEDULED]
+        queues = matching(self.selector, (job.new.queue_name for job in waiting))
+        return [job for job in waiting if job.new.queue_name in queues]
+
+    def _place(self, job: Job) -> None:
+        job.due = None
+        job.state = State.READY if self._room_for(job.new) else State.BLOCKED
+
+    def _admit(self) -> None:
+        for job in sorted(self.jobs.values(), key=lambda job: job.turn):
+            if job.state is State.BLOCKED:
+                self._place(job)
+
+    def _room_for(self, new: NewJob) -> bool:
+        if new.limit is None:
+            return True
+        holding = (State.READY, State.RUNNING)
+        held = [j for j in self.jobs.values() if j.key == new.limit.key and j.state in holding]
+        return len(held) < new.limit.to
+
+
+def copied(result: TaskResult) -> TaskResult:
+    """Return a result that does not change with ``result``."""
+    copy: TaskResult = object.__new__(SteadyQueueTaskResult)
+    for field in fields(result):
+        value = getattr(result, field.name)
+        object.__setattr__(copy, field.name, list(value) if isinstance(value, list) else value)
+    return copy
+
+
+def _tell(job: Job, outcome: Outcome, present: datetime) -> None:
+    status = {
+        Ending.FINISHED: TaskResultStatus.SUCCESSFUL, Ending.FAILED: TaskResultStatus.FAILED,
+    }.get(outcome.ending, TaskResultStatus.READY)  # fmt: skip
+    news: dict[str, Any] = {
+        "status": status,
+        "errors": task_errors(outcome.errors),
+        "worker_ids": workers_of(outcome.worker_ids),
+        "started_at": outcome.started_at and from_utc(outcome.started_at),
+        "last_attempted_at": outcome.last_attempted_at and from_utc(outcome.last_attempted_at),
+        "finished_at": None if outcome.ending is Ending.RETRIED else from_utc(present),
+    }
+    if outcome.return_value is not None:
+        news["_return_value"] = arguments.decode(outcome.return_value, resolve_models=False)
+    for name, value in news.items():
+        object.__setattr__(job.result, name, value)

@@ -1,0 +1,156 @@
+"""Running what a test has enqueued, as a worker of one thread would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+
+from asgiref.sync import sync_to_async
+
+from ..compat import TaskResult, task_backends
+from ..dialects import ClaimedJob, Ending, QueueSelector
+from ..instants import to_utc
+from ..processes.attempt import Done
+from .attempts import perform
+from .backends import MemoryBackend
+from .enqueued import EnqueuedTask, captured_tasks
+from .jobs import Jobs, selector_of
+from .stored import StoredJobs, databases
+
+WORKER = "testing"
+#: Attempts after which there seems to be no end, unless the test has said how many it wants.
+ENDLESS = 1_000
+
+
+def run_enqueued_tasks(
+    queues: str | Iterable[str] | None = None,
+    until: datetime | timedelta | None = None,
+    limit: int | None = None,
+    raise_errors: bool = True,
+    using: str | None = None,
+) -> list[TaskResult]:
+    """Run what was enqueued, and what that enqueues; return the results, in the order in which
+    the jobs first ran.
+
+    ``queues``: names or patterns, as a worker has them. ``until``: run also what is due until then,
+    a datetime or a timedelta from now. ``limit``: at most so many attempts. ``raise_errors``: raise
+    the first exception of a task, after its outcome was stored. ``using``: the alias of a database.
+    """
+    with _jobs_of_the_test(selector_of(queues), using) as places:
+        runner = Runner(places, until, limit, raise_errors)
+        runner.run()
+    return list(runner.results.values())
+
+
+async def arun_enqueued_tasks(
+    queues: str | Iterable[str] | None = None,
+    until: datetime | timedelta | None = None,
+    limit: int | None = None,
+    raise_errors: bool = True,
+    using: str | None = None,
+) -> list[TaskResult]:
+    """Do so from a coroutine."""
+    run = sync_to_async(run_enqueued_tasks, thread_sensitive=True)
+    results: list[TaskResult] = await run(queues, until, limit, raise_errors, using)
+    return results
+
+
+@contextmanager
+def _jobs_of_the_test(selector: QueueSelector, using: str | None) -> Iterator[list[Jobs]]:
+    kept = [task_backends[alias] for alias in task_backends] if using is None else []
+    places: list[Jobs] = [
+        backend.jobs.serving(selector) for backend in kept if isinstance(backend, MemoryBackend)
+    ]
+    with ExitStack() as stack:
+        stored = databases() if using is None else [using]
+        places += [
+            stack.enter_context(StoredJobs.opened(each, selector, WORKER)) for each in stored
+        ]
+        yield places
+
+
+class Runner:
+    """Runs jobs one after the other; when none is ready, time moves on to the next that is due."""
+
+    def __init__(
+        self,
+        places: Sequence[Jobs],
+        until: datetime | timedelta | None,
+        limit: int | None,
+        raise_errors: bool,
+    ) -> None:
+        self.places, self.raise_errors = places, raise_errors
+        self.limit = limit
+        #: The result of each job that ran, by where it is and its id.
+        self.results: dict[tuple[int, int], TaskResult] = {}
+        #: How far the clock of the queue is ahead.
+        self.ahead = timedelta(0)
+        self._until = self._end(until)
+        self._attempts = 0
+
+    def run(self) -> None:
+        """Run until there is nothing left that is due."""
+        while self.limit is None or self._attempts < self.limit:
+            found = self._claim()
+            if found is not None:
+                self._run(*found)
+            elif not self._move_on():
+                return
+
+    def _claim(self) -> tuple[Jobs, ClaimedJob] | None:
+        for jobs in self.places:
+            claim = jobs.claim()
+            if claim is not None:
+                return jobs, claim
+        return None
+
+    def _run(self, jobs: Jobs, claim: ClaimedJob) -> None:
+        self._attempts += 1
+        if self.limit is None and self._attempts > ENDLESS:
+            raise RuntimeError(
+                f"{ENDLESS} attempts have run, and there is no end. If there are so many, say so "
+                f"with limit=...; the next is {claim.task_path} #{claim.job_id}"
+            )
+        with captured_tasks() as enqueued:
+            done = perform(jobs, claim, WORKER)
+        if done.result is not None:
+            self.results[id(jobs), claim.job_id] = done.result
+        if self.ahead:
+            self._put_off(jobs, claim, done, enqueued)
+        if done.error is not None and self.raise_errors:
+            attempt = f"attempt {done.outcome.attempts} of {claim.max_attempts}"
+            done.error.add_note(f"in the task {claim.task_path} #{claim.job_id}, {attempt}")
+            raise done.error
+
+    def _put_off(
+        self, jobs: Jobs, claim: ClaimedJob, done: Done, enqueued: Sequence[EnqueuedTask]
+    ) -> None:
+        """Have what the task has delayed count from the time at which it ran."""
+        if done.outcome.ending is Ending.RETRIED and done.outcome.delay:
+            jobs.postpone([claim.job_id], self.ahead)
+        delayed = [each for each in enqueued if getattr(each.task, "delay", None) is not None]
+        for place in self.places:
+            place.postpone([int(each.result.id) for each in delayed], self.ahead)
+
+    def _move_on(self) -> bool:
+        """Have the next jobs be ready that are due; say whether there are any."""
+        due = [instant for jobs in self.places if (instant := jobs.next_due()) is not None]
+        if not due:
+            return False
+        following, present = min(due), self._present()
+        if following > (self._until or present):
+            return False
+        self.ahead += max(timedelta(0), following - present)
+        for jobs in self.places:
+            jobs.make_due(following)
+        return True
+
+    def _present(self) -> datetime:
+        told = self.places[0].present() if self.places else datetime.now(UTC)
+        return told + self.ahead
+
+    def _end(self, until: datetime | timedelta | None) -> datetime | None:
+        if isinstance(until, timedelta):
+            return self._present() + until
+        return None if until is None else to_utc(until)

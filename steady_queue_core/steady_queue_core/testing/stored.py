@@ -1,0 +1,86 @@
+"""The jobs of a test in its database, moved by the database's own dialect."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+from secrets import token_hex
+
+from django.db import DatabaseError, connections
+
+from ..backend import SteadyQueueBackend, own_backend, own_backends
+from ..dialects import ClaimedJob, Outcome, QueueSelector, dialect_for, portable
+from ..models import ScheduledExecution, dispatching
+from ..models import process as processes
+from .jobs import matching
+
+
+class StoredJobs:
+    """Claims and settles on the calling thread's own connection, and so in its transaction."""
+
+    def __init__(self, using: str, selector: QueueSelector, process_id: int) -> None:
+        self.using, self.selector, self.process_id = using, selector, process_id
+        self.connection, self.dialect = connections[using], dialect_for(using)
+
+    @classmethod
+    @contextmanager
+    def opened(cls, using: str, selector: QueueSelector, worker: str) -> Iterator[StoredJobs]:
+        """Have a process that may claim jobs be registered."""
+        name = f"{worker}-{token_hex(8)}"
+        process_id = processes.register(
+            using, kind="worker", name=name, pid=os.getpid(), hostname=socket.gethostname(),
+            supervisor_id=None, metadata="{}",
+        )  # fmt: skip
+        try:
+            yield cls(using, selector, process_id)
+        finally:
+            with suppress(DatabaseError):  # A transaction that is broken takes the row along.
+                processes.deregister(using, name)
+
+    def present(self) -> datetime:
+        return self.dialect.current_time(self.connection)
+
+    def claim(self) -> ClaimedJob | None:
+        # In a transaction: else a dialect remembers how far it has come, for the next test as well.
+        with self.dialect.transaction(self.connection):
+            claimed = self.dialect.claim(self.connection, self.process_id, self.selector, 1)
+        return claimed[0] if claimed else None
+
+    def backend_of(self, claim: ClaimedJob) -> SteadyQueueBackend:
+        return own_backend(claim.backend_name)
+
+    def settle(self, outcome: Outcome) -> None:
+        self.dialect.settle(self.connection, [outcome])
+
+    def next_due(self) -> datetime | None:
+        instants = [due for _, due in self._scheduled()]
+        return min(instants, default=None)
+
+    def make_due(self, until: datetime) -> None:
+        dispatching.run_now(
+            self.using, [job_id for job_id, due in self._scheduled() if due <= until]
+        )
+
+    def postpone(self, job_ids: Collection[int], by: timedelta) -> None:
+        for row in ScheduledExecution.objects.using(self.using).filter(pk__in=job_ids):
+            row.due_at = portable.storable(portable.aware(row.due_at) + by)
+            row.save(using=self.using, update_fields=["due_at"])
+
+    def _scheduled(self) -> list[tuple[int, datetime]]:
+        found = ScheduledExecution.objects.using(self.using).values_list(
+            "pk", "queue_name", "due_at"
+        )
+        rows = list(found)
+        queues = set(matching(self.selector, (name for _, name, _ in rows)))
+        return [(pk, portable.aware(due)) for pk, name, due in rows if name in queues]
+
+
+def databases() -> list[str]:
+    """Return the databases that hold jobs, as far as the test may use them."""
+    found = list(dict.fromkeys(backend.database for backend in own_backends().values()))
+    # Django's test cases replace what would connect; where none is allowed, it shall say so.
+    allowed = [using for using in found if not hasattr(connections[using].cursor, "wrapped")]
+    return allowed or found

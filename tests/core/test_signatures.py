@@ -1,0 +1,111 @@
+"""A call that does not fit the function of its task is an error where it is enqueued."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import transaction
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steady_queue_core import call, enqueue_many, task
+from steady_queue_core.models import Job
+from steady_queue_core.signatures import Signature
+
+from .samples import echo, stock, stubborn
+
+
+@task
+def resize(picture: int, /, width: int, *, quality: int = 80) -> None:
+    """Take arguments of all kinds."""
+
+
+@task
+@transaction.atomic
+def save(number: int) -> None:
+    """Run in a transaction."""
+
+
+def injected(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def wrapper(*args: Any) -> Any:
+        return function("injected", *args)
+
+    return wrapper
+
+
+@task
+@injected
+def greet(greeting: str, name: str) -> None:
+    """Get an argument that who enqueues does not give."""
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("made", "args", "kwargs", "problem"),
+    [
+        (resize, [1], {}, "missing a required argument: 'width'"),
+        (resize, [1, 2, 3], {}, "too many positional arguments"),
+        (resize, [1], {"width": 2, "height": 3}, "got an unexpected keyword argument 'height'"),
+        (resize, [1, 2], {"width": 2}, "multiple values for argument 'width'"),
+        (stock, [], {"b": 1}, "missing a required argument: 'a'"),
+        (stubborn, [], {}, "missing a required argument: 'succeeds_in'"),
+        (stubborn, [1, 2], {}, "too many positional arguments"),
+        (stubborn, [1], {"context": 2}, "got an unexpected keyword argument 'context'"),
+        (save, [], {}, "missing a required argument: 'number'"),
+    ],
+)
+def test_a_call_that_does_not_fit_is_refused_by_every_way_to_enqueue(
+    made: Any, args: list[Any], kwargs: dict[str, Any], problem: str
+) -> None:
+    for enqueue in (made.enqueue, async_to_sync(made.aenqueue)):
+        with pytest.raises(TypeError, match=problem) as refused:
+            enqueue(*args, **kwargs)
+        assert str(refused.value).startswith(f"{made.module_path}(")
+    with pytest.raises(TypeError, match=rf"^calls\[1\]: .*{problem}"):
+        enqueue_many([call(echo), call(made, *args, **kwargs)])
+    assert Job.objects.count() == 0
+
+
+@pytest.mark.django_db
+def test_a_call_that_fits_is_stored() -> None:
+    resize.enqueue(1, 2)
+    resize.enqueue(1, width=2, quality=3)
+    stubborn.enqueue(1)
+    save.enqueue(number=1)
+    greet.enqueue("Ada")
+    echo.enqueue(1, 2, c=3)
+    assert Job.objects.count() == 6
+
+
+def no_parameters() -> None: ...
+def by_position(a: Any, b: Any = 1, /) -> None: ...
+def by_name(*, a: Any, b: Any = 1) -> None: ...
+def any_position(a: Any, *args: Any) -> None: ...
+def any_keyword(a: Any, /, b: Any, **kwargs: Any) -> None: ...
+def mixed(a: Any, /, b: Any, c: Any = 1, *args: Any, d: Any, e: Any = 2) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "function", [no_parameters, by_position, by_name, any_position, any_keyword, mixed]
+)
+@given(
+    args=st.lists(st.none(), max_size=5),
+    kwargs=st.dictionaries(st.sampled_from("abcdef"), st.none()),
+)
+def test_what_fits_is_what_python_would_call(
+    function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+) -> None:
+    try:
+        signature(function).bind(*args, **kwargs)
+        callable_like_this = True
+    except TypeError:
+        callable_like_this = False
+    found = Signature(function, takes_context=False)
+    assert (found.misfit(args, kwargs) is None) is callable_like_this
+    assert found._fits(args, kwargs) is callable_like_this
