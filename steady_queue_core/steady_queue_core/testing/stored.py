@@ -12,7 +12,7 @@ from secrets import token_hex
 from django.db import DatabaseError, connections
 
 from ..backend import SteadyQueueBackend, own_backend, own_backends
-from ..dialects import ClaimedJob, Outcome, QueueSelector, dialect_for, portable
+from ..dialects import ClaimedJob, Outcome, ProcessIdentity, QueueSelector, dialect_for, portable
 from ..models import ScheduledExecution, dispatching
 from ..models import process as processes
 from .jobs import matching
@@ -21,8 +21,8 @@ from .jobs import matching
 class StoredJobs:
     """Claims and settles on the calling thread's own connection, and so in its transaction."""
 
-    def __init__(self, using: str, selector: QueueSelector, process_id: int) -> None:
-        self.using, self.selector, self.process_id = using, selector, process_id
+    def __init__(self, using: str, selector: QueueSelector, process: ProcessIdentity) -> None:
+        self.using, self.selector, self.process = using, selector, process
         self.connection, self.dialect = connections[using], dialect_for(using)
 
     @classmethod
@@ -30,12 +30,12 @@ class StoredJobs:
     def opened(cls, using: str, selector: QueueSelector, worker: str) -> Iterator[StoredJobs]:
         """Have a process that may claim jobs be registered."""
         name = f"{worker}-{token_hex(8)}"
-        process_id = processes.register(
+        process = processes.register(
             using, kind="worker", name=name, pid=os.getpid(), hostname=socket.gethostname(),
             supervisor_id=None, metadata="{}",
         )  # fmt: skip
         try:
-            yield cls(using, selector, process_id)
+            yield cls(using, selector, process)
         finally:
             with suppress(DatabaseError):  # A transaction that is broken takes the row along.
                 processes.deregister(using, name)
@@ -46,7 +46,7 @@ class StoredJobs:
     def claim(self) -> ClaimedJob | None:
         # In a transaction: else a dialect remembers how far it has come, for the next test as well.
         with self.dialect.transaction(self.connection):
-            claimed = self.dialect.claim(self.connection, self.process_id, self.selector, 1)
+            claimed = self.dialect.claim(self.connection, self.process, self.selector, 1)
         return claimed[0] if claimed else None
 
     def backend_of(self, claim: ClaimedJob) -> SteadyQueueBackend:
