@@ -116,3 +116,10 @@ def leave_daemon() -> int:
     child = context.Process(target=time.sleep, args=[3600], daemon=True)
     child.start()
     return child.pid or 0
+
+
+@task
+async def cancel_everybody() -> None:
+    """Cancel whatever runs on the loop, and what is about to."""
+    for other in asyncio.all_tasks() - {asyncio.current_task()}:
+        other.cancel()
