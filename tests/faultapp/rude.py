@@ -123,3 +123,15 @@ async def cancel_everybody() -> None:
     """Cancel whatever runs on the loop, and what is about to."""
     for other in asyncio.all_tasks() - {asyncio.current_task()}:
         other.cancel()
+
+
+@task
+def fail_with(message: str) -> None:
+    raise ValueError(message)
+
+
+@task
+def close_output() -> None:
+    """Leave nowhere to write an error to."""
+    sys.stdout.close()
+    sys.stderr.close()

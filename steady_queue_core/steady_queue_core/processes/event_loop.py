@@ -13,11 +13,11 @@ from typing import Any
 
 from ..compat import Task
 from ..dialects import ClaimedJob
-from ..logging import about
+from ..logging import about, get_logger
 from .interruption import TaskInterrupted, interrupt
 from .pool import Work
 
-logger = logging.getLogger("steady_queue.worker")
+logger = get_logger("steady_queue.worker")
 
 
 class EventLoop:
@@ -42,7 +42,7 @@ class EventLoop:
     def submit(self, work: list[Work]) -> None:
         """Queue jobs, and start them as far as there is room."""
         if self._loop is None:
-            self._loop = asyncio.new_event_loop()
+            self._loop = _new_event_loop()
             self._thread = Thread(
                 target=self._serve, args=[self._loop], name="steady-queue-loop", daemon=True
             )
@@ -136,3 +136,13 @@ class EventLoop:
                     extra=about("worker.loop_interrupted"),
                 )
         loop.close()
+
+
+def _new_event_loop() -> asyncio.AbstractEventLoop:
+    # It logs how it is made, and with a log that cannot be written it would not be.
+    log = logging.getLogger("asyncio")
+    former, log.disabled = log.disabled, True
+    try:
+        return asyncio.new_event_loop()
+    finally:
+        log.disabled = former

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -12,10 +11,10 @@ from django.db.models import Q
 
 from ..backend import own_backends
 from ..dialects import Dialect
-from ..logging import about
+from ..logging import about, get_logger
 from ..models.retention import FinishedJobs, PastSlots
 
-logger = logging.getLogger("steady_queue.dispatcher")
+logger = get_logger("steady_queue.dispatcher")
 
 #: Rows that one statement deletes.
 BATCH = 500
