@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -52,8 +51,6 @@ from .validation import require_valid
 
 if TYPE_CHECKING:
     from .models import RecurringTask
-
-logger = logging.getLogger("steady_queue")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -26,7 +25,7 @@ from .errors import (
     UnknownRecurringTaskError,
 )
 from .interval import EVERY, Interval
-from .logging import about
+from .logging import about, get_logger
 from .models import RecurringTask
 from .recurring_rows import definition_of, row_of
 from .recurring_task import defined, is_registered, is_task
@@ -34,7 +33,7 @@ from .recurring_task import defined, is_registered, is_task
 #: How often what has met a deadlock is done again, before the error is the caller's.
 TRIES = 5
 
-logger = logging.getLogger("steady_queue.scheduler")
+logger = get_logger("steady_queue.scheduler")
 
 #: What a new definition brings to a row that is there already.
 DEFINING = (

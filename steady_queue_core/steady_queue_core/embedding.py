@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import threading
 from datetime import timedelta
 from types import TracebackType
@@ -11,11 +10,11 @@ from types import TracebackType
 from django.apps import apps
 
 from .configuration import Configuration
-from .logging import about
+from .logging import about, get_logger
 from .processes.start import choose_database, import_tasks, require_place
 from .processes.supervisor import Supervisor
 
-logger = logging.getLogger("steady_queue.supervisor")
+logger = get_logger("steady_queue.supervisor")
 
 
 class EmbeddedQueue:

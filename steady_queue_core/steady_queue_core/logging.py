@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from typing import Any, NamedTuple
+
+from .printable import indented, printable, printable_value
 
 #: The loggers of the queue, and of the framework's lines for each task.
 OURS = ("steady_queue", "django.tasks", "django_tasks")
@@ -55,13 +58,69 @@ class TaskContextFilter(logging.Filter):
         return True
 
 
+class SafeLogger(logging.LoggerAdapter[logging.Logger]):
+    """Logs what the queue has to say, and nothing else happens.
+
+    A handler, filter or formatter of the project that raises, or a standard error that is closed,
+    is no reason to fail a job. Messages are one line, whatever names and errors they quote; the
+    lines of a traceback are indented.
+    """
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        """Log, or do not."""
+        try:
+            if self.logger.isEnabledFor(level):
+                self.logger.handle(self._record(level, msg, args, **kwargs))
+        except Exception:
+            pass
+
+    def _record(
+        self,
+        level: int,
+        msg: object,
+        args: tuple[object, ...],
+        *,
+        extra: dict[str, Any] | None = None,
+        exc_info: Any = None,
+    ) -> logging.LogRecord:
+        if isinstance(exc_info, BaseException):
+            exc_info = (type(exc_info), exc_info, exc_info.__traceback__)
+        elif exc_info:
+            exc_info = sys.exc_info()
+        file, line, function, _ = self.logger.findCaller(stacklevel=CALLER)
+        record = self.logger.makeRecord(
+            self.logger.name,
+            level,
+            file,
+            line,
+            msg,
+            tuple(map(printable_value, args)),
+            exc_info or None,
+            function,
+            {name: printable_value(value) for name, value in (extra or {}).items()},
+        )
+        if exc_info:
+            # Formatters use this text rather than make their own.
+            record.exc_text = indented(logging.Formatter().formatException(exc_info))
+        return record
+
+
+#: Frames of this module below that of the caller.
+CALLER = 3
+
+
+def get_logger(name: str) -> SafeLogger:
+    """Return a logger of the queue."""
+    return SafeLogger(logging.getLogger(name))
+
+
 #: What any record has: the rest was given as ``extra``, or added by a filter.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 class JSONFormatter(logging.Formatter):
     """Writes a record as one line of JSON: its time (UTC), level, logger, message and pid, what it
-    says besides as far as that is plain, and the traceback."""
+    says besides, and the traceback. What has no form in JSON is given as text."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -72,30 +131,47 @@ class JSONFormatter(logging.Formatter):
             "message": record.getMessage(),
             "pid": record.process,
         }
-        told |= {
-            name: value
-            for name, value in vars(record).items()
-            if name not in _STANDARD and isinstance(value, str | int | float)
-        }
+        told |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
         if record.exc_info:
             told["exception"] = self.formatException(record.exc_info)
-        return json.dumps(told)
+        return "{" + ", ".join(f"{json.dumps(name)}: {_json(told[name])}" for name in told) + "}"
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, default=_text_of, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):  # Keys, NaN, and what contains itself.
+        return json.dumps(_text_of(value))
+
+
+def _text_of(value: object) -> str:
+    try:
+        return value.isoformat() if isinstance(value, date | time) else str(value)
+    except Exception:
+        return f"<{type(value).__qualname__}>"
 
 
 class TextFormatter(logging.Formatter):
-    """Writes time, level, pid and message."""
+    """Writes time, level, pid and message on one line, and a traceback on indented ones: nothing
+    that a message quotes can pass for another record."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-8s %(process)d %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Return the first line."""
+        return printable(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:
+        """Return the lines of a traceback."""
+        return indented(super().formatException(ei))
 
 
 @contextmanager
 def logging_to_stderr(form: str) -> Iterator[None]:
     """Have the queue's lines, from INFO on, written to the standard error as ``text`` or ``json``,
     and nowhere else, whatever the project's ``LOGGING`` says of them."""
-    handler = logging.StreamHandler()
-    handler.addFilter(TaskContextFilter())
-    handler.setFormatter(JSONFormatter() if form == "json" else TextFormatter())
+    handler = _stderr_handler(form)
     loggers = [logging.getLogger(name) for name in (*OURS, OF_TASKS)]
     former = [(each.handlers[:], each.level, each.propagate) for each in loggers]
     for each in loggers:
@@ -110,3 +186,44 @@ def logging_to_stderr(form: str) -> Iterator[None]:
             each.handlers[:] = handlers
             each.propagate = propagate
             each.setLevel(level)
+
+
+@contextmanager
+def errors_to_stderr() -> Iterator[None]:
+    """Have warnings and errors of the queue and of the framework, such as those of failed tasks,
+    written to the standard error where the project's ``LOGGING`` shows them to nobody: as Django's
+    default does without ``DEBUG``."""
+    handler = _stderr_handler("text")
+    handler.setLevel(logging.WARNING)
+    unheard = [each for each in map(logging.getLogger, OURS) if not _is_heard(each)]
+    for each in unheard:
+        each.addHandler(handler)
+    try:
+        yield
+    finally:
+        for each in unheard:
+            each.removeHandler(handler)
+
+
+def _is_heard(logger: logging.Logger) -> bool:
+    """Whether a handler of the project's takes the errors of a logger, or it wants none of them."""
+    from django.utils.log import AdminEmailHandler
+
+    error = logger.makeRecord(logger.name, logging.ERROR, __file__, 0, "", (), None)
+    if not logger.isEnabledFor(logging.ERROR):
+        return True
+    at: logging.Logger | None = logger
+    while at is not None:
+        for handler in at.handlers:
+            mails = isinstance(handler, AdminEmailHandler)
+            if not mails and handler.level <= logging.ERROR and handler.filter(error):
+                return True
+        at = at.parent if at.propagate else None
+    return False
+
+
+def _stderr_handler(form: str) -> logging.Handler:
+    handler = logging.StreamHandler()
+    handler.addFilter(TaskContextFilter())
+    handler.setFormatter(JSONFormatter() if form == "json" else TextFormatter())
+    return handler

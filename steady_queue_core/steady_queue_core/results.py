@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +15,13 @@ from .compat import Task, TaskError, TaskResult, TaskResultStatus
 from .dialects import portable
 from .errors import UnregisteredTaskError
 from .instants import from_utc
-from .logging import about
+from .logging import about, get_logger
 from .tasks import SteadyQueueTaskResult, find_task, rebuilt, unregistered
 
 if TYPE_CHECKING:
     from .models import Job
 
-logger = logging.getLogger("steady_queue")
+logger = get_logger("steady_queue")
 
 
 def send(signal: Signal, sender: type, result: TaskResult) -> None:

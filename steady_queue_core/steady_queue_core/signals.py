@@ -5,16 +5,15 @@ Their payloads are in ``docs/signals.md``. Receivers take ``**kwargs``: a payloa
 
 from __future__ import annotations
 
-import logging
 from functools import partial
 from typing import Any
 
 from django import dispatch
 from django.db import transaction
 
-from .logging import about
+from .logging import about, get_logger
 
-logger = logging.getLogger("steady_queue")
+logger = get_logger("steady_queue")
 
 
 class Signal(dispatch.Signal):

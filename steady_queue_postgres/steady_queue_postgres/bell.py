@@ -6,7 +6,6 @@ sees a pipe alone, which stays the same.
 
 from __future__ import annotations
 
-import logging
 import os
 import random
 import select
@@ -17,9 +16,11 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from steady_queue_core.dialects import get_logger
+
 from .channel import CHANNEL
 
-logger = logging.getLogger("steady_queue.postgres")
+logger = get_logger("steady_queue.postgres")
 
 #: Seconds to wait for the first connection before going on without the bell for now.
 PATIENCE = 2.0

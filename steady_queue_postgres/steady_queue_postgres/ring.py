@@ -7,15 +7,16 @@ than they do.
 
 from __future__ import annotations
 
-import logging
 import time
 
 from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from steady_queue_core.dialects import get_logger
+
 from .channel import RING
 
-logger = logging.getLogger("steady_queue.postgres")
+logger = get_logger("steady_queue.postgres")
 
 #: Seconds between two rings of a process.
 INTERVAL = 0.005

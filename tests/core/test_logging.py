@@ -7,17 +7,26 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 
+import steady_queue_core
 from steady_queue_core import task
-from steady_queue_core.logging import JSONFormatter, TaskContextFilter, logging_to_stderr
+from steady_queue_core.logging import (
+    JSONFormatter,
+    TaskContextFilter,
+    get_logger,
+    logging_to_stderr,
+)
 from steady_queue_core.retries import constant
 
 from .driver import Driver
-from .samples import breaks, echo, real_transactions
+from .samples import FRAMEWORK, breaks, echo, real_transactions
 
 own = logging.getLogger("a.project")
 
@@ -123,12 +132,21 @@ def test_a_retry_is_told_and_arguments_are_not(
     assert "top secret" not in "".join(json.dumps(vars(each), default=str) for each in kept.records)
 
 
-def test_json_is_one_line_with_what_is_plain() -> None:
+def test_json_is_one_line_with_all_that_was_given() -> None:
+    class Odd:
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    own_list: list[Any] = [1]
+    own_list.append(own_list)
     record = logging.makeLogRecord(
         {
             "name": "steady_queue.worker", "levelname": "INFO", "msg": "two\nlines of %s",
             "args": ("text",), "event": "task.finished", "wait_ms": 1.5, "task": None,
-            "request": object(), "created": 0.25, "process": 7,
+            "created": 0.25, "process": 7, "list": [1, {"a": None}], "dict": {"b": [True]},
+            "decimal": Decimal("1.50"), "date": date(2026, 1, 2), "odd": Odd(),
+            "instant": datetime(2026, 1, 2, tzinfo=UTC), "inner": [Decimal("2.5")], "bytes": b"x",
+            "keys": {(1, 2): 3}, "nan": float("nan"), "endless": own_list,
         }
     )  # fmt: skip
     try:
@@ -142,13 +160,129 @@ def test_json_is_one_line_with_what_is_plain() -> None:
     assert told == {
         "time": "1970-01-01T00:00:00.250+00:00", "level": "INFO", "logger": "steady_queue.worker",
         "message": "two\nlines of text", "pid": 7, "event": "task.finished", "wait_ms": 1.5,
+        "task": None, "list": [1, {"a": None}], "dict": {"b": [True]}, "decimal": "1.50",
+        "date": "2026-01-02", "instant": "2026-01-02T00:00:00+00:00", "inner": ["2.5"],
+        "bytes": "b'x'", "keys": "{(1, 2): 3}", "nan": "nan", "endless": "[1, [...]]",
+        "odd": f"<{Odd.__qualname__}>",
     }  # fmt: skip
+
+
+#: What a task may raise, or a row may name.
+HOSTILE = "x\n2026-11-22 00:00:00,000 CRITICAL 1 forged\r\x1b[2J\u202e\x9b\u2028end"
+SHOWN = "x\\n2026-11-22 00:00:00,000 CRITICAL 1 forged\\r\\x1b[2J\\u202e\\x9b\\u2028end"
+
+
+def test_a_message_is_one_line_whatever_it_quotes(capsys: pytest.CaptureFixture[str]) -> None:
+    logger = get_logger("steady_queue.worker")
+    with logging_to_stderr("text"):
+        logger.error("%s and %s", HOSTILE, ValueError(HOSTILE), extra={"event": "task.broken"})
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.endswith(f" {SHOWN} and {SHOWN}")
+
+
+@pytest.mark.parametrize("name", ["steady_queue.worker", "django.tasks"])
+def test_no_line_of_a_traceback_passes_for_a_record(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    ours = name.startswith("steady_queue")
+    logger: Any = get_logger(name) if ours else logging.getLogger(name)
+    with logging_to_stderr("text"):
+        try:
+            raise ValueError(HOSTILE)
+        except ValueError:
+            logger.exception("failed", extra={"event": "task.broken"})
+    first, *others = capsys.readouterr().err.rstrip("\n").split("\n")
+    assert first.endswith(" failed")
+    assert len(others) > 3
+    assert all(line.startswith("    ") and line.isprintable() for line in others)
+
+
+def test_other_formatters_get_the_lines_of_our_tracebacks_as_safe(kept: Kept) -> None:
+    logger = get_logger("steady_queue.worker")
+    try:
+        raise ValueError(HOSTILE)
+    except ValueError as error:
+        logger.error("%s", HOSTILE, exc_info=error, extra={"event": "x", "task": HOSTILE})
+    [record] = kept.records
+    text = logging.Formatter("%(task)s %(message)s").format(record)
+    first, *others = text.split("\n")
+    assert first == f"{SHOWN} {SHOWN}"
+    assert all(line.startswith("    ") and line.isprintable() for line in others)
+    assert record.exc_info[0] is ValueError
+
+
+def test_a_record_names_the_line_that_made_it(kept: Kept) -> None:
+    logger = get_logger("steady_queue.worker")
+    logger.warning("here", extra={"event": "x"})
+    logger.log(logging.WARNING, "here, too", extra={"event": "x"})
+    assert [record.filename for record in kept.records] == ["test_logging.py"] * 2
+    assert {record.funcName for record in kept.records} == {
+        "test_a_record_names_the_line_that_made_it"
+    }
+
+
+class Broken(logging.Handler):
+    """Raises, as a handler may, and as the standard ones do when the standard error is closed."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise ValueError("I/O operation on closed file")
+
+
+@real_transactions
+@pytest.mark.parametrize("kind", [echo, breaks, fails_once])
+def test_a_handler_that_raises_changes_no_outcome(kind: Any) -> None:
+    broken = Broken()
+    names = ("steady_queue", "steady_queue.task", "django.tasks", "django_tasks", "django.dispatch")
+    loggers = [logging.getLogger(name) for name in names]
+    levels = [each.level for each in loggers]
+    for each in loggers:
+        each.addHandler(broken)
+        each.setLevel(logging.DEBUG)
+    try:
+        result = kind.enqueue("1")
+        driver = Driver()
+        driver.work()
+        driver.work()
+    finally:
+        for each, level in zip(loggers, levels, strict=True):
+            each.removeHandler(broken)
+            each.setLevel(level)
+    result.refresh()
+    assert result.status == ("SUCCESSFUL" if kind is echo else "FAILED")
+    assert len(result.errors) == {echo: 0, breaks: 1, fails_once: 2}[kind]
+
+
+def test_the_queue_logs_by_its_own_loggers_alone() -> None:
+    packages = Path(steady_queue_core.__file__).parent.parent.parent
+    careless = [
+        path.name
+        for path in packages.glob("steady_queue_*/steady_queue_*/**/*.py")
+        if 'logging.getLogger("steady_queue' in path.read_text()
+    ]
+    assert careless == []
+
+
+@real_transactions
+def test_all_lines_of_a_task_carry_its_id(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
+    framework = logging.getLogger(FRAMEWORK)
+    framework.addHandler(kept)
+    caplog.set_level(logging.INFO, FRAMEWORK)
+    try:
+        result = breaks.enqueue()
+        Driver().work()
+    finally:
+        framework.removeHandler(kept)
+    theirs = [record for record in kept.records if record.name == FRAMEWORK]
+    assert {record.levelno for record in theirs} == {logging.INFO, logging.ERROR}
+    for record in theirs:
+        assert (record.task, record.task_id) == (result.task.module_path, result.id)
+        assert record.attempt == 1
 
 
 def test_the_standard_error_gets_the_queue_alone_and_leaves_all_as_it_was(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    logger = logging.getLogger("steady_queue.worker")
+    logger = get_logger("steady_queue.worker")
     top = logging.getLogger("steady_queue")
     before = (top.handlers[:], top.level, top.propagate)
     with logging_to_stderr("json"):

@@ -116,3 +116,22 @@ def leave_daemon() -> int:
     child = context.Process(target=time.sleep, args=[3600], daemon=True)
     child.start()
     return child.pid or 0
+
+
+@task
+async def cancel_everybody() -> None:
+    """Cancel whatever runs on the loop, and what is about to."""
+    for other in asyncio.all_tasks() - {asyncio.current_task()}:
+        other.cancel()
+
+
+@task
+def fail_with(message: str) -> None:
+    raise ValueError(message)
+
+
+@task
+def close_output() -> None:
+    """Leave nowhere to write an error to."""
+    sys.stdout.close()
+    sys.stderr.close()

@@ -74,6 +74,37 @@ def test_changed_code_is_taken_when_it_passes_the_checks(make_project: MakeProje
     assert project.count("processes") == 0
 
 
+def test_code_that_breaks_between_the_checks_and_the_start_is_waited_for(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(
+        queue(processes=1, shutdown_timeout=30), extra='INSTALLED_APPS.append("changing")'
+    )
+    write(project, "old")
+    supervisor = project.start("--reload")
+    wait_said(supervisor, "Stop with Ctrl-C")
+    [slow] = project.enqueue("work", [4.0])
+    project.wait_started(slow)
+    write(project, "new")
+    wait_said(supervisor, "starting anew")
+    assert project.state_of(slow) == "claimed", "the machine is too slow to see this"
+    write(project, "broken", "import nowhere")
+    wait_for(lambda: "waiting for a change" in supervisor.errors(), 30, "the end of the start")
+    assert "No module named 'nowhere'" in supervisor.errors()
+    assert supervisor.process.poll() is None
+    write(project, "still broken", "task = \\n")
+    wait_for(lambda: supervisor.errors().count("waiting for a change") == 2, 30, "another one")
+    write(project, "mended")
+    wait_for(lambda: supervisor.output().count("Stop with Ctrl-C") == 2, 30, "the next one")
+    enqueue(project)
+    wait_for(lambda: told(project) == ["mended"], 20, "the mended code")
+    write(project, "newest")
+    wait_for(lambda: supervisor.output().count("Stop with Ctrl-C") == 3, 30, "the newest one")
+    assert supervisor.stop(signal.SIGINT) == 0
+    assert len(project.attempts_at(slow)) == 1
+    assert project.count("processes") == 0
+
+
 def test_json_goes_to_the_standard_error_from_every_process(make_project: MakeProject) -> None:
     extra = 'SILENCED_SYSTEM_CHECKS = ["steady_queue.W009"]'
     project = make_project(queue(processes=1), extra=extra)

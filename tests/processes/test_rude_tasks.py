@@ -135,3 +135,21 @@ def test_the_copy_of_a_worker_that_a_task_forks_ends_with_the_task(
     assert "RuntimeError: raised in the copy" in supervisor.errors()
     assert "left a" not in supervisor.errors()
     assert project.count("claimed_executions") == 0
+
+
+@pytest.mark.parametrize("mode", ["fork", "async"])
+def test_coroutines_that_another_cancels_before_they_begin_run_all_the_same(
+    make_project: MakeProject, mode: str
+) -> None:
+    project = rude_project(make_project, "default", supervisor_mode=mode)
+    first = project.enqueue("awork", *[[0.0]] * 3)
+    project.enqueue("rude:cancel_everybody")
+    last = project.enqueue("awork", *[[0.0]] * 18)
+    supervisor = project.start()
+    project.wait_done(20)
+    # Those that had begun are cancelled in the middle, as the task wants it.
+    assert {project.state_of(job_id) for job_id in last} == {"finished"}
+    assert {len(project.attempts_at(job_id)) for job_id in [*first, *last]} == {1}
+    assert supervisor.stop() == 0
+    assert project.count("claimed_executions") == 0
+    assert "never awaited" not in supervisor.errors()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -13,10 +12,10 @@ from django.db import DatabaseError
 from django.db.models import Model
 from django.http import HttpRequest
 
-from ..logging import about
+from ..logging import about, get_logger
 from . import texts
 
-logger = logging.getLogger("steady_queue.admin")
+logger = get_logger("steady_queue.admin")
 
 #: Rows of one transaction.
 BATCH = 500

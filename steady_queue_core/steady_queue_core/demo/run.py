@@ -12,6 +12,7 @@ from types import FrameType
 
 from django.core.exceptions import ImproperlyConfigured
 
+from ..printable import printable_lines
 from .project import Project
 from .supervision import Supervision
 
@@ -124,7 +125,7 @@ def _await_worker(supervision: Supervision) -> None:
 
 
 def _say(line: str) -> None:
-    print(line, flush=True)
+    print(printable_lines(line), flush=True)
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:

@@ -14,6 +14,7 @@ from ..errors import (
     DialectNotFound,
     DialectUnsupported,
 )
+from ..logging import get_logger
 from . import portable, tables
 from .dialect import Dialect
 from .hookspecs import hookimpl
@@ -53,6 +54,7 @@ __all__ = [
     "QueueSelector",
     "Wakeup",
     "dialect_for",
+    "get_logger",
     "hookimpl",
     "portable",
     "tables",

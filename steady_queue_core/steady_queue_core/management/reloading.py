@@ -13,6 +13,7 @@ from typing import Any
 from django.utils import autoreload
 
 COMMAND = "steady_queue"
+RESTART = "steady_queue_core.management.restart"
 
 
 class Reloader:
@@ -35,8 +36,12 @@ class Reloader:
         ).start()
 
     def start_anew(self) -> None:
-        """Run the same command line in the place of this process."""
-        arguments = autoreload.get_child_arguments()
+        """Run the same command line in the place of this process; see ``restart``."""
+        program, *arguments = map(str, autoreload.get_child_arguments())
+        if Path(program) == Path(sys.executable):
+            first = next(at for at, each in enumerate(arguments) if each[:2] not in ("-W", "-X"))
+            arguments = [*arguments[:first], "-m", RESTART, *arguments[first:]]
+        arguments = [program, *arguments]
         sys.stdout.flush()
         sys.stderr.flush()
         if sys.platform == "win32":  # A new program would not take this one's place there.

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection
 from typing import Any
 
 from django.db.models import QuerySet
 
 from ..dialects import ClaimedJob, portable
-from ..logging import about
+from ..logging import about, get_logger
 from .base import queue_database
 from .execution import ClaimedExecution
 from .job import Job
 from .process import Process
 
-logger = logging.getLogger("steady_queue.supervisor")
+logger = get_logger("steady_queue.supervisor")
 
 
 def held_by(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +9,13 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..dialects import Dialect
 from ..errors import UnusableRecurringTaskError
-from ..logging import about
+from ..logging import about, get_logger
 from ..models import RecurringTask
 from ..recurring_rows import definition_of
 from ..recurring_task import RecurringTask as Definition
 from .schedules import registered_on
 
-logger = logging.getLogger("steady_queue.scheduler")
+logger = get_logger("steady_queue.scheduler")
 
 #: The columns that say how a task that was added at run time is enqueued, and when.
 FIELDS = (

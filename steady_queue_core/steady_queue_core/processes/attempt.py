@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +13,7 @@ from ..configuration import ConfigurationError
 from ..dialects import ClaimedJob, Ending, Outcome
 from ..errors import UnregisteredTaskError
 from ..instants import from_utc
+from ..logging import get_logger
 from ..results import task_errors, workers_of
 from ..retries import delay_of
 from ..tasks import SteadyQueueTask, SteadyQueueTaskContext, SteadyQueueTaskResult
@@ -25,7 +25,7 @@ from .remains import Ended
 if TYPE_CHECKING:
     from ..backend import SteadyQueueBackend
 
-logger = logging.getLogger("steady_queue.worker")
+logger = get_logger("steady_queue.worker")
 
 
 class Done(NamedTuple):

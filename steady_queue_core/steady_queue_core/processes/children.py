@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 
 from ..configuration import ResolvedOptions
-from ..logging import about
+from ..logging import about, get_logger
 from .child import Child, Launcher, Role
 from .lifecycle import announce_restart
 from .restarts import Restarts, Successor
 
-logger = logging.getLogger("steady_queue.supervisor")
+logger = get_logger("steady_queue.supervisor")
 
 #: Seconds without a sign of life, at the least, after which a child counts as frozen.
 FROZEN = 3.0

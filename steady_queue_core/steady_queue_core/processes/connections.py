@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from asyncio import CancelledError
@@ -16,10 +15,10 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
-from ..logging import RunningTask, about, running_task
+from ..logging import RunningTask, about, get_logger, running_task
 from .drivers import is_closed, is_in_transaction, settings_of
 
-logger = logging.getLogger("steady_queue.worker")
+logger = get_logger("steady_queue.worker")
 
 #: How the names of a worker's own threads begin.
 OUR_THREADS = "steady-queue-"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 from collections.abc import Callable
@@ -13,12 +12,12 @@ from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..dialects import Dialect, dialect_for
-from ..logging import about
+from ..logging import about, get_logger
 from .silence import silenced
 
 T = TypeVar("T")
 
-logger = logging.getLogger("steady_queue.database")
+logger = get_logger("steady_queue.database")
 
 #: Seconds between tries during an outage: the first, and the longest.
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 5.0

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import time
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..configuration import Configuration
 from ..dialects import Dialect, Dispatched
-from ..logging import about
+from ..logging import about, get_logger
 from ..models.upkeep import Upkeep
 from .housekeeping import Housekeeping
 from .runtime import Runtime
 
-logger = logging.getLogger("steady_queue.dispatcher")
+logger = get_logger("steady_queue.dispatcher")
 
 
 class Dispatcher:

@@ -13,11 +13,11 @@ from typing import Any
 
 from ..compat import Task
 from ..dialects import ClaimedJob
-from ..logging import about
+from ..logging import about, get_logger
 from .interruption import TaskInterrupted, interrupt
 from .pool import Work
 
-logger = logging.getLogger("steady_queue.worker")
+logger = get_logger("steady_queue.worker")
 
 
 class EventLoop:
@@ -33,7 +33,8 @@ class EventLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
         #: Filled by the worker's main thread, emptied by either.
         self._waiting: deque[Work] = deque()
-        self._running: set[asyncio.Task[None]] = set()
+        #: What runs; beside it, until its first step, what it is to do.
+        self._running: dict[asyncio.Task[None], tuple[Work, Coroutine[Any, Any, None]] | None] = {}
         self._context = copy_context()
         self._thread: Thread | None = None
         self._closing = self._cancelled = False
@@ -41,7 +42,7 @@ class EventLoop:
     def submit(self, work: list[Work]) -> None:
         """Queue jobs, and start them as far as there is room."""
         if self._loop is None:
-            self._loop = asyncio.new_event_loop()
+            self._loop = _new_event_loop()
             self._thread = Thread(
                 target=self._serve, args=[self._loop], name="steady-queue-loop", daemon=True
             )
@@ -98,13 +99,25 @@ class EventLoop:
         with suppress(IndexError):
             while len(self._running) < self.size:
                 work = self._waiting.popleft()
+                steps = self._run(*work)
                 # The loop itself keeps only weak references to what runs on it.
-                running = self._loop.create_task(self._run(*work), context=self._context.copy())
-                self._running.add(running)
+                running = self._loop.create_task(self._take(steps), context=self._context.copy())
+                self._running[running] = work, steps
                 running.add_done_callback(self._ended)
 
+    async def _take(self, steps: Coroutine[Any, Any, None]) -> None:
+        current = asyncio.current_task()
+        assert current is not None
+        self._running[current] = None
+        await steps
+
     def _ended(self, running: asyncio.Task[None]) -> None:
-        self._running.discard(running)
+        untouched = self._running.pop(running)
+        if untouched is not None:
+            # Another task has cancelled it (all of them, perhaps) before its first step.
+            work, steps = untouched
+            steps.close()
+            self._waiting.appendleft(work)
         if self._waiting:
             self._start()
         self._end_if_idle()
@@ -123,3 +136,13 @@ class EventLoop:
                     extra=about("worker.loop_interrupted"),
                 )
         loop.close()
+
+
+def _new_event_loop() -> asyncio.AbstractEventLoop:
+    # It logs how it is made, and with a log that cannot be written it would not be.
+    log = logging.getLogger("asyncio")
+    former, log.disabled = log.disabled, True
+    try:
+        return asyncio.new_event_loop()
+    finally:
+        log.disabled = former

@@ -13,7 +13,7 @@ from ..backend import own_backend
 from ..compat import Task, task_started
 from ..dialects import ClaimedJob
 from ..errors import UnregisteredTaskError
-from ..logging import OF_TASKS, running_task
+from ..logging import OF_TASKS, get_logger, running_task
 from ..results import asend, send, task_of
 from ..tasks import find_task, rebuilt
 from . import outcomes
@@ -28,8 +28,8 @@ from .connections import (
 from .copies import end_if_copy
 from .facts import about_job, running_of
 
-logger = logging.getLogger("steady_queue.worker")
-task_logger = logging.getLogger(OF_TASKS)
+logger = get_logger("steady_queue.worker")
+task_logger = get_logger(OF_TASKS)
 
 
 #: It takes as long as the rest of what is done with a claim.

@@ -14,7 +14,7 @@ from types import FrameType
 
 from ..configuration import ResolvedOptions
 from ..errors import ProcessExitError
-from ..logging import about
+from ..logging import about, get_logger
 from . import host, remains
 from .child import Child, Role
 from .copies import end_daemons, flush_output
@@ -24,7 +24,7 @@ from .preparation import close_connections
 from .runtime import Runtime
 from .signals import STOP_SIGNALS, graceful_signals, install
 
-logger = logging.getLogger("steady_queue.process")
+logger = get_logger("steady_queue.process")
 
 #: Seconds that a process whose supervisor died may take to end.
 ORPHAN_GRACE = 3.0

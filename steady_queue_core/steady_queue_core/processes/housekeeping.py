@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -15,12 +14,12 @@ from .. import catch_up
 from ..backend import own_backends
 from ..configuration.durations import LONGEST
 from ..dialects import Dialect
-from ..logging import about
+from ..logging import about, get_logger
 from ..models import Job, RecurringTask
 from ..models.retention import FailedJobs, FinishedJobs, PastSlots, Sweep
 from .schedules import registered_on
 
-logger = logging.getLogger("steady_queue.dispatcher")
+logger = get_logger("steady_queue.dispatcher")
 
 #: Rows that one statement looks at and deletes.
 BATCH = 500

@@ -6,7 +6,7 @@ import logging
 import time
 
 from ..configuration import ResolvedOptions
-from ..logging import about, process_name
+from ..logging import about, get_logger, process_name
 from ..models.process import Process
 from ..models.readiness import require_tables
 from . import remains, schedules
@@ -21,7 +21,7 @@ from .recovery import Recovery
 from .remains import Remains
 from .whereabouts import Whereabouts
 
-logger = logging.getLogger("steady_queue.supervisor")
+logger = get_logger("steady_queue.supervisor")
 
 #: Seconds between two looks for processes of this host that died with their supervisor.
 LOOK_INTERVAL = 3.0

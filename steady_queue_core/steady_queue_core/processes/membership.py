@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import secrets
 import socket
@@ -16,8 +15,6 @@ from ..models import process as processes
 from . import host
 from .database import QueueDatabase
 from .whereabouts import Whereabouts
-
-logger = logging.getLogger("steady_queue.process")
 
 #: The part of its lease before whose end a worker stops taking jobs.
 LEASE_MARGIN = 0.1

@@ -15,7 +15,7 @@ from threading import Thread
 
 from ..compat import TaskResult, task_finished
 from ..dialects import Ending, Outcome
-from ..logging import OF_TASKS, about
+from ..logging import OF_TASKS, RunningTask, about, get_logger, running_task
 from ..results import send
 from ..signals import task_retried, tell
 from .attempt import Done
@@ -24,8 +24,8 @@ from .copies import end_if_copy
 from .facts import milliseconds
 from .pace import WEIGHT
 
-logger = logging.getLogger("steady_queue.worker")
-task_logger = logging.getLogger(OF_TASKS)
+logger = get_logger("steady_queue.worker")
+task_logger = get_logger(OF_TASKS)
 
 #: Signals that may wait however fast they are sent, and however slowly.
 MOST_WAITING, FEW = 2000, 20
@@ -119,23 +119,32 @@ class Notifier:
 
 def announce(done: Done) -> None:
     """Send ``task_finished`` for a stored outcome that ended its job, ``task_retried`` for one that
-    did not."""
+    did not. What receivers log, Django's among them, belongs to the task."""
     if done.result is None:
         return
-    _log_end(done.result, done.outcome)
+    result, outcome = done.result, done.outcome
+    ended = running_task.set(RunningTask(result.task.module_path, result.id, outcome.attempts))
+    try:
+        _log_end(result, outcome)
+        _send(result, done)
+    finally:
+        running_task.reset(ended)
+
+
+def _send(result: TaskResult, done: Done) -> None:
     sender = type(done.backend)
     if done.outcome.ending is Ending.RETRIED:
         delay = timedelta(seconds=done.outcome.delay)
-        tell(task_retried, sender, task_result=done.result, delay=delay, error=done.error)
+        tell(task_retried, sender, task_result=result, delay=delay, error=done.error)
         return
     if done.error is None:
-        send(task_finished, sender, done.result)
+        send(task_finished, sender, result)
         return
     try:
         raise done.error
     except BaseException:
         # Receivers, Django's own log among them, look at the exception being handled.
-        send(task_finished, sender, done.result)
+        send(task_finished, sender, result)
 
 
 def _log_end(result: TaskResult, outcome: Outcome) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 
-from ..logging import about
+from ..logging import about, get_logger
 from .database import Unavailable
 
-logger = logging.getLogger("steady_queue.supervisor")
+logger = get_logger("steady_queue.supervisor")
 
 
 class Postponed:

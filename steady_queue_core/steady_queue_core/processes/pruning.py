@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection
 from datetime import timedelta
 
 from ..errors import ProcessExitError, ProcessPrunedError
-from ..logging import about
+from ..logging import about, get_logger
 from ..models import process as processes
 from ..models.process import Process
 from . import remains
@@ -17,7 +16,7 @@ from .recovery import Recovery
 from .remains import Remains
 from .whereabouts import Whereabouts
 
-logger = logging.getLogger("steady_queue.supervisor")
+logger = get_logger("steady_queue.supervisor")
 
 
 class Pruning:

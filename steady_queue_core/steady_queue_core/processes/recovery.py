@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from django.db import DataError, IntegrityError
@@ -11,7 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from ..backend import own_backend
 from ..dialects import ClaimedJob, Dialect
 from ..errors import ProcessMissingError, SteadyQueueError
-from ..logging import about
+from ..logging import about, get_logger
 from ..models import claims
 from ..models import process as processes
 from ..results import task_of
@@ -24,7 +23,7 @@ from .notifier import announce
 from .remains import Remains
 from .whereabouts import Whereabouts
 
-logger = logging.getLogger("steady_queue.supervisor")
+logger = get_logger("steady_queue.supervisor")
 
 #: Claims that are handled in one transaction.
 BATCH = 200

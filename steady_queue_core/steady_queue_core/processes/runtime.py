@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..configuration import ResolvedOptions
-from ..logging import about, process_name
+from ..logging import about, get_logger, process_name
 from .database import QueueDatabase, Unavailable
 from .lifecycle import Lifecycle
 from .marks import StartMarks
@@ -17,7 +16,7 @@ from .membership import Membership
 from .titles import set_title
 from .waiter import Waiter
 
-logger = logging.getLogger("steady_queue.process")
+logger = get_logger("steady_queue.process")
 
 #: Seconds between two rounds of which the first failed.
 FAILURE_PAUSE = 5.0

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..backend import own_backends
 from ..dialects import Dialect, portable
-from ..logging import about
+from ..logging import about, get_logger
 from ..models import RecurringTask
 from ..recurring_rows import row_of
 from ..recurring_task import RecurringTask as Definition
 from ..recurring_task import registered
 
-logger = logging.getLogger("steady_queue.scheduler")
+logger = get_logger("steady_queue.scheduler")
 
 #: What decides when a task is due.
 TIMING = ("schedule", "timezone")

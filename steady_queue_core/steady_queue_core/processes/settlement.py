@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import time
 
 from django.db import DataError, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..dialects import ClaimedJob, Dialect, QueueSelector
-from ..logging import about
+from ..logging import about, get_logger
 from ..models import claims
 from . import outcomes
 from .attempt import Done
@@ -19,7 +18,7 @@ from .membership import Membership
 from .notifier import Notifier
 from .runtime import Runtime
 
-logger = logging.getLogger("steady_queue.worker")
+logger = get_logger("steady_queue.worker")
 
 #: Most claims that are given back at once.
 MOST_UNKNOWN = 1000

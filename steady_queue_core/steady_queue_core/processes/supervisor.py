@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import FrameType
 
 from ..configuration import ResolvedOptions
-from ..logging import about
+from ..logging import about, get_logger
 from . import marks, team
 from .banner import write_banner
 from .child import Launcher
@@ -26,7 +25,7 @@ from .threads import Threads
 from .titles import set_title
 from .waiter import Waiter
 
-logger = logging.getLogger("steady_queue.supervisor")
+logger = get_logger("steady_queue.supervisor")
 
 #: Seconds between two looks at everything, signals apart.
 TICK = 1.0

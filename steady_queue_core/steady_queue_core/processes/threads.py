@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from threading import Thread
 
 from ..configuration import ResolvedOptions
 from ..errors import ThreadTerminatedError
-from ..logging import about
+from ..logging import about, get_logger
 from . import remains
 from .child import Child, Role
 from .interruption import TaskInterrupted, interrupt
@@ -21,7 +20,7 @@ from .membership import new_name
 from .preparation import looking_after_queue
 from .runtime import Runtime
 
-logger = logging.getLogger("steady_queue.process")
+logger = get_logger("steady_queue.process")
 
 #: Seconds that tasks whose worker has ended may take to end, too.
 BREAK_OFF_GRACE = 2.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,7 +13,7 @@ from ..catch_up import following
 from ..cron import Schedule
 from ..dialects import portable
 from ..interval import Interval
-from ..logging import about
+from ..logging import about, get_logger
 from ..models import RecurringExecution, RecurringTask
 from ..recurring_task import RecurringTask as Definition
 from ..signals import Recurring, recurring_enqueued, recurring_missed, tell
@@ -23,7 +22,7 @@ from .connections import tidy_connections
 from .database import QueueDatabase, Unavailable
 from .slots import Fate, Slot
 
-logger = logging.getLogger("steady_queue.scheduler")
+logger = get_logger("steady_queue.scheduler")
 
 #: Time for a slot to be stored by the scheduler that is about to.
 JUST_NOW = timedelta(seconds=1)

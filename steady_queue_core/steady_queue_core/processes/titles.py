@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 
+from ..printable import printable
+
 
 @cache
 def _setter() -> Callable[[str], object] | None:
@@ -19,4 +21,6 @@ def _setter() -> Callable[[str], object] | None:
 def set_title(kind: str, activity: str) -> None:
     """Have the process called by its kind, and by what it does just now."""
     if (setter := _setter()) is not None:
-        setter(f"steady-queue {kind}: {activity}" if activity else f"steady-queue {kind}")
+        setter(
+            printable(f"steady-queue {kind}: {activity}" if activity else f"steady-queue {kind}")
+        )

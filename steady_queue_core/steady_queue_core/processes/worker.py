@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
 from collections.abc import Coroutine
@@ -12,7 +11,7 @@ from ..compat import Task
 from ..configuration import Configuration
 from ..dialects import ClaimedJob, Ending, QueueSelector, Wakeup
 from ..errors import UnregisteredTaskError
-from ..logging import about
+from ..logging import about, get_logger
 from ..tasks import registered_tasks
 from . import outcomes
 from .appetite import Appetite
@@ -27,7 +26,7 @@ from .pool import ThreadPool, Work
 from .runtime import Runtime
 from .settlement import Refused, Settlement
 
-logger = logging.getLogger("steady_queue.worker")
+logger = get_logger("steady_queue.worker")
 
 #: Most outcomes that one statement stores.
 LARGEST_BATCH = 500

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +16,8 @@ from ...checks import TAG
 from ...configuration import Configuration, ConfigurationError
 from ...configuration.option_readers import MODES
 from ...errors import DialectError, MigrationsMissing, PlaceError
-from ...logging import FORMATS, logging_to_stderr
+from ...logging import FORMATS, errors_to_stderr, logging_to_stderr
+from ...printable import printable_lines
 from ...processes.drain import Drain
 from ...processes.pidfile import PidfileError
 from ...processes.start import choose_database, import_tasks, runs_threads, with_changes
@@ -89,12 +90,12 @@ class Command(BaseCommand):
         try:
             super().check(*args, **kwargs)
         except (OperationalError, InterfaceError) as error:
-            self.stderr.write(f"Only the queue's own system checks were run: {error}")
+            self._warn(f"Only the queue's own system checks were run: {error}")
             super().check(tags=[TAG], databases=[])
 
     def handle(self, *args: Any, **options: Any) -> None:
         form = options["log_format"]
-        with logging_to_stderr(form) if form else nullcontext():
+        with logging_to_stderr(form) if form else errors_to_stderr():
             self._run(**options)
 
     def _run(self, **options: Any) -> None:
@@ -137,7 +138,7 @@ class Command(BaseCommand):
             PidfileError,
             PlaceError,
         ) as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(printable_lines(str(error))) from error
 
     def _leave(self) -> None:
         # Python would wait for threads that hang in a task, and nobody else can end them.
@@ -150,5 +151,9 @@ class Command(BaseCommand):
     def _say(self, line: str) -> None:
         # A queue does not depend on somebody who reads: the output may be closed, full or ASCII.
         with suppress(OSError, ValueError, AttributeError):
-            self.stdout.write(line)
+            self.stdout.write(printable_lines(line))
             self.stdout.flush()
+
+    def _warn(self, line: str) -> None:
+        with suppress(OSError, ValueError, AttributeError):
+            self.stderr.write(printable_lines(line))
