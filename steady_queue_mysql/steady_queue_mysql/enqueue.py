@@ -111,9 +111,11 @@ def insertions(jobs: Sequence[NewJob], due: Sequence[Value]) -> list[Statement]:
     scheduled: list[Sequence[Value]] = []
     limited = any(job.limit is not None for job in jobs)
     for number, (job, due_at) in enumerate(zip(jobs, due, strict=True)):
+        # An instant that is past is kept as well: the caller asked for it.
+        run_at = due_at or (to_text(job.run_at) if job.run_at is not None else None)
         row: tuple[Value, ...] = (
             job.queue_name, job.task_path, job.backend_name, job.rank, job.arguments,
-            job.max_attempts, 0, 0, NOW, due_at,
+            job.max_attempts, 0, 0, NOW, run_at,
         )  # fmt: skip
         rows.append((*row, *_limited(job.limit)) if limited else row)
         job_id = Raw(f"LAST_INSERT_ID() + {number} * @@auto_increment_increment")

@@ -7,6 +7,10 @@ from steady_queue_core.dialects import tables
 from .clock import NOW_SQL, seconds
 from .take_over import TAKE_OVER, TAKE_OVER_BLOCKED, TAKE_OVER_DUE
 
+#: Whether a new job is not due yet. An instant that is past is kept as well: the caller asked
+#: for it.
+LATER = "COALESCE(scheduled_at > enqueued_at, false)"
+
 # One parameter for all jobs: a text is sent and read faster than arrays of every column.
 _GIVEN = f"""
 WITH given AS (
@@ -17,12 +21,12 @@ WITH given AS (
   INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, "rank", arguments, max_attempts,
                              attempts, token, enqueued_at, scheduled_at)
   SELECT queue_name, task_path, backend_name, "rank", arguments, max_attempts, 0, 0, {NOW_SQL},
-         CASE WHEN due_at > {NOW_SQL} THEN due_at END
+         due_at
   FROM given ORDER BY place
   RETURNING id, queue_name, "rank", enqueued_at, scheduled_at
 ), ready AS (
   INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
-  SELECT id, queue_name, "rank", 0, enqueued_at FROM job WHERE scheduled_at IS NULL
+  SELECT id, queue_name, "rank", 0, enqueued_at FROM job WHERE NOT {LATER}
   {TAKE_OVER}
 )"""
 
@@ -32,13 +36,14 @@ _TELL = f"SELECT id, {seconds('enqueued_at')} FROM job"
 ENQUEUE_READY = f"{_GIVEN.format(due_at='NULL::timestamptz')} {_TELL}"
 
 _DUE_AT = f"""
-CASE WHEN delay IS NULL THEN run_at ELSE {NOW_SQL} + delay * interval '1 microsecond' END"""
+CASE WHEN delay IS NULL THEN run_at
+     WHEN delay > 0 THEN {NOW_SQL} + delay * interval '1 microsecond' END"""
 
 ENQUEUE = f"""
 {_GIVEN.format(due_at=_DUE_AT)}, scheduled AS (
   INSERT INTO {tables.SCHEDULED} (job_id, queue_name, "rank", token, created_at, due_at)
   SELECT id, queue_name, "rank", 0, enqueued_at, scheduled_at FROM job
-  WHERE scheduled_at IS NOT NULL
+  WHERE {LATER}
   {TAKE_OVER_DUE}
 ) {_TELL}"""
 
@@ -81,29 +86,30 @@ WITH given AS MATERIALIZED (
                              attempts, token, enqueued_at, scheduled_at, concurrency_key,
                              concurrency_limit, concurrency_duration, concurrency_discards)
   SELECT queue_name, task_path, backend_name, "rank", arguments, max_attempts, 0, 0, {NOW_SQL},
-         due_at, "key", "to", duration * interval '1 microsecond', COALESCE(discards, false)
+         COALESCE(due_at, run_at), "key", "to", duration * interval '1 microsecond',
+         COALESCE(discards, false)
   FROM given WHERE place NOT IN (SELECT place FROM refused) ORDER BY place
   RETURNING id, queue_name, "rank", enqueued_at, scheduled_at, concurrency_key,
             concurrency_key IS NULL OR concurrency_key IN (SELECT "key" FROM taken) AS may_run
 ), ready AS (
   INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
-  SELECT id, queue_name, "rank", 0, enqueued_at FROM job WHERE scheduled_at IS NULL AND may_run
+  SELECT id, queue_name, "rank", 0, enqueued_at FROM job WHERE NOT {LATER} AND may_run
   {TAKE_OVER}
 ), permit AS (
   INSERT INTO {tables.PERMITS} (job_id, "key")
   SELECT id, concurrency_key FROM job
-  WHERE scheduled_at IS NULL AND may_run AND concurrency_key IS NOT NULL
+  WHERE NOT {LATER} AND may_run AND concurrency_key IS NOT NULL
   ON CONFLICT (job_id) DO UPDATE SET "key" = excluded."key"
 ), blocked AS (
   INSERT INTO {tables.BLOCKED} (job_id, queue_name, "rank", token, created_at, concurrency_key)
   SELECT id, queue_name, "rank", 0, enqueued_at, concurrency_key FROM job
-  WHERE scheduled_at IS NULL AND NOT may_run
+  WHERE NOT {LATER} AND NOT may_run
   {TAKE_OVER_BLOCKED}
 ), scheduled AS (
   INSERT INTO {tables.SCHEDULED} (job_id, queue_name, "rank", token, created_at, due_at,
                                   concurrency_key)
   SELECT id, queue_name, "rank", 0, enqueued_at, scheduled_at, concurrency_key FROM job
-  WHERE scheduled_at IS NOT NULL
+  WHERE {LATER}
   {TAKE_OVER_DUE}
 )
 SELECT {seconds(NOW_SQL)}, ARRAY(SELECT id FROM job), ARRAY(SELECT place FROM refused),

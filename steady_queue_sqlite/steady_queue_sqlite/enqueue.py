@@ -62,7 +62,8 @@ def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[Enq
                     job.arguments,
                     job.max_attempts,
                     present_text,
-                    due_text,
+                    # An instant that is past is kept as well: the caller asked for it.
+                    due_text or (to_text(job.run_at) if job.run_at is not None else None),
                     *_limited(job),
                 )
             )

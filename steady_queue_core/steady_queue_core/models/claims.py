@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from ..dialects import ClaimedJob, portable
 from ..logging import about, get_logger
@@ -28,17 +28,16 @@ def held_by(
 
 def without_process(using: str, limit: int) -> list[ClaimedJob]:
     """Return up to ``limit`` claims whose process is not registered."""
-    registered = Process.objects.using(using).values("pk")
-    return _read(ClaimedExecution.objects.using(using).exclude(process_id__in=registered), limit)
+    registered = Process.objects.using(using).filter(pk=OuterRef("process_id"))
+    return _read(ClaimedExecution.objects.using(using).filter(~Exists(registered)), limit)
 
 
 def discard_without_job(using: str) -> int:
     """Delete the claims of jobs that do not exist any more; return how many there were."""
     connection, dialect = queue_database(using)
-    jobs = Job.objects.using(using).values("pk")
+    job = Job.objects.using(using).filter(pk=OuterRef("pk"))
     with dialect.transaction(connection):
-        rows = ClaimedExecution.objects.using(using).exclude(job_id__in=jobs)
-        return rows._raw_delete(using)
+        return ClaimedExecution.objects.using(using).filter(~Exists(job))._raw_delete(using)
 
 
 def _read(rows: QuerySet[ClaimedExecution], limit: int) -> list[ClaimedJob]:

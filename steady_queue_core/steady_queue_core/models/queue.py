@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from ..dialects import portable
 from ..signals import QueueLifecycle, Signal, queue_paused, queue_resumed, tell_after_commit
 from .base import queue_database
+from .discarding import discard
 from .execution import ReadyExecution
 from .job import Job
 from .pause import Pause
@@ -72,8 +73,13 @@ class Queue:
 
     def clear(self, batch_size: int = 500) -> int:
         """Discard all ready jobs; return how many."""
-        jobs = Job.objects.using(self._database)
-        return jobs.filter(readyexecution__queue_name=self.name).discard(batch_size)
+        if batch_size < 1:
+            raise ValueError(f"clear(): batch_size is {batch_size}; it must be at least 1.")
+        first = self._ready().order_by("rank", "job_id").values_list("pk", flat=True)
+        total, known = 0, []
+        while (ids := list(first[:batch_size])) and ids != known:
+            total, known = total + discard(self._database, ids), ids
+        return total
 
     for _change in (pause, resume, clear):
         _change.alters_data = True  # type: ignore[attr-defined]  # No template may call it.

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Q, QuerySet
 
 from ..dialects import portable
 from .base import queue_database
@@ -71,9 +71,10 @@ class FinishedJobs(Sweep):
     def _delete(self, keys: Collection[int]) -> int:
         failed = FailedExecution.objects.using(self.using).filter(pk__in=keys)
         well = set(keys) - set(failed.values_list("pk", flat=True))
-        # Once more: one that has just been retried is none of them.
-        chosen = self.jobs.filter(pk__in=well, finished_at__lt=self.before)
-        found = list(chosen.order_by().values_list("pk", flat=True))
+        chosen = self.jobs.filter(pk__in=well).order_by().values_list("pk", "finished_at")
+        # Once more: one that has just been retried is none of them. Not by a condition, for which
+        # a database might go through all that is old.
+        found = [pk for pk, instant in chosen if instant is not None and instant < self.before]
         if found:
             with self.dialect.transaction(self.connection):
                 Job.objects.using(self.using).filter(pk__in=found)._raw_delete(self.using)
@@ -88,7 +89,7 @@ class FailedJobs(Sweep):
         self.jobs = jobs
 
     def _next_rows(self) -> QuerySet[Any, tuple[Any, ...]]:
-        return self._after(self._failed(), "created_at")
+        return self._after(self._failed().filter(created_at__lt=self.before), "created_at")
 
     def _delete(self, keys: Collection[int]) -> int:
         chosen = list(self.jobs.filter(pk__in=keys).order_by().values_list("pk", flat=True))
@@ -97,18 +98,25 @@ class FailedJobs(Sweep):
         rows = self._failed().filter(pk__in=chosen).order_by("pk")
         with self.dialect.transaction(self.connection):
             # Those that somebody retries or discards just now are left to them.
-            held = [row.pk for row in self.dialect.lock_rows(self.connection, rows, wait=False)]
-            rows.filter(pk__in=held)._raw_delete(self.using)
+            locked = self.dialect.lock_rows(self.connection, rows, wait=False)
+            held = [row.pk for row in locked if row.created_at < self.before]
+            self._failed().filter(pk__in=held)._raw_delete(self.using)
             Job.objects.using(self.using).filter(pk__in=held)._raw_delete(self.using)
         return len(held)
 
     def _failed(self) -> QuerySet[FailedExecution]:
-        return FailedExecution.objects.using(self.using).filter(created_at__lt=self.before)
+        return FailedExecution.objects.using(self.using)
 
 
 class PastSlots(Sweep):
     """The slots of schedules before an instant, but for each schedule's last one: the next slot
     follows from that."""
+
+    def __init__(self, using: str, before: datetime) -> None:
+        super().__init__(using, before)
+        self._any_past = False
+        #: The key of each schedule's last slot, as far as it has been looked for.
+        self._last: dict[str, int | None] = {}
 
     def clear(self, batch_size: int) -> int:
         cleared = super().clear(batch_size)
@@ -117,27 +125,27 @@ class PastSlots(Sweep):
         return cleared
 
     def _next_rows(self) -> QuerySet[Any, tuple[Any, ...]]:
-        slots = (
-            self._slots()
-            if self.position is None
-            else self._slots().filter(pk__gt=self.position[0])
-        )
+        slots = self._slots()
+        if self.position is not None:
+            slots = slots.filter(pk__gt=self.position[0])
         return slots.order_by("pk").values_list("pk")
 
     def _delete(self, keys: Collection[int]) -> int:
         slots = self._slots()
-        of_same = slots.filter(task_key=OuterRef("task_key")).order_by("-run_at")
-        past = slots.filter(pk__in=keys, run_at__lt=self.before)
-        latest = past.annotate(last=Subquery(of_same.values("run_at")[:1]))
-        kept = set(latest.filter(run_at=F("last")).values_list("pk", flat=True))
-        found = set(past.values_list("pk", flat=True))
-        self._any_past = bool(found)
-        if found - kept:
+        past = slots.filter(pk__in=keys, run_at__lt=self.before).order_by()
+        schedules = dict(past.values_list("pk", "task_key"))
+        self._any_past = bool(schedules)
+        found = [pk for pk, schedule in schedules.items() if pk != self._last_of(schedule)]
+        if found:
             with self.dialect.transaction(self.connection):
-                slots.filter(pk__in=found - kept)._raw_delete(self.using)
-        return len(found - kept)
+                slots.filter(pk__in=found)._raw_delete(self.using)
+        return len(found)
 
-    _any_past = False
+    def _last_of(self, schedule: str) -> int | None:
+        if schedule not in self._last:
+            slots = self._slots().filter(task_key=schedule).order_by("-run_at")
+            self._last[schedule] = slots.values_list("pk", flat=True).first()
+        return self._last[schedule]
 
     def _slots(self) -> QuerySet[RecurringExecution]:
         return RecurringExecution.objects.using(self.using)

@@ -58,12 +58,13 @@ class Upkeep:
     def _silent(self, permits: QuerySet[Permit]) -> dict[int, str]:
         present = self.dialect.current_time(self.connection)
         beats = dict(Process.objects.using(self.using).values_list("pk", "last_heartbeat_at"))
-        running = permits.filter(job__claimedexecution__isnull=False).values_list(
-            "pk",
-            "key",
-            "job__concurrency_duration",
-            "job__claimedexecution__created_at",
-            "job__claimedexecution__process_id",
+        claim = ClaimedExecution.objects.using(self.using).filter(pk=OuterRef("pk"))
+        running = permits.annotate(
+            claimed_at=Subquery(claim.values("created_at")),
+            process_id=Subquery(claim.values("process_id")),
+        ).filter(process_id__isnull=False)
+        running = running.values_list(
+            "pk", "key", "job__concurrency_duration", "claimed_at", "process_id"
         )
         return {
             job_id: key

@@ -11,6 +11,8 @@ from ..results import errors_of
 #: Most characters kept of a traceback, of those of earlier attempts, and of a message.
 LONGEST_TRACEBACK, LONGEST_EARLIER, LONGEST_MESSAGE = 65_536, 8_192, 2_048
 LONGEST_PATH = 255
+#: Most earlier attempts whose errors are kept; each claim loads them.
+MOST_EARLIER = 19
 
 
 class Failure(NamedTuple):
@@ -31,8 +33,10 @@ def describe(error: BaseException) -> Failure:
 
 
 def appended(errors: str | None, failure: Failure) -> str:
-    """Return the stored list of errors with one more, the earlier ones shortened."""
-    kept = [[path, bounded(text, LONGEST_EARLIER)] for path, text in errors_of(errors)]
+    """Return the stored list of errors with one more; the earlier ones shortened, the last of
+    them."""
+    earlier = errors_of(errors)[-MOST_EARLIER:]
+    kept = [[path, bounded(text, LONGEST_EARLIER)] for path, text in earlier]
     return json.dumps([*kept, [failure.exception_class, failure.traceback]])
 
 

@@ -181,3 +181,15 @@ def stores_instants_in_milliseconds_of_text(connection, jobs):
     new = enqueue(connection, jobs)
     shorten(connection, "steady_queue_scheduled_executions", "due_at")
     return new
+
+
+@fails("the_instant_that_was_asked_for_is_kept_though_it_is_past", hook="enqueue")
+def forgets_an_instant_that_is_past(connection, jobs):
+    present = datetime.now(UTC)
+    return enqueue_with(
+        connection, jobs, run_at=lambda job: job.run_at if later(job, present) else None
+    )
+
+
+def later(job, present):
+    return job.run_at and job.run_at > present

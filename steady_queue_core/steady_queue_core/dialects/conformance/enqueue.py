@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import chain
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from django.db import DatabaseError
 from django.db.transaction import atomic
 
-from .base import ConformanceCase, new_job
+from .base import ConformanceCase, limited_job, new_job
 from .transactions import Refused
 
 
@@ -60,6 +61,17 @@ class EnqueueCases(ConformanceCase):
         self.assert_between(before, enqueued_at, self.present())
         self.assertEqual(enqueued_at.utcoffset(), timedelta(0))
         self.assertEqual(self.aware(self.job(job_id).enqueued_at), enqueued_at)
+
+    def test_the_instant_that_was_asked_for_is_kept_though_it_is_past(self) -> None:
+        past, later = self.present() - timedelta(days=400), self.present() + timedelta(days=400)
+        for job in (new_job(), limited_job()):
+            due, waits, untimed = self.enqueue(
+                replace(job, run_at=past), replace(job, run_at=later), job
+            )
+            self.assertEqual(self.aware(self.job(due).scheduled_at), past)
+            self.assertEqual(self.aware(self.job(waits).scheduled_at), later)
+            self.assertIsNone(self.job(untimed).scheduled_at)
+            self.assertNotIn(due, self.ids("Scheduled"))
 
     def test_a_job_that_is_due_is_ready(self) -> None:
         """So is one that was due before it was enqueued."""

@@ -21,14 +21,15 @@ def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[Enq
     jobs_manager = model("Job").objects.using(using)
     with atomic(using=using, savepoint=False):
         present = current_time(connection, now(connection))
-        rows = [_row(job, present) for job in jobs]
+        due = [due_at(job, present) for job in jobs]
+        rows = [_row(job, present, later) for job, later in zip(jobs, due, strict=True)]
         if connection.features.can_return_rows_from_bulk_insert:
             rows = jobs_manager.bulk_create(rows)
         else:
             for row in rows:
                 row.save(using=using, force_insert=True)
-        _insert_executions(using, jobs, rows, present)
-        refused = _admit(connection, jobs, rows)
+        _insert_executions(using, jobs, rows, due, present)
+        refused = _admit(connection, jobs, rows, due)
     return [EnqueuedJob(None if row.pk in refused else row.pk, present) for row in rows]
 
 
@@ -43,21 +44,25 @@ def due_at(job: NewJob, present: datetime) -> datetime | None:
 
 
 def _admit(
-    connection: BaseDatabaseWrapper, jobs: Sequence[NewJob], rows: Sequence[Any]
+    connection: BaseDatabaseWrapper,
+    jobs: Sequence[NewJob],
+    rows: Sequence[Any],
+    due: Sequence[datetime | None],
 ) -> set[int]:
     """Give the new jobs that are due their permits; return the ids of those that are gone."""
-    due = [
+    waiting = [
         (job.limit, row.pk)
-        for job, row in zip(jobs, rows, strict=True)
-        if job.limit is not None and row.scheduled_at is None
+        for job, row, later in zip(jobs, rows, due, strict=True)
+        if job.limit is not None and later is None
     ]
-    admit_by(connection, {limit.key: limit.to for limit, _ in due})
-    discarding = [job_id for limit, job_id in due if limit.discards]
+    admit_by(connection, {limit.key: limit.to for limit, _ in waiting})
+    discarding = [job_id for limit, job_id in waiting if limit.discards]
     return discard_refused(connection, discarding) if discarding else set()
 
 
-def _row(job: NewJob, present: datetime) -> Any:
-    due, limit = due_at(job, present), job.limit
+def _row(job: NewJob, present: datetime, later: datetime | None) -> Any:
+    # An instant that is past is kept as well: the caller asked for it.
+    run_at, limit = later or job.run_at, job.limit
     return model("Job")(
         queue_name=job.queue_name,
         task_path=job.task_path,
@@ -66,7 +71,7 @@ def _row(job: NewJob, present: datetime) -> Any:
         arguments=job.arguments,
         max_attempts=job.max_attempts,
         enqueued_at=storable(present),
-        scheduled_at=storable(due) if due else None,
+        scheduled_at=storable(run_at) if run_at else None,
         concurrency_key=limit and limit.key,
         concurrency_limit=limit and limit.to,
         concurrency_duration=limit and limit.duration,
@@ -75,10 +80,14 @@ def _row(job: NewJob, present: datetime) -> Any:
 
 
 def _insert_executions(
-    using: str, jobs: Sequence[NewJob], rows: Sequence[Any], present: datetime
+    using: str,
+    jobs: Sequence[NewJob],
+    rows: Sequence[Any],
+    due: Sequence[datetime | None],
+    present: datetime,
 ) -> None:
     ready, blocked, scheduled = [], [], []
-    for job, row in zip(jobs, rows, strict=True):
+    for job, row, later in zip(jobs, rows, due, strict=True):
         common = {
             "job_id": row.pk,
             "queue_name": job.queue_name,
@@ -86,9 +95,10 @@ def _insert_executions(
             "created_at": storable(present),
         }
         limited = {"concurrency_key": row.concurrency_key}
-        if row.scheduled_at is not None:
-            due = row.scheduled_at
-            scheduled.append(model("ScheduledExecution")(due_at=due, **common, **limited))
+        if later is not None:
+            scheduled.append(
+                model("ScheduledExecution")(due_at=storable(later), **common, **limited)
+            )
         elif job.limit is not None:
             blocked.append(model("BlockedExecution")(**common, **limited))
         else:

@@ -1,0 +1,154 @@
+"""What the processes and the API ask the database, by the code that asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import islice
+from typing import Any, NamedTuple
+
+from django.db import connections
+
+from steady_queue_core.dialects import Ending, QueueSelector
+from steady_queue_core.dialects.conformance.base import ending, new_job
+from steady_queue_core.dialects.registry import dialect_for
+from steady_queue_core.models import Job, Queue, claims, discarding, dispatching, failures, process
+from steady_queue_core.models.results import find_job
+from steady_queue_core.models.retention import FailedJobs, FinishedJobs, PastSlots
+from steady_queue_core.models.upkeep import Upkeep
+from steady_queue_core.processes.database import QueueDatabase
+from steady_queue_core.processes.housekeeping import expired
+from steady_queue_core.processes.recovery import Recovery
+from steady_queue_core.processes.timetable import _known_slots
+from steady_queue_core.results import task_result_of
+
+from .building import FAILED_OF, Shape
+
+DAY = timedelta(days=1)
+
+
+class Place:
+    """A database with a history, and ids of jobs in it."""
+
+    def __init__(self, using: str, shape: Shape) -> None:
+        self.using, self.shape = using, shape
+        self.connection, self.dialect = connections[using], dialect_for(using)
+        self.present = self.dialect.current_time(self.connection)
+        self.jobs = Job.objects.using(using)
+
+    def ids(self, state: str, count: int = 500) -> list[int]:
+        first = self.shape.first(state)
+        return list(range(first, first + count))
+
+    @property
+    def failed_ids(self) -> list[int]:
+        return [FAILED_OF * (each + 1_00) for each in range(min(500, self.shape.ended // 40))]
+
+    def claim(self, count: int, *patterns: str) -> Any:
+        selector = QueueSelector(patterns=patterns or ("*",))
+        found = self.dialect.claim(self.connection, 1, selector, count)
+        assert len(found) == count
+        return found
+
+    def settle(self, how: Ending, count: int) -> None:
+        outcomes = [ending(how, claim) for claim in self.claim(count)]
+        assert len(self.dialect.settle(self.connection, outcomes)) == count
+
+    def settle_and_claim(self) -> None:
+        outcomes = [ending(Ending.FINISHED, claim) for claim in self.claim(20)]
+        self.dialect.settle_and_claim(self.connection, outcomes, 1, QueueSelector(), 20)
+
+    def batches(self, name: str, states: Any, **where: Any) -> None:
+        rows = self.jobs.filter(**where)._to_change(name, 500)
+        assert list(islice(rows._batches(states, 500), 2))
+
+    def sweep(self, sweep: Any) -> None:
+        """Clear a batch that even a short history is good for, and a part of the next."""
+        assert sweep.clear(150)
+        assert sweep.clear(20)
+
+
+class Operation(NamedTuple):
+    """Something that is done again and again, and how many rows the server may read for it."""
+
+    do: Callable[[Place], object]
+    rows: int
+    #: Whether PostgreSQL plans its statements once.
+    planned: bool = False
+
+
+def _recovery(place: Place) -> None:
+    Recovery(QueueDatabase(place.using)).orphaned_claims()
+
+
+OPERATIONS: dict[str, Operation] = {
+    # A worker.
+    "claim": Operation(lambda p: p.claim(50), 500, planned=True),
+    "claim by name": Operation(lambda p: p.claim(50, "q3", "q1"), 500, planned=True),
+    "claim by pattern": Operation(lambda p: p.claim(50, "q*"), 900, planned=True),
+    "finish": Operation(lambda p: p.settle(Ending.FINISHED, 20), 600, planned=True),
+    "fail": Operation(lambda p: p.settle(Ending.FAILED, 20), 600, planned=True),
+    "try again": Operation(lambda p: p.settle(Ending.RETRIED, 20), 600, planned=True),
+    "give back": Operation(lambda p: p.settle(Ending.RELEASED, 20), 600, planned=True),
+    "finish and claim": Operation(lambda p: p.settle_and_claim(), 900, planned=True),
+    "list queues": Operation(lambda p: p.dialect.list_queues(p.connection), 200, planned=True),
+    "enqueue": Operation(lambda p: p.dialect.enqueue(p.connection, [new_job()] * 50), 500),
+    # A dispatcher.
+    "dispatch": Operation(lambda p: p.dialect.dispatch(p.connection, 500), 4_000, planned=True),
+    "look for what is old": Operation(lambda p: list(expired(p.using, p.present)), 300),
+    "clear finished": Operation(
+        lambda p: p.sweep(FinishedJobs(p.jobs.filter(backend_name="default"), p.present - DAY)),
+        2_500,
+    ),
+    "clear failed": Operation(
+        lambda p: p.sweep(FailedJobs(p.jobs.filter(backend_name="default"), p.present - DAY)), 2_500
+    ),
+    "clear failed of others": Operation(
+        lambda p: FailedJobs(p.jobs.exclude(backend_name="default"), p.present).clear(150), 1_500
+    ),
+    "clear slots": Operation(lambda p: p.sweep(PastSlots(p.using, p.present - DAY)), 2_500),
+    "upkeep": Operation(lambda p: Upkeep(p.using).do(), 12_000),
+    # A scheduler.
+    "last slot": Operation(lambda p: _known_slots(p.connection, "schedule7"), 100),
+    # A supervisor.
+    "register": Operation(
+        lambda p: process.register(
+            p.using, kind="worker", name="w", pid=1, hostname="h", supervisor_id=1, metadata="{}"
+        ),
+        100,
+    ),
+    "heartbeat": Operation(lambda p: process.beat(p.using, 1), 100),
+    "silent processes": Operation(lambda p: process.expired(p.using, DAY), 100),
+    "claims of a process": Operation(lambda p: claims.held_by(p.using, 1, 200), 2_000),
+    "claims of nobody": Operation(lambda p: claims.without_process(p.using, 200), 2_000),
+    "claims of no job": Operation(lambda p: claims.discard_without_job(p.using), 2_000),
+    "recovery": Operation(_recovery, 6_000),
+    # The API, a batch each.
+    "failed jobs": Operation(lambda p: p.batches("retry_failed", failures.STATES), 5_000),
+    "failed jobs of a task": Operation(
+        lambda p: p.batches("retry_failed", failures.STATES, task_path="shop.tasks.t3"), 16_000
+    ),
+    "jobs to discard": Operation(lambda p: p.batches("discard", discarding.STATES), 5_000),
+    "jobs to run now": Operation(lambda p: p.batches("run_now", dispatching.STATES), 5_000),
+    "clear a queue": Operation(lambda p: Queue("q1", p.using).clear(), 90_000),
+    "retry": Operation(lambda p: failures.retry(p.using, p.failed_ids), 9_000),
+    "discard failed": Operation(lambda p: discarding.discard(p.using, p.failed_ids), 9_000),
+    "discard ready": Operation(lambda p: discarding.discard(p.using, p.ids("ready", 400)), 9_000),
+    "discard blocked": Operation(
+        lambda p: discarding.discard(p.using, p.ids("blocked", 400)), 12_000
+    ),
+    "run scheduled": Operation(
+        lambda p: dispatching.run_now(p.using, p.ids("scheduled", 100)), 3_000
+    ),
+    "run blocked": Operation(lambda p: dispatching.run_now(p.using, p.ids("blocked", 400)), 12_000),
+    "result": Operation(lambda p: task_result_of(find_job(p.using, "1234")), 50),
+    "result of a claim": Operation(
+        lambda p: task_result_of(find_job(p.using, str(p.shape.first("claimed")))), 50
+    ),
+    "pause and resume": Operation(
+        lambda p: (Queue("q1", p.using).pause(), Queue("q1", p.using).resume()), 100
+    ),
+    "queues": Operation(lambda p: Queue.all(p.using), 200),
+}
+#: Whose costs must not grow with the history.
+RETENTION = ("clear finished", "clear failed", "clear slots")
