@@ -43,6 +43,8 @@ class BackendOptions:
     """Deepest nesting that they may have."""
     enqueue_on_commit: bool = False
     """Whether enqueuing waits for the caller's transaction to commit."""
+    unknown_task_patience: timedelta = timedelta(minutes=10)
+    """How long a job is left to other workers when one does not know its task."""
 
     @classmethod
     def parse(cls, alias: str, mapping: object) -> BackendOptions:
@@ -71,6 +73,7 @@ class BackendOptions:
             max_payload_bytes=reader.integer("max_payload_bytes", least=1, most=LARGEST_PAYLOAD),
             max_payload_depth=reader.integer("max_payload_depth", least=1, most=DEEPEST),
             enqueue_on_commit=reader.flag("enqueue_on_commit"),
+            unknown_task_patience=reader.duration("unknown_task_patience", zero=True),
         )
         reader.problems += modules.problems
         reader.finish()

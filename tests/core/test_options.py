@@ -35,6 +35,7 @@ def test_without_options_the_defaults_hold(nothing: object) -> None:
     assert options.max_payload_bytes == 1024 * 1024
     assert options.max_payload_depth == 64
     assert options.enqueue_on_commit is False
+    assert options.unknown_task_patience == timedelta(minutes=10)
     assert options.resolve_backoff() is retries.DEFAULT
 
 
@@ -49,6 +50,7 @@ def test_every_option_is_read() -> None:
             "clear_finished_jobs_after": 3600,
             "max_payload_bytes": 1000,
             "max_payload_depth": 8,
+            "unknown_task_patience": 0,
             "enqueue_on_commit": True,
         },
     )
@@ -61,6 +63,7 @@ def test_every_option_is_read() -> None:
         clear_finished_jobs_after=timedelta(hours=1),
         max_payload_bytes=1000,
         max_payload_depth=8,
+        unknown_task_patience=timedelta(0),
         enqueue_on_commit=True,
     )
 
@@ -106,6 +109,8 @@ def test_unknown_and_wrong_options_are_reported_together() -> None:
         ("clear_finished_jobs_after", -1),
         ("max_payload_bytes", 0),
         ("max_payload_depth", 501),
+        ("unknown_task_patience", -1),
+        ("unknown_task_patience", None),
         ("enqueue_on_commit", None),
         ("backoff", "not dotted"),
         ("backoff", "nodots"),

@@ -12,7 +12,7 @@ from django.db import connections
 from steady_queue_core import limits_concurrency, task
 from steady_queue_core.backend import SteadyQueueBackend
 from steady_queue_core.compat import TaskResultStatus, task_finished
-from steady_queue_core.dialects import portable
+from steady_queue_core.dialects import dialect_for, portable
 from steady_queue_core.errors import UnregisteredTaskError
 from steady_queue_core.models import (
     BlockedExecution,
@@ -23,6 +23,7 @@ from steady_queue_core.models import (
     ReadyExecution,
     ScheduledExecution,
 )
+from steady_queue_core.processes.attempt import Done
 from steady_queue_core.retries import constant
 
 from ..core.driver import Driver
@@ -67,6 +68,12 @@ once = limits_concurrency(key="one", group="outcomes once", on_conflict="discard
 @task
 def breaks_alone() -> NoReturn:
     raise LookupError("broken")
+
+
+@one
+@task
+def rests_alone() -> None:
+    """Do nothing, one at a time."""
 
 
 @once
@@ -114,17 +121,17 @@ def test_a_task_can_learn_the_id_of_its_job(using: str) -> None:
 
 @on_every_database
 @pytest.mark.parametrize("limited", [False, True], ids=["without a limit", "with a limit"])
-def test_a_job_whose_task_is_gone_fails_and_keeps_nobody_waiting(using: str, limited: bool) -> None:
+def test_a_job_whose_task_is_gone_fails_and_keeps_nobody_waiting(
+    using: str, limited: bool, settings: Any
+) -> None:
+    settings.TASKS = tasks(using, unknown_task_patience=0)
     driver = Driver(using)
     decorated: Any = breaks_alone if limited else rests
     gone, next_one = (int(decorated.enqueue().id) for _ in range(2))
     Job.objects.using(using).filter(pk=gone).update(task_path="tests.models.gone.away")
     assert ids(BlockedExecution, using) == [next_one] * limited
 
-    [claim] = driver.claim(limit=1)
-    with pytest.raises(UnregisteredTaskError) as raised:
-        driver.executor.task_of(claim)
-    driver.settle(driver.executor.refuse(claim, raised.value))
+    refuse(driver)
 
     failed = FailedExecution.objects.using(using).get()
     assert (failed.pk, failed.exception_class) == (
@@ -134,6 +141,101 @@ def test_a_job_whose_task_is_gone_fails_and_keeps_nobody_waiting(using: str, lim
     assert "tests.models.gone.away" in failed.message
     assert ids(ReadyExecution, using) == [next_one]
     assert ids(Permit, using) == [next_one] * limited
+
+
+def refuse(driver: Driver) -> Done:
+    """Have the next job claimed by a worker that does not know its task."""
+    [claim] = driver.claim(limit=1)
+    with pytest.raises(UnregisteredTaskError) as raised:
+        driver.executor.task_of(claim)
+    done = driver.executor.refuse(claim, raised.value)
+    driver.settle(done)
+    return done
+
+
+def make_due(using: str, job_id: int, ago: timedelta = timedelta(seconds=1)) -> None:
+    past = dialect_for(using).current_time(connections[using]) - ago
+    row = ScheduledExecution.objects.using(using).filter(pk=job_id)
+    assert row.update(due_at=portable.storable(past))
+
+
+AWAY = "tests.models.newer.task"
+
+
+@on_every_database
+@pytest.mark.parametrize("limited", ["", "blocks", "discards"])
+def test_a_job_is_left_to_workers_that_know_its_task_and_uses_up_no_attempt(
+    using: str, limited: str
+) -> None:
+    driver = Driver(using)
+    decorated: Any = {"": rests, "blocks": rests_alone, "discards": rests_unless_another_does}[
+        limited
+    ]
+    result = decorated.enqueue()
+    job = Job.objects.using(using).filter(pk=result.id)
+    known = job.get().task_path
+    job.update(task_path=AWAY)
+    for _ in range(2):
+        outcome = refuse(driver).outcome
+        assert 0.5 < outcome.delay < 2.0
+        assert ids(ScheduledExecution, using) == [outcome.job_id]
+        # Its place is free for others meanwhile.
+        assert ids(Permit, using) == []
+        result.refresh()
+        assert (result.status, result.attempts) == (TaskResultStatus.READY, 0)
+        [error] = result.errors
+        assert f"Task {AWAY!r} is not registered" in error.traceback
+        make_due(using, outcome.job_id)
+        if limited:
+            other = int(decorated.enqueue().id)
+            driver.dispatch()
+            # It has been at work, and is not thrown away.
+            assert ids(BlockedExecution, using) == [outcome.job_id]
+            [claim] = driver.claim()
+            driver.settle(driver.run(claim))
+            assert Job.objects.using(using).get(pk=other).finished_at is not None
+        driver.dispatch()
+    job.update(task_path=known)
+    result = driver.finish(result)
+    assert (result.status, result.attempts) == (TaskResultStatus.SUCCESSFUL, 1)
+    assert result.errors == []
+    assert ids(Permit, using) == []
+
+
+@on_every_database
+def test_when_the_patience_is_over_the_job_uses_up_its_attempts(using: str, settings: Any) -> None:
+    settings.TASKS = tasks(using, max_attempts=2, backoff=0, unknown_task_patience=60)
+    driver = Driver(using)
+    result = rests.enqueue()
+    job = Job.objects.using(using).filter(pk=result.id)
+    job.update(task_path=AWAY)
+    first = refuse(driver).outcome
+    assert (first.attempts, first.delay > 0) == (0, True)
+    # As if that had been a century ago.
+    job.update(errors=job.get().errors.replace(" since 20", " since 19"))
+    make_due(using, first.job_id)
+    driver.dispatch()
+    for attempt in (1, 2):
+        outcome = refuse(driver).outcome
+        assert (outcome.attempts, outcome.delay) == (attempt, 0)
+    result.refresh()
+    assert result.status == TaskResultStatus.FAILED
+    assert [error.exception_class for error in result.errors] == [UnregisteredTaskError] * 2
+    # By hand it is tried again from the beginning.
+    assert job.get().retry()
+    assert refuse(driver).outcome.attempts == 0
+
+
+@on_every_database
+def test_an_unknown_task_is_told_of_once(using: str, caplog: pytest.LogCaptureFixture) -> None:
+    driver = Driver(using)
+    for _ in range(3):
+        rests.enqueue()
+    Job.objects.using(using).update(task_path=AWAY)
+    for _ in range(3):
+        refuse(driver)
+    told = [record for record in caplog.records if AWAY in record.getMessage()]
+    assert [(record.levelname, record.event) for record in told] == [("WARNING", "task.unknown")]
 
 
 @on_every_database

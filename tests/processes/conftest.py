@@ -74,6 +74,11 @@ class _Breakables(dict[str, BreakableServer]):
 
 
 EACH_SERVER = [pytest.param(alias, marks=pytest.mark.server(alias)) for alias in KINDS]
+#: What ``make_project`` takes for a project on each of the databases.
+EVERYWHERE = [
+    pytest.param({}, id="sqlite"),
+    *(pytest.param({"on": alias}, marks=pytest.mark.server(alias), id=alias) for alias in KINDS),
+]
 
 
 @pytest.fixture(scope="session", params=EACH_SERVER)

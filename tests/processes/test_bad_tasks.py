@@ -19,6 +19,7 @@ from .harness import Project, Supervisor
 
 EXTRA = """
 INSTALLED_APPS += ["tests.badapp"]
+TASKS["default"]["OPTIONS"] = {"unknown_task_patience": 0}
 # What Django logs of failed tasks is not of interest here.
 for logger in ("django.tasks", "django_tasks"):
     LOGGING["loggers"][logger] = {"level": "CRITICAL", "propagate": False}

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from django.db import connections
+from django.db import connections, transaction
 
 from steady_queue_core.configuration import Configuration
 from steady_queue_core.dialects import Dialect, dialect_for, portable
+from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.conformance.base import limited_job, new_job
 from steady_queue_core.models import BlockedExecution, Permit, ReadyExecution, ScheduledExecution
 from steady_queue_core.processes.database import QueueDatabase
 from steady_queue_core.processes.dispatcher import Dispatcher
 from steady_queue_core.processes.runtime import Runtime
 
-from ..models.everywhere import on_every_database
+from ..models.everywhere import on_every_database, on_every_server
 
 
 def dispatcher_of(using: str, **settings: Any) -> Dispatcher:
@@ -60,6 +62,34 @@ def test_after_a_full_batch_it_looks_at_once_and_otherwise_when_the_next_is_due(
     assert dispatcher._dispatch() == 0.0
     assert 0.0 < dispatcher._dispatch() <= 20.0
     assert ReadyExecution.objects.using(using).count() == 3
+
+
+@on_every_server
+def test_while_somebody_holds_all_that_is_due_it_looks_ever_more_rarely(using: str) -> None:
+    dispatcher = dispatcher_of(using, polling_interval=0.1)
+    connection, dialect = connections[using], dialect_for(using)
+    dialect.enqueue(connection, [new_job(delay=timedelta(hours=1)) for _ in range(2)])
+    past = portable.storable(dialect.current_time(connection) - timedelta(seconds=1))
+    held, free = ScheduledExecution.objects.using(using).order_by("pk")
+    ScheduledExecution.objects.using(using).update(due_at=past)
+    holds, looked = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic(using=using):
+            row = ScheduledExecution.objects.using(using).filter(pk=held.pk)
+            assert list(dialect.lock_rows(connections[using], row, wait=True))
+            holds.set()
+            assert looked.wait(20)
+
+    holding = threads.start(using, hold)
+    assert holds.wait(20)
+    dispatcher._dispatch()
+    assert [row.pk for row in ReadyExecution.objects.using(using).all()] == [free.pk]
+    assert [dispatcher._dispatch() for _ in range(6)] == [0.01, 0.02, 0.04, 0.08, 0.1, 0.1]
+    looked.set()
+    holding.result(20)
+    assert dispatcher._dispatch() == 0.1
+    assert ReadyExecution.objects.using(using).count() == 2
 
 
 @on_every_database

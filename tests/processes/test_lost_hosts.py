@@ -9,8 +9,7 @@ from collections import Counter
 
 import pytest
 
-from ..servers.kinds import KINDS
-from .conftest import MakeProject
+from .conftest import EVERYWHERE, MakeProject
 from .harness import Project
 from .scenarios import queue, stop_all
 from .waiting import wait_for
@@ -18,24 +17,13 @@ from .waiting import wait_for
 #: How many jobs that were not running any more, or not yet, a host may cost.
 FEW = 32
 
-on_each_database = pytest.mark.parametrize(
-    "options",
-    [
-        pytest.param({}, id="default"),
-        *(
-            pytest.param({"on": alias}, marks=pytest.mark.server(alias), id=alias)
-            for alias in KINDS
-        ),
-    ],
-)
 
-
-@on_each_database
+@pytest.mark.parametrize("where", EVERYWHERE)
 def test_a_container_killed_as_a_whole_costs_what_ran_and_a_few_more(
-    make_project: MakeProject, options: dict[str, str]
+    make_project: MakeProject, where: dict[str, str]
 ) -> None:
     threads = 5
-    project = make_project(queue(processes=1, threads=threads, state_directory="marks"), **options)
+    project = make_project(queue(processes=1, threads=threads, state_directory="marks"), **where)
     project.enqueue("work", *[[0.002]] * 400)
     project.enqueue("work_again", *[[0.002]] * 400)
     first = project.start()

@@ -11,13 +11,12 @@ from ..arguments import DeserializationError, TaskArgumentError
 from ..compat import Task, TaskResult, TaskResultStatus
 from ..configuration import ConfigurationError
 from ..dialects import ClaimedJob, Ending, Outcome
-from ..errors import UnregisteredTaskError
 from ..instants import from_utc
 from ..logging import get_logger
 from ..results import task_errors, workers_of
 from ..retries import delay_of
 from ..tasks import SteadyQueueTask, SteadyQueueTaskContext, SteadyQueueTaskResult
-from . import outcomes
+from . import outcomes, unknown_tasks
 from .facts import about_job, milliseconds
 from .failures import describe
 from .remains import Ended
@@ -50,6 +49,8 @@ class Attempt:
         worker: str,
         started_at: datetime,
     ) -> None:
+        if claim.errors:
+            claim = unknown_tasks.found(claim)
         self.claim, self.task, self.backend = claim, task, backend
         self.worker, self.started_at = worker, started_at
         first = claim.started_at or started_at
@@ -157,7 +158,7 @@ class Attempt:
         return Done(outcome, self.result, self.backend, error)
 
     def _delay(self, error: BaseException) -> float | None:
-        if isinstance(error, (DeserializationError, UnregisteredTaskError)):
+        if isinstance(error, DeserializationError):
             return None  # It will not go better the next time.
         backoff = None
         if isinstance(self.task, SteadyQueueTask):

@@ -15,6 +15,9 @@ from .runtime import Runtime
 
 logger = get_logger("steady_queue.dispatcher")
 
+#: Seconds until the next look while somebody holds all that is due; each the double.
+FIRST_PAUSE = 0.01
+
 
 class Dispatcher:
     """Looks for due jobs at every polling interval, and when the next one is due; in between it
@@ -26,6 +29,7 @@ class Dispatcher:
         self.runtime, self.settings = runtime, settings
         self.housekeeping = Housekeeping(runtime.using)
         self._next_upkeep = time.monotonic()
+        self._pause = 0.0
 
     def run(self) -> None:
         """Dispatch until asked to stop."""
@@ -66,7 +70,11 @@ class Dispatcher:
             logger.debug(
                 "Dispatched %d jobs", moved, extra=about("dispatcher.dispatched", jobs=moved)
             )
+        interval = self.settings.polling_interval.total_seconds()
+        if not moved and next_due_in is not None and next_due_in <= 0.0:
+            self._pause = min(interval, self._pause * 2 or FIRST_PAUSE)
+            return self._pause
+        self._pause = 0.0
         if moved >= batch_size:
             return 0.0
-        interval = self.settings.polling_interval.total_seconds()
         return interval if next_due_in is None else min(interval, next_due_in)

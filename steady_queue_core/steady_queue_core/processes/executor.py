@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from datetime import timedelta
 from functools import cache, lru_cache
 from inspect import iscoroutinefunction
 
@@ -11,12 +12,12 @@ from asgiref.sync import sync_to_async
 
 from ..backend import own_backend
 from ..compat import Task, task_started
-from ..dialects import ClaimedJob
+from ..dialects import ClaimedJob, Ending
 from ..errors import UnregisteredTaskError
 from ..logging import OF_TASKS, get_logger, running_task
 from ..results import asend, send, task_of
 from ..tasks import find_task, rebuilt
-from . import outcomes
+from . import outcomes, unknown_tasks
 from .attempt import Attempt, Done
 from .clock import DatabaseClock
 from .connections import (
@@ -31,6 +32,8 @@ from .facts import about_job, running_of
 logger = get_logger("steady_queue.worker")
 task_logger = get_logger(OF_TASKS)
 
+#: Most paths of unknown tasks that are remembered.
+MOST_UNKNOWN = 1000
 
 #: It takes as long as the rest of what is done with a claim.
 _is_coroutine = lru_cache(maxsize=1000)(iscoroutinefunction)
@@ -54,6 +57,8 @@ class Executor:
         #: Whether what tasks raise now is our own doing, and no outcome.
         self.breaking_off = False
         self._tasks: dict[tuple[str, str, int, str], Task] = {}
+        #: Paths of tasks that are not known here, and were told of.
+        self._unknown: set[str] = set()
         watch_connections()
 
     def task_of(self, claim: ClaimedJob) -> Task:
@@ -72,21 +77,44 @@ class Executor:
         return task
 
     def refuse(self, claim: ClaimedJob, error: UnregisteredTaskError) -> Done:
-        """Return the outcome of a job whose task is not known here."""
-        logger.error(
-            "Job %d failed: %s",
-            claim.job_id,
-            error,
-            extra=about_job("task.refused", claim, error_type=type(error).__name__),
-        )
+        """Return the outcome of a job whose task is not known here: it is left to other workers,
+        or the attempt has failed."""
         try:
+            backend, present = self._backend_of(claim.backend_name), self.clock.now()
+            patience = backend.settings.unknown_task_patience
+            postponed = unknown_tasks.put_off(claim, error, present, patience)
+            if postponed is not None:
+                self._tell_unknown(claim, error, patience)
+                return Done(postponed)
             task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
-            attempt = Attempt(
-                claim, task, self._backend_of(claim.backend_name), self.worker, self.clock.now()
-            )
-            return attempt.failed(error, self.clock.now())
+            done = Attempt(claim, task, backend, self.worker, present).failed(error, present)
         except Exception as problem:
             return self.broken(claim, problem)
+        if done.outcome.ending is Ending.FAILED:
+            logger.error(
+                "Job %d failed: %s",
+                claim.job_id,
+                error,
+                extra=about_job("task.refused", claim, error_type=type(error).__name__),
+            )
+        return done
+
+    def _tell_unknown(
+        self, claim: ClaimedJob, error: UnregisteredTaskError, patience: timedelta
+    ) -> None:
+        """Say once for each task that its jobs are left to others."""
+        if claim.task_path in self._unknown:
+            return
+        if len(self._unknown) > MOST_UNKNOWN:
+            self._unknown.clear()
+        self._unknown.add(claim.task_path)
+        logger.warning(
+            "Job %d is left to other workers, as others of this task, for up to %s: %s",
+            claim.job_id,
+            patience,
+            error,
+            extra=about_job("task.unknown", claim, error_type=type(error).__name__),
+        )
 
     def broken(self, claim: ClaimedJob, error: BaseException) -> Done:
         """Return the outcome of a job whose row made our own code, or the database, fail."""

@@ -60,6 +60,24 @@ def unsuccessful(
     )
 
 
+def postponed(claim: ClaimedJob, errors: str | None, delay: float) -> Outcome:
+    """The job was not started, and is not to be for ``delay`` seconds: no attempt is counted."""
+    return Outcome(
+        ending=Ending.RETRIED,
+        job_id=claim.job_id,
+        token=claim.token,
+        queue_name=claim.queue_name,
+        rank=claim.rank,
+        concurrency_key=claim.concurrency_key,
+        attempts=claim.attempts,
+        worker_ids=claim.worker_ids,
+        errors=errors,
+        started_at=claim.started_at,
+        last_attempted_at=claim.started_at,
+        delay=delay,
+    )
+
+
 def unreadable(
     claim: ClaimedJob, worker: str, started_at: datetime, error: BaseException
 ) -> Outcome:

@@ -5,6 +5,8 @@ from __future__ import annotations
 #: Seconds of work to keep at hand, so that no room stays empty while the database is asked. When
 #: a host is lost with its start marks, nobody can tell which of these jobs had started.
 HORIZON = 0.0125
+#: The same for jobs so short that a statement for a few of them would cost more than they do.
+SHORT, HORIZON_OF_SHORT = 0.001, 0.05
 #: Weight of the newest observation in the running mean.
 WEIGHT = 0.2
 
@@ -29,4 +31,5 @@ class Pace:
     @property
     def prefetch(self) -> int:
         """How many jobs will find room within the horizon."""
-        return min(self.most, int(self.size * HORIZON / max(self._seconds, 1e-6)))
+        horizon = HORIZON_OF_SHORT if self._seconds < SHORT else HORIZON
+        return min(self.most, int(self.size * horizon / max(self._seconds, 1e-6)))
