@@ -16,6 +16,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern
 from django.utils.html import format_html
 
+from ..configuration.queues import LONGEST_NAME
 from ..models import Pause, Queue, ReadyExecution
 from ..models.base import queue_database
 from . import databases, texts
@@ -30,8 +31,6 @@ from .keyset import Order, is_storable
 from .listing import Page, page_of
 from .states import READY
 from .tallies import Tally, tallies
-
-LONGEST_NAME = 255
 
 
 @dataclass(frozen=True)
