@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import autodiscover_modules
 
 
@@ -18,5 +19,9 @@ class SteadyQueueConfig(AppConfig):
         from . import checks  # noqa: F401  (registers the checks)
         from .sharing import share_connections
 
+        try:
+            from . import compat  # noqa: F401
+        except ImproperlyConfigured:
+            return  # There is no task framework: a check says so.
         autodiscover_modules("tasks")
         share_connections()

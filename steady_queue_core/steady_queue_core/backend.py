@@ -26,6 +26,7 @@ from .batches import enqueue_in_batches
 from .compat import (
     BaseTaskBackend,
     InvalidTask,
+    InvalidTaskBackend,
     Task,
     TaskResult,
     TaskResultDoesNotExist,
@@ -278,8 +279,8 @@ def _with_any_context(task: Task) -> Task:
 
 
 def own_backends() -> dict[str, SteadyQueueBackend]:
-    """Return the backends in ``TASKS`` that store jobs, by alias."""
-    found = {alias: task_backends[alias] for alias in task_backends}
+    """Return the backends in ``TASKS`` that store jobs, by alias. Raises ``ConfigurationError``."""
+    found = {alias: _backend(alias) for alias in task_backends}
     return {
         alias: own
         for alias, own in found.items()
@@ -291,3 +292,12 @@ def own_backend(alias: str) -> SteadyQueueBackend:
     """Return the backend of a stored job. Its alias may have been renamed: any other does then."""
     backends = own_backends()
     return backends.get(alias) or next(iter(backends.values()))
+
+
+def _backend(alias: str) -> BaseTaskBackend:
+    try:
+        return task_backends[alias]
+    except KeyError as error:
+        raise ConfigurationError(f"TASKS[{alias!r}] has no {error}.") from error
+    except InvalidTaskBackend as error:
+        raise ConfigurationError(f"TASKS[{alias!r}]['BACKEND'] cannot be used: {error}") from error

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from .dialects import Dialect, EnqueuedJob, NewJob
-from .models.semaphore import Semaphore
 
 #: Most jobs of one statement, and about as much text.
 MOST_JOBS, MOST_TEXT = 1_000, 2**22
@@ -31,6 +30,8 @@ def _lock_semaphores(
 ) -> None:
     """Create the semaphores that are not there, and lock all: in the order of their keys, not batch
     by batch. Two such enqueues would wait for each other."""
+    from .models import Semaphore
+
     if not any(job.limit for job in jobs):
         return
     present = dialect.current_time(connection)

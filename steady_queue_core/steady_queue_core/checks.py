@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import packages_distributions
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.apps import AppConfig, apps
 from django.core.checks import CheckMessage, Error, Info, Warning, register
@@ -14,6 +14,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, InterfaceError, connections, router
 
 from .errors import DialectConflict, DialectError
+
+if TYPE_CHECKING:
+    from .backend import SteadyQueueBackend
 
 TAG = "steady_queue"
 
@@ -42,14 +45,16 @@ def check_framework(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
 def check_configuration(
     app_configs: Sequence[AppConfig] | None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """E004: ``STEADY_QUEUE`` is valid."""
+    """E004: ``STEADY_QUEUE`` is valid, and the backends in ``TASKS`` are there."""
     from .configuration import Configuration, ConfigurationError
 
-    try:
-        Configuration.load()
-    except ConfigurationError as error:
-        return [Error(problem, id="steady_queue.E004") for problem in error.problems]
-    return []
+    problems: list[str] = []
+    for load in (Configuration.load, _own_backends):
+        try:
+            load()
+        except ConfigurationError as error:
+            problems += error.problems
+    return [Error(problem, id="steady_queue.E004") for problem in problems]
 
 
 @register(TAG)
@@ -200,12 +205,11 @@ def check_databases(
 
 def _never_scheduled() -> list[CheckMessage]:
     try:
-        from .backend import own_backends
         from .recurring_task import registered
 
-        ours = own_backends()
+        ours = _own_backends()
     except ImproperlyConfigured:
-        return []  # check_framework, or Django, reports it.
+        return []  # check_framework, or check_configuration, reports it.
     return [
         Warning(
             f"The recurring task {each.key!r} is never scheduled: its backend "
@@ -235,16 +239,23 @@ def _read_otherwise_by_the_original() -> list[CheckMessage]:
 
 
 def _databases() -> list[str]:
-    try:
-        from .backend import own_backends
-
-        ours = own_backends().values()
-    except ImproperlyConfigured:
-        return []  # check_framework, or Django, reports it.
     found = set()
-    for backend in ours:
+    try:
+        backends = _own_backends()
+    except ImproperlyConfigured:
+        return []  # check_configuration reports it.
+    for backend in backends.values():
         try:
             found.add(backend.database)
         except ImproperlyConfigured:
             continue  # The backend's own check reports it.
     return sorted(using for using in found if using in connections)
+
+
+def _own_backends() -> dict[str, SteadyQueueBackend]:
+    """Return our backends, none where there is no task framework: ``check_framework`` says so."""
+    try:
+        from .backend import own_backends
+    except ImproperlyConfigured:
+        return {}
+    return own_backends()

@@ -27,8 +27,8 @@ from .errors import (
 from .interval import EVERY, Interval
 from .logging import about, get_logger
 from .models import RecurringTask
-from .recurring_rows import definition_of, row_of
-from .recurring_task import defined, is_registered, is_task
+from .recurring_rows import definition_of, row_of, unusable
+from .recurring_task import defined, is_registered, is_task, require_runnable
 
 #: How often what has met a deadlock is done again, before the error is the caller's.
 TRIES = 5
@@ -89,6 +89,10 @@ def schedule_recurring_task(
     )
     connection, dialect = _database(task.backend)
     _require_dynamic(key, not is_registered(key))
+    try:
+        require_runnable(definition)
+    except ValueError as error:
+        raise unusable(key, error) from error
 
     def store() -> RecurringTask:
         with dialect.transaction(connection):

@@ -64,10 +64,13 @@ def definition_of(row: RecurringTask) -> Definition:
     try:
         return _definition_of(row)
     except Exception as error:  # A stranger may have written anything into the row.
-        reason = str(error).removeprefix(f"the recurring task {row.key!r}: ")
-        raise UnusableRecurringTaskError(
-            f"The recurring task {row.key!r} cannot be run: {reason}"
-        ) from error
+        raise unusable(row.key, error) from error
+
+
+def unusable(key: str, error: Exception) -> UnusableRecurringTaskError:
+    """Return the error that says so of a recurring task, for the reason that ``error`` gives."""
+    reason = str(error).removeprefix(f"the recurring task {key!r}: ")
+    return UnusableRecurringTaskError(f"The recurring task {key!r} cannot be run: {reason}")
 
 
 def _definition_of(row: RecurringTask) -> Definition:

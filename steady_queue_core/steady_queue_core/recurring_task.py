@@ -107,20 +107,20 @@ def recurring(
                 f"@recurring(key={key!r}) decorates {task!r}, which is not a task; "
                 "put it above @task(), not below"
             )
-        _register(
-            defined(
-                task,
-                key=key,
-                schedule=schedule,
-                args=args,
-                kwargs=kwargs,
-                queue_name=queue_name,
-                priority=priority,
-                timezone=timezone,
-                description=description,
-                catch_up=catch_up,
-            )
+        new = defined(
+            task,
+            key=key,
+            schedule=schedule,
+            args=args,
+            kwargs=kwargs,
+            queue_name=queue_name,
+            priority=priority,
+            timezone=timezone,
+            description=description,
+            catch_up=catch_up,
         )
+        require_runnable(new)
+        _register(new)
         return task
 
     return decorate
@@ -152,13 +152,17 @@ def defined(
         description=values.checked_description(key, description, task),
         catch_up=values.checked_catch_up(key, catch_up),
     )
-    require_configurable(new)
     try:
         new.encoded_call()
     except arguments.TaskArgumentError as error:
         raise ValueError(f"the recurring task {key!r}: {error}") from error
-    values.check_fit(key, task, new.args, new.kwargs)
     return new
+
+
+def require_runnable(definition: RecurringTask) -> None:
+    """Raise ValueError if the task cannot be run with its arguments, queue and priority."""
+    require_configurable(definition)
+    values.check_fit(definition.key, definition.task, definition.args, definition.kwargs)
 
 
 def require_configurable(definition: RecurringTask) -> None:

@@ -15,16 +15,25 @@ from typing import Any
 
 from .catch_up import CatchUp
 from .configuration.durations import LONGEST
+from .configuration.queues import LONGEST_NAME, name_objection
 from .cron import InvalidScheduleError, Schedule
 from .interval import EVERY, Interval
 from .signatures import signature_of
 
-LONGEST_NAME = 255
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
 
 
 def checked_key(key: object) -> str:
-    return _checked_name("the key of a recurring task", key)
+    where = "the key of a recurring task"
+    if not isinstance(key, str):
+        raise TypeError(f"{where} must be a string, not {type(key).__name__}")
+    if not key.strip():
+        raise ValueError(f"{where} must not be empty")
+    if len(key) > LONGEST_NAME:
+        raise ValueError(f"{where} has {len(key)} characters, at most {LONGEST_NAME} are allowed")
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in key):
+        raise ValueError(f"{where} holds a control character or a lone surrogate: {key!r}")
+    return key
 
 
 def checked_schedule(
@@ -85,8 +94,14 @@ def check_fit(key: str, task: Any, args: Sequence[object], kwargs: Mapping[str, 
 
 
 def checked_queue_name(key: str, value: object) -> str | None:
+    if value is None:
+        return None
     where = f"the recurring task {key!r}: queue_name"
-    return None if value is None else _checked_name(where, value)
+    if not isinstance(value, str):
+        raise TypeError(f"{where} must be a string, not {type(value).__name__}")
+    if reason := name_objection(value):
+        raise ValueError(f"{where} {value!r} {reason}")
+    return value
 
 
 def checked_priority(key: str, priority: object) -> int | None:
@@ -125,16 +140,4 @@ def checked_description(key: str, value: object, task: Any) -> str:
         raise TypeError(
             f"the recurring task {key!r}: description must be a string, not {type(value).__name__}"
         )
-    return value
-
-
-def _checked_name(where: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{where} must be a string, not {type(value).__name__}")
-    if not value.strip():
-        raise ValueError(f"{where} must not be empty")
-    if len(value) > LONGEST_NAME:
-        raise ValueError(f"{where} has {len(value)} characters, at most {LONGEST_NAME} are allowed")
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in value):
-        raise ValueError(f"{where} holds a control character or a lone surrogate: {value!r}")
     return value

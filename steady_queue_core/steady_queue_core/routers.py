@@ -30,7 +30,9 @@ class SteadyQueueRouter:
             return None
         return all(ours) and first._state.db == second._state.db
 
-    def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool | None:
+    def allow_migrate(
+        self, db: str, app_label: str, model_name: str | None = None, **hints: Any
+    ) -> bool | None:
         databases = queue_databases()
         if not databases:
             return None

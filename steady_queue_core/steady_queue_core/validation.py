@@ -7,23 +7,16 @@ from inspect import iscoroutinefunction
 from .compat import InvalidTask, Task
 from .configuration.durations import LONGEST
 from .configuration.errors import describe
+from .configuration.queues import LONGEST_NAME, name_objection
 from .instants import to_utc
-
-LONGEST_NAME = 255
 
 
 def require_valid(task: Task) -> None:
     """Raise ``InvalidTask`` for a name, a number of attempts or a time that cannot be stored."""
-    name = task.queue_name
-    if not isinstance(name, str) or not name or len(name) > LONGEST_NAME:
-        raise InvalidTask(
-            f"Queue name {_shown(name)} is not valid: give text of 1 to {LONGEST_NAME} characters."
-        )
-    if not name.isprintable() or name != name.strip():
-        raise InvalidTask(
-            f"Queue name {_shown(name)} is not valid: it has control characters, or blanks "
-            "at an end."
-        )
+    name: object = task.queue_name
+    reason = name_objection(name) if isinstance(name, str) else "is no text"
+    if reason:
+        raise InvalidTask(f"Queue name {_shown(name)} is not valid: it {reason}.")
     if len(task.module_path) > LONGEST_NAME:
         raise InvalidTask(
             f"Task {_shown(task.module_path)} is not valid: its path has more than "

@@ -22,9 +22,10 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 
-from steady_queue_core import task
+from steady_queue_core import recurring, task
 from steady_queue_core.arguments import TaskArgumentError
 from steady_queue_core.compat import InvalidTask, Task, task_enqueued
+from steady_queue_core.configuration import Configuration, ConfigurationError
 
 from ..app.models import Item
 
@@ -265,21 +266,22 @@ def test_the_limits_can_be_set(settings: Any) -> None:
     assert "nested more than 2 levels deep" in refusal_of([[[]]])
 
 
+TOO_LONG = "has 256 characters, at most 255 are allowed"
+
+
 @pytest.mark.parametrize(
-    ("name", "shown"),
+    ("name", "shown", "reason"),
     [
-        ("", "''"),
-        ("x" * 256, "'" + "x" * 76 + "...'"),
-        ("é" * 256, "'" + "é" * 76 + "...'"),
+        ("", "''", "is empty"),
+        ("x" * 256, "'" + "x" * 76 + "...'", TOO_LONG),
+        ("é" * 256, "'" + "é" * 76 + "...'", TOO_LONG),
     ],
     ids=["empty", "long", "long letters"],
 )
-def test_a_queue_name_needs_1_to_255_characters(name: str, shown: str) -> None:
+def test_a_queue_name_needs_1_to_255_characters(name: str, shown: str, reason: str) -> None:
     with pytest.raises(InvalidTask) as caught:
         target.using(queue_name=name)
-    assert str(caught.value) == (
-        f"Queue name {shown} is not valid: give text of 1 to 255 characters."
-    )
+    assert str(caught.value) == f"Queue name {shown} is not valid: it {reason}."
 
 
 @pytest.mark.parametrize(
@@ -289,9 +291,22 @@ def test_a_queue_name_has_no_control_characters(name: str) -> None:
     with pytest.raises(InvalidTask) as caught:
         target.using(queue_name=name)
     assert str(caught.value) == (
-        f"Queue name {name!r} is not valid: it has control characters, or blanks at an end."
+        f"Queue name {name!r} is not valid: it has control or other invisible characters, or "
+        "blanks at an end."
     )
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\u2028b", "a\u200b", "a\u00a0b", "\u00ad", "x" * 256])
+def test_what_no_task_can_be_put_into_no_worker_serves(name: str) -> None:
+    """One rule for all who name a queue."""
+    with pytest.raises(InvalidTask):
+        target.using(queue_name=name)
+    for entry in (name, f"{name}*"):
+        with pytest.raises(ConfigurationError):
+            Configuration.Worker(queues=[entry])
+    with pytest.raises(ValueError, match="queue_name"):
+        recurring(schedule="@daily", key="unfit", queue_name=name)(target)
 
 
 @pytest.mark.parametrize(("name", "kind"), [(5, "int"), (b"mail", "bytes"), (("a",), "tuple")])

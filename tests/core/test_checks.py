@@ -1,8 +1,9 @@
-"""``manage.py check``: what it says of recurring tasks."""
+"""``manage.py check``: what it says of recurring tasks, backends and the task framework."""
 
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -10,11 +11,16 @@ from typing import Any
 
 import pytest
 from django.core.checks import INFO
+from django.core.management import CommandError, call_command
 
 from steady_queue_core import recurring, recurring_task
-from steady_queue_core.checks import check_recurring_tasks
+from steady_queue_core.checks import (
+    check_configuration,
+    check_dialects,
+    check_recurring_tasks,
+)
 
-from .samples import nothing
+from .samples import OURS, nothing
 
 TASKS = """
 from steady_queue_core import recurring, task
@@ -99,6 +105,56 @@ def test_a_project_under_test_without_a_queue_is_not_warned(
     recurring(schedule="@daily", key="k")(nothing.using(backend="dummy"))
     settings.TASKS = {"default": settings.TASKS["dummy"]}
     assert check_recurring_tasks(None) == []
+
+
+def test_a_backend_that_cannot_be_imported_is_an_error_that_names_its_alias(settings: Any) -> None:
+    settings.TASKS = {"default": OURS, "mail": {"BACKEND": "no.such.Backend"}, "odd": {}}
+    [found] = check_configuration(None)
+    assert found.id == "steady_queue.E004"
+    assert found.msg.startswith("TASKS['mail']['BACKEND'] cannot be used: Could not find backend")
+    assert check_dialects(None) == []
+    settings.TASKS = {"default": OURS, "odd": {}}
+    [found] = check_configuration(None)
+    assert found.msg == "TASKS['odd'] has no 'BACKEND'."
+
+
+def test_the_command_names_a_backend_that_cannot_be_imported(settings: Any) -> None:
+    settings.TASKS = {"default": OURS, "mail": {"BACKEND": "no.such.Backend"}}
+    with pytest.raises(CommandError, match=r"^TASKS\['mail'\]\['BACKEND'\] cannot be used: "):
+        call_command("steady_queue", skip_checks=False)
+
+
+WITHOUT_FRAMEWORK = """
+import importlib.util, sys
+
+find_spec = importlib.util.find_spec
+names = {"django.tasks", "django_tasks"}
+importlib.util.find_spec = lambda name, *rest: None if name in names else find_spec(name, *rest)
+sys.modules.update(dict.fromkeys(names))  # None: it cannot be imported.
+
+from django.conf import settings
+from django.core.management import execute_from_command_line
+
+settings.configure(
+    INSTALLED_APPS=["steady_queue_core", "night_shift"],
+    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
+    TASKS={"default": {"BACKEND": "steady_queue_core.backend.SteadyQueueBackend"}},
+)
+execute_from_command_line(["manage.py", "check"])
+"""
+
+
+def test_a_missing_task_framework_is_an_error_of_the_checks(tmp_path: Path) -> None:
+    (tmp_path / "night_shift").mkdir()
+    (tmp_path / "night_shift" / "__init__.py").touch()
+    (tmp_path / "night_shift" / "tasks.py").write_text("from steady_queue_core import task\n")
+    result = subprocess.run(
+        [sys.executable, "-c", WITHOUT_FRAMEWORK], cwd=tmp_path, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert result.returncode == 1
+    assert "(steady_queue.E003) This Django has no django.tasks" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def check_module(

@@ -160,7 +160,7 @@ def test_only_tasks_can_be_decorated(decorated: Any) -> None:
         ({"args": ["a", "b"]}, ValueError, "'k': shop.tasks.greet cannot be called with its arg"),
         ({"kwargs": {"soft": 1}}, ValueError, "cannot be called .* argument 'soft'"),
         ({"description": 5}, TypeError, "'k': description must be a string, not int"),
-        ({"queue_name": ""}, ValueError, "'k': queue_name must not be empty"),
+        ({"queue_name": ""}, ValueError, "'k': queue_name '' is empty"),
         ({"queue_name": "unknown"}, ValueError, "'k': its backend refuses it: the queue 'unknown'"),
         ({"priority": 101}, ValueError, "'k': priority must be from -100 to 100, not 101"),
         ({"priority": "high"}, TypeError, "'k': priority must be an integer, not str"),

@@ -11,6 +11,7 @@ from django.db import router
 
 import steady_queue_core
 from steady_queue_core.models import Job, Process, ReadyExecution
+from steady_queue_core.routers import SteadyQueueRouter
 
 from .samples import OURS
 
@@ -123,3 +124,17 @@ def test_a_router_that_keeps_tables_out_of_the_database_is_an_error(split: None)
     assert "steady_queue_jobs, steady_queue_pauses" in problem.msg
     assert "'default'" in problem.msg
     assert ROUTER in (problem.hint or "")
+
+
+def test_a_router_that_derives_from_ours_can_ask_as_django_does(separate: Any) -> None:
+    """By position too, as Django's documentation has it."""
+
+    class Ours(SteadyQueueRouter):
+        def allow_migrate(
+            self, db: str, app_label: str, model_name: str | None = None, **hints: Any
+        ) -> bool | None:
+            return super().allow_migrate(db, app_label, model_name, **hints)
+
+    assert Ours().allow_migrate("queue", "steady_queue", "job", model=Job) is True
+    assert Ours().allow_migrate("default", "steady_queue", "job") is False
+    assert Ours().allow_migrate("default", "auth", "user") is None

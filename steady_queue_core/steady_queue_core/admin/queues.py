@@ -16,6 +16,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern
 from django.utils.html import format_html
 
+from ..configuration.queues import LONGEST_NAME
 from ..models import Job, Pause, Queue, ReadyExecution
 from ..models.base import queue_database
 from . import databases, texts
@@ -32,8 +33,6 @@ from .listing import Page, page_of
 from .scope import is_whole
 from .states import READY
 from .tallies import Tally, tallies
-
-LONGEST_NAME = 255
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,32 @@
-"""The queue list of a worker: exact names, prefixes ``name*``, and ``*`` for all."""
+"""Names of queues, and the queue list of a worker: names, prefixes ``name*``, and ``*`` for all."""
 
 from __future__ import annotations
 
-import unicodedata
-
 LONGEST_NAME = 255
 
-UNSTORABLE = {"Cc", "Cs"}
-"""Unicode categories that not every database keeps: control characters and lone surrogates."""
+
+_UNFIT = "has control or other invisible characters, or blanks at an end"
+
+
+def name_objection(name: str) -> str | None:
+    """Why no queue can be called ``name``, as the end of a sentence; None if one can."""
+    if not name:
+        return "is empty"
+    return _UNFIT if name.endswith(" ") else prefix_objection(name)
+
+
+def prefix_objection(prefix: str) -> str | None:
+    """Why no name can begin with ``prefix``, as the end of a sentence; None if one can."""
+    if len(prefix) > LONGEST_NAME:
+        return f"has {len(prefix)} characters, at most {LONGEST_NAME} are allowed"
+    return None if prefix.isprintable() and not prefix.startswith(" ") else _UNFIT
 
 
 def objection(entry: str) -> str | None:
     """Why ``entry`` cannot stand in a queue list, as the end of a sentence; None if it can."""
-    if not entry:
-        return "is empty"
-    if len(entry) > LONGEST_NAME:
-        return f"has {len(entry)} characters, at most {LONGEST_NAME} are allowed"
-    if any(unicodedata.category(character) in UNSTORABLE for character in entry):
-        return "holds a control character or a lone surrogate"
     if "*" in entry[:-1]:
         return (
             "has a '*' before its end; "
             "write an exact name, a prefix such as 'mail*', or '*' for all queues"
         )
-    return None
+    return prefix_objection(entry[:-1]) if entry.endswith("*") else name_objection(entry)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import models, router
 
-from ..compat import InvalidTaskBackend, TaskResult, task_backends
 from ..dialects import portable, tables
 from ..errors import UnknownRecurringTaskError, UnusableRecurringTaskError
 from .base import Record, queue_database
 from .fields import ExactCharField, ExactTextField, InstantField
+
+if TYPE_CHECKING:
+    from ..compat import TaskResult
 
 
 class RecurringTask(Record):
@@ -48,6 +50,9 @@ class RecurringTask(Record):
 
         Raises ``UnusableRecurringTaskError`` if the row cannot be run in this process.
         """
+        # Models are loaded where there is no task framework as well: a check says so.
+        from ..compat import InvalidTaskBackend, task_backends
+
         try:
             backend: Any = task_backends[self.backend_name]
             enqueue = backend.enqueue_recurring

@@ -12,6 +12,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import InterfaceError, OperationalError
 
+from ...backend import own_backends
 from ...checks import TAG
 from ...configuration import Configuration, ConfigurationError
 from ...configuration.option_readers import MODES
@@ -88,7 +89,10 @@ class Command(BaseCommand):
         for the server, which this could not.
         """
         try:
+            own_backends()  # Django's own check would end in a traceback that names no alias.
             super().check(*args, **kwargs)
+        except ConfigurationError as error:
+            raise CommandError(str(error)) from error
         except (OperationalError, InterfaceError) as error:
             self._warn(f"Only the queue's own system checks were run: {error}")
             super().check(tags=[TAG], databases=[])
