@@ -185,7 +185,7 @@ def test_what_a_task_does_after_its_commit_is_done(
     with django_capture_on_commit_callbacks(using=using) as callbacks:
         with transaction.atomic(using=using):
             transaction.on_commit(lambda: DONE.append("the test's"), using=using)
-        samples.hook.enqueue("task")
+        samples.hook.enqueue("task", using)
         run_enqueued_tasks()
     real = "the test's" in DONE
     assert DONE[real:] in (
