@@ -223,10 +223,12 @@ def project(tmp_path: Path) -> Project:
 @pytest.mark.slow
 def test_the_example_of_the_readme_runs(project: Project) -> None:
     settings, tasks, call = documents.blocks(page("README.md"), "python")
+    project.manage("startapp", "shop")
     project.write(settings)
     project.write(tasks)
-    project.configure("shop")
+    project.configure()
     project.manage("migrate")
+    assert project.manage("check") == ["System check identified no issues (0 silenced)."]
 
     ids = project.shell(f"{call}\nprint(result.id)")
     output = project.manage("steady_queue", "--drain")
@@ -306,6 +308,7 @@ def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -
 )
 def test_the_code_of_a_page_runs(name: str, project: Project) -> None:
     first, *_ = documents.blocks(page("README.md"), "python")
+    project.manage("startapp", "shop")
     project.write(first)
     project.configure()
     project.manage("migrate")
@@ -379,7 +382,7 @@ def test_the_tests_shown_pass(project: Project) -> None:
     others.remove(of_settings)
     project.manage("startapp", "shop")
     project.write(settings)
-    project.configure("shop")
+    project.configure()
     with (project.folder / "mysite" / "settings.py").open("a") as file:
         file.write("ROOT_URLCONF = 'shop.urls'\n")
     for name, text in CHECKOUT.items():

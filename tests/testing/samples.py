@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from datetime import date, timedelta
 from typing import Any
 
@@ -121,3 +122,10 @@ def daily(day: int) -> int:
 async def wait(number: int) -> int:
     await asyncio.sleep(0)
     return number
+
+
+@task
+def slow_daily(day: int) -> None:
+    DONE.append(day)
+    time.sleep(0.01)
+    slow_daily.using(run_after=timedelta(days=1)).enqueue(day + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -214,11 +214,14 @@ class MemoryJobs:
             else:
                 self._place(job)
 
+    def keeps(self, result: TaskResult) -> bool:
+        return result.backend == self.backend.alias
+
     @locked
-    def postpone(self, job_ids: Collection[int], by: timedelta) -> None:
+    def put_off(self, job_id: int, due: datetime) -> None:
         for job in self._scheduled():
-            if job.id in job_ids and job.due is not None:
-                job.due += by
+            if job.id == job_id:
+                job.due = due
 
     def _scheduled(self) -> list[Job]:
         waiting = [job for job in self.jobs.values() if job.state is State.SCHEDULED]
