@@ -21,7 +21,7 @@ SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_que
 	$(wildcard benchmarks examples docs)
 
 .DEFAULT_GOAL := help
-.PHONY: help bench demo test postgres mysqlclient lint format types contracts clean
+.PHONY: help bench demo test postgres mysqlclient lint format types pyright contracts clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) \
@@ -50,11 +50,14 @@ format: $(VENV)/.installed ## rewrite style and formatting where ruff can
 types: $(VENV)/.installed ## check types (mypy strict with django-stubs)
 	$(BIN)/mypy
 
+pyright: ## install pyright with npm, for the test of types that it runs
+	npm install --silent --no-save --prefix .pyright pyright@1.1.414
+
 contracts: $(VENV)/.installed ## check which package may import which (import-linter)
 	$(BIN)/lint-imports
 
 clean: ## remove the environment, caches and build results
-	rm -rf "$(VENV)" .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis htmlcov
+	rm -rf "$(VENV)" .pyright .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis htmlcov
 	rm -rf .coverage .coverage.* steady_queue_*/dist steady_queue_*/build
 	find steady_queue_* tests -name __pycache__ -type d -prune -exec rm -rf {} +
 

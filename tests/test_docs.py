@@ -17,11 +17,13 @@ import django
 import pytest
 from django.core.management.base import CommandParser
 
+from steady_queue_core import testing
 from steady_queue_core.configuration import Configuration, load
 from steady_queue_core.configuration.module_settings import DEFAULTS
 from steady_queue_core.dialects import hookspecs
 from steady_queue_core.management.commands.steady_queue import Command
 from steady_queue_core.options import BackendOptions
+from steady_queue_core.testing.fixture import TaskQueueFixture
 
 from . import documents
 from .documents import PAGES, WORKSPACE, page
@@ -221,10 +223,12 @@ def project(tmp_path: Path) -> Project:
 @pytest.mark.slow
 def test_the_example_of_the_readme_runs(project: Project) -> None:
     settings, tasks, call = documents.blocks(page("README.md"), "python")
+    project.manage("startapp", "shop")
     project.write(settings)
     project.write(tasks)
-    project.configure("shop")
+    project.configure()
     project.manage("migrate")
+    assert project.manage("check") == ["System check identified no issues (0 silenced)."]
 
     ids = project.shell(f"{call}\nprint(result.id)")
     output = project.manage("steady_queue", "--drain")
@@ -304,6 +308,7 @@ def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -
 )
 def test_the_code_of_a_page_runs(name: str, project: Project) -> None:
     first, *_ = documents.blocks(page("README.md"), "python")
+    project.manage("startapp", "shop")
     project.write(first)
     project.configure()
     project.manage("migrate")
@@ -330,6 +335,91 @@ def test_the_code_of_a_page_runs(name: str, project: Project) -> None:
             "try:\n    page.order(1)\n"
             "except RuntimeError:\n    print(Job.objects.count() - before)"
         ) == ["0"]
+
+
+CHECKOUT = {
+    "models.py": """
+from django.db import models
+
+
+class Order(models.Model):
+    email = models.EmailField()
+""",
+    "tasks.py": """
+from shop.models import Order
+from steady_queue_core import task
+
+
+@task(queue_name="mail")
+def send_receipt(order_id):
+    return f"sent to {Order.objects.get(pk=order_id).email}"
+""",
+    "views.py": """
+from django.http import HttpResponse
+from shop.models import Order
+from shop.tasks import send_receipt
+
+
+def checkout(request):
+    order = Order.objects.create(email=request.POST["email"])
+    send_receipt.enqueue(order.pk)
+    return HttpResponse("thanks")
+""",
+    "urls.py": """
+from django.urls import path
+from shop.views import checkout
+
+urlpatterns = [path("checkout/", checkout)]
+""",
+}
+
+
+@pytest.mark.slow
+def test_the_tests_shown_pass(project: Project) -> None:
+    settings, *_ = documents.blocks(page("README.md"), "python")
+    of_a_view, *others = documents.blocks(page("testing.md"), "python")
+    [of_settings] = [block for block in others if block.startswith("# mysite/test_settings.py")]
+    others.remove(of_settings)
+    project.manage("startapp", "shop")
+    project.write(settings)
+    project.configure()
+    with (project.folder / "mysite" / "settings.py").open("a") as file:
+        file.write("ROOT_URLCONF = 'shop.urls'\n")
+    for name, text in CHECKOUT.items():
+        (project.folder / "shop" / name).write_text(text)
+    (project.folder / "shop" / "tests.py").unlink()
+    project.write(of_a_view)
+    project.write(of_settings)
+    project.manage("makemigrations", "shop")
+    test = of_a_view.partition("class ")[2].partition("\n")[2]
+    assert len(test.splitlines()) <= 10
+
+    told = project.run("manage.py", "test", "shop").stderr
+    assert "Ran 1 test" in told
+    assert "OK" in told
+
+    code = "\n\n".join(["import pytest\n\npytestmark = pytest.mark.django_db", *others])
+    (project.folder / "test_page.py").write_text(code)
+    count = len(re.findall(r"^ *def test_", code, re.MULTILINE))
+    pytest_ = ("-m", "pytest", "-q", "--strict-markers", "--ds", "mysite.settings", "test_page.py")
+    assert f"{count} passed" in project.run(*pytest_).stdout
+
+    with_settings = ("manage.py", "shell", "--settings", "mysite.test_settings", "-c")
+    shown = project.run(
+        *with_settings, "from test_page import double; print(double.enqueue(4).return_value)"
+    )
+    assert shown.stdout.splitlines()[-1] == "8"
+
+
+def test_every_name_of_the_testing_kit_is_documented() -> None:
+    text = page("testing.md").read_text()
+    for name in testing.__all__:
+        assert f"{name}" in text, name
+        assert getattr(testing, name).__doc__
+    for name in vars(testing.TaskAssertions):
+        assert not name.startswith("assert") or f"`{name}(" in text
+    for name in vars(TaskQueueFixture):
+        assert name.startswith("_") or name == "arun" or f"`{name}" in text, name
 
 
 def test_the_configurations_shown_are_valid() -> None:

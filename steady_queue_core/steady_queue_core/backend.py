@@ -9,7 +9,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from django.apps import apps
 from django.core.checks import CheckMessage, Error
+from django.core.exceptions import ImproperlyConfigured
 from django.db import (
     DEFAULT_DB_ALIAS,
     DatabaseError,
@@ -52,6 +54,8 @@ from .validation import require_valid
 
 if TYPE_CHECKING:
     from .models import RecurringTask
+
+APP = "steady_queue_core"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,10 @@ class SteadyQueueBackend(BaseTaskBackend):
         """Alias of the database that holds the jobs."""
         if self.settings.database:
             return self.settings.database
+        if not apps.is_installed(APP):
+            raise ImproperlyConfigured(
+                f"Add {APP!r} to INSTALLED_APPS: TASKS[{self.alias!r}] needs its tables."
+            )
         from .models import Job
 
         return router.db_for_write(Job)
@@ -194,7 +202,16 @@ class SteadyQueueBackend(BaseTaskBackend):
         return task_result_of(job)
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
-        """Report wrong ``OPTIONS``."""
+        """Report wrong ``OPTIONS``, and that the app is missing, which has all other checks."""
+        if self.stores_jobs and not apps.is_installed(APP):
+            return [
+                Error(
+                    f"TASKS[{self.alias!r}] is a backend of Steady Queue, whose app is not "
+                    "installed.",
+                    hint=f"Add {APP!r} to INSTALLED_APPS, and run: manage.py migrate",
+                    id="steady_queue.E010",
+                )
+            ]
         try:
             options = self.settings
             options.resolve_backoff()

@@ -113,6 +113,44 @@ def check_limits(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list
 
 
 @register(TAG)
+def check_task_modules(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> list[CheckMessage]:
+    """W011: workers import the modules that have tasks. W012: there are tasks for each worker."""
+    from .configuration import Configuration, ConfigurationError
+
+    try:
+        from .backend import own_backends
+        from .task_modules import modules_left_out, queues_without_tasks
+
+        options = Configuration.load()
+        if not own_backends():
+            return []
+    except (ConfigurationError, ImproperlyConfigured):
+        return []  # Other checks report it.
+    problems: list[CheckMessage] = [
+        Warning(
+            f"The module {module!r} has tasks, and workers do not import it: its app is not in "
+            "INSTALLED_APPS.",
+            hint=f"Add {module.rpartition('.')[0] or module!r} to INSTALLED_APPS, or {module!r} to "
+            "STEADY_QUEUE['task_modules'].",
+            id="steady_queue.W011",
+        )
+        for module in modules_left_out(options.task_modules)
+    ]
+    return problems + [
+        Warning(
+            f"No task is on the queues {', '.join(map(repr, queues))}, which a worker of "
+            "STEADY_QUEUE['workers'] serves.",
+            hint="Is it another name? Queues that are only given to using(queue_name=...) can be "
+            "named in the QUEUES of the backend.",
+            id="steady_queue.W012",
+        )
+        for queues in queues_without_tasks([worker.queues for worker in options.workers])
+    ]
+
+
+@register(TAG)
 def check_dialects(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """E001, E002: each database that holds a queue has exactly one dialect."""
     from .configuration import ConfigurationError

@@ -7,7 +7,6 @@ from dataclasses import fields
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
-from django.utils import timezone
 
 from .compat import BaseTaskBackend, Task, TaskResult, TaskResultStatus, normalize_json
 
@@ -35,7 +34,7 @@ def enqueue(
     )
 
     def enqueue_now() -> None:
-        _take_over(result, backend.enqueue(_dated(task), list(args), dict(kwargs)))
+        _take_over(result, backend.enqueue(task.dated(), list(args), dict(kwargs)))
 
     using = _open_transaction() if task.enqueue_on_commit else None
     if using is None:
@@ -43,15 +42,6 @@ def enqueue(
     else:
         transaction.on_commit(enqueue_now, using=using)
     return result
-
-
-def _dated(task: Any) -> Any:
-    """Return ``task`` with a time in place of a delay, which only our backends know."""
-    from .tasks import rebuilt
-
-    if task.delay is None:
-        return task
-    return rebuilt(task, run_after=timezone.now() + task.delay, delay=None)
 
 
 def _require_plain(

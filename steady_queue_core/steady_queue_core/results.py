@@ -55,9 +55,10 @@ def task_of(
         task = find_task(path)
     except UnregisteredTaskError:
         task = unregistered(path, backend)
-    return rebuilt(
+    as_enqueued: Task = rebuilt(
         task, backend=backend, queue_name=queue_name, priority=-rank, run_after=run_after
     )
+    return as_enqueued
 
 
 def task_result_of(job: Job) -> TaskResult:

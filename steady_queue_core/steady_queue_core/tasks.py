@@ -14,11 +14,13 @@ from typing import (
     ParamSpec,
     Protocol,
     TypeVar,
+    cast,
     overload,
 )
 
 from asgiref.sync import sync_to_async
 from django.db import transaction
+from django.utils import timezone
 
 from . import foreign
 from .compat import (
@@ -103,16 +105,23 @@ class SteadyQueueTask(GenericTask[P, R]):
         variant.get_backend().validate_task(variant)
         return variant
 
+    def dated(self) -> Task:
+        """Return this task with a time in place of its delay, which other backends do not know."""
+        if self.delay is None:
+            return self
+        found: Task = rebuilt(self, run_after=timezone.now() + self.delay, delay=None)
+        return found
+
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> SteadyQueueTaskResult[P, R]:
         """Store the call as a job; return its result, which is not there yet."""
         backend: Any = self.get_backend()
-        result: SteadyQueueTaskResult[P, R]
+        result: Any
         if runs_ours(backend):
             result = backend.enqueue(self, list(args), kwargs)
         else:
             require_fit(self, args, kwargs)
             result = foreign.enqueue(backend, self, args, kwargs, SteadyQueueTaskResult)
-        return result
+        return cast("SteadyQueueTaskResult[P, R]", result)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> SteadyQueueTaskResult[P, R]:
         """Do so from a coroutine."""

@@ -1,26 +1,31 @@
-"""``manage.py check``: what it says of recurring tasks, backends and the task framework."""
+"""``manage.py check``: what it says of recurring tasks, backends, and where tasks stand."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.checks import INFO
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 
 from steady_queue_core import recurring, recurring_task
+from steady_queue_core import tasks as registry
 from steady_queue_core.checks import (
     check_configuration,
     check_dialects,
     check_recurring_tasks,
+    check_task_modules,
 )
 
-from .samples import OURS, nothing
+from .samples import OURS, backend, configured, nothing
 
 TASKS = """
 from steady_queue_core import recurring, task
@@ -169,3 +174,98 @@ def check_module(
         return list(check_recurring_tasks(None))
     finally:
         sys.modules.pop("night_shift", None)
+
+
+# --- where tasks stand ----------------------------------------------------------------------------
+
+
+def left_out() -> list[str]:
+    return [each.msg.split("'")[1] for each in check_task_modules(None) if each.id[-4:] == "W011"]
+
+
+@pytest.fixture
+def shop(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package with tasks, as ``startapp`` leaves it: nobody has installed it."""
+    settings.BASE_DIR = tmp_path
+    package = tmp_path / "corner_shop"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "tasks.py").write_text(TASKS.format(recurring=""))
+    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield package
+    for name in ("corner_shop", "corner_shop.tasks"):
+        sys.modules.pop(name, None)
+
+
+def test_tasks_of_an_app_that_is_not_installed_are_warned_of(shop: Path, settings: Any) -> None:
+    assert left_out() == ["corner_shop.tasks"]
+    [found] = check_task_modules(None)
+    assert found.hint == (
+        "Add 'corner_shop' to INSTALLED_APPS, or 'corner_shop.tasks' to "
+        "STEADY_QUEUE['task_modules']."
+    )
+    settings.STEADY_QUEUE = {"task_modules": ["corner_shop.tasks"]}
+    assert left_out() == []
+    settings.STEADY_QUEUE = {}
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "corner_shop"]
+    assert left_out() == []
+
+
+def test_modules_that_were_imported_from_elsewhere_are_warned_of(shop: Path) -> None:
+    (shop / "jobs.py").write_text((shop / "tasks.py").read_text())
+    (shop / "tasks.py").unlink()
+    assert left_out() == []
+    import_module("corner_shop.jobs")
+    assert left_out() == ["corner_shop.jobs"]
+
+
+@pytest.mark.parametrize(
+    "text", ["def task(): ...", "import steady_queue_core", "not Python", "\0"]
+)
+def test_modules_without_tasks_are_not(shop: Path, text: str) -> None:
+    (shop / "tasks.py").write_text(text)
+    assert left_out() == []
+
+
+def test_a_project_that_runs_no_queue_is_not_warned(
+    shop: Path, several_backends: None, settings: Any
+) -> None:
+    settings.TASKS = {"default": settings.TASKS["dummy"]}
+    assert left_out() == []
+
+
+@pytest.mark.parametrize(
+    ("queues", "warned"),
+    [
+        (["*"], False), (["mail"], False), (["mails"], True), (["ma*", "x"], False),
+        (["x*", "y"], True), (["reports"], False), (["known"], False),
+    ],
+)  # fmt: skip
+def test_a_worker_without_tasks_is_warned_of(
+    queues: list[str], warned: bool, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_registered", {"a": configured, "b": nothing})
+    recurring(schedule="@daily", key="k", queue_name="reports")(nothing)
+    settings.TASKS = {"default": {**OURS, "QUEUES": ["known", "reports", "mail", "default"]}}
+    if queues != ["known"]:
+        settings.TASKS = {"default": OURS}
+    settings.STEADY_QUEUE = {"workers": [{"queues": queues}, {"queues": "*"}]}
+    found = [each for each in check_task_modules(None) if each.id == "steady_queue.W012"]
+    assert [each.msg for each in found] == [
+        f"No task is on the queues {', '.join(map(repr, queues))}, which a worker of "
+        "STEADY_QUEUE['workers'] serves."
+    ] * warned
+
+
+def test_a_backend_without_the_app_is_an_error(settings: Any) -> None:
+    settings.INSTALLED_APPS = [
+        name for name in settings.INSTALLED_APPS if name != "steady_queue_core"
+    ]
+    [found] = backend().check()
+    assert (found.id, "'steady_queue_core' to INSTALLED_APPS" in found.hint) == (
+        "steady_queue.E010",
+        True,
+    )
+    with pytest.raises(ImproperlyConfigured, match="Add 'steady_queue_core' to INSTALLED_APPS"):
+        nothing.enqueue()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ..core.conftest import _registry, connect, recorders  # noqa: F401
 from .samples import DONE
 
 
 @pytest.fixture(autouse=True)
 def _nothing_done() -> None:
     DONE.clear()
-
-
-from ..core.conftest import recorders  # noqa: E402, F401

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from datetime import date, timedelta
 from typing import Any
 
@@ -75,9 +77,9 @@ def break_the_transaction(name: str) -> None:
 
 
 @task
-def hook(name: str) -> None:
-    with transaction.atomic():
-        transaction.on_commit(lambda: DONE.append(f"{name} committed"))
+def hook(name: str, using: str) -> None:
+    with transaction.atomic(using=using):
+        transaction.on_commit(lambda: DONE.append(f"{name} committed"), using=using)
         note.using(enqueue_on_commit=True).enqueue(name)
     DONE.append(f"{name} ran")
 
@@ -114,3 +116,16 @@ def daily(day: int) -> int:
     if day < 3:
         daily.using(run_after=timedelta(days=1)).enqueue(day + 1)
     return day
+
+
+@task
+async def wait(number: int) -> int:
+    await asyncio.sleep(0)
+    return number
+
+
+@task
+def slow_daily(day: int) -> None:
+    DONE.append(day)
+    time.sleep(0.01)
+    slow_daily.using(run_after=timedelta(days=1)).enqueue(day + 1)

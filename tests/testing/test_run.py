@@ -136,6 +136,13 @@ def test_time_moves_on_in_order_as_far_as_it_is_told(using: str) -> None:
 
 
 @on_every_database()
+def test_the_clock_stands_still_while_a_task_runs(using: str) -> None:
+    samples.slow_daily.enqueue(1)
+    run_enqueued_tasks(until=2 * DAY)
+    assert DONE == [1, 2, 3]
+
+
+@on_every_database()
 def test_queues_and_pauses_are_kept(using: str) -> None:
     for queue in ("mail", "web_a", "web_b", "default"):
         samples.note.using(queue_name=queue).enqueue(queue)
@@ -185,7 +192,7 @@ def test_what_a_task_does_after_its_commit_is_done(
     with django_capture_on_commit_callbacks(using=using) as callbacks:
         with transaction.atomic(using=using):
             transaction.on_commit(lambda: DONE.append("the test's"), using=using)
-        samples.hook.enqueue("task")
+        samples.hook.enqueue("task", using)
         run_enqueued_tasks()
     real = "the test's" in DONE
     assert DONE[real:] in (

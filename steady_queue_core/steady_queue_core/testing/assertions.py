@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..compat import Task
-from .enqueued import EnqueuedTask, enqueued_tasks, forget_tasks
+from .enqueued import EnqueuedTask, enqueued_tasks
+from .memory import forget
 
 if TYPE_CHECKING:
     from django.test import SimpleTestCase as _Case
@@ -83,7 +84,7 @@ class TaskAssertions(_Case):
     none."""
 
     def run(self, result: Any = None) -> Any:
-        forget_tasks()
+        forget()
         return super().run(result)
 
     def assertTaskEnqueued(

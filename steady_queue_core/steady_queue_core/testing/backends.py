@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from threading import get_ident
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -13,13 +14,13 @@ from ..compat import Task, TaskResult, TaskResultDoesNotExist
 from ..dialects import Ending, EnqueuedJob, Outcome
 from ..options import BackendOptions
 from .attempts import perform
-from .memory import MemoryJobs, copied
+from .memory import Job, MemoryJobs, copied
 
 RAISE_ERRORS = "raise_errors"
 
 
 class MemoryBackend(SteadyQueueBackend):
-    """A backend whose jobs are gone with its thread."""
+    """A backend whose jobs are gone with its process."""
 
     stores_jobs = False
     jobs_class = MemoryJobs
@@ -61,6 +62,10 @@ class DummyBackend(MemoryBackend):
 
 
 class _AtOnce(MemoryJobs):
+    def may_take(self, job: Job) -> bool:
+        """Each thread runs what it has enqueued, and what had to wait."""
+        return job.thread in (None, get_ident())
+
     def settle(self, outcome: Outcome) -> None:
         """A retry follows at once, whatever its delay."""
         super().settle(outcome._replace(delay=0.0))

@@ -13,7 +13,6 @@ from ..backend import SteadyQueueBackend
 from ..compat import Task, TaskResult, task_backends, task_enqueued
 from ..instants import to_utc
 from ..results import task_result_of
-from .backends import MemoryBackend
 from .stored import databases
 
 #: How far the time of a delay may be from what a test computes.
@@ -104,14 +103,6 @@ def enqueued_tasks() -> list[EnqueuedTask]:
             jobs = Job.objects.using(using).select_related("claimedexecution", "failedexecution")
             results += [task_result_of(job) for job in jobs.order_by("pk")]
     return [EnqueuedTask(result) for result in results]
-
-
-def forget_tasks() -> None:
-    """Have the backends that keep jobs in memory forget those of another test."""
-    for alias in task_backends:
-        backend = task_backends[alias]
-        if isinstance(backend, MemoryBackend):
-            backend.clear()
 
 
 def _stored(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -7,7 +7,8 @@ from .assertions import (
     assert_num_tasks_enqueued,
     assert_task_enqueued,
 )
-from .enqueued import EnqueuedTask, captured_tasks, enqueued_tasks, forget_tasks
+from .enqueued import EnqueuedTask, captured_tasks, enqueued_tasks
+from .memory import forget
 from .runner import arun_enqueued_tasks, run_enqueued_tasks
 
 
@@ -22,7 +23,7 @@ class TaskQueueFixture:
     assert_none_enqueued = staticmethod(assert_no_tasks_enqueued)
 
     def __init__(self) -> None:
-        forget_tasks()
+        forget()
 
     @property
     def enqueued(self) -> list[EnqueuedTask]:

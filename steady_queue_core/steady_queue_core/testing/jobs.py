@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from datetime import datetime, timedelta
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Protocol
 
 from ..backend import SteadyQueueBackend
+from ..compat import TaskResult
 from ..dialects import ClaimedJob, Outcome, QueueSelector
 
 
@@ -31,8 +32,11 @@ class Jobs(Protocol):
     def make_due(self, until: datetime) -> None:
         """Have the jobs be ready that are due by then."""
 
-    def postpone(self, job_ids: Collection[int], by: timedelta) -> None:
-        """Put off jobs that wait for their time."""
+    def keeps(self, result: TaskResult) -> bool:
+        """Whether a job that was just enqueued is here."""
+
+    def put_off(self, job_id: int, due: datetime) -> None:
+        """Have a job that waits for its time wait until then."""
 
 
 def matching(selector: QueueSelector, names: Iterable[str]) -> list[str]:

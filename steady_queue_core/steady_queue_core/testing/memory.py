@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from functools import wraps
 from itertools import count
-from typing import Any
+from threading import RLock, get_ident
+from typing import Any, TypeVar, cast
+
+from django.core.signals import setting_changed
 
 from .. import arguments
 from ..backend import EncodedCall, SteadyQueueBackend
@@ -17,6 +21,8 @@ from ..instants import from_utc
 from ..results import task_errors, workers_of
 from ..tasks import SteadyQueueTaskResult
 from .jobs import matching
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class State(Enum):
@@ -44,6 +50,8 @@ class Job:
     errors: str | None = None
     worker_ids: str | None = None
     started_at: datetime | None = None
+    #: The thread that has enqueued it, unless it had to wait.
+    thread: int | None = None
 
     @property
     def key(self) -> str | None:
@@ -56,20 +64,66 @@ class Job:
         return self.new.rank, self.id
 
 
+class Memory:
+    """The jobs of one alias of ``TASKS``, for all threads."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[int, Job] = {}
+        self.ids = count(1)
+        self.lock = RLock()
+
+
+#: By the alias of the backend. Of a backend there is one in each thread, and in each coroutine.
+_memories: dict[str, Memory] = {}
+
+
+def forget() -> None:
+    """Forget all jobs of all backends."""
+    _memories.clear()
+
+
+def _forget_with_settings(*, setting: str, **kwargs: Any) -> None:
+    if setting == "TASKS":
+        forget()
+
+
+setting_changed.connect(_forget_with_settings, dispatch_uid="steady_queue_forget")
+
+
+def locked(method: F) -> F:
+    """Let one thread after the other do this."""
+
+    @wraps(method)
+    def locking(self: MemoryJobs, *args: Any) -> Any:
+        with self.memory.lock:
+            return method(self, *args)
+
+    return cast(F, locking)
+
+
 class MemoryJobs:
-    """The jobs of one backend."""
+    """The jobs of one backend, as a worker of some queues finds them."""
 
     def __init__(self, backend: SteadyQueueBackend, selector: QueueSelector | None = None) -> None:
         self.backend, self.selector = backend, selector or QueueSelector()
-        self.jobs: dict[int, Job] = {}
-        self._ids = count(1)
+
+    @property
+    def memory(self) -> Memory:
+        return _memories.setdefault(self.backend.alias, Memory())
+
+    @property
+    def jobs(self) -> dict[int, Job]:
+        return self.memory.jobs
 
     def serving(self, selector: QueueSelector) -> MemoryJobs:
-        """Return the same jobs, as a worker of these queues finds them."""
-        view = type(self)(self.backend, selector)
-        view.jobs, view._ids = self.jobs, self._ids
-        return view
+        """Return the same jobs for other queues."""
+        return type(self)(self.backend, selector)
 
+    def may_take(self, job: Job) -> bool:
+        """Whether the calling thread may run a job that is ready."""
+        return True
+
+    @locked
     def enqueue(self, call: EncodedCall, new: NewJob) -> EnqueuedJob:
         """Keep a call, unless its limit is reached and it is not to wait."""
         at = self.present()
@@ -77,7 +131,7 @@ class MemoryJobs:
         waits = due is not None and due > at
         if not waits and new.limit is not None and new.limit.discards and not self._room_for(new):
             return EnqueuedJob(None, at)
-        job_id = next(self._ids)
+        job_id = next(self.memory.ids)
         args, kwargs = arguments.decode_call(call.arguments, resolve_models=False)
         result = self.backend.new_result(call, EnqueuedJob(job_id, at))
         object.__setattr__(result, "args", args)
@@ -85,14 +139,18 @@ class MemoryJobs:
         job = Job(id=job_id, new=new, result=result, enqueued_at=at, due=due if waits else None)
         if not waits:
             self._place(job)
+        if job.state is State.READY:
+            job.thread = get_ident()
         self.jobs[job_id] = job
         return EnqueuedJob(job_id, at)
 
     def present(self) -> datetime:
         return datetime.now(UTC)
 
+    @locked
     def claim(self) -> ClaimedJob | None:
-        ready = [job for job in self.jobs.values() if job.state is State.READY]
+        found = [job for job in self.jobs.values() if job.state is State.READY]
+        ready = [job for job in found if self.may_take(job)]
         if not self.selector.takes_all:
             queues = matching(self.selector, (job.new.queue_name for job in ready))
             ready = [job for job in ready if job.new.queue_name in queues[:1]]
@@ -122,6 +180,7 @@ class MemoryJobs:
     def backend_of(self, claim: ClaimedJob) -> SteadyQueueBackend:
         return self.backend
 
+    @locked
     def settle(self, outcome: Outcome) -> None:
         job = self.jobs.get(outcome.job_id)
         if job is None:
@@ -134,14 +193,18 @@ class MemoryJobs:
             job.due = self.present() + timedelta(seconds=outcome.delay)
         _tell(job, outcome, self.present())
         if not ended and not outcome.delay:
+            thread = job.thread
             self._place(job)
+            job.thread = thread if job.state is State.READY else None
         elif outcome.ending is Ending.FINISHED and not outcome.preserve:
             del self.jobs[job.id]
         self._admit()
 
+    @locked
     def next_due(self) -> datetime | None:
         return min((job.due for job in self._scheduled() if job.due is not None), default=None)
 
+    @locked
     def make_due(self, until: datetime) -> None:
         due = [job for job in self._scheduled() if job.due is not None and job.due <= until]
         for job in sorted(due, key=lambda job: (job.due, *job.turn)):
@@ -151,10 +214,14 @@ class MemoryJobs:
             else:
                 self._place(job)
 
-    def postpone(self, job_ids: Collection[int], by: timedelta) -> None:
+    def keeps(self, result: TaskResult) -> bool:
+        return result.backend == self.backend.alias
+
+    @locked
+    def put_off(self, job_id: int, due: datetime) -> None:
         for job in self._scheduled():
-            if job.id in job_ids and job.due is not None:
-                job.due += by
+            if job.id == job_id:
+                job.due = due
 
     def _scheduled(self) -> list[Job]:
         waiting = [job for job in self.jobs.values() if job.state is State.SCHEDULED]
@@ -162,7 +229,7 @@ class MemoryJobs:
         return [job for job in waiting if job.new.queue_name in queues]
 
     def _place(self, job: Job) -> None:
-        job.due = None
+        job.due = job.thread = None
         job.state = State.READY if self._room_for(job.new) else State.BLOCKED
 
     def _admit(self) -> None:

@@ -84,8 +84,8 @@ class Runner:
         self.limit = limit
         #: The result of each job that ran, by where it is and its id.
         self.results: dict[tuple[int, int], TaskResult] = {}
-        #: How far the clock of the queue is ahead.
-        self.ahead = timedelta(0)
+        #: The time to which the test has moved the clock; it stands still while a task runs.
+        self.clock = None if until is None else self._present()
         self._until = self._end(until)
         self._attempts = 0
 
@@ -116,22 +116,25 @@ class Runner:
             done = perform(jobs, claim, WORKER)
         if done.result is not None:
             self.results[id(jobs), claim.job_id] = done.result
-        if self.ahead:
-            self._put_off(jobs, claim, done, enqueued)
+        if self.clock is not None:
+            self._put_off(self.clock, jobs, done, enqueued)
         if done.error is not None and self.raise_errors:
             attempt = f"attempt {done.outcome.attempts} of {claim.max_attempts}"
             done.error.add_note(f"in the task {claim.task_path} #{claim.job_id}, {attempt}")
             raise done.error
 
     def _put_off(
-        self, jobs: Jobs, claim: ClaimedJob, done: Done, enqueued: Sequence[EnqueuedTask]
+        self, clock: datetime, jobs: Jobs, done: Done, enqueued: Sequence[EnqueuedTask]
     ) -> None:
         """Have what the task has delayed count from the time at which it ran."""
-        if done.outcome.ending is Ending.RETRIED and done.outcome.delay:
-            jobs.postpone([claim.job_id], self.ahead)
-        delayed = [each for each in enqueued if getattr(each.task, "delay", None) is not None]
-        for place in self.places:
-            place.postpone([int(each.result.id) for each in delayed], self.ahead)
+        outcome = done.outcome
+        if outcome.ending is Ending.RETRIED and outcome.delay:
+            jobs.put_off(outcome.job_id, clock + timedelta(seconds=outcome.delay))
+        for each in enqueued:
+            delay: timedelta | None = getattr(each.task, "delay", None)
+            place = next((jobs for jobs in self.places if jobs.keeps(each.result)), None)
+            if delay is not None and place is not None:
+                place.put_off(int(each.result.id), clock + delay)
 
     def _move_on(self) -> bool:
         """Have the next jobs be ready that are due; say whether there are any."""
@@ -141,16 +144,16 @@ class Runner:
         following, present = min(due), self._present()
         if following > (self._until or present):
             return False
-        self.ahead += max(timedelta(0), following - present)
+        if self.clock is not None:
+            self.clock = max(self.clock, following)
         for jobs in self.places:
             jobs.make_due(following)
         return True
 
     def _present(self) -> datetime:
-        told = self.places[0].present() if self.places else datetime.now(UTC)
-        return told + self.ahead
+        return self.places[0].present() if self.places else datetime.now(UTC)
 
     def _end(self, until: datetime | timedelta | None) -> datetime | None:
-        if isinstance(until, timedelta):
-            return self._present() + until
-        return None if until is None else to_utc(until)
+        if self.clock is not None and isinstance(until, timedelta):
+            return self.clock + until
+        return to_utc(until) if isinstance(until, datetime) else None

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from secrets import token_hex
 
 from django.db import DatabaseError, connections
 
 from ..backend import SteadyQueueBackend, own_backend, own_backends
+from ..compat import TaskResult
 from ..dialects import ClaimedJob, Outcome, ProcessIdentity, QueueSelector, dialect_for, portable
 from ..models import ScheduledExecution, dispatching
 from ..models import process as processes
@@ -64,10 +65,13 @@ class StoredJobs:
             self.using, [job_id for job_id, due in self._scheduled() if due <= until]
         )
 
-    def postpone(self, job_ids: Collection[int], by: timedelta) -> None:
-        for row in ScheduledExecution.objects.using(self.using).filter(pk__in=job_ids):
-            row.due_at = portable.storable(portable.aware(row.due_at) + by)
-            row.save(using=self.using, update_fields=["due_at"])
+    def keeps(self, result: TaskResult) -> bool:
+        backend = own_backends().get(result.backend)
+        return backend is not None and backend.database == self.using
+
+    def put_off(self, job_id: int, due: datetime) -> None:
+        rows = ScheduledExecution.objects.using(self.using).filter(pk=job_id)
+        rows.update(due_at=portable.storable(due))
 
     def _scheduled(self) -> list[tuple[int, datetime]]:
         found = ScheduledExecution.objects.using(self.using).values_list(

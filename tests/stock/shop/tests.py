@@ -16,6 +16,13 @@ from django.db import IntegrityError, connection, connections, transaction
 from django.test import Client, TestCase, TransactionTestCase, override_settings
 
 from steady_queue_core.models import Job, ReadyExecution
+from steady_queue_core.testing import (
+    TaskAssertions,
+    arun_enqueued_tasks,
+    captured_tasks,
+    override_backends,
+    run_enqueued_tasks,
+)
 
 from .framework import BACKENDS, TaskResultStatus, task_backends
 from .models import Customer, Order
@@ -121,6 +128,44 @@ class InsideViews(TestCase):
 def atomic_requests() -> Iterator[None]:
     with mock.patch.dict(connection.settings_dict, {"ATOMIC_REQUESTS": True}):
         yield
+
+
+class WithTheKit(TaskAssertions, TestCase):
+    """The test of a view, from the request to what its task has done."""
+
+    def test_an_order_is_confirmed(self) -> None:
+        customer = Customer.objects.create_user("ada")
+        order = Order.objects.create(customer=customer)
+        self.assertTaskEnqueued(confirm, args=[order.pk])
+        run_enqueued_tasks()
+        order.refresh_from_db()
+        self.assertIsNotNone(order.confirmed_at)
+
+    def test_a_view_enqueues_and_its_task_runs(self) -> None:
+        self.client.force_login(Customer.objects.create_user("ada", nickname="Ada"))
+        with captured_tasks() as captured:
+            self.client.get("/welcome/")
+        self.assertNumTasksEnqueued(1, greet, among=captured)
+        [result] = run_enqueued_tasks()
+        self.assertEqual(result.return_value, "Hello, Ada!")
+
+    def test_a_view_enqueues_for_after_the_commit(self) -> None:
+        with self.captureOnCommitCallbacks(execute=True):
+            self.client.get("/sum-on-commit/")
+        self.assertEqual([result.return_value for result in run_enqueued_tasks()], [11])
+
+    async def test_an_async_view_enqueues(self) -> None:
+        await self.async_client.get("/sum-later/")
+        [result] = await arun_enqueued_tasks()
+        self.assertEqual(result.return_value, 7)
+
+
+@override_backends("immediate")
+class WithTheImmediateBackend(TestCase):
+    def test_a_signal_receiver_runs_its_task(self) -> None:
+        order = Order.objects.create(customer=Customer.objects.create_user("ada"))
+        order.refresh_from_db()
+        self.assertIsNotNone(order.confirmed_at)
 
 
 class RealTransactions(TransactionTestCase):
