@@ -12,6 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import ClaimedJob, ProcessIdentity, QueueSelector, portable, tables
 
+from . import beside
 from .bookmark import Bookmark
 from .clock import NOW_SQL, read
 from .conversation import Conversation, converse, is_in_transaction
@@ -23,7 +24,7 @@ from .server import server_of
 
 # Read without a lock and a transaction, so that an idle worker costs one small statement.
 ANY_READY = Statement(f"SELECT 1 FROM {tables.READY} LIMIT 1")
-PAUSED = Statement(f"SELECT queue_name FROM {tables.PAUSES}")
+PAUSED = Statement(beside.PAUSED)
 REGISTERED = f"SELECT 1 FROM {tables.PROCESSES} WHERE id = {{}} AND name = %s"
 
 # The last column tells how long it took to come to a row, in microseconds: unlike NOW(), SYSDATE()
@@ -103,7 +104,9 @@ class Claiming:
         self.conversation, self.process = conversation, process
         self.selector, self.limit = selector, limit
         # A caller's transaction may see the past: it is neither shown the bookmark nor moves it.
-        self.bookmark = Bookmark() if conversation.joined else Bookmark.of(conversation.connection)
+        connection, joined = conversation.connection, conversation.joined
+        self.bookmark = Bookmark() if joined else Bookmark.of(connection)
+        self.bookmarks = portable.Bookmarks() if joined else portable.Bookmarks.of(connection)
         # MariaDB cannot leave the job unlocked; nobody else wants a ready job's row.
         self._of = "" if server_of(conversation.connection).is_mariadb else "OF r"
 
@@ -122,9 +125,11 @@ class Claiming:
         if len(found.rows) >= MOST:
             return answers, self._pick_all(paused)
         self.bookmark.move(found.rows[0][0])
-        return answers, self._pick_given(wanted(found.rows, self.selector, paused))
+        return answers, self._pick_given(wanted(found.rows, self.selector, paused), self.limit)
 
     def _pick_from_beginning(self, before: Sequence[Statement]) -> tuple[list[Answer], list[Any]]:
+        if self.selector.takes_all and self.bookmarks.paused:
+            return self._pick_beside(before)
         oldest = [OLDEST] if self.bookmark.is_wanted else []
         at_once = [self._pick_by_rank] if self.selector.takes_all else []
         answers = self.conversation.ask([*before, *oldest, *at_once])
@@ -133,25 +138,45 @@ class Claiming:
         paused = _paused(answers[: len(before)])
         if paused is None:
             return answers, []
-        rows = answers[-1].rows if at_once and not paused else self._pick_by_queue(paused)
+        if at_once and paused:
+            self.bookmarks.note_pauses(paused)
+            return answers, self._pick_beside([])[1]
+        rows = answers[-1].rows if at_once else self._pick_by_queue(paused)
         if rows:
             self.bookmark.note_way(rows[0][-1] / 1e6)
         return answers, list(rows)
 
+    def _pick_beside(self, before: Sequence[Statement]) -> tuple[list[Answer], list[Any]]:
+        """Pick by rank, beside the jobs of paused queues."""
+        look = beside.Look(self.bookmarks, self.limit, self._locking(PICK_GIVEN, self.limit))
+        answers = self.conversation.ask([*before, *look.statements])
+        rows = look.learn(answers[len(before) :])
+        if before and (paused := _paused(answers[: len(before)])) is not None:
+            self.bookmarks.note_pauses(paused)
+        elif before:
+            return answers, []
+        further = self.conversation.ask([look.further])[0].rows if look.is_short else ()
+        if further:
+            rows += self._pick_given([int(job_id) for job_id, _ in further], self.limit - len(rows))
+        look.end(rows, found_all=look.is_short and not further)
+        return answers, rows
+
     def _pick_all(self, paused: frozenset[str]) -> list[Any]:
-        if self.selector.takes_all and not paused:
-            return list(self.conversation.ask([self._pick_by_rank])[0].rows)
-        return self._pick_by_queue(paused)
+        if not self.selector.takes_all:
+            return self._pick_by_queue(paused)
+        if paused:
+            return self._pick_beside([])[1]
+        return list(self.conversation.ask([self._pick_by_rank])[0].rows)
 
     @property
     def _pick_by_rank(self) -> Statement:
         return self._pick(BY_RANK, NONE_PAUSED, self.limit)
 
-    def _pick_given(self, job_ids: Sequence[int]) -> list[Any]:
+    def _pick_given(self, job_ids: Sequence[int], limit: int) -> list[Any]:
         """Lock the first of these jobs that nobody else has locked."""
         if not job_ids:
             return []
-        sql = PICK_GIVEN.replace("{limit}", str(int(self.limit))).replace("{of}", self._of)
+        sql = self._locking(PICK_GIVEN, limit)
         given = statement(sql, ["id"], [(job_id,) for job_id in job_ids])
         turns = {job_id: turn for turn, job_id in enumerate(job_ids)}
         return sorted(self.conversation.ask([given])[0].rows, key=lambda row: turns[row[0]])
@@ -183,6 +208,9 @@ class Claiming:
     def _pick(self, index: str, where: str, limit: int, *values: str) -> Statement:
         sql = PICK.format(index=index, where=where, limit=int(limit), of=self._of)
         return Statement(sql, values)
+
+    def _locking(self, sql: str, limit: int) -> str:
+        return sql.replace("{limit}", str(int(limit))).replace("{of}", self._of)
 
     def _take(self, rows: list[Any]) -> list[ClaimedJob]:
         """Move the rows picked from ready to claimed; stray ones end here."""

@@ -37,8 +37,9 @@ def wanted(
 ) -> list[int]:
     """Return the ids of the jobs to claim, in order."""
     jobs = [(str(name), int(rank), int(job_id)) for job_id, name, rank in rows]
-    if selector.takes_all and not paused:
-        return [job_id for _, rank, job_id in sorted(jobs, key=lambda job: job[1:])]
+    if selector.takes_all:
+        by_rank = sorted(jobs, key=lambda job: job[1:])
+        return [job_id for name, _, job_id in by_rank if name not in paused]
     names = sorted({name for name, _, _ in jobs})
 
     def existing(prefix: str) -> list[str]:

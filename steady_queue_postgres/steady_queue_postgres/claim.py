@@ -22,7 +22,7 @@ def claim(
         return []
     claimer = Claimer.of(connection, selector)
     # Where the claim has to be planned anew, it costs more than a look.
-    if claimer.idle and Plans.of(connection) is None and not claimer.finds_any(process):
+    if claimer.looks_first and Plans.of(connection) is None and not claimer.finds_any(process):
         return []
     return claimer.exchange((), process, limit)[1]
 

@@ -7,6 +7,7 @@ order are the same, so that the cost depends on the limit alone, however many jo
 from __future__ import annotations
 
 from steady_queue_core.dialects import tables
+from steady_queue_core.dialects.portable import MANY_PAUSED
 
 from .clock import NOW_SQL, seconds
 from .listing import WALK
@@ -30,13 +31,12 @@ ORDER BY ready."rank", ready.job_id LIMIT %(limit)s {LOCK}"""
 _WITHIN = """
 (ready."rank", ready.job_id) >= (span."rank", span.job_id) AND ready."rank" < span."end" """
 
-#: By priority alone, over all queues, whatever is paused.
-ANY_BY_RANK = f"""
-SELECT picked.place FROM {_SPANS} CROSS JOIN LATERAL ({_ROWS.format(condition=_WITHIN)}) AS picked
-WHERE {REGISTERED} ORDER BY turn LIMIT %(limit)s"""
+_OF_ANY = _ROWS.format(condition=f"ready.queue_name NOT IN ({PAUSED}) AND {_WITHIN}")
 
-#: The same as long as none is paused.
-BY_RANK = ANY_BY_RANK.replace(REGISTERED, f"{REGISTERED} AND NOT EXISTS ({PAUSED})")
+#: By priority alone, over all queues but those paused.
+BY_RANK = f"""
+SELECT picked.place FROM {_SPANS} CROSS JOIN LATERAL ({_OF_ANY}) AS picked
+WHERE {REGISTERED} ORDER BY turn LIMIT %(limit)s"""
 
 _OF_SPAN = _ROWS.format(condition=f"ready.queue_name = span.queue_name AND {_WITHIN}")
 
@@ -59,8 +59,24 @@ FROM (SELECT * FROM ({_MATCHING}) AS matching ORDER BY turn, name) AS queue
 CROSS JOIN LATERAL ({_ROWS.format(condition="ready.queue_name = queue.name")}) AS picked
 WHERE {REGISTERED} ORDER BY queue.turn, queue.name LIMIT %(limit)s"""
 
-#: The same for a worker of all queues while some are paused.
-BY_PATTERN_WHILE_PAUSED = BY_PATTERN.replace(REGISTERED, f"{REGISTERED} AND EXISTS ({PAUSED})")
+#: How many ready jobs of paused queues a claim may have to pass over, as far as they are counted.
+_IN_THE_WAY = f"""
+SELECT count(*) FROM ({PAUSED}) AS paused CROSS JOIN LATERAL (
+  SELECT FROM {tables.READY} AS ready WHERE ready.queue_name = paused.queue_name
+  ORDER BY ready."rank", ready.job_id LIMIT {MANY_PAUSED}) AS passed"""
+
+# A walk over the index, as for the names of queues.
+#: The ranks of ready jobs, each with its newest job.
+NEWEST_BY_RANK = f"""
+WITH RECURSIVE step("rank") AS (
+  (SELECT "rank" FROM {tables.READY} ORDER BY "rank" LIMIT 1)
+  UNION ALL
+  SELECT (SELECT "rank" FROM {tables.READY} WHERE "rank" > step."rank" ORDER BY "rank" LIMIT 1)
+  FROM step WHERE step."rank" IS NOT NULL)
+SELECT "rank", (SELECT job_id FROM {tables.READY} AS ready
+                WHERE (ready."rank", ready.job_id) < (step."rank" + 1, 0)
+                ORDER BY ready."rank" DESC, ready.job_id DESC LIMIT 1)
+FROM step WHERE "rank" IS NOT NULL"""
 
 # Rows are taken by their place: `job_id IN (SELECT ... LIMIT n FOR UPDATE SKIP LOCKED)` runs the
 # inner select many times under some plans, and takes many times its limit. Jobs are read by their
@@ -85,10 +101,11 @@ claimed AS (
   SELECT job_id, token, queue_name, "rank", {NOW_SQL}, %(process_id)s FROM job)"""
 
 # The first row is about the statement as a whole: which claims were ended by it, as text, how many
-# queues are paused, if asked, how many dead rows of claimed jobs there are, and whether a job waits
-# for a permit that has ended.
+# queues are paused, if asked, how many of their jobs and how many dead rows of claimed jobs there
+# are, and whether a job waits for a permit that has ended.
 TELL = f"""
-SELECT NULL::bigint AS job_id, NULL::bigint, NULL::text, NULL::smallint, NULL::text, NULL::text,
+SELECT NULL::bigint AS job_id, CASE WHEN %(asks)s THEN ({_IN_THE_WAY}) END,
+       NULL::text, NULL::smallint, NULL::text, NULL::text,
        {{held}}, (SELECT count(*) FROM ({PAUSED}) AS paused), NULL::smallint, NULL::text,
        NULL::text, {seconds(NOW_SQL)},
        CASE WHEN %(asks)s THEN pg_stat_get_dead_tuples('{tables.READY}'::regclass) END,
@@ -102,5 +119,7 @@ def unless(condition: str, pick: str) -> str:
 
 
 def probe(pick: str) -> str:
-    """Return a statement that says whether ``pick`` would select anything, without locks."""
-    return pick.replace(LOCK, "")
+    """Return a statement that says whether ``pick`` would select anything, without locks, and how
+    many queues are paused."""
+    any_picked = f"EXISTS ({pick.replace(LOCK, '')})"
+    return f"SELECT {any_picked}, (SELECT count(*) FROM ({PAUSED}) AS paused)"

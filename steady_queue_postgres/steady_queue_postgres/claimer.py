@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import ClaimedJob, Outcome, ProcessIdentity, QueueSelector
+from steady_queue_core.dialects import ClaimedJob, Outcome, ProcessIdentity, QueueSelector, portable
 
 from . import claim_sql
-from .bookmarks import Bookmarks
+from .bookmarks import InTheWay, columns, take_note
 from .clock import read
 from .patterns import Patterns
 from .settle import to_json
@@ -27,9 +27,10 @@ class Told(NamedTuple):
     """What the first row of a claim says of the statement as a whole."""
 
     held: set[int]
-    any_paused: bool
+    paused_queues: int
     claimed_at: float
-    dead_rows: float | None
+    #: ``None``: was not asked for.
+    in_the_way: InTheWay | None
     somebody_waits: bool
 
 
@@ -39,10 +40,8 @@ class Claimer:
     def __init__(self, connection: BaseDatabaseWrapper, selector: QueueSelector) -> None:
         self._connection = connection
         self._patterns = Patterns(selector)
-        self._bookmarks = Bookmarks(self._patterns.exact)
-        self._any_paused = False
-        #: Whether the last claim found nothing.
-        self.idle = False
+        self._bookmarks = portable.Bookmarks(self._patterns.exact)
+        self._idle = False
         #: Whether a job waits for a permit that the last settlement has ended.
         self.somebody_waits = False
 
@@ -55,12 +54,24 @@ class Claimer:
             known[selector] = cls(connection, selector)
         return known[selector]
 
+    @property
+    def looks_first(self) -> bool:
+        """Whether the last claim found nothing, and the next one has nothing to ask besides."""
+        return self._idle and not self._bookmarks.asks
+
     def finds_any(self, process: ProcessIdentity) -> bool:
         """Say whether there is anything to claim, at a lower cost than to try."""
+        bookmarks, looked_at_all = self._bookmarks, self._bookmarks.looks_at_all
         values = {**_named(process), "limit": 1}
-        # Who takes all has to look again when the last queue is resumed.
-        pick = claim_sql.ANY_BY_RANK if self._patterns.takes_all else self._pick
-        return bool(self._read(claim_sql.probe(pick), values))
+        [(found, paused_queues)] = self._read(claim_sql.probe(self._pick), values)
+        if bookmarks.note_pauses(paused_queues):
+            return True
+        if found and looked_at_all:
+            # It may lie behind the bookmark, where the claim that follows has to find it.
+            bookmarks.look_at_all()
+        elif not found and not self._connection.in_atomic_block:
+            bookmarks.move((), found_all=True)
+        return bool(found)
 
     def exchange(
         self, outcomes: Sequence[Outcome], process: ProcessIdentity, limit: int
@@ -70,41 +81,36 @@ class Claimer:
         if outcomes:
             values["outcomes"] = to_json(outcomes)
         told, claims = self._claim(_statement(self._pick, moves_of(outcomes)), values)
-        if self._patterns.takes_all and told.any_paused is not self._any_paused:
-            # The statement was made for the other case, and has claimed nothing.
-            self._any_paused = told.any_paused
-            _, claims = self._claim(_statement(self._pick, frozenset()), values)
-        self.idle = not claims
+        self._idle = not claims
         self.somebody_waits = told.somebody_waits
         return told.held, claims
 
     @property
-    def _by_rank(self) -> bool:
-        return self._patterns.takes_all and not self._any_paused
-
-    @property
     def _pick(self) -> str:
-        if self._by_rank:
-            return claim_sql.BY_RANK
         if self._patterns.takes_all:
-            return claim_sql.BY_PATTERN_WHILE_PAUSED
+            return claim_sql.BY_RANK
         return claim_sql.BY_PATTERN if self._patterns.exact is None else claim_sql.BY_NAME
 
     def _claim(self, statement: str, values: dict[str, Any]) -> tuple[Told, list[ClaimedJob]]:
         values["asks"] = self._bookmarks.asks
         told, *rows = self._read(statement, values)
         about = _told(told)
-        claims = self._patterns.in_order(_claims(rows, about.claimed_at), self._by_rank)
-        if about.dead_rows is not None:
-            self._bookmarks.answer(about.dead_rows)
+        claims = self._patterns.in_order(_claims(rows, about.claimed_at))
         if not self._connection.in_atomic_block:  # What is rolled back is behind no bookmark.
-            self._bookmarks.move(claims)
+            found = [(claim.queue_name, claim.rank, claim.job_id) for claim in claims]
+            self._bookmarks.move(found, found_all=len(claims) < values["limit"])
+        if about.in_the_way is not None:
+            take_note(self._bookmarks, about.in_the_way)
+        self._bookmarks.note_pauses(about.paused_queues)
         return about, claims
 
     def _read(self, statement: str, values: dict[str, Any]) -> list[Row]:
         whole = self._bookmarks.looks_at_all
-        values |= self._bookmarks.spans(whole) | self._patterns.ranges
+        values |= columns(self._bookmarks.spans(whole)) | self._patterns.ranges
         began = time.monotonic()
+        if whole and self._bookmarks.passes_ranks:
+            newest = fetch(self._connection, claim_sql.NEWEST_BY_RANK, {})
+            self._bookmarks.note_newest((rank, job_id) for rank, job_id in newest)
         rows = fetch(self._connection, statement, values)
         if whole:
             self._bookmarks.looked_at_all(time.monotonic() - began)
@@ -127,9 +133,10 @@ def _statement(pick: str, moves: frozenset[Move]) -> str:
 
 
 def _told(row: Row) -> Told:
-    held, paused = row[6], row[7]
+    held, of_paused, dead = row[6], row[1], row[12]
     told = set(json.loads(held)) if held else set()
-    return Told(told, paused > 0, row[11], row[12], row[13] is not None)
+    in_the_way = None if dead is None else InTheWay(dead, of_paused)
+    return Told(told, row[7], row[11], in_the_way, row[13] is not None)
 
 
 def _claims(rows: Sequence[Row], claimed_at: float) -> list[ClaimedJob]:

@@ -21,9 +21,9 @@ class Patterns:
         #: The names that each pattern stands for: from the low one on, before the high one.
         self.ranges = {"lows": list(lows), "highs": list(highs)}
 
-    def in_order(self, claims: Iterable[ClaimedJob], by_rank: bool) -> list[ClaimedJob]:
-        """Sort ``claims`` by (rank, id), unless ``by_rank`` queue by queue."""
-        if by_rank:
+    def in_order(self, claims: Iterable[ClaimedJob]) -> list[ClaimedJob]:
+        """Sort ``claims`` by (rank, id), queue by queue unless all are taken."""
+        if self.takes_all:
             return sorted(claims, key=lambda claim: (claim.rank, claim.job_id))
         claims = list(claims)
         turns = {name: self._turn(name) for name in {claim.queue_name for claim in claims}}

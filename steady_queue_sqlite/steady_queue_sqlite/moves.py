@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import on_commit
 
 from steady_queue_core.dialects import (
     ClaimedJob,
@@ -44,6 +46,23 @@ FROM {tables.READY} r LEFT JOIN {tables.JOBS} j ON j.id = r.job_id
 {{where}} ORDER BY r."rank", r.job_id LIMIT %s"""
 PICK_ANY = PICK.format(where="")
 PICK_QUEUE = PICK.format(where="WHERE r.queue_name = %s")
+PICK_SPAN = PICK.format(
+    where=f"""
+WHERE (r."rank", r.job_id) >= (%s, %s) AND r."rank" < %s AND r.queue_name NOT IN ({PAUSED})"""
+)
+
+MANY_OF_PAUSED = f"""
+SELECT count(*) FROM (SELECT 1 FROM {tables.READY} WHERE queue_name IN ({PAUSED})
+                      LIMIT {portable.MANY_PAUSED})"""
+# A walk over the index, as for the names of queues.
+NEWEST_BY_RANK = f"""
+WITH RECURSIVE step("rank") AS (
+  SELECT min("rank") FROM {tables.READY}
+  UNION ALL
+  SELECT (SELECT min("rank") FROM {tables.READY} WHERE "rank" > step."rank")
+  FROM step WHERE step."rank" IS NOT NULL)
+SELECT "rank", (SELECT max(job_id) FROM {tables.READY} r WHERE r."rank" = step."rank")
+FROM step WHERE "rank" <= 32767"""
 
 DELETE_READY = f"DELETE FROM {tables.READY} WHERE job_id = %s"
 INSERT_CLAIMED = f"""
@@ -130,10 +149,14 @@ def _claim(
         return []
     cursor.execute(PAUSED)
     paused = frozenset(name for (name,) in cursor.fetchall())
-    queues = portable.queues_to_poll(
-        selector, paused, lambda prefix: list_queues(connection, prefix)
-    )
-    picked = _pick(cursor, queues, limit)
+    if not selector.takes_all:
+        names = selector.matching(lambda prefix: list_queues(connection, prefix), paused)
+        picked = _pick_by_queue(cursor, names, limit)
+    elif paused:
+        picked = _pick_beside(paused, connection, cursor, limit)
+    else:
+        cursor.execute(PICK_ANY, [limit])
+        picked = cursor.fetchall()
     if not picked:
         return []
     present_text = _present(cursor)
@@ -163,10 +186,34 @@ def _claim(
     ]
 
 
-def _pick(cursor: Any, queues: Iterable[str] | None, limit: int) -> list[tuple[Any, ...]]:
-    if queues is None:
-        cursor.execute(PICK_ANY, [limit])
-        return list(cursor.fetchall())
+def _pick_beside(
+    paused: frozenset[str], connection: BaseDatabaseWrapper, cursor: Any, limit: int
+) -> list[tuple[Any, ...]]:
+    """Pick by rank, over all queues but the paused ones."""
+    bookmarks = portable.Bookmarks.of(connection)
+    bookmarks.note_pauses(paused)
+    if bookmarks.asks:
+        cursor.execute(MANY_OF_PAUSED)
+        bookmarks.answer(cursor.fetchone()[0])
+    whole, began = bookmarks.looks_at_all, time.monotonic()
+    if whole and bookmarks.passes_ranks:
+        cursor.execute(NEWEST_BY_RANK)
+        bookmarks.note_newest(cursor.fetchall())
+    picked: list[tuple[Any, ...]] = []
+    for span in bookmarks.spans(whole):
+        cursor.execute(PICK_SPAN, [span.rank, span.job_id, span.end, limit - len(picked)])
+        picked += cursor.fetchall()
+        if len(picked) >= limit:
+            break
+    if whole:
+        bookmarks.looked_at_all(time.monotonic() - began)
+    found = [(queue, rank, job_id) for _, job_id, _, queue, rank, *_ in picked]
+    # What is rolled back is behind no bookmark.
+    on_commit(lambda: bookmarks.move(found, found_all=len(found) < limit), using=connection.alias)
+    return picked
+
+
+def _pick_by_queue(cursor: Any, queues: Iterable[str], limit: int) -> list[tuple[Any, ...]]:
     picked: list[tuple[Any, ...]] = []
     for queue in queues:
         cursor.execute(PICK_QUEUE, [queue, limit - len(picked)])

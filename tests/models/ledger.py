@@ -129,11 +129,11 @@ class Ledger:
 
     def _in_turn(self, patterns: Sequence[str]) -> list[Entry]:
         ready = sorted(self.of(READY), key=lambda entry: entry.turn)
-        if "*" in patterns and not self.paused:
-            return ready
+        if "*" in patterns:
+            return [entry for entry in ready if entry.wanted.queue not in self.paused]
         names = sorted({entry.wanted.queue for entry in ready})
         served: list[str] = []
-        for pattern in ["*"] if "*" in patterns else patterns:
+        for pattern in patterns:
             for name in names:
                 fits = name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
                 if fits and name not in served and name not in self.paused:

@@ -149,7 +149,7 @@ class OldTransactions(ServerCase):
             claiming = Claiming(
                 Conversation(self.connection), self.identity(self.worker), QueueSelector(), 4
             )
-            self.assertEqual([row[0] for row in claiming._pick_given(ids)], ids[:4])
+            self.assertEqual([row[0] for row in claiming._pick_given(ids, 4)], ids[:4])
             self.assertEqual(len(self.elsewhere(lambda: self.sql(count))), 6)
 
     def test_it_is_used_when_the_way_was_long_several_times(self) -> None:

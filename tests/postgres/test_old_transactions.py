@@ -10,7 +10,10 @@ from django.db.transaction import atomic
 
 from steady_queue_core.dialects import tables
 from steady_queue_core.dialects.conformance.base import new_job
+from steady_queue_core.dialects.portable import Span
+from steady_queue_core.dialects.portable import bookmarks as shared
 from steady_queue_postgres import bookmarks
+from steady_queue_postgres.plans import Plans
 
 from .cases import PostgresTestCase
 
@@ -20,9 +23,9 @@ DEAD = 30_000
 class TestOldTransactions(PostgresTestCase):
     def setUp(self) -> None:
         super().setUp()
-        self.enterContext(mock.patch.object(bookmarks, "ASK_INTERVAL", 0.0))
+        self.enterContext(mock.patch.object(shared, "ASK_INTERVAL", 0.0))
         # Once the whole index was read, it is not read again for a while.
-        self.enterContext(mock.patch.object(bookmarks, "SHARE", 1e-6))
+        self.enterContext(mock.patch.object(shared, "SHARE", 1e-6))
         self.connection.__dict__.pop("steady_queue_claimers", None)
         self.worker = self.register()
 
@@ -96,9 +99,39 @@ class TestOldTransactions(PostgresTestCase):
                     self.claim(5, process_id=self.worker)
             claims = self.claim(3, process_id=self.worker)
             assert late not in [claim.job_id for claim in claims]
-            with mock.patch.object(bookmarks, "LONGEST_PAUSE", 0.0):
+            with mock.patch.object(shared, "LONGEST_PAUSE", 0.0):
                 self.pass_time()
                 assert late in [claim.job_id for claim in self.claim(3, process_id=self.worker)]
+        self.settle_all()
+
+    def test_a_job_behind_the_bookmark_is_claimed_by_an_idle_worker_that_looks_first(self) -> None:
+        """A session that plans nothing has it look before it claims: that must not use up the look
+        at the whole index."""
+        assert Plans.of(self.connection) is None
+        with self.old_transaction():
+            self.make_dead()
+            late, *others = self.enqueue_many(10)
+            with self.holding(lambda: self.rows("ReadyExecution").filter(pk=late).delete()):
+                while claims := self.claim(5, process_id=self.worker):
+                    others = [each for each in others if each not in {job.job_id for job in claims}]
+            assert others == []
+            assert self.claim(5, process_id=self.worker) == []  # Behind the bookmark.
+            [claimer] = self.connection.__dict__["steady_queue_claimers"].values()
+            claimer._bookmarks._next_question = float("inf")
+            claimer._bookmarks.look_at_all()
+            assert claimer.looks_first
+            assert [claim.job_id for claim in self.claim(5, process_id=self.worker)] == [late]
+        self.settle_all()
+
+    def test_an_idle_worker_goes_on_behind_the_jobs_of_a_paused_queue(self) -> None:
+        """Looks for jobs alone put the bookmarks there, too."""
+        self.fill(1000, "paused", -5)
+        self.pause("paused")
+        for _ in range(4):
+            assert self.claim(5, process_id=self.worker) == []
+        [claimer] = self.connection.__dict__["steady_queue_claimers"].values()
+        newest = max(self.ids("Ready"))
+        assert Span(None, -5, newest + 1, shared.HIGHEST) in claimer._bookmarks.spans(whole=False)
         self.settle_all()
 
     def pass_time(self) -> None:

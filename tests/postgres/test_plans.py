@@ -8,6 +8,7 @@ from functools import partial
 
 from steady_queue_core.dialects import NewJob, Outcome, QueueSelector, tables
 from steady_queue_core.dialects.conformance.base import limited_job, new_job
+from steady_queue_postgres.claim_sql import NEWEST_BY_RANK
 
 from .aliases import ALIAS, another_alias
 from .cases import Plan, PostgresTestCase
@@ -58,9 +59,17 @@ class TestPlans(PostgresTestCase):
         self.assert_reads_by_index(plan, INDEX_OF_QUEUE)
         assert "Sort" not in plan.kinds()
 
-    def test_patterns_and_paused_queues_read_each_queue_by_the_index(self) -> None:
+    def test_patterns_read_each_queue_by_the_index(self) -> None:
         self.assert_reads_by_index(self.plan_of_claim("b*", "a"), INDEX_OF_QUEUE)
-        self.assert_reads_by_index(self.plan_of_claim(pause="a"), INDEX_OF_QUEUE)
+
+    def test_beside_a_paused_queue_all_are_read_in_the_order_of_the_index(self) -> None:
+        plan = self.plan_of_claim(pause="a")
+        self.assert_reads_by_index(plan, INDEX_OF_ALL)
+        assert "Sort" not in plan.kinds()
+
+    def test_the_ranks_are_found_by_a_walk_over_the_index(self) -> None:
+        kinds = {kind for kind, _ in self.plan(NEWEST_BY_RANK).scans(tables.READY)}
+        assert kinds == {"Index Only Scan"}
 
     def test_settling_finds_its_rows_by_their_keys(self) -> None:
         claims = self.claim(2000, process_id=self.worker)
@@ -114,7 +123,8 @@ class TestPlansOnceMade(TestPlans):
                 QueueSelector(), 20,
             )  # fmt: skip
         loops = [node for node in self.plan(sent[-1]).nodes if node["Node Type"] == "Nested Loop"]
-        assert len(loops) == 1  # The spans of the index, one after the other.
+        # The spans of the index, one after the other; and the paused queues, when it is asked.
+        assert len(loops) == 2
 
 
 class TestRoundTrips(PostgresTestCase):

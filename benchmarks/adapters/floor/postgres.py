@@ -14,9 +14,9 @@ from typing import Any
 import psycopg
 
 from benchmarks.adapters.floor.loop import BATCH, Outcome
-from steady_queue_core.dialects import ProcessIdentity, QueueSelector
+from steady_queue_core.dialects import ProcessIdentity, QueueSelector, portable
 from steady_queue_postgres import claim_sql, session
-from steady_queue_postgres.bookmarks import Bookmarks
+from steady_queue_postgres.bookmarks import columns
 from steady_queue_postgres.enqueue import ENQUEUE_READY
 from steady_queue_postgres.patterns import Patterns
 from steady_queue_postgres.settle_sql import HELD, Move, settling
@@ -25,9 +25,9 @@ TAKING = claim_sql.TAKE.format(pick=claim_sql.BY_RANK)
 ENDING = settling(frozenset({Move.COMPLETED}))
 CLAIM = f"WITH {TAKING} {claim_sql.TELL.format(held='NULL::text', waits='false')}"
 EXCHANGE = f"WITH {ENDING}, {TAKING} {claim_sql.TELL.format(held=HELD, waits='false')}"
-PROBE = claim_sql.probe(claim_sql.ANY_BY_RANK)
+PROBE = claim_sql.probe(claim_sql.BY_RANK)
 
-SPANS = Bookmarks(None).spans(whole=True)
+SPANS = columns(portable.Bookmarks().spans(whole=True))
 RANGES = Patterns(QueueSelector(patterns=("*",))).ranges
 
 
@@ -58,7 +58,7 @@ class Queue:
 
     def any_ready(self) -> bool:
         values = {**SPANS, **_named(self._process), "limit": 1}
-        return self.connection.execute(PROBE, values).fetchone() is not None
+        return bool(self.connection.execute(PROBE, values).fetchone()[0])
 
     def exchange(self, outcomes: list[Outcome], process: ProcessIdentity) -> list[tuple[Any, ...]]:
         values: dict[str, object] = {

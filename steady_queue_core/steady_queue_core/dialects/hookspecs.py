@@ -167,14 +167,17 @@ def steady_queue_claim(  # type: ignore[empty-body]
 ) -> list[ClaimedJob]:
     """Take up to ``limit`` ready jobs for a process: ready -> claimed, in one transaction.
 
-    Order: with ``selector.takes_all`` and no paused queue by (rank, id) over all queues;
-    otherwise queue by queue in the order of ``selector.matching``, in each by (rank, id). Paused
-    queues are left out. Jobs that another transaction holds are passed over. No job is ever given
-    twice. The claim's token is greater than the ready row's, and no earlier life of the database,
-    before it was restored or failed over, has given it out: ``portable.next_token`` makes one. A
-    process that is not registered by its id and its name gets nothing: its lease was taken away,
-    or its id is somebody else's by now. Return an empty list when there is nothing to take, at the
-    lowest cost the database allows: an idle worker calls this all the time.
+    Order: with ``selector.takes_all`` by (rank, id) over all queues; otherwise queue by queue in
+    the order of ``selector.matching``, in each by (rank, id). Paused queues are left out: they
+    change neither the order of the others nor, however many jobs they have, much of the cost (see
+    ``portable.Bookmarks``). Jobs that another transaction holds are passed over. No job is ever
+    given twice. Return an empty list when there is nothing to take, at the lowest cost the database
+    allows: an idle worker calls this all the time.
+
+    The claim's token is greater than the ready row's, and no earlier life of the database, before
+    it was restored or failed over, has given it out: ``portable.next_token`` makes one. A process
+    that is not registered by its id and its name gets nothing: its lease was taken away, or its id
+    is somebody else's by now.
     """
 
 

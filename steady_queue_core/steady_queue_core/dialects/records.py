@@ -135,18 +135,18 @@ class QueueSelector:
 
     @property
     def takes_all(self) -> bool:
-        """Whether any queue is served, so that order is by priority alone."""
+        """Whether any queue is served, so that order is by priority alone, whatever is paused."""
         return "*" in self.patterns
 
     def matching(
         self, existing: Callable[[str], Sequence[str]], paused: frozenset[str]
     ) -> list[str]:
-        """Return the exact names to poll, in order, without the paused ones.
+        """Return the exact names to poll, in order, without the paused ones; not for all queues.
 
         ``existing(prefix)`` lists the names that have ready jobs and start with ``prefix``.
         """
         names: dict[str, None] = {}
-        for pattern in ("*",) if self.takes_all else self.patterns:
+        for pattern in self.patterns:
             found = existing(pattern[:-1]) if pattern.endswith("*") else (pattern,)
             names.update(dict.fromkeys(found))
         return [name for name in names if name not in paused]

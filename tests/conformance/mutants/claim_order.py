@@ -109,14 +109,38 @@ def sees_one_pause_only(connection, process, selector, limit):
     return without(connection, names, process, selector, limit)
 
 
-@fails("with_a_paused_queue_all_means_queue_by_queue_by_name", hook="claim")
-def takes_by_rank_what_is_not_paused(connection, process, selector, limit):
+def not_paused(connection, *order):
     paused = rows(connection, "Pause").values("pk")
-    found = ready(connection).exclude(queue_name__in=paused).order_by("rank", "pk")
-    return take(connection, process, found[:limit])
+    return ready(connection).exclude(queue_name__in=paused).order_by(*order)
 
 
-@fails("a_pause_of_another_queue_changes_nothing_but_the_order", hook="claim")
+@fails("with_a_paused_queue_all_the_others_still_come_by_rank",
+       "a_pause_of_another_queue_changes_nothing", hook="claim")  # fmt: skip
+def takes_queues_by_name_beside_a_paused_one(connection, process, selector, limit):
+    if not selector.takes_all or not rows(connection, "Pause").exists():
+        return claim(connection, process, selector, limit)
+    return take(connection, process, not_paused(connection, "queue_name", "rank", "pk")[:limit])
+
+
+BEHIND = {}
+
+
+@fails("many_jobs_of_a_paused_queue_are_passed_over", hook="claim")
+def goes_on_behind_the_newest_of_all_ranks(connection, process, selector, limit):
+    found = not_paused(connection, "rank", "pk").filter(pk__gt=BEHIND.get(process, 0))
+    taken = take(connection, process, found[:limit])
+    BEHIND[process] = max((job.job_id for job in taken), default=0)
+    return taken
+
+
+@fails("many_jobs_of_a_paused_queue_are_passed_over", hook="claim")
+def looks_at_so_many_jobs_and_no_further(connection, process, selector, limit):
+    paused = set(rows(connection, "Pause").values_list("pk", flat=True))
+    seen = ready(connection).order_by("rank", "pk")[:100]
+    return take(connection, process, [row for row in seen if row.queue_name not in paused][:limit])
+
+
+@fails("a_pause_of_another_queue_changes_nothing", hook="claim")
 def stops_altogether_for_a_pause(connection, process, selector, limit):
     if rows(connection, "Pause").exists():
         return []

@@ -14,8 +14,9 @@ add("was_written_for_another_contract", {"dialect": selecting("sqlite", api_vers
 add("says_that_it_skips_locked_rows", {"dialect": claiming(skips_locked=True)},
     "rows_locked_by_another_transaction_are_passed_over",
     "a_second_worker_gets_jobs_while_a_first_holds_its_own",
-    "jobs_that_another_dispatcher_holds_are_passed_over",
-    "upsert_locks_its_rows_in_the_order_given")  # fmt: skip
+     "of_many_jobs_beside_a_paused_queue_each_goes_to_one_worker",
+     "jobs_that_another_dispatcher_holds_are_passed_over",
+     "upsert_locks_its_rows_in_the_order_given")  # fmt: skip
 add("says_that_it_has_no_bell", {"dialect": claiming(has_wakeup=False)},
     "there_is_a_bell_where_the_dialect_says_so")  # fmt: skip
 

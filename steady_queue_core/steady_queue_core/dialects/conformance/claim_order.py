@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from django.db.transaction import atomic
+
 from .base import ConformanceCase, new_job
 
 
@@ -58,15 +62,70 @@ class ClaimOrderCases(ConformanceCase):
         self.rows("Pause").all().delete()
         self.assertEqual(self.taken(10, "a", "b"), ["a:0"])
 
-    def test_with_a_paused_queue_all_means_queue_by_queue_by_name(self) -> None:
-        self.place("c:-5", "b:1", "a:9", "b:0")
+    def test_with_a_paused_queue_all_the_others_still_come_by_rank(self) -> None:
+        """Claim by claim, with the paused jobs first, last and in between."""
+        self.place("c:-5", "b:1", "a:9", "c:0", "b:0", "a:0", "b:-100", "c:9", "d:9")
         self.pause("c")
-        self.assertEqual(self.taken(10), ["a:9", "b:0", "b:1"])
+        self.assertEqual(self.taken(2), ["b:-100", "b:0"])
+        self.place("d:-1")
+        self.assertEqual(self.taken(3), ["d:-1", "a:0", "b:1"])
+        self.assertEqual(self.taken(10), ["a:9", "d:9"])
+        self.assertEqual(self.taken(10), [])
+        self.rows("Pause").all().delete()
+        self.assertEqual(self.taken(10), ["c:-5", "c:0", "c:9"])
 
-    def test_a_pause_of_another_queue_changes_nothing_but_the_order(self) -> None:
-        self.place("b:0", "a:9")
-        self.pause("elsewhere")
-        self.assertEqual(self.taken(10, "b", "a"), ["b:0", "a:9"])
+    def test_a_pause_of_another_queue_changes_nothing(self) -> None:
+        for name in ("elsewhere", "a queue without jobs"):
+            self.pause(name)
+            self.place("b:0", "a:9", "c:-1", "a:5")
+            self.assertEqual(self.taken(2, "b", "a"), ["b:0", "a:5"])
+            self.assertEqual(self.taken(10), ["c:-1", "a:9"])
+
+    def test_many_jobs_of_a_paused_queue_are_passed_over(self) -> None:
+        """Of several ranks, before and among the others; what comes later is not overlooked."""
+        self.enqueue(*[new_job("paused", rank=rank) for rank in (-9, -5, 0) for _ in range(150)])
+        self.place("b:0", "a:-5", "b:7", "a:7", "b:0")
+        self.pause("paused")
+        worker = self.register()
+        taken: list[str] = []
+
+        def take(limit: int) -> list[str]:
+            claims = self.claim(limit, process_id=worker)
+            taken.extend(claim.queue_name for claim in claims)
+            return [f"{claim.queue_name}:{claim.rank}" for claim in claims]
+
+        self.assertEqual(take(1), ["a:-5"])
+        self.assertEqual(take(1), ["b:0"])
+        self.place("c:-7", "c:-9", "c:3")
+        self.assertEqual(take(2), ["c:-9", "c:-7"])
+        self.enqueue(*[new_job("paused", rank=rank) for rank in (-9, 3) for _ in range(150)])
+        self.place("d:-9", "d:-8")
+        self.assertEqual(take(3), ["d:-9", "d:-8", "b:0"])
+        self.assertEqual(take(10), ["c:3", "b:7", "a:7"])
+        self.assertEqual(take(10), [])
+        self.place("e:-20", "e:0")
+        self.assertEqual(take(10), ["e:-20", "e:0"])
+        self.rows("Pause").all().delete()
+        for _ in self.until_deadline():
+            take(200)
+            if not self.ids("Ready"):
+                break
+        self.assertEqual(taken.count("paused"), 750)
+
+    def test_of_many_jobs_beside_a_paused_queue_each_goes_to_one_worker(self) -> None:
+        """Those whom another worker holds are passed over, however many they are."""
+        if not self.dialect.info.skips_locked:
+            self.skipTest("DialectInfo.skips_locked is false")
+        self.enqueue_many(5, "paused")
+        ids = self.enqueue_many(300, "live")
+        self.pause("paused")
+        first, second = self.register(), self.register()
+        for held in (3, 200):
+            hold = partial(self.claim, held, process_id=first)
+            with self.holding(hold), atomic(using=self.using):
+                claims = self.claim(5, process_id=second)
+                self.assertEqual([claim.job_id for claim in claims], ids[held : held + 5])
+                self.connection.set_rollback(True)
 
     def test_nothing_is_taken_when_every_queue_is_paused(self) -> None:
         self.place("a:0", "b:0")

@@ -7,9 +7,10 @@ whole, and make no use of anything else: expect several statements where a tuned
 
 from __future__ import annotations
 
+from .bookmarks import MANY_PAUSED, Bookmarks, Span
 from .clock import aware, current_time, keeps_zones, now, storable
 from .enqueue import due_at, enqueue
-from .listing import list_queues, paused_queues, prefix_end, queues_to_poll
+from .listing import list_queues, paused_queues, prefix_end
 from .locking import is_contention, is_lost_connection, lock_rows, transaction
 from .permits import admit
 from .polling import claim, dispatch, settle
@@ -17,6 +18,9 @@ from .tokens import next_token
 from .upserts import insert_if_absent, upsert
 
 __all__ = [
+    "MANY_PAUSED",
+    "Bookmarks",
+    "Span",
     "admit",
     "aware",
     "claim",
@@ -34,7 +38,6 @@ __all__ = [
     "now",
     "paused_queues",
     "prefix_end",
-    "queues_to_poll",
     "settle",
     "storable",
     "transaction",

@@ -1,12 +1,9 @@
-"""Which queues there are, and which of them to poll."""
+"""Which queues there are, and which of them are paused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ..records import QueueSelector
 from .models import model
 
 LAST_CODE_POINT = 0x10FFFF
@@ -43,14 +40,3 @@ def paused_queues(connection: BaseDatabaseWrapper) -> frozenset[str]:
     """Return the names of the paused queues."""
     pauses = model("Pause").objects.using(connection.alias)
     return frozenset(pauses.values_list("queue_name", flat=True))
-
-
-def queues_to_poll(
-    selector: QueueSelector,
-    paused: frozenset[str],
-    existing: Callable[[str], Sequence[str]],
-) -> list[str] | None:
-    """Return the exact names to poll, in order; ``None``: all at once, by priority alone."""
-    if selector.takes_all and not paused:
-        return None
-    return selector.matching(existing, paused)

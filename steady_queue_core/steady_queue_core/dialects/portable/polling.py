@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 from django.db.transaction import atomic
 
 from ..records import ClaimedJob, Dispatched, Ending, Outcome, ProcessIdentity, QueueSelector
 from .clock import aware, current_time, now, storable
-from .listing import list_queues, paused_queues, queues_to_poll
+from .listing import list_queues, paused_queues
 from .locking import lock_rows
 from .models import model
 from .permits import admit, discard_refused, end_permits, lock_semaphores
@@ -30,11 +31,8 @@ def claim(
         registered = model("Process").objects.using(using)
         if not registered.filter(pk=process.id, name=process.name).exists():
             return []
-        queues = queues_to_poll(
-            selector, paused_queues(connection), lambda prefix: list_queues(connection, prefix)
-        )
         picked: list[Any] = []
-        for scope in [ready] if queues is None else [ready.filter(queue_name=q) for q in queues]:
+        for scope in _scopes(connection, selector):
             rows = scope.order_by("rank", "job_id")[: limit - len(picked)]
             picked += lock_rows(connection, rows, wait=False)
             if len(picked) >= limit:
@@ -61,6 +59,18 @@ def claim(
             ]
         )
     return [_claimed_job(jobs[row.pk], token, present) for row, token in taken]
+
+
+def _scopes(connection: BaseDatabaseWrapper, selector: QueueSelector) -> list[QuerySet[Any]]:
+    """Return the ready rows to take, in parts that come one after the other."""
+    ready = model("ReadyExecution").objects.using(connection.alias)
+    if selector.takes_all:
+        pauses = model("Pause").objects.using(connection.alias)
+        return [ready.exclude(queue_name__in=pauses.values("queue_name"))]
+    names = selector.matching(
+        lambda prefix: list_queues(connection, prefix), paused_queues(connection)
+    )
+    return [ready.filter(queue_name=name) for name in names]
 
 
 def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
