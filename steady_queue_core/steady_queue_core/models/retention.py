@@ -145,11 +145,11 @@ class PastSlots(Sweep):
         past = slots.filter(pk__range=(keys[0], keys[-1]), run_at__lt=self.before).order_by()
         schedules = dict(past.values_list("pk", "task_key"))
         self._any_past = bool(schedules)
-        found = [pk for pk, schedule in schedules.items() if pk != self._last_of(schedule)]
-        if found:
-            with self.dialect.transaction(self.connection):
-                slots.filter(pk__in=found)._raw_delete(self.using)
-        return len(found)
+        kept = [pk for pk, schedule in schedules.items() if pk == self._last_of(schedule)]
+        if len(kept) == len(schedules):
+            return 0
+        with self.dialect.transaction(self.connection):
+            return past.exclude(pk__in=kept)._raw_delete(self.using)
 
     def _last_of(self, schedule: str) -> int | None:
         if schedule not in self._last:
