@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
 from steady_queue_core.admin import JobAdmin, job_listing, tallies
 from steady_queue_core.dialects import portable
@@ -264,3 +265,22 @@ def test_an_address_that_makes_no_sense_leads_to_a_list(query: dict[str, Any]) -
     response = visitor.client.get(visitor.url("job"), query, follow=True)
     assert response.status_code in (200, 400)
     assert b"Database error" not in response.content
+
+
+@on_every_database
+def test_a_form_of_another_model_completes_the_id_of_a_job_and_reads_no_others(
+    using: str, scene: Scene
+) -> None:
+    """Anybody who may see jobs can call Django's address for it, with any text."""
+    [job_id, *_] = scene.ready(3, task_path="shop.tasks.find_me")
+    visitor = Visitor("view_job")
+    field = {"app_label": "steady_queue", "model_name": "readyexecution", "field_name": "job"}
+    address = reverse("admin:autocomplete")
+    with CaptureQueriesContext(connections[using]) as captured:
+        for term in ("", "find_me", "shop.tasks.find_me", "-1", "9" * 30, str(job_id)):
+            answer = visitor.client.get(address, {**field, "term": term})
+            found = [each["id"] for each in answer.json()["results"]]
+            assert found == ([str(job_id)] if term == str(job_id) else []), term
+    of_jobs = [each["sql"] for each in captured if "steady_queue_jobs" in each["sql"]]
+    assert of_jobs
+    assert not [sql for sql in of_jobs if f" = {job_id}" not in sql]

@@ -32,6 +32,7 @@ def test_without_options_the_defaults_hold(nothing: object) -> None:
     assert options.max_attempts == 1
     assert options.preserve_finished_jobs is True
     assert options.clear_finished_jobs_after == timedelta(days=1)
+    assert options.clear_failed_jobs_after is None
     assert options.max_payload_bytes == 1024 * 1024
     assert options.max_payload_depth == 64
     assert options.enqueue_on_commit is False
@@ -48,6 +49,7 @@ def test_every_option_is_read() -> None:
             "backoff": five_seconds,
             "preserve_finished_jobs": False,
             "clear_finished_jobs_after": 3600,
+            "clear_failed_jobs_after": timedelta(days=90),
             "max_payload_bytes": 1000,
             "max_payload_depth": 8,
             "unknown_task_patience": 0,
@@ -61,6 +63,7 @@ def test_every_option_is_read() -> None:
         backoff=five_seconds,
         preserve_finished_jobs=False,
         clear_finished_jobs_after=timedelta(hours=1),
+        clear_failed_jobs_after=timedelta(days=90),
         max_payload_bytes=1000,
         max_payload_depth=8,
         unknown_task_patience=timedelta(0),
@@ -107,6 +110,7 @@ def test_unknown_and_wrong_options_are_reported_together() -> None:
         ("preserve_finished_jobs", 0),
         ("clear_finished_jobs_after", "1d"),
         ("clear_finished_jobs_after", -1),
+        ("clear_failed_jobs_after", "never"),
         ("max_payload_bytes", 0),
         ("max_payload_depth", 501),
         ("unknown_task_patience", -1),

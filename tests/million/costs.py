@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 from django.db import connections
 from django.db.transaction import atomic
 
+from steady_queue_core.dialects import tables
 from steady_queue_postgres import plans
 from steady_queue_postgres.transactions import planned_transaction
 
+OF_STATES = (tables.READY, tables.SCHEDULED, tables.FAILED, tables.BLOCKED, tables.CLAIMED)
 #: Instructions of SQLite's machine that read a row, with its conditions, in the queue's statements.
 STEPS_OF_ROW = 20
 #: As often as this SQLite tells how far it is.
@@ -29,7 +31,9 @@ class Cost(NamedTuple):
 class Meter:
     """Counts what goes on in one database."""
 
-    def __init__(self, using: str) -> None:
+    def __init__(self, using: str, *, counts_all: bool = False) -> None:
+        #: Whether short tables that are read from end to end count as well.
+        self.counts_all = counts_all
         self.connection = connections[using]
         self.costs: list[Cost] = []
         self._steps = self._before = 0
@@ -115,14 +119,19 @@ class Meter:
             found = cursor.fetchone()[0]
             cursor.execute("ROLLBACK TO SAVEPOINT before_it")
             plan = found if isinstance(found, list) else json.loads(found)
-            self.costs.append(Cost(_rows_of(plan[0]["Plan"]), statement))
+            self.costs.append(Cost(_rows_of(plan[0]["Plan"], self.counts_all), statement))
         return execute(sql, params, many, context)
 
 
-def _rows_of(node: dict[str, Any]) -> int:
-    """Return how many rows the scans of a plan have read, and its sorts have sorted."""
+def _rows_of(node: dict[str, Any], counts_all: bool) -> int:
+    """Return how many rows the scans of a plan have read.
+
+    The tables of the states may be read from end to end where the planner finds that cheaper than
+    to look up as many rows as it takes: they have no history.
+    """
     own = 0
-    if "Relation Name" in node and "Scan" in node["Node Type"]:
+    short = node["Node Type"] == "Seq Scan" and node["Relation Name"] in OF_STATES
+    if "Relation Name" in node and "Scan" in node["Node Type"] and (counts_all or not short):
         passed = ("Actual Rows", "Rows Removed by Filter", "Rows Removed by Index Recheck")
         own = node["Actual Loops"] * sum(node.get(name, 0) for name in passed)
-    return int(own) + sum(map(_rows_of, node.get("Plans", ())))
+    return int(own) + sum(_rows_of(each, counts_all) for each in node.get("Plans", ()))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import DatabaseError, connections, transaction
+from django.utils import timezone
 
 from steady_queue_core import call, enqueue_many, task
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution
@@ -84,3 +85,24 @@ def test_many_calls_are_stored_in_their_states_with_queue_and_priority(using: st
     present = Jobs(using).dialect.current_time(connections[using])
     enqueued_at = Job.objects.using(using).get(pk=now).enqueued_at.replace(tzinfo=UTC)
     assert present - timedelta(minutes=1) < enqueued_at <= present
+
+
+@on_every_database
+def test_a_result_has_the_time_that_was_asked_for_though_it_is_past(using: str) -> None:
+    present = Jobs.present(using)
+    for run_after in (present - timedelta(days=400), present + timedelta(days=400)):
+        result = send.using(run_after=run_after).enqueue(1)
+        assert send.get_result(result.id).task.run_after == run_after
+    assert send.get_result(send.enqueue(1).id).task.run_after is None
+    assert len(ids(ScheduledExecution, using)) == 1
+
+
+@pytest.mark.parametrize(
+    "using", [pytest.param("default", marks=pytest.mark.django_db(transaction=True))]
+)
+def test_on_sqlite_what_is_for_now_is_ready_at_once(using: str) -> None:
+    """Its clock knows milliseconds, the caller's microseconds."""
+    for _ in range(200):
+        send.using(run_after=timezone.now()).enqueue(1)
+    assert ids(ScheduledExecution, using) == []
+    assert len(ids(ReadyExecution, using)) == 200

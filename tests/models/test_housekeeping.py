@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import threading
+from copy import deepcopy
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import transaction
 
+from steady_queue_core import recurring_task, schedule_recurring_task
 from steady_queue_core.dialects import portable
-from steady_queue_core.models import Job, RecurringExecution
+from steady_queue_core.dialects.conformance import threads
+from steady_queue_core.models import (
+    FailedExecution,
+    Job,
+    ReadyExecution,
+    RecurringExecution,
+    failures,
+)
+from steady_queue_core.models.retention import FailedJobs
 from steady_queue_core.processes import housekeeping
+from steady_queue_core.processes.agenda import Agenda
+from steady_queue_core.processes.database import QueueDatabase
 from steady_queue_core.processes.housekeeping import Housekeeping, expired
+from steady_queue_core.processes.timetable import Timetable
 
-from .everywhere import Jobs, on_every_database
+from .everywhere import Jobs, on_every_database, on_every_server
+from .recurrence import HOUR, Recurrence, greet
 
 BACKEND = "steady_queue_core.backend.SteadyQueueBackend"
 
@@ -70,3 +86,122 @@ def test_slots_are_cleared_but_for_the_last_of_each_schedule(using: str, setting
     left = slots.order_by("task_key").values_list("task_key", "run_at")
     ages = [(key, (present - portable.aware(run_at)).days) for key, run_at in left]
     assert ages == [("daily", 0), ("yearly", 35), ("young", 0)]
+
+
+@on_every_database
+def test_failed_jobs_are_kept_unless_their_backend_says_for_how_long(
+    using: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configured = tasks(using, default=timedelta(days=30), archive=timedelta(days=30))
+    configured["archive"]["OPTIONS"]["clear_failed_jobs_after"] = 3600
+    settings.TASKS = configured
+    monkeypatch.setattr(housekeeping, "BATCH", 2)
+    jobs = Jobs(using)
+    kept, unknown = jobs.failed(3), jobs.failed(1, backend_name="gone")
+    jobs.failed(5, backend_name="archive")
+    finished = jobs.finished(2, backend_name="archive")
+    [retried] = jobs.failed(backend_name="archive")
+    past = portable.storable(jobs.present(using) - timedelta(days=2))
+    FailedExecution.objects.using(using).update(created_at=past)
+    young = jobs.failed(2, backend_name="archive")
+    assert jobs.all.get(pk=retried).retry()
+
+    assert cleared_by(Housekeeping(using), jobs) > 2
+
+    assert jobs.ids(Job) == sorted([*kept, *unknown, *finished, retried, *young])
+    assert jobs.ids(FailedExecution) == sorted([*kept, *unknown, *young])
+
+    configured = deepcopy(configured)
+    configured["default"]["OPTIONS"]["clear_failed_jobs_after"] = timedelta(days=1)
+    settings.TASKS = configured  # Those of no backend go with those that are kept longest.
+    cleared_by(Housekeeping(using), jobs)
+    assert jobs.ids(FailedExecution) == young
+
+
+@on_every_server
+def test_a_failed_job_that_is_retried_while_it_is_cleared_stays(using: str) -> None:
+    jobs = Jobs(using)
+    failed, [retried] = jobs.failed(2), jobs.failed(1)
+    sweep = FailedJobs(jobs.all.all(), jobs.present(using) + timedelta(hours=1))
+    locked, done = threading.Event(), threading.Event()
+
+    def retry() -> None:
+        with transaction.atomic(using=using):
+            assert failures.retry(using, [retried]) == 1
+            locked.set()
+            assert done.wait(20)
+
+    retrying = threads.start(using, retry)
+    assert locked.wait(20)
+    assert sweep.clear(10) == len(failed)
+    done.set()
+    retrying.result(20)
+    assert jobs.ids(Job) == jobs.ids(ReadyExecution) == [retried]
+
+
+@on_every_database
+def test_what_stays_is_looked_at_once_and_again_after_a_while(
+    using: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.TASKS = tasks(using, default=timedelta(hours=1))
+    monkeypatch.setattr(housekeeping, "BATCH", 2)
+    jobs = Jobs(using)
+    failed = jobs.failed(9)
+    past = portable.storable(jobs.present(using) - timedelta(days=2))
+    jobs.all.update(finished_at=past)
+    keeper = Housekeeping(using)
+    batches = [cleared_by(keeper, jobs) for _ in range(2)]
+    assert batches[0] > batches[1]
+
+    # One that was committed late has an instant that was passed already.
+    [late] = jobs.finished(1)
+    jobs.all.filter(pk=late).update(finished_at=past - timedelta(hours=1))
+    cleared_by(keeper, jobs)
+    assert late in jobs.ids(Job)
+    monkeypatch.setattr(housekeeping, "FRESH_START", 0.0)
+    keeper._next_start = 0.0
+    cleared_by(keeper, jobs)
+    assert jobs.ids(Job) == failed
+
+
+def cleared_by(keeper: Housekeeping, jobs: Jobs) -> int:
+    """Let one pass clear all that it does; return how many batches it took."""
+    keeper._next_pass, rounds = 0.0, 1
+    while keeper.do(jobs.connection, jobs.dialect) == 0.0:
+        rounds += 1
+    return rounds
+
+
+@on_every_database
+def test_a_scheduler_that_lags_behind_enqueues_no_slot_again(
+    using: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither while it makes up for what it may, nor after it was stopped for longer."""
+    monkeypatch.setattr(recurring_task, "_registry", {})
+    settings.TASKS = tasks(using, default=timedelta(0))
+    settings.STEADY_QUEUE = {"scheduler": {"dynamic_tasks_enabled": True}}
+    recurrence = Recurrence(using)
+    present = recurrence.present()
+    schedule_recurring_task("k", greet, schedule=HOUR, catch_up=timedelta(days=3))
+    recurrence.since("k", present - timedelta(days=30))
+
+    def scheduler(began: datetime) -> Timetable:
+        timetable = Timetable(QueueDatabase(using), Agenda(using, dynamic=True))
+        timetable.look(began)
+        return timetable
+
+    def work(timetable: Timetable) -> None:
+        while (due := timetable.enqueue_due(present)) is not None and due <= present:
+            pass
+
+    ahead, *behind = (scheduler(present - timedelta(days=days, minutes=1)) for days in (3, 2.9, 5))
+    work(ahead)
+    enqueued = len(recurrence.jobs())
+    assert enqueued >= 72
+    for timetable in behind:
+        for _, sweep in expired(using, present):
+            while not sweep.exhausted:
+                sweep.clear(100)
+        work(timetable)
+    # Of those that finished, the slots are all that says so.
+    assert len(recurrence.jobs()) == enqueued

@@ -24,6 +24,7 @@ from steady_queue_core.models import (
     ScheduledExecution,
 )
 from steady_queue_core.processes.attempt import Done
+from steady_queue_core.processes.failures import MOST_EARLIER
 from steady_queue_core.retries import constant
 
 from ..core.driver import Driver
@@ -280,6 +281,21 @@ def test_after_its_last_attempt_a_job_may_be_given_all_of_them_again(using: str)
         driver.finish(result)
     assert (result.status, result.return_value) == (TaskResultStatus.SUCCESSFUL, 8)
     assert len(result.errors) == 7
+
+
+@pytest.mark.parametrize(
+    "using", [pytest.param("default", marks=pytest.mark.django_db(transaction=True))]
+)
+def test_the_errors_of_the_last_attempts_are_kept_however_often_it_is_retried(using: str) -> None:
+    driver, result, sizes = Driver(using), breaks.enqueue("x" * 20_000), []
+    while result.attempts < 45:
+        driver.finish(result)
+        job = Job.objects.using(using).get(pk=result.id)
+        sizes.append(len(job.errors or ""))
+        assert job.retry()
+    errors = breaks.get_result(result.id).errors
+    assert len(errors) == MOST_EARLIER + 1
+    assert max(sizes) == sizes[-1] == sizes[-2] < 500_000
 
 
 @on_every_database

@@ -150,7 +150,7 @@ def steady_queue_enqueue(  # type: ignore[empty-body]
     """Insert ``jobs`` with their first executions; return their ids in the order given.
 
     All or none are inserted. A job that is not due by the database's clock is scheduled, any
-    other is ready. Ids grow in the order given.
+    other is ready. Ids grow in the order given. ``run_at`` is kept, also where it is past.
 
     A job with a limit that is due takes a permit of its key, as ``steady_queue_admit`` gives them,
     by the limit that it states. If there is none left it is blocked, or it is not there: its id
@@ -286,7 +286,8 @@ def steady_queue_upsert(
 def steady_queue_now(connection: BaseDatabaseWrapper) -> Expression:  # type: ignore[empty-body]
     """Return an expression for the database's own present time in UTC.
 
-    It must move on within a transaction, and compare with what the other hooks store.
+    It must move on within a transaction, and compare with what the other hooks store: where
+    instants are text, it has as many digits as they have.
     """
 
 

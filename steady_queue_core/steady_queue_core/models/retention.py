@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -33,23 +33,30 @@ class Sweep(ABC):
 
     def clear(self, batch_size: int) -> int:
         """Look at the next rows; return how many of them were deleted."""
-        rows = list(self._next_rows()[:batch_size])
+        rows = self._past(list(self._next_rows()[:batch_size]))
         cleared = self._delete([row[-1] for row in rows]) if rows else 0
         self.position = rows[-1] if rows else self.position
         self.exhausted = len(rows) < batch_size
         return cleared
+
+    def _past(self, rows: list[Any]) -> list[Any]:
+        """Return those that are old enough. Not by a condition: before it knows its tables,
+        PostgreSQL would take few rows to lie between two instants, and sort them all."""
+        return [row for row in rows if row[0] < self.before]
 
     @abstractmethod
     def _next_rows(self) -> QuerySet[Any, tuple[Any, ...]]:
         """Return the rows after the position, each as what orders them, the key last."""
 
     @abstractmethod
-    def _delete(self, keys: Collection[int]) -> int:
+    def _delete(self, keys: Sequence[int]) -> int:
         """Delete those of these rows that are not kept."""
 
     def _after(self, rows: QuerySet[Any], instant: str) -> QuerySet[Any, tuple[Any, ...]]:
         """Return those of ``rows`` after the position, in the order of an indexed instant."""
-        if self.position is not None:
+        if self.position is None:
+            rows = rows.filter(**{f"{instant}__isnull": False})
+        else:
             last, pk = self.position
             # The first condition is the one that an index serves.
             later = Q(**{f"{instant}__gt": last}) | Q(pk__gt=pk)
@@ -65,10 +72,9 @@ class FinishedJobs(Sweep):
         self.jobs = jobs
 
     def _next_rows(self) -> QuerySet[Any, tuple[Any, ...]]:
-        ended = Job.objects.using(self.using).filter(finished_at__lt=self.before)
-        return self._after(ended, "finished_at")
+        return self._after(Job.objects.using(self.using), "finished_at")
 
-    def _delete(self, keys: Collection[int]) -> int:
+    def _delete(self, keys: Sequence[int]) -> int:
         failed = FailedExecution.objects.using(self.using).filter(pk__in=keys)
         well = set(keys) - set(failed.values_list("pk", flat=True))
         chosen = self.jobs.filter(pk__in=well).order_by().values_list("pk", "finished_at")
@@ -89,9 +95,9 @@ class FailedJobs(Sweep):
         self.jobs = jobs
 
     def _next_rows(self) -> QuerySet[Any, tuple[Any, ...]]:
-        return self._after(self._failed().filter(created_at__lt=self.before), "created_at")
+        return self._after(self._failed(), "created_at")
 
-    def _delete(self, keys: Collection[int]) -> int:
+    def _delete(self, keys: Sequence[int]) -> int:
         chosen = list(self.jobs.filter(pk__in=keys).order_by().values_list("pk", flat=True))
         if not chosen:
             return 0
@@ -130,16 +136,20 @@ class PastSlots(Sweep):
             slots = slots.filter(pk__gt=self.position[0])
         return slots.order_by("pk").values_list("pk")
 
-    def _delete(self, keys: Collection[int]) -> int:
+    def _past(self, rows: list[Any]) -> list[Any]:
+        return rows
+
+    def _delete(self, keys: Sequence[int]) -> int:
         slots = self._slots()
-        past = slots.filter(pk__in=keys, run_at__lt=self.before).order_by()
+        # These are all that lie between them.
+        past = slots.filter(pk__range=(keys[0], keys[-1]), run_at__lt=self.before).order_by()
         schedules = dict(past.values_list("pk", "task_key"))
         self._any_past = bool(schedules)
-        found = [pk for pk, schedule in schedules.items() if pk != self._last_of(schedule)]
-        if found:
-            with self.dialect.transaction(self.connection):
-                slots.filter(pk__in=found)._raw_delete(self.using)
-        return len(found)
+        kept = [pk for pk, schedule in schedules.items() if pk == self._last_of(schedule)]
+        if len(kept) == len(schedules):
+            return 0
+        with self.dialect.transaction(self.connection):
+            return past.exclude(pk__in=kept)._raw_delete(self.using)
 
     def _last_of(self, schedule: str) -> int | None:
         if schedule not in self._last:

@@ -1,0 +1,52 @@
+"""The pages of the admin read a bounded number of rows, whatever the history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ..admin.visitor import EVERYTHING, Visitor
+from .building import Shape
+from .conftest import LARGE, Histories
+from .costs import Meter
+from .test_costs import BACKEND, on_every_kind
+
+#: A list of jobs counts seven states up to 10,000 each, and reads a page.
+COUNTS = 100_000
+#: Where no index serves a filter, it looks at 5,000 jobs besides, with what belongs to them.
+LOOKS = 60_000
+LISTS: list[dict[str, str]] = [
+    *({"state": state} for state in ("", "ready", "scheduled", "blocked", "running", "failed")),
+    {"state": "finished"},
+    {"state": "ready", "queue": "q7"},
+    {"state": "failed", "task": "shop.tasks.t3"},
+    {"state": "finished", "task": "shop.tasks.none"},
+    {"task": "shop.tasks.none"},
+    {"q": "1234"},
+    {"q": "shop.tasks.none"},
+]
+
+
+@on_every_kind
+@pytest.mark.django_db
+def test_no_page_reads_the_history(histories: Histories, kind: str, settings: Any) -> None:
+    using, shape = histories.alias(kind, LARGE, analyzed=True), Shape.of(LARGE)
+    options = {"database": using}
+    settings.TASKS = {"default": {"BACKEND": BACKEND, "QUEUES": [], "OPTIONS": options}}
+    visitor = Visitor(*EVERYTHING)
+    pages = [
+        *((visitor.url("job"), query) for query in LISTS),
+        *((visitor.url(name), {}) for name in ("pause", "process", "semaphore", "recurringtask")),
+        *(
+            (visitor.url("job", "change", shape.first(state)), {})
+            for state in ("ended", "ready", "scheduled", "claimed", "blocked")
+        ),
+    ]
+    too_many = []
+    for url, query in pages:
+        with Meter(using).undone() as meter:
+            assert visitor.see(url, **query).status == 200
+        if not 0 < meter.rows <= COUNTS + LOOKS:
+            too_many.append(f"{url} {query}: {meter.rows} rows, most by {max(meter.costs)}")
+    assert not too_many, "\n".join(too_many)
