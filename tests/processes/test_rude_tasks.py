@@ -153,3 +153,32 @@ def test_coroutines_that_another_cancels_before_they_begin_run_all_the_same(
     assert supervisor.stop() == 0
     assert project.count("claimed_executions") == 0
     assert "never awaited" not in supervisor.errors()
+
+
+HOOKS = """
+from django.db import connection
+from steady_queue_core.hooks import on_worker_start, on_worker_stop
+
+@on_worker_start
+@on_worker_stop
+def begin(process):
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+"""
+
+
+@pytest.mark.parametrize("on", EVERYWHERE)
+def test_a_transaction_that_a_hook_leaves_open_takes_no_outcome_along(
+    make_project: MakeProject, on: str
+) -> None:
+    where = {} if on == "default" else {"on": on}
+    settings = queue(processes=1, threads=1, shutdown_timeout=20, task_modules=["hooked"])
+    project = make_project(settings, files={"hooked.py": HOOKS}, **where)
+    [first] = project.enqueue("work", [0.0])
+    supervisor = project.start()
+    wait_for(lambda: project.state_of(first) == "finished", 30, "the end of the first")
+    [last] = project.enqueue("work", [1.0])
+    project.wait_started(last)
+    assert supervisor.stop() == 0
+    assert project.state_of(last) == "finished"
+    assert supervisor.errors().count("A receiver of a signal left a transaction open") == 2

@@ -171,12 +171,13 @@ def _plan_health_check(connection: Any) -> None:
 def _drop(connection: BaseDatabaseWrapper) -> None:
     """Roll back, close, and forget the wrapper: it may believe to be in a block that nobody will
     leave. A pool gets the place back, and not the session."""
-    driver: Any = connection.connection
+    wrapper: Any = connection
+    driver = wrapper.connection
     if driver is not None:
-        for end in (driver.rollback, driver.close, connection._close):
+        for end in (driver.rollback, driver.close, wrapper._close):
             with suppress(Exception):
                 end()
-    connection.connection = None
+    wrapper.connection = None
     del connections[connection.alias]
 
 

@@ -30,7 +30,8 @@ IN_TRANSACTION = 1
 
 def is_closed(connection: BaseDatabaseWrapper) -> bool:
     """Whether the driver's connection was closed, be it by its own ``close()`` or by an error."""
-    driver: Any = connection.connection
+    wrapper: Any = connection
+    driver = wrapper.connection
     if hasattr(driver, "closed"):  # psycopg, and most others
         return bool(driver.closed)
     if hasattr(driver, "open"):  # mysqlclient, PyMySQL
@@ -43,7 +44,7 @@ def is_closed(connection: BaseDatabaseWrapper) -> bool:
         driver.in_transaction  # noqa: B018 - sqlite3 looks before it answers
     except AttributeError:
         return False
-    except connection.Database.Error:
+    except wrapper.Database.Error:
         return True
     return False
 
@@ -80,8 +81,9 @@ def settings_of(connection: BaseDatabaseWrapper) -> dict[str, object]:
 
 def _server_says_so(connection: BaseDatabaseWrapper) -> bool:
     """Ask the server, where the driver keeps to itself what it was told (mysqlclient)."""
-    driver: Any = connection.connection
-    is_mariadb = getattr(connection, "mysql_is_mariadb", None)
+    wrapper: Any = connection
+    driver = wrapper.connection
+    is_mariadb = getattr(wrapper, "mysql_is_mariadb", None)
     if is_mariadb is None:
         driver.rollback()  # The one thing that any driver can do; it does not say for what.
         return False
@@ -91,7 +93,7 @@ def _server_says_so(connection: BaseDatabaseWrapper) -> bool:
             cursor.execute("SELECT @@in_transaction")
             return bool(cursor.fetchone()[0])
         cursor.execute(PROBE)
-    except connection.Database.Error as error:
+    except wrapper.Database.Error as error:
         if error.args and error.args[0] == REFUSED_WITHIN_TRANSACTION:
             return True
         raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..models.process import Process
@@ -22,10 +23,15 @@ if TYPE_CHECKING:
 
 
 class Lifecycle:
-    """Sends each signal once, and none of a process that never registered."""
+    """Sends each signal once, and none of a process that never registered.
 
-    def __init__(self, kind: str, name: str, using: str) -> None:
-        self.kind, self.name, self.using = kind, name, using
+    ``tidy()`` follows those after which the process works on.
+    """
+
+    def __init__(
+        self, kind: str, name: str, using: str, tidy: Callable[[], object] = lambda: None
+    ) -> None:
+        self.kind, self.name, self.using, self._tidy = kind, name, using, tidy
         self._about: dict[str, Any] = {}
         self._stopping = False
 
@@ -45,12 +51,14 @@ class Lifecycle:
             "using": self.using,
         }
         tell(process_started, ProcessLifecycle, **self._about)
+        self._tidy()
 
     def stopping(self) -> None:
         """The process takes no more work."""
         if self.begun and not self._stopping:
             self._stopping = True
             tell(process_stopping, ProcessLifecycle, **self._about)
+            self._tidy()
 
     def stopped(self, error: BaseException | None = None) -> None:
         """The process has done its work, or ``error`` ended it."""

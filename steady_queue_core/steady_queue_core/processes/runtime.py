@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ..configuration import ResolvedOptions
 from ..logging import about, get_logger, process_name
+from .connections import tidy_connections
 from .database import QueueDatabase, Unavailable
 from .lifecycle import Lifecycle
 from .marks import StartMarks
@@ -62,7 +63,7 @@ class Runtime:
 
     def __post_init__(self) -> None:
         self.database = QueueDatabase(self.using, silent=self.options.silence_polling)
-        self.lifecycle = Lifecycle(self.kind, self.name, self.using)
+        self.lifecycle = Lifecycle(self.kind, self.name, self.using, tidy_connections)
         self._next_sign = 0.0
         self._membership: Membership | None = None
 
