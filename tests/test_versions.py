@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 import tomllib
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 import steady_queue_core
 
@@ -83,3 +86,19 @@ def test_constraints_are_lines_of_name_and_version_only(workspace: Path, name: s
         assert package.replace("-", "").replace("_", "").replace(".", "").isalnum()
         assert version[0].isdigit()
         assert not set(version) & set(" ;@/:")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_lowest_version_of_each_dependency_is_one_that_is_tested(
+    workspace: Path, package: str
+) -> None:
+    lines = (workspace / "requirements-minimum.txt").read_text().splitlines()
+    tested = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    versions = {each.name.lower(): str(each.specifier).removeprefix("==") for each in tested}
+    stated = project(workspace, package)
+    extras = stated.get("optional-dependencies", {}).values()
+    for line in [*stated["dependencies"], *chain.from_iterable(extras)]:
+        needed = Requirement(line)
+        lowest = [each.version for each in needed.specifier if each.operator == ">="]
+        if lowest:
+            assert Version(versions[needed.name.lower()]) == Version(lowest[0]), line
