@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 
 from .arguments import TaskArgumentError
 from .compat import GenericTask, InvalidTask, Task, TaskResult, task_backends
-from .tasks import runs_ours
+from .tasks import SteadyQueueTask, runs_ours
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,7 +30,15 @@ class Call:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
 
-def call(task: GenericTask[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Call:
+@overload
+def call(task: SteadyQueueTask[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Call: ...
+
+
+@overload
+def call(task: GenericTask[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Call: ...
+
+
+def call(task: Task, /, *args: Any, **kwargs: Any) -> Call:
     """Return a call of ``task`` with these arguments."""
     return Call(task, args, kwargs)
 

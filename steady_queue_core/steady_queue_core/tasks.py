@@ -10,6 +10,7 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Concatenate,
+    Generic,
     Literal,
     ParamSpec,
     Protocol,
@@ -53,7 +54,7 @@ _registered: dict[str, Task] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SteadyQueueTask(GenericTask[P, R]):
+class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
     """A task with the options of Steady Queue."""
 
     #: How often the task is tried in all; ``None``: the backend's ``max_attempts``.
@@ -142,7 +143,7 @@ class SteadyQueueTask(GenericTask[P, R]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SteadyQueueTaskResult(GenericTaskResult[P, R]):  # type: ignore[misc]  # The stubs miss frozen=True.
+class SteadyQueueTaskResult(GenericTaskResult[P, R], Generic[P, R]):  # type: ignore[misc]  # The stubs miss frozen=True.
     """A result whose arguments keep their types: ours hold more than JSON does."""
 
     #: Whether the call was not stored: its concurrency limit was reached, and it was not to wait.
@@ -151,6 +152,11 @@ class SteadyQueueTaskResult(GenericTaskResult[P, R]):  # type: ignore[misc]  # T
 
     def __post_init__(self) -> None:
         """Leave the arguments as they are; the codec has vetted them."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def return_value(self) -> R: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,6 @@ from django.test.utils import CaptureQueriesContext
 from steady_queue_core import aenqueue_many, batches, call, enqueue_many
 from steady_queue_core.arguments import TaskArgumentError
 from steady_queue_core.bulk import Call
-from steady_queue_core.compat import InvalidTask
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution
 
 from ..models.everywhere import on_every_database
@@ -86,15 +85,18 @@ def test_one_bad_call_stores_nothing(bad: Any, error: type[Exception], text: str
 
 
 @pytest.mark.django_db
-def test_a_task_of_another_backend_is_refused(settings: Any) -> None:
+def test_calls_of_another_backend_go_there_one_after_the_other(settings: Any) -> None:
     settings.TASKS = {
         "default": OURS,
         "other": {"BACKEND": f"{FRAMEWORK}.backends.dummy.DummyBackend"},
     }
     elsewhere = stock.using(backend="other")
-    with pytest.raises(InvalidTask, match=r"calls\[1\]: the backend 'other'"):
-        enqueue_many([call(echo), call(elsewhere, 1)])
-    assert Job.objects.count() == 0
+    results = enqueue_many([call(elsewhere, 1), call(echo, 2), call(elsewhere, 3)])
+    assert [result.args for result in results] == [[1], [2], [3]]
+    assert [result.backend for result in results] == ["other", "default", "other"]
+    assert Job.objects.count() == 1
+    with pytest.raises(TypeError, match=r"calls\[1\]: args\[0\] of .*stock: "):
+        enqueue_many([call(echo), call(elsewhere, object())])
 
 
 @pytest.mark.django_db

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import assert_type
 
 from steady_queue_core import call, enqueue_many, limits_concurrency, recurring, task
-from steady_queue_core.compat import TaskContext, TaskResult
 from steady_queue_core.retries import constant
 from steady_queue_core.tasks import SteadyQueueTaskContext
 
@@ -39,7 +38,7 @@ def feed(context: SteadyQueueTaskContext, url: str) -> int:
 
 
 @task(takes_context=True)
-async def feed_later(job: TaskContext, url: str) -> int:
+async def feed_later(job: SteadyQueueTaskContext, url: str) -> int:
     return job.attempt
 
 
@@ -69,8 +68,8 @@ def correct() -> None:
     assert_type(feed.enqueue("x").return_value, int)
     assert_type(feed_later.enqueue(url="x").return_value, int)
     assert_type(report.enqueue(2).return_value, float)
-    results: list[TaskResult] = enqueue_many([call(resize, 1, width=2), call(feed, "x")])
-    send.enqueue("ada@example.com", subject=str(results))
+    results = enqueue_many([call(resize, 1, width=2), call(feed, "x")])
+    send.enqueue("ada@example.com", subject=str(results[0].id))
 
 
 async def correct_in_a_coroutine() -> None:

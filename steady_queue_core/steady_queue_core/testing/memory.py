@@ -219,9 +219,9 @@ class MemoryJobs:
 
     @locked
     def put_off(self, job_id: int, due: datetime) -> None:
-        for job in self._scheduled():
-            if job.id == job_id:
-                job.due = due
+        job = self.jobs.get(job_id)
+        if job is not None and job.state is State.SCHEDULED:
+            job.due = due
 
     def _scheduled(self) -> list[Job]:
         waiting = [job for job in self.jobs.values() if job.state is State.SCHEDULED]
