@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any
 
 from django.contrib.admin import display
 from django.core.exceptions import ObjectDoesNotExist
-from django.db import OperationalError
+from django.db import DataError, OperationalError
 from django.db.models import QuerySet
 
 DAMAGED = "(damaged)"
 #: What Django raises for a value that is none of its column.
-ERRORS = (ValueError, TypeError, AttributeError, OperationalError)
+ERRORS = (
+    ValueError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    DataError,
+    OperationalError,
+)
 
 
 def is_damage(error: Exception) -> bool:
@@ -39,6 +47,16 @@ def _read_one(rows: QuerySet[Any], key: Any) -> list[Any]:
         if not is_damage(error):
             raise
         return [None]
+
+
+def readable(read: Callable[[], Iterable[str]]) -> list[str]:
+    """Return the names that ``read`` finds; none if one of them is damaged."""
+    try:
+        return [each for each in read() if isinstance(each, str)]
+    except ERRORS as error:
+        if not is_damage(error):
+            raise
+        return []
 
 
 def column(description: str) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
