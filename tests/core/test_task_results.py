@@ -193,7 +193,9 @@ def test_the_backend_gives_the_attempts_that_a_task_does_not(settings: Any) -> N
 @real_transactions
 def test_a_task_gets_its_context() -> None:
     result = Driver().finish(own_context.enqueue("Ada"))
-    assert result.return_value == ["Ada", 1, 1, "RUNNING", 1]
+    name, attempt, token, status, workers = result.return_value
+    assert (name, attempt, status, workers) == ("Ada", 1, "RUNNING", 1)
+    assert token >> 32 == 1  # The first claim of this job.
 
 
 @real_transactions
