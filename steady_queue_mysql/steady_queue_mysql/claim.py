@@ -27,10 +27,12 @@ ANY_READY = Statement(f"SELECT 1 FROM {tables.READY} LIMIT 1")
 PAUSED = Statement(beside.PAUSED)
 REGISTERED = f"SELECT 1 FROM {tables.PROCESSES} WHERE id = {{}} AND name = %s"
 
-# The last column tells how long it took to come to a row, in microseconds: unlike NOW(), SYSDATE()
+# The fifth column tells whether the job may be believed. MySQL reads it as of the beginning of the
+# statement, and the ready row as of now: the job may have run in between, which its token tells, or
+# was given back. The last column tells how long it took to come to a row, in microseconds: unlike NOW(), SYSDATE()
 # moves on within a statement.
 COLUMNS = f"""
-r.job_id, r.token, r.queue_name, r.`rank`, j.id IS NOT NULL AND j.finished_at IS NULL,
+r.job_id, r.token, r.queue_name, r.`rank`, j.finished_at IS NULL AND j.token = r.token,
 j.task_path, j.backend_name, j.arguments, j.attempts, j.max_attempts, j.worker_ids, j.errors,
 j.enqueued_at, j.started_at, j.concurrency_key, {NOW_SQL},
 TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))"""

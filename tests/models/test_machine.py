@@ -18,7 +18,7 @@ from django.db import connections
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from steady_queue_core.dialects import Ending
+from steady_queue_core.dialects import Ending, QueueSelector
 from steady_queue_core.dialects.registry import override
 from steady_queue_core.models import (
     ClaimedExecution,
@@ -136,9 +136,15 @@ def serves_paused_queues(connection: Any, process: Any, selector: Any, limit: in
     return claim(connection, process, selector, limit)
 
 
-def sorts_by_priority_alone(connection: Any, process: Any, selector: Any, limit: int) -> Any:
-    claims = claim(connection, process, selector, limit)
-    return sorted(claims, key=lambda each: (each.rank, each.job_id))
+def serves_the_last_queue_first(connection: Any, process: Any, selector: Any, limit: int) -> Any:
+    reverse = QueueSelector(patterns=selector.patterns[::-1])
+    return claim(connection, process, reverse, limit)
+
+
+def goes_by_queue_beside_a_pause(connection: Any, process: Any, selector: Any, limit: int) -> Any:
+    if selector.takes_all and Pause.objects.exists():
+        selector = QueueSelector(patterns=("Mail", "etl", "mail", "mailing"))
+    return claim(connection, process, selector, limit)
 
 
 def moves_what_is_not_due(connection: Any, limit: int) -> Any:
@@ -176,7 +182,8 @@ WRONGS: dict[str, Any] = {
     "one more than the limit is let in": lambda: hook("enqueue", one_more_than_the_limit),
     "a job that is not to wait waits": lambda: hook("enqueue", everybody_may_wait),
     "a paused queue is served": lambda: hook("claim", serves_paused_queues),
-    "priority goes before the order of queues": lambda: hook("claim", sorts_by_priority_alone),
+    "the order of queues is not kept": lambda: hook("claim", serves_the_last_queue_first),
+    "a pause changes the order": lambda: hook("claim", goes_by_queue_beside_a_pause),
     "a job is moved before it is due": lambda: hook("dispatch", moves_what_is_not_due),
     "who waits is let in by age alone": lambda: mock.patch(
         "steady_queue_sqlite.permits.PICK_BLOCKED",

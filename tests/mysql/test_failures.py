@@ -11,7 +11,7 @@ from django.db.transaction import atomic
 from django.test import SimpleTestCase
 
 from steady_queue_core.dialects import QueueSelector
-from steady_queue_core.dialects.conformance.base import new_job
+from steady_queue_core.dialects.conformance.base import ending, new_job
 from steady_queue_core.dialects.records import Ending, Outcome
 from steady_queue_mysql import packets, server
 from steady_queue_mysql.claim import Claiming
@@ -197,6 +197,25 @@ class Failures(ServerCase):
                 Conversation(self.connection), self.identity(worker), QueueSelector(), 5
             )
             self.assertEqual([claim.job_id for claim in claiming.run([])[1]], [job_id])
+
+
+    def test_a_job_that_ran_since_the_snapshot_is_claimed_as_it_is_now(self) -> None:
+        """The ready row is of now, for it is locked; what is told of the job has to be, too."""
+        worker, other = self.register(), self.register()
+        [job_id] = self.enqueue(new_job(max_attempts=3))
+        self.sql("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        self.addCleanup(self.connection.close)
+
+        def fail_once() -> None:
+            [claim] = self.claim(process_id=other)
+            self.settle(ending(Ending.RETRIED, claim, attempts=1, errors='[["E", "tb"]]'))
+
+        with atomic(using=self.using):
+            self.assertEqual(self.rows("Job").get().attempts, 0)
+            self.elsewhere(fail_once)
+            [claim] = self.claim(process_id=worker)
+        self.assertEqual((claim.job_id, claim.attempts), (job_id, 1))
+        self.assertEqual(claim.errors, '[["E", "tb"]]')
 
 
 class TestClasses(SimpleTestCase):
