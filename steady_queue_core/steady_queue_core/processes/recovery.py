@@ -100,7 +100,7 @@ class Recovery:
             late = claims.held_by_any(connection.alias, self._ended, BATCH)
             if late:
                 logger.info(
-                    "Processes that have ended had %d more jobs claimed, and not started",
+                    "Processes that have ended had claimed %d more jobs, and not started them",
                     len(late),
                     extra=about("supervisor.late_claims", jobs=len(late)),
                 )
