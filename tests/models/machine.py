@@ -221,13 +221,15 @@ class QueueMachine(RuleBasedStateMachine):
     def prune(self, odd: bool | None) -> None:
         """Of the dead, ``odd`` jobs had started, or even ones; ``None``: nobody knows."""
         database = QueueDatabase(self.using)
-        pruning = Pruning(database, Recovery(database), SILENT * HOUR)
+        recovery = Recovery(database)
+        pruning = Pruning(database, recovery, SILENT * HOUR)
 
         def started(job_id: int) -> bool:
             return odd is None or bool(job_id % 2) is odd
 
         running = frozenset(filter(started, self.ledger.ids(CLAIMED)))
         pruning.prune(pruning.silent(), lambda _: None if odd is None else Remains(running))
+        recovery.orphaned_claims()
         self.ledger.prune(SILENT, started)
 
     @rule(hours=st.sampled_from([0.75, 1.5, 4.5]))

@@ -132,6 +132,40 @@ def test_claims_of_a_process_that_is_not_registered_end(using: str) -> None:
 
 
 @on_every_database
+def test_a_process_that_is_not_registered_and_lives_has_time_to_store_its_outcomes(
+    using: str,
+) -> None:
+    jobs = Deaths(using)
+    [claim] = jobs.claimed()
+    processes.deregister(using, "worker-1")
+    jobs.prune()
+    jobs.prune()
+    assert jobs.ids(ClaimedExecution) == [claim.job_id]
+    assert jobs.end(claim)
+    assert jobs.failures == {}
+
+
+@on_every_database
+@pytest.mark.parametrize("left", [None, Remains()], ids=["nothing left", "marks left"])
+def test_what_a_dead_process_claims_too_late_to_start_it_is_ready_again(
+    using: str, left: Remains | None
+) -> None:
+    jobs = Deaths(using)
+    first, second = jobs.limited(2)
+    jobs.recovery.process_died("worker-1", left, ProcessExitError("It has left."))
+    # As a statement does that was under way when its process was killed.
+    ready = ReadyExecution.objects.using(using).filter(pk=first)
+    row = ready.values("job_id", "token", "queue_name", "rank", "created_at").get()
+    ClaimedExecution.objects.using(using).create(**row, process_id=jobs.worker)
+    ready.delete()
+    jobs.prune()
+    assert jobs.failures == {}
+    assert jobs.all.get(pk=first).attempts == 0
+    assert jobs.ids(ReadyExecution) == jobs.ids(Permit) == [first]
+    assert jobs.ids(BlockedExecution) == [second]
+
+
+@on_every_database
 @pytest.mark.parametrize("how", [Ending.FINISHED, Ending.FAILED, Ending.RELEASED])
 def test_a_pruned_worker_that_wakes_up_ends_nothing_and_lets_nobody_in(
     using: str, how: Ending

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import signal
+from contextlib import closing, suppress
+from typing import cast
 
 import pytest
 
+from ..servers import client
 from ..servers.kinds import KINDS
 from .conftest import MakeProject
-from .scenarios import durations, queue, refusal, stop_all, verdict
+from .scenarios import durations, queue, refusal, stop_all, verdict, wait_pruned
+from .storage import ServerDatabase
 from .waiting import wait_for
 
 JOBS = 300
@@ -54,6 +58,53 @@ def test_a_stop_under_load_repeats_nothing_and_fails_nothing(
     assert verdict(project) == []
     assert len(project.attempts()) == JOBS
     assert project.count("processes") == 0
+
+
+#: A claim of the next job that nobody sees yet: another one of the same job waits for its end.
+CLAIM = """
+INSERT INTO steady_queue_claimed_executions
+  (job_id, process_id, token, queue_name, "rank", created_at)
+VALUES (%s, 0, 0, 'default', 0, now())"""
+
+
+@pytest.mark.server("postgres")
+def test_a_claim_that_a_killed_worker_had_under_way_costs_no_attempt(
+    make_project: MakeProject,
+) -> None:
+    """The server does not see that its client is gone, and ends the statement all the same."""
+    lease = {"process_heartbeat_interval": 1, "process_alive_threshold": 8}
+    project = make_project(queue(processes=1, threads=1, **lease), on="postgres")
+    supervisor = project.start()
+    [job] = project.enqueue("work")
+    project.wait_done(30)
+    address = cast(ServerDatabase, project.storage).address
+    with (
+        closing(client.connect(address, address.name)) as connection,
+        closing(connection.cursor()) as cursor,
+    ):
+
+        def has_claimed_too_late() -> bool:
+            """Kill the worker while its claim waits for us; whether that is committed then."""
+            nonlocal job
+            [killed] = supervisor.wait_ready(1)
+            cursor.execute("BEGIN")
+            cursor.execute(CLAIM, [job + 1])
+            job += 1
+            assert project.enqueue("work") == [job]
+            waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted"
+            wait_for(lambda: project.query(waiting), 20, "a claim that waits")
+            supervisor.send(signal.SIGKILL, killed)
+            with suppress(AssertionError):  # The claim itself waits for two seconds at most.
+                wait_pruned(project, killed, seconds=1.5)
+            cursor.execute("ROLLBACK")
+            project.wait_done(90)
+            return "more jobs, and not started them" in supervisor.errors()
+
+        wait_for(has_claimed_too_late, 90, "a claim by a process that is not registered")
+    stop_all(project)
+    assert verdict(project) == []
+    jobs = project.snapshot().jobs.values()
+    assert {(row.states, row.attempts) for row in jobs} == {(("finished",), 1)}
 
 
 @on_each_server

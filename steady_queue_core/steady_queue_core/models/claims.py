@@ -26,6 +26,12 @@ def held_by(
     return _read(rows.exclude(job_id__in=known), limit)
 
 
+def held_by_any(using: str, process_ids: Collection[int], limit: int) -> list[ClaimedJob]:
+    """Return up to ``limit`` claims of some processes."""
+    rows = ClaimedExecution.objects.using(using).filter(process_id__in=process_ids)
+    return _read(rows, limit)
+
+
 def without_process(using: str, limit: int) -> list[ClaimedJob]:
     """Return up to ``limit`` claims whose process is not registered."""
     registered = Process.objects.using(using).filter(pk=OuterRef("process_id"))

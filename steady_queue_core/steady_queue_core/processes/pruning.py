@@ -57,7 +57,7 @@ class Pruning:
             # Read now: a process that wakes up marks a start first, and then looks at its lease.
             self.recovery.process_died(process.name, remains_of(process), error)
             announce_pruned(process, self.database.using)
-        self.recovery.orphaned_claims()
+        self.recovery.orphaned_claims(self.threshold.total_seconds())
 
     def recover_dead(self, ours: Collection[str]) -> set[str]:
         """End the claims of processes of this host that ended with their supervisor; return the

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Callable
 
 from django.db import DataError, IntegrityError
@@ -27,6 +29,8 @@ logger = get_logger("steady_queue.supervisor")
 
 #: Claims that are handled in one transaction.
 BATCH = 200
+#: Processes that are remembered when their claims have ended.
+MOST_ENDED = 100
 
 Read = Callable[[BaseDatabaseWrapper, Dialect], list[ClaimedJob]]
 
@@ -40,6 +44,11 @@ class Recovery:
 
     def __init__(self, database: QueueDatabase) -> None:
         self.database = database
+        #: Processes whose claims have ended. What they claim after that they cannot have started:
+        #: a statement of theirs was still under way.
+        self._ended: deque[int] = deque(maxlen=MOST_ENDED)
+        #: Claims of other processes that are not registered, and when each was first seen.
+        self._orphans: dict[tuple[int, int], float] = {}
 
     def process_died(self, name: str, left: Remains | None, error: SteadyQueueError) -> None:
         """End the claims of the process ``name`` and delete its row.
@@ -57,19 +66,47 @@ class Recovery:
         self.database.run(
             lambda connection, _: processes.deregister(connection.alias, process.name)
         )
+        self._ended.append(process.pk)
+        self._release_late_claims()
         remains.forget(Whereabouts.of(process).marks)
 
-    def orphaned_claims(self) -> None:
-        """End the claims whose process is not registered."""
+    def orphaned_claims(self, patience: float = 0.0) -> None:
+        """End the claims whose process is not registered.
+
+        Of most processes it is not known how they ended. If they live, they may store an outcome
+        within ``patience`` seconds; if another supervisor has seen to them, it releases by then
+        what they claimed too late to start it.
+        """
 
         def read(connection: BaseDatabaseWrapper, dialect: Dialect) -> list[ClaimedJob]:
-            return claims.without_process(connection.alias, BATCH)
+            found = claims.without_process(connection.alias, BATCH)
+            now = time.monotonic()
+            seen = {claim[:2]: self._orphans.get(claim[:2], now) for claim in found}
+            self._orphans = seen
+            return [claim for claim in found if now - seen[claim[:2]] >= patience]
 
+        self._release_late_claims()
         self.database.run(lambda connection, _: claims.discard_without_job(connection.alias))
         error = ProcessMissingError(
             "The process that had claimed this job is not registered any more."
         )
         self._end_all(read, None, error, "unknown")
+
+    def _release_late_claims(self) -> None:
+        """Release what processes have claimed whose claims had ended already."""
+
+        def read(connection: BaseDatabaseWrapper, dialect: Dialect) -> list[ClaimedJob]:
+            late = claims.held_by_any(connection.alias, self._ended, BATCH)
+            if late:
+                logger.info(
+                    "Processes that have ended had claimed %d more jobs, and not started them",
+                    len(late),
+                    extra=about("supervisor.late_claims", jobs=len(late)),
+                )
+            return late
+
+        if self._ended:
+            self._end_all(read, Remains(), ProcessMissingError(), "unknown")
 
     def _end_all(
         self, read: Read, left: Remains | None, error: SteadyQueueError, worker: str
