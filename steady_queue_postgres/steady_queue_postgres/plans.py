@@ -95,9 +95,10 @@ def _cursor(connection: BaseDatabaseWrapper) -> Any:
     takes several statements at once in that form alone."""
     if not connection.settings_dict["OPTIONS"].get("server_side_binding"):
         return connection.cursor()
-    from django.db.backends.postgresql.base import Cursor
+    from django.db.backends.postgresql import base
 
     wrapper: Any = connection
+    client_side: Any = base.Cursor
     wrapper.ensure_connection()
     with wrapper.wrap_database_errors:
-        return wrapper._prepare_cursor(Cursor(wrapper.connection))
+        return wrapper._prepare_cursor(client_side(wrapper.connection))

@@ -6,6 +6,7 @@ from django.db import models, router
 
 from ..dialects import tables
 from ..errors import UndiscardableError
+from .base import alters_data
 from .fields import ExactCharField, ExactTextField, InstantField
 from .jobs import JobQuerySet
 
@@ -72,15 +73,18 @@ class Job(models.Model):
         """The job's priority, -100 to 100; larger runs first."""
         return -self.rank
 
+    @alters_data
     def retry(self) -> bool:
         """Make this job ready again if it has failed; say whether it had."""
         return bool(self._alone().retry_failed())
 
+    @alters_data
     def run_now(self) -> bool:
         """Have this job run now if it is scheduled, as if it were due, or blocked, beyond its
         limit; say whether it was."""
         return bool(self._alone().run_now())
 
+    @alters_data
     def discard(self) -> None:
         """Delete this job, which waits or has failed.
 
@@ -90,10 +94,6 @@ class Job(models.Model):
             raise UndiscardableError(
                 f"Job {self.pk} cannot be discarded: it is running, has finished, or is gone."
             )
-
-    for _change in (retry, run_now, discard):
-        _change.alters_data = True  # type: ignore[attr-defined]  # No template may call it.
-    del _change
 
     def _alone(self) -> JobQuerySet:
         using = router.db_for_write(Job, instance=self)

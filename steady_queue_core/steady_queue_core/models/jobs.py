@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django.db import models
 
-from .base import queue_database
+from .base import alters_data, queue_database
 
 if TYPE_CHECKING:
     from .execution import Execution
@@ -26,6 +26,7 @@ class JobQuerySet(models.QuerySet[Any]):
     or ``union()``.
     """
 
+    @alters_data
     def retry_failed(self, batch_size: int = BATCH) -> int:
         """Make those that have failed ready again, with all their attempts; return how many.
 
@@ -37,6 +38,7 @@ class JobQuerySet(models.QuerySet[Any]):
         batches = jobs._batches(failures.STATES, batch_size)
         return sum(failures.retry(jobs.db, keys) for keys in batches)
 
+    @alters_data
     def run_now(self, batch_size: int = BATCH) -> int:
         """Have those that are scheduled run now, as if they were due, and those that are blocked
         beyond their limit; return how many."""
@@ -46,6 +48,7 @@ class JobQuerySet(models.QuerySet[Any]):
         batches = jobs._batches(dispatching.STATES, batch_size)
         return sum(dispatching.run_now(jobs.db, keys) for keys in batches)
 
+    @alters_data
     def discard(self, batch_size: int = BATCH) -> int:
         """Delete those that wait (ready, scheduled, blocked) or have failed; return how many.
 
@@ -57,6 +60,7 @@ class JobQuerySet(models.QuerySet[Any]):
         batches = jobs._batches(discarding.STATES, batch_size)
         return sum(discarding.discard(jobs.db, keys) for keys in batches)
 
+    @alters_data
     def clear_finished_in_batches(
         self,
         batch_size: int = BATCH,
@@ -83,10 +87,6 @@ class JobQuerySet(models.QuerySet[Any]):
             total += cleared
         return total
 
-    for _change in (retry_failed, run_now, discard, clear_finished_in_batches):
-        _change.alters_data = True  # type: ignore[attr-defined]  # No template may call it.
-    del _change
-
     def _to_change(self, name: str, batch_size: int) -> JobQuerySet:
         """Return these jobs as they are in the database for writing; raise TypeError where they
         are not all that a filter leaves."""
@@ -101,10 +101,10 @@ class JobQuerySet(models.QuerySet[Any]):
             raise TypeError(_refusal(name, "values() or values_list()"))
         if batch_size < 1:
             raise ValueError(f"{name}(): batch_size is {batch_size}; it must be at least 1.")
-        jobs = self.all()
+        jobs: Any = self.all()
         jobs._for_write = True
         jobs.query.select_for_update = False
-        return jobs
+        return cast(JobQuerySet, jobs)
 
     def _batches(self, states: Sequence[type[Execution]], batch_size: int) -> Iterator[list[int]]:
         """Yield the keys of the jobs in each of these states, in the order of their ids, as they

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from ..dialects import portable
 from ..signals import QueueLifecycle, Signal, queue_paused, queue_resumed, tell_after_commit
-from .base import queue_database
+from .base import alters_data, queue_database
 from .discarding import discard
 from .execution import ReadyExecution
 from .job import Job
@@ -52,6 +52,7 @@ class Queue:
         """Whether workers leave this queue alone."""
         return self._pauses().exists()
 
+    @alters_data
     def pause(self) -> bool:
         """Have workers take no more jobs from this queue, from their next poll on; say whether
         that is new. Jobs that run go on."""
@@ -62,6 +63,7 @@ class Queue:
         self._tell(queue_paused, changed)
         return changed
 
+    @alters_data
     def resume(self) -> bool:
         """Have workers take jobs again; say whether the queue was paused."""
         connection, dialect = queue_database(self._database)
@@ -71,19 +73,17 @@ class Queue:
         self._tell(queue_resumed, bool(gone))
         return bool(gone)
 
+    @alters_data
     def clear(self, batch_size: int = 500) -> int:
         """Discard all ready jobs; return how many."""
         if batch_size < 1:
             raise ValueError(f"clear(): batch_size is {batch_size}; it must be at least 1.")
         first = self._ready().order_by("rank", "job_id").values_list("pk", flat=True)
-        total, known = 0, []
+        total = 0
+        known: list[int] = []
         while (ids := list(first[:batch_size])) and ids != known:
             total, known = total + discard(self._database, ids), ids
         return total
-
-    for _change in (pause, resume, clear):
-        _change.alters_data = True  # type: ignore[attr-defined]  # No template may call it.
-    del _change
 
     def _tell(self, signal: Signal, changed: bool) -> None:
         tell_after_commit(

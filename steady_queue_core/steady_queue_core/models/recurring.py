@@ -8,7 +8,7 @@ from django.db import models, router
 
 from ..dialects import portable, tables
 from ..errors import UnknownRecurringTaskError, UnusableRecurringTaskError
-from .base import Record, queue_database
+from .base import Record, alters_data, queue_database
 from .fields import ExactCharField, ExactTextField, InstantField
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class RecurringTask(Record):
     def __str__(self) -> str:
         return f"{self.key}: {self.schedule}"
 
+    @alters_data
     def run_now(self) -> TaskResult:
         """Enqueue the task once, beside its schedule; in the caller's transaction if there is one.
 
@@ -64,6 +65,7 @@ class RecurringTask(Record):
         result: TaskResult = enqueue(self)
         return result
 
+    @alters_data
     def disable(self, *, using: str | None = None) -> bool:
         """Let no further slot be enqueued; say whether that is new. Jobs that are enqueued stay.
 
@@ -73,6 +75,7 @@ class RecurringTask(Record):
         """
         return self._switch(using, enabled=False)
 
+    @alters_data
     def enable(self, *, using: str | None = None) -> bool:
         """Let slots be enqueued from now on; say whether that is new. None is made up for.
         ``using`` is that of Django's ``save()``.
@@ -80,10 +83,6 @@ class RecurringTask(Record):
         Raises ``UnknownRecurringTaskError`` if the row is gone.
         """
         return self._switch(using, enabled=True)
-
-    for _change in (run_now, disable, enable):
-        _change.alters_data = True  # type: ignore[attr-defined]  # No template may call it.
-    del _change
 
     def _switch(self, using: str | None, *, enabled: bool) -> bool:
         using = using or router.db_for_write(RecurringTask, instance=self)

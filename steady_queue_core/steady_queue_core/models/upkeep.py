@@ -59,11 +59,11 @@ class Upkeep:
         present = self.dialect.current_time(self.connection)
         beats = dict(Process.objects.using(self.using).values_list("pk", "last_heartbeat_at"))
         claim = ClaimedExecution.objects.using(self.using).filter(pk=OuterRef("pk"))
-        running = permits.annotate(
+        claimed = permits.annotate(
             claimed_at=Subquery(claim.values("created_at")),
             process_id=Subquery(claim.values("process_id")),
         ).filter(process_id__isnull=False)
-        running = running.values_list(
+        running = claimed.values_list(
             "pk", "key", "job__concurrency_duration", "claimed_at", "process_id"
         )
         return {
