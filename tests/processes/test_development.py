@@ -83,7 +83,7 @@ def test_code_that_breaks_between_the_checks_and_the_start_is_waited_for(
     write(project, "old")
     supervisor = project.start("--reload")
     wait_said(supervisor, "Stop with Ctrl-C")
-    [slow] = project.enqueue("work", [4.0])
+    [slow] = project.enqueue("work", [15.0])
     project.wait_started(slow)
     write(project, "new")
     wait_said(supervisor, "starting anew")
