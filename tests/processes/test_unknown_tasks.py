@@ -60,9 +60,11 @@ def test_jobs_of_a_task_that_only_newer_workers_know_are_left_to_them(
     added, alone = enqueue(project, "added", 12), enqueue(project, "added_alone", 4)
     # They do not stand in the way of others.
     others = project.enqueue("work", *[[0.0]] * 20)
-    wait_for(lambda: {each.job_id for each in project.attempts()} >= set(others), 30, "the others")
+    left = len(added) + len(alone)
+    wait_for(lambda: project.unfinished() == left, 30, "the end of the others")
+    assert {each.job_id for each in project.attempts()} == set(others)
     wait_for(lambda: older.errors().count("left to other workers") == 2, 20, "word of both tasks")
-    assert project.unfinished() == len(added) + len(alone)
+    assert project.unfinished() == left
     newer = project.start(under=["env", "NEWER=1"])
     newer.wait_ready(1)
     wait_for(lambda: project.unfinished() == 0, 90, "the end of all jobs")
