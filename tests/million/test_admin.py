@@ -12,6 +12,9 @@ from .conftest import LARGE, Histories
 from .costs import Meter
 from .test_costs import BACKEND, on_every_kind
 
+#: The first of the tests of a database builds it, which takes a busy machine a while.
+pytestmark = pytest.mark.timeout(600)
+
 #: A list of jobs counts seven states up to 10,000 each, and reads a page.
 COUNTS = 100_000
 #: Where no index serves a filter, it looks at 5,000 jobs besides, with what belongs to them.

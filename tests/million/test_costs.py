@@ -18,6 +18,9 @@ BACKEND = "steady_queue_core.backend.SteadyQueueBackend"
 #: A batch may cost that many times as much in a history that is a hundred times as long.
 FLAT = 1.5
 
+#: The first of the tests of a database builds it, which takes a busy machine a while.
+pytestmark = pytest.mark.timeout(600)
+
 on_every_kind = pytest.mark.parametrize(
     "kind",
     ["sqlite", *(pytest.param(kind, marks=pytest.mark.server(kind)) for kind in KINDS)],

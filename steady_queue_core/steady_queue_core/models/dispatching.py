@@ -12,8 +12,9 @@ from .base import queue_database
 from .execution import BlockedExecution, ReadyExecution, ScheduledExecution
 from .semaphore import Permit, lock_semaphores
 
-#: The states of jobs that wait until they are due, or until others have ended.
-STATES = (ScheduledExecution, BlockedExecution)
+#: The states of jobs that wait until others have ended, or until they are due. In this order: one
+#: that is dispatched and finds its limit reached is not let in as well.
+STATES = (BlockedExecution, ScheduledExecution)
 #: Before all that was ever scheduled: what is due then comes first.
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
