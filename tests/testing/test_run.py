@@ -256,18 +256,15 @@ def test_a_task_that_is_not_known_fails(using: str) -> None:
 @on_every_database()
 def test_it_goes_on_after_a_test_whose_ids_were_larger(using: str) -> None:
     """What a dialect remembers of earlier claims does not hide the jobs of a new test."""
-    table = ReadyExecution.objects.using(using)
+    jobs, ready = Job.objects.using(using), ReadyExecution.objects.using(using)
     for _ in range(3):
         samples.chain.enqueue(20)
         assert len(run_enqueued_tasks()) == 21
-    job = Job.objects.using(using).latest("pk")
-    Job.objects.using(using).all().delete()
-    with connections[using].cursor() as cursor:
-        cursor.execute(f"SELECT count(*) FROM {table.model._meta.db_table}")
-    samples.note.enqueue("again")
-    row = Job.objects.using(using).get(task_path=samples.note.module_path)
-    Job.objects.using(using).filter(pk=row.pk).update(id=job.pk - 60)
-    table.filter(pk=row.pk).update(job_id=job.pk - 60)
+    smaller = jobs.latest("pk").pk - 60
+    jobs.all().delete()
+    result = samples.note.enqueue("again")
+    jobs.filter(pk=result.id).update(id=smaller)
+    ready.filter(pk=result.id).update(job_id=smaller)
     assert values(run_enqueued_tasks()) == ["again"]
 
 
