@@ -34,7 +34,9 @@ def enqueue(
     )
 
     def enqueue_now() -> None:
-        _take_over(result, backend.enqueue(task.dated(), list(args), dict(kwargs)))
+        dated = task.dated()
+        _take_over(result, backend.enqueue(dated, list(args), dict(kwargs)))
+        object.__setattr__(result, "task", dated)
 
     using = _open_transaction() if task.enqueue_on_commit else None
     if using is None:

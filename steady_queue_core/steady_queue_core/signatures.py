@@ -63,7 +63,8 @@ class Signature:
             self._signature.bind(*args, **kwargs)
         except TypeError as error:
             return str(error)
-        return None
+        # By the name of a parameter that has none, which goes to **kwargs.
+        return f"missing a required argument: {self._names[len(args)]!r}"
 
     def _fits(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
         # Ten times as fast as to bind them, and this is asked at every enqueue.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import signature
 from typing import Any
 
 import pytest
@@ -102,10 +101,9 @@ def test_what_fits_is_what_python_would_call(
     function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
 ) -> None:
     try:
-        signature(function).bind(*args, **kwargs)
+        function(*args, **kwargs)
         callable_like_this = True
     except TypeError:
         callable_like_this = False
     found = Signature(function, takes_context=False)
     assert (found.misfit(args, kwargs) is None) is callable_like_this
-    assert found._fits(args, kwargs) is callable_like_this

@@ -364,7 +364,7 @@ def test_a_delay_is_a_time_or_a_clear_error(theirs: str, made: Any) -> None:
             due = made.using(run_after=later).enqueue(1)
             found = backend().results[-1].task.run_after
             assert abs(found - datetime.now(UTC) - HOUR) < timedelta(minutes=1)
-            assert due.id == backend().results[-1].id
+            assert (due.id, due.task.run_after) == (backend().results[-1].id, found)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -9,6 +9,7 @@ import pytest
 from django.db import DatabaseError, connections, transaction
 
 from steady_queue_core.compat import TaskResultStatus
+from steady_queue_core.dialects import Dialect
 from steady_queue_core.errors import UnregisteredTaskError
 from steady_queue_core.models import Job, Process, Queue, ReadyExecution
 from steady_queue_core.testing import captured_tasks, run_enqueued_tasks
@@ -199,7 +200,9 @@ def test_what_a_task_does_after_its_commit_is_done(
         ["task committed", "task ran", "task"],
         ["task ran", "task committed", "task"],
     )
-    assert len(callbacks) == (not real)
+    # A dialect may have one of its own.
+    own = [each for each in callbacks if getattr(each, "__name__", "") == "<lambda>"]
+    assert len(own) == (not real)
 
 
 @on_every_database(False)
@@ -253,19 +256,32 @@ def test_a_task_that_is_not_known_fails(using: str) -> None:
 @on_every_database()
 def test_it_goes_on_after_a_test_whose_ids_were_larger(using: str) -> None:
     """What a dialect remembers of earlier claims does not hide the jobs of a new test."""
-    table = ReadyExecution.objects.using(using)
+    jobs, ready = Job.objects.using(using), ReadyExecution.objects.using(using)
     for _ in range(3):
         samples.chain.enqueue(20)
         assert len(run_enqueued_tasks()) == 21
-    job = Job.objects.using(using).latest("pk")
-    Job.objects.using(using).all().delete()
-    with connections[using].cursor() as cursor:
-        cursor.execute(f"SELECT count(*) FROM {table.model._meta.db_table}")
-    samples.note.enqueue("again")
-    row = Job.objects.using(using).get(task_path=samples.note.module_path)
-    Job.objects.using(using).filter(pk=row.pk).update(id=job.pk - 60)
-    table.filter(pk=row.pk).update(job_id=job.pk - 60)
+    smaller = jobs.latest("pk").pk - 60
+    jobs.all().delete()
+    result = samples.note.enqueue("again")
+    jobs.filter(pk=result.id).update(id=smaller)
+    ready.filter(pk=result.id).update(job_id=smaller)
     assert values(run_enqueued_tasks()) == ["again"]
+
+
+@on_every_database(False)
+def test_nobody_is_woken_for_jobs_that_nobody_else_can_see(
+    using: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rung: list[Any] = []
+
+    def ring(self: Dialect, *args: Any) -> None:
+        if self.rings:  # Otherwise it has nothing to do.
+            rung.append(args)
+
+    monkeypatch.setattr(Dialect, "ring", ring)
+    samples.chain.enqueue(3)
+    assert len(run_enqueued_tasks()) == 4
+    assert rung == []
 
 
 @pytest.mark.django_db(databases=["postgres"])

@@ -14,7 +14,7 @@ from ..compat import Task, TaskResult, TaskResultDoesNotExist
 from ..dialects import Ending, EnqueuedJob, Outcome
 from ..options import BackendOptions
 from .attempts import perform
-from .memory import Job, MemoryJobs, copied
+from .memory import Job, MemoryJobs
 
 RAISE_ERRORS = "raise_errors"
 
@@ -37,17 +37,17 @@ class MemoryBackend(SteadyQueueBackend):
     @property
     def results(self) -> list[TaskResult]:
         """What was enqueued, in that order."""
-        return [copied(job.result) for job in self.jobs.jobs.values()]
+        return self.jobs.results()
 
     def clear(self) -> None:
         """Forget all jobs."""
-        self.jobs.jobs.clear()
+        self.jobs.clear()
 
     def get_result(self, result_id: str) -> TaskResult:
-        for job in self.jobs.jobs.values():
-            if job.result.id == result_id:
-                return copied(job.result)
-        raise TaskResultDoesNotExist(result_id)
+        found = self.jobs.result(result_id)
+        if found is None:
+            raise TaskResultDoesNotExist(result_id)
+        return found
 
     def _store(self, calls: Sequence[EncodedCall]) -> list[EnqueuedJob]:
         return [self.jobs.enqueue(call, self._new_job(call)) for call in calls]

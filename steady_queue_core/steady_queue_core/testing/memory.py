@@ -144,6 +144,22 @@ class MemoryJobs:
         self.jobs[job_id] = job
         return EnqueuedJob(job_id, at)
 
+    @locked
+    def results(self) -> list[TaskResult]:
+        """Return the results of all jobs, as they are now."""
+        return [copied(job.result) for job in self.jobs.values()]
+
+    @locked
+    def result(self, result_id: str) -> TaskResult | None:
+        """Return one of them."""
+        found = (job.result for job in self.jobs.values() if job.result.id == result_id)
+        return next(map(copied, found), None)
+
+    @locked
+    def clear(self) -> None:
+        """Forget all jobs."""
+        self.jobs.clear()
+
     def present(self) -> datetime:
         return datetime.now(UTC)
 

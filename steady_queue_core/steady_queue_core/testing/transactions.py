@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from django.db import DatabaseError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+from ..dialects import Dialect
 
 
 @contextmanager
@@ -66,4 +69,10 @@ class _Block:
     def _commit(self) -> None:
         while len(self.connection.run_on_commit) > self._hooks:
             _, function, _ = self.connection.run_on_commit.pop(self._hooks)
-            function()
+            if not _rings(function):
+                function()
+
+
+def _rings(function: Any) -> bool:
+    """Whether this would wake workers, who could not see the jobs of the transaction."""
+    return isinstance(function, partial) and getattr(function.func, "__func__", 0) is Dialect.ring
