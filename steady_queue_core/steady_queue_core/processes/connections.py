@@ -33,6 +33,7 @@ def tidy_connections() -> None:
     task's first query, if that is set or if it would be a new connection in a request.
     """
     for connection in connections.all(initialized_only=True):
+        connection.queries_log.clear()  # With DEBUG, as Django does for each request.
         try:
             if connection.in_atomic_block or connection.closed_in_transaction:
                 _drop(connection)
