@@ -1,7 +1,7 @@
-"""A project as ``startproject`` makes it, with ``DEBUG`` and Django's own logging, on each database.
+"""A project as ``startproject`` makes it, with ``DEBUG`` and Django's own logging.
 
-Whatever warns fails: Python's warnings are errors there, and so are those of a server to MySQL's own
-driver.
+Whatever warns fails: Python's warnings are errors there, and so are those of a server to MySQL's
+own driver.
 """
 
 from __future__ import annotations

@@ -43,14 +43,17 @@ def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
     prepare_nothing_behind_pooler(connection)
     if not impatient:
         return []
-    if is_shared(connection):
-        return ["its sessions are left as they are: a connection pool gives them to others"]
-    said = []
     wrapper: Any = connection
+    version = wrapper.connection.info.server_version
+    said = [f"the server is PostgreSQL {version // 10_000}.{version % 10_000}"]
+    if is_shared(connection):
+        return [*said, "its sessions are left as they are: a connection pool gives them to others"]
     with connection.cursor() as cursor:
         cursor.execute(ISOLATION)
         isolation = cursor.fetchone()[0]
         cursor.execute(SET)
+    settings = ", ".join(f"{name} = {value}" for name, value in SETTINGS.items())
+    said.append(f"the queue's own sessions have {settings}")
     server_binds = connection.settings_dict["OPTIONS"].get("server_side_binding")
     if not server_binds and Plans.of(connection) is None:
         Plans.begin(connection)
