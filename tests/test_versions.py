@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import tomllib
 from importlib import metadata
 from itertools import chain
@@ -62,6 +63,14 @@ def test_each_distribution_carries_the_licence_of_the_workspace(
     workspace: Path, package: str
 ) -> None:
     assert (workspace / package / "LICENSE").read_text() == (workspace / "LICENSE").read_text()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_readme_of_a_distribution_stands_alone(workspace: Path, package: str) -> None:
+    """An index of packages shows it without the files beside it."""
+    text = (workspace / package / "README.md").read_text()
+    assert re.findall(r"\]\((?!https://)[^)]*\)", text) == []
+    assert "install ./" not in text
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -12,9 +12,12 @@ LOCK_WAIT = 3
 
 def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
     """Know the server, and wait no longer for locks than the thread can afford; say so."""
-    server_of(connection)
+    server = server_of(connection)
     if not impatient:
         return []
     with connection.cursor() as cursor:
         cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {LOCK_WAIT}")
-    return [f"the queue's own connections wait up to {LOCK_WAIT} s for row locks"]
+    return [
+        f"the server is {server.display_name}",
+        f"the queue's own connections wait up to {LOCK_WAIT} s for row locks",
+    ]

@@ -8,7 +8,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import DialectUnsupported
 
-from .plans import Plans
+from .plans import SETTINGS, Plans
 from .pooler import is_pooled
 
 #: RETURNING from data-modifying expressions and SKIP LOCKED are older; Django needs this one.
@@ -24,15 +24,18 @@ def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
     prepare_nothing_behind_pooler(connection)
     if not impatient:
         return []
-    if is_shared(connection):
-        return ["its sessions are left as they are: a connection pool gives them to others"]
-    said = []
     wrapper: Any = connection
+    version = wrapper.connection.info.server_version
+    said = [f"the server is PostgreSQL {version // 10_000}.{version % 10_000}"]
+    if is_shared(connection):
+        return [*said, "its sessions are left as they are: a connection pool gives them to others"]
     with connection.cursor() as cursor:
         cursor.execute(ISOLATION)
         isolation = cursor.fetchone()[0]
     if Plans.of(connection) is None:
         Plans.begin(connection, isolation)
+    settings = ", ".join(f"{name} = {value}" for name, value in SETTINGS.items())
+    said.append(f"the statements of its polls have {settings}")
     if isolation != "read committed" or wrapper.connection.isolation_level is not None:
         said.append("the queue's own transactions are READ COMMITTED")
     return said

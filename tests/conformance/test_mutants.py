@@ -55,6 +55,12 @@ def test_the_suite_fails_for_a_dialect_that(mutant: Mutant) -> None:
     assert set(mutant.cases) == set(broken_cases(mutant.plugin(), mutant.cases, 1.0))
 
 
+def test_a_clock_that_stands_still_is_told_which_hook_to_implement() -> None:
+    [mutant] = [each for each in ALL if each.name == "stands_still_within_a_transaction"]
+    [told] = broken_cases(mutant.plugin(), mutant.cases, 1.0).values()
+    assert "Implement steady_queue_now with what this database has for" in told
+
+
 def test_the_suite_passes_for_the_unbroken_dialect() -> None:
     cases = sorted({case for mutant in ALL for case in mutant.cases})
     capable = [case for case in cases if case not in needs_row_locks()]

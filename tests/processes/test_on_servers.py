@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from contextlib import closing, suppress
 from typing import cast
@@ -114,6 +115,24 @@ def test_a_server_too_old_is_refused_by_name(make_project: MakeProject, server: 
     message = refusal(project)
     assert "Upgrade the server" in message
     assert KINDS[server].title in message
+
+
+@on_each_server
+def test_the_banner_names_the_server_and_what_is_set_there(
+    make_project: MakeProject, server: str
+) -> None:
+    project = make_project(queue(processes=1), on=server)
+    supervisor = project.start()
+    supervisor.wait_ready(1)
+    version = str(
+        project.query("SHOW server_version" if server == "postgres" else "SELECT version()")
+    )
+    number = re.search(r"\d+(\.\d+)+", version)
+    assert number is not None
+    told = supervisor.output()
+    assert f": the server is {KINDS[server].title} {number[0]}\n" in told
+    setting = "lock_timeout = " if server == "postgres" else "wait up to 3 s for row locks\n"
+    assert told.count(": the queue's own ") == told.count(setting) == 1
 
 
 #: What the dialects ask for, raised beyond all servers that there are, but not for migrations.

@@ -16,7 +16,8 @@ JobManager = models.Manager.from_queryset(JobQuerySet)
 class Job(models.Model):
     """One call of a task with its arguments, and what became of it.
 
-    Where a job stands is the one execution row it has, or ``finished_at`` when it has ended well.
+    Where a job stands is the one execution row it has; a job that has ended well has none. Of all
+    that have ended, well or failed, ``finished_at`` says when.
     """
 
     id = models.BigAutoField(primary_key=True)

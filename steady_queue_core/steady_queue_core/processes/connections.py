@@ -42,6 +42,7 @@ def tidy_connections(*, fresh: bool = False) -> None:
     a new connection in a request.
     """
     for connection in connections.all(initialized_only=True):
+        connection.queries_log.clear()  # With DEBUG, as Django does for each request.
         try:
             _tidy(connection, fresh)
         except Exception:

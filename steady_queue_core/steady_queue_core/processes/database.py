@@ -80,6 +80,8 @@ class QueueDatabase:
             raise
         except (DatabaseError, InterfaceError) as error:
             raise self._judged(connection, error) from error
+        finally:
+            connection.queries_log.clear()  # With DEBUG, it would keep thousands of statements.
         if self._failures and time.monotonic() >= self._believed_from:
             self._recovered()
         return result

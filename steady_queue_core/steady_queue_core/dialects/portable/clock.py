@@ -32,7 +32,11 @@ class Clock(Now):
 
 
 def now(connection: BaseDatabaseWrapper) -> Expression:
-    """Return an expression for the present time of the statement."""
+    """Return an expression for the present time of the statement.
+
+    On a database that Django does not know to have another one it is CURRENT_TIMESTAMP, which may
+    stand still within a transaction: then a dialect needs an expression of its own.
+    """
     return Clock()
 
 
