@@ -29,8 +29,8 @@ REGISTERED = f"SELECT 1 FROM {tables.PROCESSES} WHERE id = {{}} AND name = %s"
 
 # The fifth column tells whether the job may be believed. MySQL reads it as of the beginning of the
 # statement, and the ready row as of now: the job may have run in between, which its token tells, or
-# was given back. The last column tells how long it took to come to a row, in microseconds: unlike NOW(), SYSDATE()
-# moves on within a statement.
+# was given back. The last one tells how long it took to come to a row, in microseconds: unlike
+# NOW(), SYSDATE() moves on within a statement.
 COLUMNS = f"""
 r.job_id, r.token, r.queue_name, r.`rank`, j.finished_at IS NULL AND j.token = r.token,
 j.task_path, j.backend_name, j.arguments, j.attempts, j.max_attempts, j.worker_ids, j.errors,

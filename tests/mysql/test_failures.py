@@ -198,7 +198,6 @@ class Failures(ServerCase):
             )
             self.assertEqual([claim.job_id for claim in claiming.run([])[1]], [job_id])
 
-
     def test_a_job_that_ran_since_the_snapshot_is_claimed_as_it_is_now(self) -> None:
         """The ready row is of now, for it is locked; what is told of the job has to be, too."""
         worker, other = self.register(), self.register()
