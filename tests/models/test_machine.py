@@ -136,9 +136,9 @@ def serves_paused_queues(connection: Any, process: Any, selector: Any, limit: in
     return claim(connection, process, selector, limit)
 
 
-def serves_the_last_queue_first(connection: Any, process: Any, selector: Any, limit: int) -> Any:
-    reverse = QueueSelector(patterns=selector.patterns[::-1])
-    return claim(connection, process, reverse, limit)
+def serves_named_queues_backwards(connection: Any, process: Any, selector: Any, limit: int) -> Any:
+    claims = claim(connection, process, selector, limit)
+    return claims if selector.takes_all else claims[::-1]
 
 
 def goes_by_queue_beside_a_pause(connection: Any, process: Any, selector: Any, limit: int) -> Any:
@@ -182,7 +182,7 @@ WRONGS: dict[str, Any] = {
     "one more than the limit is let in": lambda: hook("enqueue", one_more_than_the_limit),
     "a job that is not to wait waits": lambda: hook("enqueue", everybody_may_wait),
     "a paused queue is served": lambda: hook("claim", serves_paused_queues),
-    "the order of queues is not kept": lambda: hook("claim", serves_the_last_queue_first),
+    "the order of queues is not kept": lambda: hook("claim", serves_named_queues_backwards),
     "a pause changes the order": lambda: hook("claim", goes_by_queue_beside_a_pause),
     "a job is moved before it is due": lambda: hook("dispatch", moves_what_is_not_due),
     "who waits is let in by age alone": lambda: mock.patch(
