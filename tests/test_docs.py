@@ -374,6 +374,17 @@ urlpatterns = [path("checkout/", checkout)]
 }
 
 
+#: The page does not repeat it for each function; Django's test cases say it by themselves.
+MARK_FUNCTIONS = """
+import pytest
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.cls is None:
+            item.add_marker(pytest.mark.django_db)
+"""
+
+
 @pytest.mark.slow
 def test_the_tests_shown_pass(project: Project) -> None:
     settings, *_ = documents.blocks(page("README.md"), "python")
@@ -398,7 +409,8 @@ def test_the_tests_shown_pass(project: Project) -> None:
     assert "Ran 1 test" in told
     assert "OK" in told
 
-    code = "\n\n".join(["import pytest\n\npytestmark = pytest.mark.django_db", *others])
+    (project.folder / "conftest.py").write_text(MARK_FUNCTIONS)
+    code = "\n\n".join(others)
     (project.folder / "test_page.py").write_text(code)
     count = len(re.findall(r"^ *def test_", code, re.MULTILINE))
     pytest_ = ("-m", "pytest", "-q", "--strict-markers", "--ds", "mysite.settings", "test_page.py")
