@@ -131,6 +131,16 @@ class QueueAdmin(ModelAdmin):
                 raise
             return self.gone(request, object_id, "is damaged: it cannot be shown")
 
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        try:
+            return super().history_view(request, object_id, extra_context)
+        except ERRORS as error:
+            if not is_damage(error):
+                raise
+            return self.gone(request, object_id, "is damaged: it cannot be shown")
+
     def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
         """Return the page of a row."""
         raise NotImplementedError

@@ -8,12 +8,20 @@ from typing import Any
 
 from django.contrib.admin import display
 from django.core.exceptions import ObjectDoesNotExist
-from django.db import OperationalError
+from django.db import DataError, OperationalError
 from django.db.models import QuerySet
 
 DAMAGED = "(damaged)"
 #: What Django raises for a value that is none of its column.
-ERRORS = (ValueError, TypeError, AttributeError, OperationalError)
+ERRORS = (
+    ValueError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    DataError,
+    OperationalError,
+)
 
 
 def is_damage(error: Exception) -> bool:

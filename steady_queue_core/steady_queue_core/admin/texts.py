@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from django.utils import timezone
@@ -9,7 +10,6 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from ..dialects import portable
-from ..instants import from_utc
 
 #: Characters shown of a text that may be of any length.
 MOST_TEXT = 20_000
@@ -43,13 +43,13 @@ def short_path(path: str) -> SafeString:
 
 
 def moment(value: datetime | None) -> str:
-    """Return a stored instant in the current time zone, to the second."""
+    """Return a stored instant to the second, in the current time zone and with its name."""
     if value is None:
         return ""
-    seen = from_utc(portable.aware(value))
-    if timezone.is_aware(seen):
-        seen = timezone.localtime(seen)
-    return f"{seen:%Y-%m-%d %H:%M:%S}"
+    seen = portable.aware(value)
+    with suppress(OverflowError):  # The last day of the calendar is over in the east.
+        seen = seen.astimezone(timezone.get_current_timezone())
+    return f"{seen:%Y-%m-%d %H:%M:%S %Z}"
 
 
 def duration(value: timedelta) -> str:
