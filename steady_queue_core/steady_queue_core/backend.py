@@ -22,6 +22,7 @@ from django.db import (
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from . import arguments
+from .argument_models import require_storable_models
 from .arguments import Limits
 from .batches import enqueue_in_batches
 from .compat import (
@@ -224,6 +225,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         self.validate_task(task)
         register(task)
         text = arguments.encode_call(args, kwargs, limits=self.limits)
+        require_storable_models(task, text, self.settings.argument_models)
         concurrency: ConcurrencyLimit | None = getattr(task, "concurrency", None)
         limit = concurrency.of_call(task, args, kwargs) if concurrency is not None else None
         return EncodedCall(task, args, kwargs, text, limit)

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import cast
 
 from .arguments.limits import DEEPEST
-from .configuration.errors import ConfigurationError
+from .configuration.errors import ConfigurationError, describe
 from .configuration.module_settings import module_reader
 from .configuration.reader import Reader
 from .retries import Backoff, as_backoff
@@ -39,6 +39,9 @@ class BackendOptions:
     """Most bytes that the encoded arguments, or the result, of a job may have."""
     max_payload_depth: int = 64
     """Deepest nesting that they may have."""
+    argument_models: tuple[str, ...] | None = None
+    """Labels of models whose instances any parameter of a task takes; None: of any model, unless
+    the annotation of the parameter says which."""
     enqueue_on_commit: bool = False
     """Whether enqueuing waits for the caller's transaction to commit."""
 
@@ -63,6 +66,7 @@ class BackendOptions:
             clear_finished_jobs_after=_read_clear_after(modules, reader),
             max_payload_bytes=reader.integer("max_payload_bytes", least=1, most=LARGEST_PAYLOAD),
             max_payload_depth=reader.integer("max_payload_depth", least=1, most=DEEPEST),
+            argument_models=_read_models(reader),
             enqueue_on_commit=reader.flag("enqueue_on_commit"),
         )
         reader.problems += modules.problems
@@ -78,6 +82,19 @@ class BackendOptions:
             return as_backoff(self.backoff)
         except ValueError as error:
             raise ConfigurationError(f"{_where(self.alias)}['backoff']: {error}") from error
+
+
+def _read_models(reader: Reader) -> tuple[str, ...] | None:
+    if not reader.given("argument_models"):
+        return None
+    labels = reader.names("argument_models")
+    for label in labels:
+        if [part.isidentifier() for part in label.split(".")] != [True, True]:
+            reader.problems.append(
+                f"{reader.path('argument_models')}: {describe(label)} is not the label of a model, "
+                "such as 'shop.Order'"
+            )
+    return labels
 
 
 def _where(alias: str) -> str:

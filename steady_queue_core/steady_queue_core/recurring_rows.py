@@ -10,6 +10,7 @@ from typing import Any
 
 from . import arguments, catch_up
 from . import recurring_values as values
+from .argument_models import require_permitted_models
 from .compat import task_backends
 from .errors import UnusableRecurringTaskError
 from .models import RecurringTask
@@ -65,6 +66,7 @@ def _definition_of(row: RecurringTask) -> Definition:
         )
     args, kwargs = arguments.decode_call(row.arguments, resolve_models=False)
     task = find_task(row.task_path)
+    require_permitted_models(task, args, kwargs, backend.settings.argument_models)
     definition = Definition(
         key=values.checked_key(row.key),
         task=task.using(backend=row.backend_name),

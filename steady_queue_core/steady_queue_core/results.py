@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +14,16 @@ from asgiref.sync import sync_to_async
 from django.dispatch import Signal
 
 from . import arguments
-from .arguments import DeserializationError
-from .compat import Task, TaskError, TaskResult, TaskResultStatus
+from .arguments import DeserializationError, Limits
+from .compat import (
+    InvalidTaskBackend,
+    Task,
+    TaskError,
+    TaskResult,
+    TaskResultStatus,
+    task_backends,
+)
+from .configuration import ConfigurationError
 from .dialects import portable
 from .errors import UnregisteredTaskError
 from .instants import from_utc
@@ -23,6 +34,43 @@ if TYPE_CHECKING:
     from .models import Job
 
 logger = logging.getLogger("steady_queue")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteadyQueueTaskError(TaskError):  # type: ignore[misc]  # The stubs miss frozen=True.
+    """An error of one attempt. What its path names is looked up, and never imported: it comes
+    from a row."""
+
+    @property
+    def exception_class(self) -> type[BaseException]:
+        """The class of the exception.
+
+        Raises ``ImportError`` if no module that is imported in this process has what the path
+        names, and ``ValueError`` if that is no exception.
+        """
+        path = str(self.exception_class_path)
+        found = _imported(path)
+        if found is None:
+            raise ImportError(
+                f"{path!r} is in no module that is imported in this process. Import its module "
+                "first, or look at exception_class_path: a row does not say what is imported."
+            )
+        if not (issubclass(type(found), type) and issubclass(found, BaseException)):
+            raise ValueError(f"{path!r} does not name an exception.")
+        return found  # type: ignore[no-any-return]
+
+
+def _imported(path: str) -> Any:
+    """Return what ``path`` names, if its module is imported."""
+    parts = path.split(".")
+    for length in range(len(parts) - 1, 0, -1):
+        found: Any = sys.modules.get(".".join(parts[:length]))
+        if found is not None:
+            for name in parts[length:]:
+                # Not by getattr(): modules and classes may run code when asked for a name.
+                found = getattr(found, "__dict__", {}).get(name)
+            return found
+    return None
 
 
 def send(signal: Signal, sender: type, result: TaskResult) -> None:
@@ -77,7 +125,8 @@ def task_result_of(job: Job) -> TaskResult:
         worker_ids.append(holder.name if holder else f"process-{claim.process_id}")
         started_at = started_at or claim.created_at
         last_attempted_at = claim.created_at
-    args, kwargs = _call_of(job)
+    limits = _limits_of(job.backend_name)
+    args, kwargs = _call_of(job, limits)
     run_after = _instant(job.scheduled_at)
     result: TaskResult = SteadyQueueTaskResult(
         task=task_of(job.task_path, job.backend_name, job.queue_name, job.rank, run_after),
@@ -94,14 +143,14 @@ def task_result_of(job: Job) -> TaskResult:
         worker_ids=worker_ids,
     )
     if job.return_value is not None:
-        object.__setattr__(result, "_return_value", _value_of(job.return_value))
+        object.__setattr__(result, "_return_value", _value_of(job.return_value, limits))
     return result
 
 
 def task_errors(text: str | None) -> list[TaskError]:
     """Return the errors of a job's attempts from their stored form."""
     return [
-        TaskError(exception_class_path=path, traceback=traceback)
+        SteadyQueueTaskError(exception_class_path=path, traceback=traceback)
         for path, traceback in errors_of(text)
     ]
 
@@ -133,15 +182,22 @@ def _instant(value: datetime | None) -> datetime | None:
     return from_utc(portable.aware(value)) if value is not None else None
 
 
-def _call_of(job: Job) -> tuple[list[Any], dict[str, Any]]:
+def _limits_of(backend_name: str) -> Limits | None:
+    with suppress(InvalidTaskBackend, ConfigurationError):
+        backend: Any = task_backends[backend_name]
+        return getattr(backend, "limits", None)
+    return None
+
+
+def _call_of(job: Job, limits: Limits | None) -> tuple[list[Any], dict[str, Any]]:
     try:
-        return arguments.decode_call(job.arguments, resolve_models=False)
+        return arguments.decode_call(job.arguments, resolve_models=False, limits=limits)
     except DeserializationError:
         return [], {}
 
 
-def _value_of(text: str) -> Any:
+def _value_of(text: str, limits: Limits | None) -> Any:
     try:
-        return arguments.decode(text, resolve_models=False)
+        return arguments.decode(text, resolve_models=False, limits=limits)
     except DeserializationError:
         return None

@@ -42,6 +42,7 @@ from steady_queue_core.arguments import (
     decode_call,
     encode,
     encode_call,
+    tags,
 )
 from tests.app.models import Item, NamedItem
 
@@ -687,6 +688,52 @@ def test_text_that_is_not_of_a_call_is_refused(text: str) -> None:
 def test_any_json_is_read_or_refused(data: Any) -> None:
     with suppress(DeserializationError):
         decode(json.dumps(data), resolve_models=False)
+
+
+ALIKE = [(2**61 - 1) * number for number in range(20_000)]
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {tags.SET: ALIKE},
+        {tags.FROZENSET: ALIKE},
+        {tags.DICT: [each for number in ALIKE for each in (number, 0)]},
+        {tags.SET: [float(number) for number in ALIKE[:200]] + ALIKE},
+        {tags.SET: [{tags.DECIMAL: str(number)} for number in ALIKE]},
+        {tags.SET: [{tags.UUID: str(UUID(int=number))} for number in ALIKE]},
+        {tags.SET: [{tags.TUPLE: [number]} for number in ALIKE]},
+    ],
+    ids=lambda stored: next(iter(stored)),
+)
+def test_hashes_that_are_chosen_to_be_equal_are_refused(stored: Any) -> None:
+    """To build one of these containers takes some 20 seconds."""
+    with pytest.raises(DeserializationError, match="no proper value"):
+        decode(json.dumps(stored))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        set(range(-50_000, 50_000)),
+        {number * 0.5: number for number in range(50_000)},
+        {timedelta(seconds=number) for number in range(5_000)},
+        {(number, number % 7) for number in range(20_000)},
+    ],
+    ids=lambda value: type(next(iter(value))).__name__,
+)
+def test_large_sets_and_dicts_come_back(value: Any) -> None:
+    limits = Limits(max_bytes=2**24)
+    assert decode(encode(value, limits=limits)) == value
+
+
+def test_the_size_limit_holds_for_reading_as_well() -> None:
+    limits = Limits(max_bytes=10)
+    assert decode('"12345678"', limits=limits) == "12345678"
+    with pytest.raises(DeserializationError, match="has 11 characters; the limit, max_payload"):
+        decode('"123456789"', limits=limits)
+    with pytest.raises(DeserializationError, match="has 23 characters"):
+        decode_call('{"args":[],"kwargs":{}}', resolve_models=False, limits=limits)
 
 
 def test_reading_imports_nothing_the_text_names() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -246,6 +248,32 @@ def test_reading_a_result_imports_nothing() -> None:
     result.refresh()
     [error] = result.errors
     assert error.exception_class_path == "antigravity.Error"
+
+
+@pytest.mark.django_db
+def test_the_class_of_an_error_is_looked_up_and_not_imported() -> None:
+    def class_of(path: str) -> Any:
+        result = echo.enqueue()
+        Job.objects.filter(pk=result.id).update(errors=json.dumps([[path, "Traceback"]]))
+        [error] = echo.get_result(result.id).errors
+        assert error.exception_class_path == path
+        return error.exception_class
+
+    assert class_of("builtins.ValueError") is ValueError
+    assert class_of("django.core.exceptions.FieldError").__name__ == "FieldError"
+    assert class_of(f"{__name__}.Outer.InnerError") is Outer.InnerError
+    for path in ("this.s", "antigravity.Error", "no.such.Error", "", "x", "builtins.NoError"):
+        with pytest.raises(ImportError, match="no module that is imported"):
+            class_of(path)
+    assert not {"this", "antigravity"} & {*sys.modules}
+    for path in ("builtins.int", "os.path", "os.system", f"{__name__}.Outer"):
+        with pytest.raises(ValueError, match="does not name an exception"):
+            class_of(path)
+
+
+class Outer:
+    class InnerError(Exception):
+        pass
 
 
 @real_transactions

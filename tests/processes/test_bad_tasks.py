@@ -55,6 +55,10 @@ def damaged(arguments: Any, says: str, task: str = "takes_a") -> Bad:
     return Bad(task, [1], {}, DESERIALIZATION, says, {"arguments": arguments})
 
 
+#: A set that takes half a minute to build.
+COLLIDING = json.dumps(
+    {"args": [{"__sq_set__": [(2**61 - 1) * n for n in range(20_000)]}], "kwargs": {}}
+)
 BAD = {
     "unknown task": renamed("tests.badapp.tasks.gone"),
     "os.system": renamed("os.system", '{"args":["touch executed"],"kwargs":{}}'),
@@ -80,6 +84,14 @@ BAD = {
         '{"args":[{"__sq_model__":["no","model",1]}],"kwargs":{}}', "is installed", "atakes_note"
     ),
     "arguments that are no text": damaged(b"\x80", "not text", "atakes_a"),
+    "a model of another kind": damaged(
+        '{"args":[{"__sq_model__":["contenttypes","contenttype",1]}],"kwargs":{}}',
+        "is no model whose instances may be passed as 'note'", "atakes_note",
+    ),
+    "more than the limit": damaged(
+        f'{{"args":["{"x" * 2**20}"],"kwargs":{{}}}}', "has 1,048,603 characters; the limit"
+    ),
+    "integers of one hash": damaged(COLLIDING, "no proper value under '__sq_set__'"),
     "endless nesting": damaged("[" * 100_000, "nested more than"),
     "damaged history": Bad(
         "fail_with", ["ValueError"], row={"errors": "garbage", "worker_ids": "[1, {"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -47,6 +47,16 @@ def _read_one(rows: QuerySet[Any], key: Any) -> list[Any]:
         if not is_damage(error):
             raise
         return [None]
+
+
+def readable(read: Callable[[], Iterable[str]]) -> list[str]:
+    """Return the names that ``read`` finds; none if one of them is damaged."""
+    try:
+        return [each for each in read() if isinstance(each, str)]
+    except ERRORS as error:
+        if not is_damage(error):
+            raise
+        return []
 
 
 def column(description: str) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:

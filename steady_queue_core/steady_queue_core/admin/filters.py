@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.contrib.admin import SimpleListFilter
@@ -13,6 +13,7 @@ from ..models import Pause
 from ..models.base import queue_database
 from ..tasks import registered_tasks
 from . import databases
+from .damage import readable
 from .texts import name
 
 #: Choices that a filter offers at most.
@@ -105,7 +106,11 @@ def queue_names(using: str) -> set[str]:
     """Return the queues that have ready jobs, are paused, or that a task of this process names."""
     connection, dialect = queue_database(using)
     paused = Pause.objects.using(using).values_list("queue_name", flat=True)
-    return {*dialect.list_queues(connection), *paused, *queues_of_tasks()}
+    sources: tuple[Callable[[], Iterable[str]], ...] = (
+        lambda: dialect.list_queues(connection),
+        lambda: paused,
+    )
+    return queues_of_tasks().union(*map(readable, sources))
 
 
 def queues_of_tasks() -> set[str]:

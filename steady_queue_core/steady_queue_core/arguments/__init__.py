@@ -17,7 +17,7 @@ and text that is not ours is a :class:`DeserializationError`.
 
 from __future__ import annotations
 
-from .decoding import decode, decode_call
+from .decoding import decode, decode_call, has_models
 from .encoding import encode, encode_call
 from .errors import DeserializationError, TaskArgumentError
 from .limits import DEFAULT_LIMITS, Limits
@@ -33,4 +33,5 @@ __all__ = [
     "decode_call",
     "encode",
     "encode_call",
+    "has_models",
 ]

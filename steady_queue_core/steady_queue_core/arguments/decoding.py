@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from binascii import a2b_base64
+from collections import Counter
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -13,23 +14,30 @@ from uuid import UUID
 
 from . import moments, references, tags
 from .errors import DeserializationError
-from .limits import DEEPEST
+from .limits import DEEPEST, MOST_ALIKE, Limits
 from .paths import quoted
 
 _Reader = Callable[[Any], Any]
 _Parser = Callable[[str], Any]
 
 
-def decode(text: str, *, resolve_models: bool = True) -> Any:
+def decode(text: str, *, resolve_models: bool = True, limits: Limits | None = None) -> Any:
     """Return the value that :func:`.encode` wrote as ``text``.
 
     Model instances are read from the database, one query each, or with
-    ``resolve_models=False`` left as :class:`.ModelReference`.
+    ``resolve_models=False`` left as :class:`.ModelReference`. With ``limits``, text that is
+    larger than these is not read; no text nests deeper than ``DEEPEST``.
 
-    :raises DeserializationError: ``text`` is not ours, or an instance no longer exists
+    :raises DeserializationError: ``text`` is not ours or too large, or an instance no longer
+        exists
     """
     if not isinstance(text, str):
         raise DeserializationError("The stored value is not text.")
+    if limits is not None and len(text) > limits.max_bytes:
+        raise DeserializationError(
+            f"The stored text has {len(text):,} characters; the limit, max_payload_bytes, is "
+            f"{limits.max_bytes:,}."
+        )
     # Most text has no tag in it and needs no look at its objects.
     if tags.PREFIX not in text:
         parse = _parse_plain
@@ -48,12 +56,14 @@ def decode(text: str, *, resolve_models: bool = True) -> Any:
     return value
 
 
-def decode_call(text: str, *, resolve_models: bool) -> tuple[list[Any], dict[str, Any]]:
+def decode_call(
+    text: str, *, resolve_models: bool, limits: Limits | None = None
+) -> tuple[list[Any], dict[str, Any]]:
     """Return the positional and the keyword arguments that :func:`.encode_call` wrote.
 
     :raises DeserializationError: as :func:`decode` does, or ``text`` is not that of a call
     """
-    call = decode(text, resolve_models=resolve_models)
+    call = decode(text, resolve_models=resolve_models, limits=limits)
     if type(call) is dict and len(call) == 2:
         args, kwargs = call.get("args"), call.get("kwargs")
         if (
@@ -63,6 +73,11 @@ def decode_call(text: str, *, resolve_models: bool) -> tuple[list[Any], dict[str
         ):
             return args, kwargs
     raise DeserializationError("The stored text is not that of a call's arguments.")
+
+
+def has_models(text: str) -> bool:
+    """Say whether there may be references to model instances in ``text``."""
+    return tags.MODEL in text
 
 
 def _too_deep() -> DeserializationError:
@@ -125,7 +140,23 @@ def _text(stored: Any) -> str:
 
 def _dict(stored: Any) -> dict[Any, Any]:
     items = iter(_items(stored))
-    return dict(zip(items, items, strict=True))
+    pairs = list(zip(items, items, strict=True))
+    _require_spread([key for key, _ in pairs])
+    return dict(pairs)
+
+
+def _members(stored: Any) -> list[Any]:
+    return _require_spread(_items(stored))
+
+
+def _require_spread(items: list[Any]) -> list[Any]:
+    # The hashes of numbers are no secret: whoever writes integers a multiple of 2**61 - 1 apart
+    # has a set compare each of them with all others.
+    if len(items) > MOST_ALIKE:
+        [(_, alike)] = Counter(map(hash, items)).most_common(1)
+        if alike > MOST_ALIKE:
+            raise ValueError("too many of one hash")
+    return items
 
 
 def _timedelta(stored: Any) -> timedelta:
@@ -147,8 +178,8 @@ _READERS: Final[dict[str, _Reader]] = {
     tags.DATETIME: partial(moments.read, datetime),
     tags.DECIMAL: _decimal,
     tags.DICT: _dict,
-    tags.FROZENSET: lambda stored: frozenset(_items(stored)),
-    tags.SET: lambda stored: set(_items(stored)),
+    tags.FROZENSET: lambda stored: frozenset(_members(stored)),
+    tags.SET: lambda stored: set(_members(stored)),
     tags.TIME: partial(moments.read, time),
     tags.TIMEDELTA: _timedelta,
     tags.TUPLE: lambda stored: tuple(_items(stored)),

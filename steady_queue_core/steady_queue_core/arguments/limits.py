@@ -8,6 +8,9 @@ from dataclasses import dataclass
 #: it two levels, so this leaves room below the interpreter's default recursion limit.
 DEEPEST = 200
 
+#: Members of one set, or keys of one dict, that may have the same hash where they are read.
+MOST_ALIKE = 100
+
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:

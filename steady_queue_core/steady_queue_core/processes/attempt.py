@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import arguments
+from ..argument_models import require_permitted_models
 from ..arguments import DeserializationError, TaskArgumentError
 from ..compat import Task, TaskResult, TaskResultStatus
 from ..configuration import ConfigurationError
@@ -72,18 +73,29 @@ class Attempt:
     def needs_models(self) -> bool:
         """Whether decoding the arguments queries the database."""
         # SQLite lets a row hold something other than text.
-        return "__sq_model__" in str(self.claim.arguments)
+        return arguments.has_models(str(self.claim.arguments))
 
     def decode(self) -> None:
         """Decode the arguments. Raises ``DeserializationError``."""
-        args, kwargs = arguments.decode_call(self.claim.arguments, resolve_models=True)
+        limits = self.backend.limits
+        if self.needs_models:
+            args, kwargs = arguments.decode_call(
+                self.claim.arguments, resolve_models=False, limits=limits
+            )
+            permitted = self.backend.settings.argument_models
+            require_permitted_models(self.task, args, kwargs, permitted)
+        args, kwargs = arguments.decode_call(
+            self.claim.arguments, resolve_models=True, limits=limits
+        )
         object.__setattr__(self.result, "args", args)
         object.__setattr__(self.result, "kwargs", kwargs)
 
     def recall(self) -> None:
         """Show the arguments, as far as they can be read, to those who are told of the end."""
         with suppress(DeserializationError):
-            args, kwargs = arguments.decode_call(self.claim.arguments, resolve_models=False)
+            args, kwargs = arguments.decode_call(
+                self.claim.arguments, resolve_models=False, limits=self.backend.limits
+            )
             object.__setattr__(self.result, "args", args)
             object.__setattr__(self.result, "kwargs", kwargs)
 
@@ -118,7 +130,8 @@ class Attempt:
         )
         self._end(TaskResultStatus.SUCCESSFUL, ended.started_at)
         with suppress(DeserializationError):
-            value = arguments.decode(ended.return_value, resolve_models=False)
+            limits = self.backend.limits
+            value = arguments.decode(ended.return_value, resolve_models=False, limits=limits)
             object.__setattr__(self.result, "_return_value", value)
         return Done(outcome, self.result, self.backend)
 
