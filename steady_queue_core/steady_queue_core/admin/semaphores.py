@@ -12,7 +12,7 @@ from ..models.semaphore import Permit
 from . import databases, texts
 from .base import QueueAdmin
 from .damage import column
-from .detail import Facts, Table
+from .detail import Facts, Section, Table
 from .filters import DatabaseFilter
 from .keyset import is_storable
 from .listing import ModelListing
@@ -59,7 +59,7 @@ class SemaphoreAdmin(QueueAdmin):
             ("Limit", row.limit),
             ("Jobs that wait", waiting(row)),
         ]
-        sections = [Facts("Semaphore", facts), self._holders(request, row)]
+        sections: list[Section] = [Facts("Semaphore", facts), self._holders(request, row)]
         return self.page_of(request, row.key, "Semaphore", sections)
 
     def _holders(self, request: HttpRequest, row: Any) -> Table:
