@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from steady_queue_core.processes.pidfile import Pidfile, PidfileError
+from steady_queue_core.processes.remains import HEADER, SLOT, Remains
 from steady_queue_sqlite.lock_file import LockFile
 
 
@@ -144,3 +145,11 @@ def _share_a_database(folder: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     with path.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@pytest.mark.parametrize("instant", ["inf", "nan", "1e300", "-1e18", "x", ""])
+def test_marks_with_an_impossible_instant_count_as_running(instant: str) -> None:
+    outcome = f"1 {instant} 1 null".encode()
+    slot = (7).to_bytes(8, "little") + len(outcome).to_bytes(8, "little") + outcome
+    found = Remains.read(bytes(HEADER) + slot.ljust(SLOT, b"\0"))
+    assert found == Remains(frozenset({7}), {})
