@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import local
 from typing import Any
 from weakref import WeakSet
@@ -51,9 +52,11 @@ class LockFile:
     """A thread's open lock file; it is closed with the thread, and in a forked child."""
 
     def __init__(self, path: str) -> None:
-        # To lock it is not to write it: another user of the database may have made the file.
-        flags = os.O_RDONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
-        self._descriptor = os.open(f"{path}-queue.lock", flags, 0o666)
+        # To lock it is not to write it: another user of the database may have made the file. What
+        # a stranger has put there must not lead elsewhere, or have us wait.
+        flags = os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        self._descriptor = os.open(f"{path}-queue.lock", flags, 0o600)
+        _share(self._descriptor, os.stat(path))
         self._distrusted = False
         self.held = False
         _opened.add(self)
@@ -90,6 +93,21 @@ class LockFile:
         descriptor, self._descriptor = getattr(self, "_descriptor", -1), -1
         if descriptor >= 0:
             close(descriptor)
+
+
+def _share(descriptor: int, database: os.stat_result) -> None:
+    """Let those lock the file who may write the database, and no others."""
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        raise OSError("the lock file is something else")
+    if found.st_uid != os.geteuid():
+        return
+    # As SQLite does with its own files, for the programs that run as their user, or in its group.
+    owner = database.st_uid if found.st_uid == 0 else -1
+    with suppress(PermissionError):
+        os.fchown(descriptor, owner, database.st_gid)
+    writers = database.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    os.fchmod(descriptor, 0o600 | writers | writers << 1)
 
 
 _of_this_thread = local()

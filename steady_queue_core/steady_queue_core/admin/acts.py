@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.contrib.admin.models import CHANGE, LogEntry
@@ -62,24 +62,32 @@ def _batches(chunks: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
             yield chunk[start : start + BATCH]
 
 
-def record(
-    request: HttpRequest,
-    model: type[Model],
-    name: str,
-    message: str,
-    key: Any = None,
-    flag: int = CHANGE,
-) -> None:
-    """Write down one act of the user: in the admin's history and in the log."""
+def tell(request: HttpRequest, name: str, message: str) -> None:
+    """Write one act of the user into the log."""
     user = request.user.get_username()
     logger.info(
         "%s: %s (%s)", user, message, texts.line(name), extra=about("admin.acted", user=user)
     )
-    LogEntry.objects.create(
-        user_id=request.user.pk,
-        content_type=ContentType.objects.get_for_model(model),
-        object_id=None if key is None else str(key),
-        object_repr=texts.line(name)[:200],
-        action_flag=flag,
-        change_message=message,
-    )
+
+
+def record(
+    request: HttpRequest,
+    model: type[Model],
+    message: str,
+    names: Mapping[Any, str],
+    flag: int = CHANGE,
+) -> None:
+    """Write an act into the admin's history of each row; ``names`` are by primary keys."""
+    content_type_id = ContentType.objects.get_for_model(model).pk
+    entries = [
+        LogEntry(
+            user_id=request.user.pk,
+            content_type_id=content_type_id,
+            object_id=str(key),
+            object_repr=texts.line(name)[:200],
+            action_flag=flag,
+            change_message=message,
+        )
+        for key, name in names.items()
+    ]
+    LogEntry.objects.bulk_create(entries, batch_size=BATCH)

@@ -153,7 +153,8 @@ class JobListing:
             if parameter not in served
         }
         if self.search and self._id is None:
-            return Q(**asked) & Q(task_path=self.search)
+            ends = Q(task_path__endswith=f".{self.search}")
+            return Q(**asked) & (Q(task_path=self.search) | ends)
         return Q(**asked)
 
     @property

@@ -15,7 +15,7 @@ from django.urls import URLPattern
 from ..models import Job, Process
 from ..models.results import MAX_ID
 from . import databases, texts
-from .acts import Done, record
+from .acts import Done, record, tell
 from .base import QueueAdmin
 from .change_list import KeysetChangeList
 from .filters import DatabaseFilter, KeyFilter, QueueFilter, StateFilter, TaskFilter
@@ -57,7 +57,7 @@ class JobAdmin(QueueAdmin):
 
     list_filter = (StateFilter, DatabaseFilter, QueueFilter, TaskFilter, KeyFilter)
     search_fields = ("id", "task_path")
-    search_help_text = "The id of a job, or the whole path of a task."
+    search_help_text = "The id of a job, or a task: its name, or its whole path."
     actions = ("retry", "run_now", "discard")
 
     # --- lists ---
@@ -148,21 +148,27 @@ class JobAdmin(QueueAdmin):
     def _act_on_list(self, request: HttpRequest, act: Act) -> HttpResponse | None:
         state, chosen = _state(request), self.chosen(request)
         listing = cast(JobChangeList, self.get_changelist_instance(request)).listing
-        if act.destroys and not self.confirmed(request):
+        if (act.destroys or chosen is None) and not self.confirmed(request):
             tally = _count(listing) if chosen is None else Tally(len(chosen))
-            question = f"{act.label} {tally.text} {state.name} jobs? They cannot be brought back."
+            question = f"{act.label} {tally.text} {state.name} jobs?{act.warning}"
             return self.confirmation(request, question, act.label, request.get_full_path())
         permitted = partial(self.permitted, request, act)
+        write = partial(self._record, request, act)
         if chosen is None:
-            done, which = act.on_listed(listing, permitted), f"all selected {state.name} jobs"
+            done = act.on_listed(listing, permitted, write)
+            which = f"all selected {state.name} jobs"
         else:
-            done = act.on_ids(listing.using, [int(each) for each in chosen], permitted)
+            ids = [int(each) for each in chosen]
+            done = act.on_ids(listing.using, ids, permitted, write)
             which = f"jobs {', '.join(chosen)}"
         self._tell(request, act, done)
         given = "".join(f", {name} {value}" for name, value in listing.given.items())
         search = f", search {listing.search}" if listing.search else ""
-        record(request, Job, f"{which}{given}{search}", _past(act, done), flag=act.flag)
+        tell(request, f"{which}{given}{search}", _past(act, done))
         return None
+
+    def _record(self, request: HttpRequest, act: Act, ids: Sequence[int]) -> None:
+        record(request, Job, act.past, {each: f"#{each}" for each in ids}, act.flag)
 
     def _tell(self, request: HttpRequest, act: Act, done: Done) -> None:
         self.message_user(request, f"{_past(act, done)}.", messages.SUCCESS)
@@ -209,12 +215,13 @@ class JobAdmin(QueueAdmin):
             question = f"{act.label} {job}? It cannot be brought back."
             return self.confirmation(request, question, act.label, page)
         # That the user may, is known.
-        done = act.on_ids(databases.chosen(request), [row.pk], lambda ids: ids)
+        write = partial(self._record, request, act)
+        done = act.on_ids(databases.chosen(request), [row.pk], lambda ids: ids, write)
         if done.stopped:
             self.message_user(request, f"{act.label} {job}: {done.stopped}.", messages.ERROR)
         elif done.changed:
             self.message_user(request, f"{act.past} {job}.", messages.SUCCESS)
-            record(request, Job, f"#{row.pk}", act.past, key=row.pk, flag=act.flag)
+            tell(request, f"#{row.pk}", act.past)
         else:
             moved = f"J{job[1:]} has moved on meanwhile: it cannot be {act.past.lower()} now."
             self.message_user(request, moved, messages.WARNING)

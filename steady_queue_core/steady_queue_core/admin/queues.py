@@ -20,7 +20,7 @@ from ..configuration.queues import LONGEST_NAME
 from ..models import Job, Pause, Queue, ReadyExecution
 from ..models.base import queue_database
 from . import databases, texts
-from .acts import record
+from .acts import record, tell
 from .base import QueueAdmin
 from .damage import ERRORS, column, is_damage, read_each
 from .detail import Facts
@@ -157,7 +157,8 @@ class QueuesAdmin(QueueAdmin):
             return
         told = ", ".join(texts.name(each) for each in found)
         self.message_user(request, f"{past}: {told}.", messages.SUCCESS)
-        record(request, Pause, told, past, key=found[0] if len(found) == 1 else None)
+        tell(request, told, past)
+        record(request, Pause, past, {each: each for each in found})
 
     def _clear(self, request: HttpRequest, names: list[str], back: str) -> HttpResponse | None:
         scope = self.scope(request)
@@ -172,15 +173,17 @@ class QueuesAdmin(QueueAdmin):
         cleared = 0
         for each in names:
             listing = JobListing(scope, READY, {"queue": each})
-            done = DISCARD.on_listed(listing, partial(self._discardable, request))
+            permitted = partial(self._discardable, request)
+            done = DISCARD.on_listed(listing, permitted, lambda ids: None)
             cleared += done.changed
+            message = f"Cleared of {done.changed:,} ready jobs"
+            record(request, Pause, message, {each: each}, DELETION)
             if done.stopped:
                 more = f"There may be more: {done.stopped}. Do it again for the rest."
                 self.message_user(request, more, messages.WARNING)
                 break
         self.message_user(request, f"Discarded {cleared:,} ready jobs of {told}.")
-        key = names[0] if len(names) == 1 else None
-        record(request, Pause, told, f"Cleared of {cleared:,} ready jobs", key=key, flag=DELETION)
+        tell(request, told, f"Cleared of {cleared:,} ready jobs")
         return None
 
     def _discardable(self, request: HttpRequest, ids: Sequence[int]) -> list[int]:

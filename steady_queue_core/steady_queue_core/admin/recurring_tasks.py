@@ -18,7 +18,7 @@ from ..models import RecurringExecution, RecurringTask
 from ..models.base import queue_database
 from ..recurring_values import stored_schedule
 from . import databases, texts
-from .acts import BATCH, record
+from .acts import BATCH, record, tell
 from .base import QueueAdmin
 from .damage import column, read_each
 from .detail import Facts, Section, Table
@@ -109,7 +109,8 @@ class RecurringTaskAdmin(QueueAdmin):
         if getattr(result, "discarded", False):
             message = "Not enqueued, for its concurrency limit is reached"
         self.message_user(request, f"{message}: {told}.", messages.SUCCESS)
-        record(request, RecurringTask, told, message, key=row.key)
+        tell(request, told, message)
+        record(request, RecurringTask, message, {row.key: told})
 
     # --- the page of one task ---
 

@@ -8,15 +8,19 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 
 from ..models import BlockedExecution
+from ..models.semaphore import Permit
 from . import databases, texts
 from .base import QueueAdmin
 from .damage import column
-from .detail import Facts
+from .detail import Facts, Section, Table
 from .filters import DatabaseFilter
 from .keyset import is_storable
 from .listing import ModelListing
 from .states import BLOCKED
 from .tallies import tallies
+
+#: Jobs with a permit that a page names.
+MOST_JOBS = 100
 
 
 class SemaphoreAdmin(QueueAdmin):
@@ -55,7 +59,18 @@ class SemaphoreAdmin(QueueAdmin):
             ("Limit", row.limit),
             ("Jobs that wait", waiting(row)),
         ]
-        return self.page_of(request, row.key, "Semaphore", [Facts("Semaphore", facts)])
+        sections: list[Section] = [Facts("Semaphore", facts), self._holders(request, row)]
+        return self.page_of(request, row.key, "Semaphore", sections)
+
+    def _holders(self, request: HttpRequest, row: Any) -> Table:
+        permits = Permit.objects.using(row._state.db).filter(key=row.key)
+        jobs = self.scope(request).only(permits).select_related("job").order_by("job_id")
+        held = [
+            (self.job_link(request, permit.job_id), texts.name(permit.job.task_path))
+            for permit in jobs.only("job__task_path")[:MOST_JOBS]
+        ]
+        note = "" if held else "None."
+        return Table("Jobs that have a permit", ("Job", "Task"), held, note)
 
 
 @column("key")

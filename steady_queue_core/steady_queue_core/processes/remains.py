@@ -67,7 +67,7 @@ class Remains(NamedTuple):
             if job_id and length:
                 try:
                     ended[job_id] = Ended.read(data[slot + DATA : slot + DATA + length])
-                except ValueError:
+                except (ValueError, OverflowError, OSError):
                     running.add(job_id)
             elif job_id:
                 running.add(job_id)
