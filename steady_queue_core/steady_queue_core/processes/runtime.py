@@ -12,6 +12,7 @@ from ..configuration import ResolvedOptions
 from ..logging import about, process_name
 from .database import QueueDatabase, Unavailable
 from .lifecycle import Lifecycle
+from .limits import Limits
 from .marks import StartMarks
 from .membership import Membership
 from .titles import set_title
@@ -60,7 +61,9 @@ class Runtime:
     giving_up: bool = False
 
     def __post_init__(self) -> None:
-        self.database = QueueDatabase(self.using, silent=self.options.silence_polling)
+        self.database = QueueDatabase(
+            self.using, silent=self.options.silence_polling, limits=Limits(self.options)
+        )
         self.lifecycle = Lifecycle(self.kind, self.name, self.using)
         self._next_sign = 0.0
         self._membership: Membership | None = None
