@@ -15,8 +15,8 @@ HERE = Path(__file__).resolve().parent
 SUITE = HERE.parent / "steady_queue_core/steady_queue_core/dialects/conformance"
 PLACES = ("all four", "servers", "SQLite", "none")
 #: How a test says that it runs on several databases.
-EVERYWHERE = re.compile(r"on_every_database|EVERYWHERE|EACH_SERVER")
-SERVERS = re.compile(r"on_every_server|on_each_server|\bKINDS\b")
+EVERYWHERE = re.compile(r"on_every_database|EVERYWHERE|\*EACH_SERVER")
+SERVERS = re.compile(r"on_every_server|on_each_server|\bEACH_SERVER\b|\bKINDS\b|: (?:Plant|Line)\b")
 
 ENTRY = re.compile(
     r"^- (?P<what>.+?) \[(?P<where>[^]]+)\]\n(?P<tests>(?:  `[^`]+`\n)+)", re.MULTILINE
@@ -47,7 +47,7 @@ def places(path: str, name: str) -> set[str]:
     said = functions(path)[name]
     if path.startswith("suite/") or EVERYWHERE.search(said):
         return {"all four"}
-    if SERVERS.search(said) or "plant: Plant" in said:
+    if SERVERS.search(said):
         return {"servers"}
     return {"SQLite", "none"}
 

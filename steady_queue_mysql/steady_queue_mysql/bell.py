@@ -23,6 +23,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from .errors import INTERRUPTED, number_of
 from .packets import Statement, send
 from .server import server_of
+from .silence import MARGIN, limit_silence
 
 #: Seconds that a statement waits: less than what servers log as slow.
 NAP = 5
@@ -48,6 +49,9 @@ class Bell:
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         # Of our own, for a thread of our own.
         self._connection: Any = connection.copy()
+        limit_silence(self._connection, NAP)
+        options = self._connection.settings_dict["OPTIONS"]
+        options["read_timeout"] = max(options["read_timeout"], NAP + MARGIN)
         self._connection.inc_thread_sharing()
         self._connection.ensure_connection()
         self._read_end, self._write_end = os.pipe()

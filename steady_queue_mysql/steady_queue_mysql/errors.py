@@ -18,12 +18,14 @@ INTERRUPTED = 1317
 DEADLOCKS = frozenset({1213, 1020, 3101})
 #: Besides those: lock wait time-out, NOWAIT, and the administrator's limits on a statement's time.
 CONTENTION = DEADLOCKS | {1205, 3572, 3024, 1969}
-#: The server is gone, going, full, or has become read-only by a failover.
+#: In the middle of a statement.
+CONNECTION_LOST = 2013
+#: The server is gone, going or full. Not 1290, 1792 and 1836, a read-only server: it answers.
 LOST = frozenset(
     {2002, 2003, 2006, 2013, 2014, 2027, 2048, 2055}  # the driver could not talk to it
     | {1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031}  # it ended the connection
     | {1040, 1129, 1203, 1226}  # it takes no more connections
-    | {1047, 1290, 1792, 1836}  # it takes no writes
+    | {1047}  # it is no part of its cluster
 )
 #: A packet beyond ``max_allowed_packet``, told by the server and by the driver.
 TOO_LARGE = frozenset({1153, 2020})

@@ -30,6 +30,7 @@ from .dispatch import dispatch
 from .enqueue import enqueue
 from .listing import list_queues
 from .server import server_of
+from .silence import limit_silence
 
 
 @hookimpl
@@ -38,6 +39,11 @@ def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
         return None
     # Which of the two it is, and of which version, the server says when it is first asked.
     return DialectInfo(name="mysql", display_name="MySQL or MariaDB", has_wakeup=True)
+
+
+@hookimpl
+def steady_queue_limit_silence(connection: BaseDatabaseWrapper, seconds: float) -> None:
+    limit_silence(connection, seconds)
 
 
 @hookimpl

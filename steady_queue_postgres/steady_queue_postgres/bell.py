@@ -19,15 +19,18 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import get_logger
 
 from .channel import CHANNEL
+from .silence import limit_silence
 
 logger = get_logger("steady_queue.postgres")
 
 #: Seconds to wait for the first connection before going on without the bell for now.
 PATIENCE = 2.0
+#: Seconds to wait for the end of the thread; it may be about to connect, in vain.
+LEAVE = 0.2
 #: Seconds between tries to connect again: the first, and the longest.
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 15.0
-#: Seconds of silence after which the connection is tried: a firewall may have forgotten it.
-SILENCE = 60.0
+#: Seconds of silence after which the connection is tried, and to wait for an answer then.
+SILENCE, TRIAL = 60.0, 5.0
 
 
 class Bell:
@@ -74,7 +77,7 @@ class Listener(threading.Thread):
         """End the thread soon; it closes what it has open."""
         self._stopped = True
         os.close(self._stopping_end)
-        self.join(PATIENCE)
+        self.join(LEAVE)
 
     def run(self) -> None:
         pause = FIRST_PAUSE
@@ -138,5 +141,6 @@ class Listener(threading.Thread):
 def _unpooled(connection: BaseDatabaseWrapper) -> Any:
     """Return a wrapper of the same database that takes its connections from no pool."""
     settings = deepcopy(connection.settings_dict)
-    settings["OPTIONS"].pop("pool", None)
-    return type(connection)(settings, connection.alias)
+    wrapper = type(connection)(settings, connection.alias)
+    limit_silence(wrapper, TRIAL)
+    return wrapper

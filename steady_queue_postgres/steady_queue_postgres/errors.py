@@ -9,8 +9,8 @@ from django.db import DatabaseError, InterfaceError, OperationalError
 CONTENTION = frozenset({"40001", "40P01", "55P03", "57014"})
 
 #: The server ends the session, or refuses one: shutdown, crash, start, time-outs of idle sessions
-#: and of transactions, too many connections, and a server that has become a read-only standby.
-LOST = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25P04", "53300", "25006"})
+#: and of transactions, and too many connections. Not 25006, a read-only server: it answers.
+LOST = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25P04", "53300"})
 #: Connection exceptions; poolers use this class for all they have to say.
 LOST_CLASS = "08"
 

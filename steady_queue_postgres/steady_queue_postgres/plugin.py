@@ -33,6 +33,7 @@ from .enqueue import enqueue
 from .listing import list_queues
 from .ring import ring
 from .settle import settle
+from .silence import limit_silence
 from .transactions import transaction
 from .upserts import insert_if_absent
 
@@ -47,6 +48,11 @@ def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
         display_name="PostgreSQL",
         has_wakeup=hasattr(select, "poll") and not pooler.is_declared(connection),
     )
+
+
+@hookimpl
+def steady_queue_limit_silence(connection: BaseDatabaseWrapper, seconds: float) -> None:
+    limit_silence(connection, seconds)
 
 
 @hookimpl

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from textwrap import dedent
 from typing import Any
 
+from ..servers.address import Address
 from . import proc
 from .conftest import MakeProject
 from .harness import Project
@@ -33,11 +34,13 @@ def scheduled(
     *,
     extra: str = "",
     on: str = "default",
+    at: Address | None = None,
     **options: Any,
 ) -> Project:
-    """Make a project with one worker and these recurring tasks; ``on``: the alias of a server."""
+    """Make a project with one worker and these recurring tasks; ``on``: the alias of a server, or
+    ``at``: its address."""
     settings = queue(processes=1, threads=2, task_modules=["schedules"], **options)
-    server = {} if on == "default" else {"on": on}
+    server: dict[str, Any] = {"at": at} if on == "default" else {"on": on}
     return make_project(settings, extra=extra, files={MODULE: dedent(text)}, **server)
 
 

@@ -7,11 +7,17 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from django.db import OperationalError, ProgrammingError
+from django.db import InternalError, OperationalError, ProgrammingError
 from django.dispatch import Signal
 
 from steady_queue_core.processes import database, preparation
-from steady_queue_core.processes.database import PATIENCE, QueueDatabase, Unavailable
+from steady_queue_core.processes.database import (
+    LONGEST_PAUSE,
+    PATIENCE,
+    PROBATION,
+    QueueDatabase,
+    Unavailable,
+)
 
 
 class Dialect:
@@ -73,10 +79,35 @@ def test_a_refusal_is_not_ended_by_what_is_allowed(
         "Database 'default' is unavailable: permission denied"
     ]
     assert min(pauses[-5:]) > 2
-    clock.now += 10
+    clock.now += LONGEST_PAUSE + PROBATION
     succeed(queue_database)
     assert "available again" in caplog.records[-1].message
     assert fail(queue_database, ProgrammingError("permission denied")).pause < 0.2
+
+
+def test_a_refusal_ends_when_what_was_refused_succeeds(
+    queue_database: QueueDatabase, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a server that only reads, such as a standby: whatever reads may go on meanwhile."""
+    refusing = True
+
+    def write(connection: Any, dialect: Any) -> None:
+        if refusing:
+            raise InternalError("cannot execute UPDATE in a read-only transaction")
+
+    pauses = []
+    for _ in range(20):
+        with pytest.raises(Unavailable) as raised:
+            queue_database.run(write)
+        pauses.append(raised.value.pause)
+        for _ in range(10):
+            clock.now += raised.value.pause / 10
+            succeed(queue_database)
+    assert len(caplog.records) == 1
+    assert min(pauses[-5:]) > 2
+    refusing = False
+    queue_database.run(write)
+    assert "available again" in caplog.records[-1].message
 
 
 def test_an_outage_ends_with_the_first_answer(

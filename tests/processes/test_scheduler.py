@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ..servers.breakable import BreakableServer
 from . import proc
 from .conftest import MakeProject
 from .harness import Supervisor
@@ -119,6 +120,26 @@ def test_slots_missed_by_a_frozen_scheduler_are_not_made_up_for(make_project: Ma
     missed = datetime.fromtimestamp(last + 2, UTC)
     assert f"Recurring task 'tick' missed slots from {missed}" in line
     assert "WARNING" in line
+    stop_all(project)
+
+
+@pytest.mark.server("postgres")
+@pytest.mark.parametrize("fault", ["freeze", "kill"])
+def test_slots_missed_while_the_database_was_away_are_put_down_to_that(
+    make_project: MakeProject, breakable_servers: dict[str, BreakableServer], fault: str
+) -> None:
+    server = breakable_servers["postgres"]
+    project = scheduled(make_project, at=server.address)
+    supervisor = project.start()
+    try:
+        wait_slots(project, 1)
+        getattr(server, fault)()
+        time.sleep(3.2)  # For some slots to pass.
+    finally:
+        server.restore()
+    wait_for(lambda: "missed slots" in supervisor.errors(), 20, "word of the slots")
+    lines = [line for line in supervisor.errors().splitlines() if "missed slots" in line]
+    assert {line.rpartition(": ")[2] for line in lines} == {"the database was away"}
     stop_all(project)
 
 

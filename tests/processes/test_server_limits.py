@@ -101,6 +101,30 @@ def test_a_server_that_refuses_is_waited_for(
     plant.wait_said("is available again")
 
 
+def test_a_server_that_only_reads_is_told_of_once_and_then_left(plant: Plant) -> None:
+    """As after a failover: old connections lead to what is a standby now, new ones elsewhere."""
+    server, setting = plant.server, "default_transaction_read_only"
+    plant.enqueue(JOBS, longest=0.12)
+    plant.wait_attempts(JOBS // 10)
+    if server.is_postgres:
+        server.ask(f"ALTER ROLE {WORKER} SET {setting} = on")
+        server.end_sessions()
+    else:
+        server.ask(f"SET GLOBAL {'read_only' if server.is_mariadb else 'super_read_only'} = 1")
+    try:
+        plant.wait_said("read")
+        time.sleep(6.0)  # For many that would tell of it again.
+        plant.require_few_words(3 * PROCESSES)
+    finally:
+        if server.is_postgres:
+            # The sessions that there are stay as they are.
+            server.ask(f"ALTER ROLE {WORKER} SET {setting} = DEFAULT")
+        else:
+            server.ask("SET GLOBAL read_only = 0")
+    plant.require_all_done()
+    plant.wait_said("is available again")
+
+
 POSTGRES_TIMES = {
     "statement_timeout": "'150ms'",
     "lock_timeout": "'100ms'",

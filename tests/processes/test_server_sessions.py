@@ -6,9 +6,52 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
+from ..servers.breakable import BreakableServer
+from .conftest import EACH_SERVER, MakeProject
 from .plant import Plant
+from .scenarios import queue, stop_all
+from .waiting import wait_for
 
 JOBS, ENQUEUERS = 1000, 2
+#: Bells that come back by themselves after a minute alone.
+SLOW_BELLS = {
+    "postgres": """
+        from steady_queue_postgres import bell
+        bell.FIRST_PAUSE = bell.LONGEST_PAUSE = 60.0
+    """,
+    "mysql": """
+        from steady_queue_mysql import bell
+        bell.BROKEN = 60.0
+    """,
+}
+LISTENING = {
+    True: "SELECT pid FROM pg_stat_activity WHERE datname = '{}' AND query LIKE 'LISTEN %'",
+    False: "SELECT id FROM information_schema.processlist "
+    "WHERE db = '{}' AND info LIKE '%AS steady_queue_bell'",
+}
+
+
+@pytest.mark.parametrize("alias", EACH_SERVER)
+def test_the_bell_comes_back_with_the_next_connection(
+    alias: str, breakable_servers: dict[str, BreakableServer], make_project: MakeProject
+) -> None:
+    """However long it would take to come back by itself."""
+    server = breakable_servers[alias]
+    slow = SLOW_BELLS["postgres" if server.is_postgres else "mysql"]
+    project = make_project(queue(processes=2), extra=slow, at=server.address)
+    database = project.storage.address.name
+    listening = LISTENING[server.is_postgres].format(database)
+    project.start().wait_ready(2)
+    wait_for(lambda: len(server.ask(listening)) == 2, 20, "the bells")
+    before = server.ask(listening)
+    server.end_sessions(*server.sessions(database))
+    wait_for(
+        lambda: len(server.ask(listening)) == 2 and not set(before) & set(server.ask(listening)),
+        10, "other bells",
+    )  # fmt: skip
+    stop_all(project)
 
 
 def test_sessions_are_ended_at_random_under_load(plant: Plant) -> None:

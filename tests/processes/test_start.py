@@ -286,3 +286,28 @@ def test_nothing_of_the_database_is_carried_over_a_fork(make_project: MakeProjec
     assert "multi-threaded" not in supervisor.errors()
     assert project.query("PRAGMA integrity_check") == [("ok",)]
     assert verdict(project) == []
+
+
+ALONE = "forked beside 0 threads"
+WATCHING_FORKS = """
+import os, sys, threading
+
+def count_threads():
+    print("forked beside", threading.active_count() - 1, "threads", file=sys.stderr, flush=True)
+
+os.register_at_fork(before=count_threads)
+"""
+
+
+def test_no_other_thread_lives_while_a_process_is_forked(make_project: MakeProject) -> None:
+    """Neither at the start nor later: the child would inherit the locks that it holds."""
+    project = make_project(queue(processes=1, dispatchers=[]), extra=WATCHING_FORKS)
+    supervisor = project.start()
+    for replaced in range(1, 4):
+        [worker] = supervisor.wait_ready(1)
+        supervisor.send(signal.SIGKILL, worker)
+        wait_for(lambda times=replaced: supervisor.errors().count(ALONE) > times, 20, "a fork")
+    supervisor.wait_ready(1)
+    assert supervisor.errors().count("forked beside") == 4
+    assert supervisor.stop() == 0
+    assert "DeprecationWarning" not in supervisor.errors()

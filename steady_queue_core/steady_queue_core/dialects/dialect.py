@@ -51,6 +51,15 @@ class Dialect:
         answers = self._hooks.steady_queue_dialect(connection=connection)
         return cast("DialectInfo | None", answers[0] if answers else None)
 
+    @property
+    def limits_silence(self) -> bool:
+        """Whether connections can be made to give up on a server that does not answer."""
+        return "steady_queue_limit_silence" in self._implemented
+
+    def limit_silence(self, connection: BaseDatabaseWrapper, seconds: float) -> None:
+        if self.limits_silence:
+            self._hooks.steady_queue_limit_silence(connection=connection, seconds=seconds)
+
     def prepare(self, connection: BaseDatabaseWrapper, *, impatient: bool = False) -> list[str]:
         said: list[str] | None = self._hooks.steady_queue_prepare(
             connection=connection, impatient=impatient

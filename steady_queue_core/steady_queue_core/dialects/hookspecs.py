@@ -55,6 +55,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT_NAME)
 #: Hooks that a dialect may leave out.
 OPTIONAL = frozenset(
     {
+        "steady_queue_limit_silence",
         "steady_queue_prepare",
         "steady_queue_share",
         "steady_queue_settle_and_claim",
@@ -76,6 +77,19 @@ def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
 
     Called once per database and process. Look at ``connection.vendor`` first, and run no query:
     the database may be away. Raise ``DialectUnsupported`` for a version too old.
+    """
+
+
+@hookspec(firstresult=True)
+def steady_queue_limit_silence(connection: BaseDatabaseWrapper, seconds: float) -> None:
+    """Have ``connection`` give up on a server that does not answer for ``seconds``.
+
+    Optional. Called before the connection is opened, by a thread that looks after others and tries
+    again by itself. ``connection.settings_dict`` and its ``OPTIONS`` are a copy of that thread's
+    own, to be changed; what the project has set there stands. Opening the connection, and each
+    statement, then end after so long with an error that ``steady_queue_is_lost_connection``
+    recognises, whether the network is gone or the server has frozen. It may be somewhat longer
+    where a statement may wait for locks that long.
     """
 
 
@@ -137,7 +151,11 @@ def steady_queue_is_contention(  # type: ignore[empty-body]
 def steady_queue_is_lost_connection(  # type: ignore[empty-body]
     connection: BaseDatabaseWrapper, error: BaseException
 ) -> bool:
-    """Say whether ``error`` means that the connection is gone and a new one should be opened."""
+    """Say whether ``error`` means that the connection is gone and a new one should be opened.
+
+    Not of a server that answers and refuses, such as one that only reads: the connection is
+    replaced then, too, but that reading works does not end the outage.
+    """
 
 
 # --- enqueue ---------------------------------------------------------------------------------

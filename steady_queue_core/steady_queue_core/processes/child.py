@@ -88,6 +88,9 @@ class Child(ABC):
 class Launcher(Protocol):
     """Starts children, and tells which have ended: as processes, or as threads."""
 
+    #: Whether no other thread may live in this process while it starts one.
+    wants_no_threads: bool
+
     def start(self, role: Role, supervisor_id: int | None, siblings: list[Child]) -> Child:
         """Start a child for ``role``. Raises ``OSError`` when the system has no room for one."""
 

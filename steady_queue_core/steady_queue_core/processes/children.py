@@ -117,6 +117,10 @@ class Children:
         child.ask_to_stop()
         self.restarts.now(child)
 
+    def named(self, name: str) -> Child | None:
+        """Return the child of that name, unless it has ended."""
+        return self._by_name.get(name)
+
     def hurry(self) -> None:
         """Somebody holds a lock that we wait for: perhaps a child that we gave up on."""
         for child in self:

@@ -6,6 +6,7 @@ import logging
 import os
 import random
 import signal
+import socket
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,6 +29,12 @@ logger = get_logger("steady_queue.process")
 
 #: Seconds that a process whose supervisor died may take to end.
 ORPHAN_GRACE = 3.0
+#: Seconds that one may take beyond the time for its tasks to end, before it breaks them off.
+STOP_GRACE = 2.0
+#: Seconds between two looks at whether the supervisor is there.
+WATCH_INTERVAL = 0.5
+#: Seconds for the main thread to handle a signal.
+HANDLING = 0.3
 
 
 @dataclass(eq=False, kw_only=True)
@@ -66,9 +73,18 @@ class ForkedChild(Child):
 
 @dataclass(kw_only=True)
 class ForkedRuntime(Runtime):
-    """The surroundings of a child that is a process: signals, and a parent that may die."""
+    """The surroundings of a child that is a process: signals, and a parent that may die.
+
+    The main thread may wait for the database, in a driver that lets no signal through. So a thread
+    looks after the process meanwhile: it learns of each signal as it arrives.
+    """
 
     parent: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._arrivals, self._arrival = socket.socketpair()
+        self._arrival.setblocking(False)
 
     @property
     def orphaned(self) -> bool:
@@ -76,13 +92,14 @@ class ForkedRuntime(Runtime):
 
     def install_signals(self) -> None:
         """TERM, INT and HUP ask to stop; QUIT ends the process at once, in good order."""
-        signal.set_wakeup_fd(self.waiter.write_descriptor, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(self._arrival.fileno(), warn_on_full_buffer=False)
         install({**dict.fromkeys(graceful_signals(), self._stop), signal.SIGQUIT: self._quit})
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
-    def watch_parent(self) -> None:
-        """End the process for certain, soon after its supervisor has died."""
-        Thread(target=self._watch, name="steady-queue-parent-watch", daemon=True).start()
+    def watch(self) -> None:
+        """End the process for certain: when asked to at once, soon after it was asked to stop and
+        after its supervisor has died."""
+        Thread(target=self._watch, name="steady-queue-watch", daemon=True).start()
 
     def _stop(self, signum: int, frame: FrameType | None) -> None:
         self.stop_requested = True
@@ -94,17 +111,55 @@ class ForkedRuntime(Runtime):
         _leave(0)
 
     def _watch(self) -> None:
+        stopping_since = None
         while not self.orphaned:
-            time.sleep(0.5)
+            self._heed(self._arrived(WATCH_INTERVAL))
+            if self.database.is_waited_for:
+                self.report(None)
+            if self.stop_requested:
+                stopping_since = stopping_since or time.monotonic()
+                patience = self.options.shutdown_timeout.total_seconds() + STOP_GRACE
+                if time.monotonic() - stopping_since > patience:
+                    self._quit(signal.SIGQUIT, None)
         self.waiter.wake()
         time.sleep(ORPHAN_GRACE)
         with suppress(BaseException):
             self.last_words()
         _leave(1)
 
+    def _arrived(self, seconds: float) -> bytes:
+        """Return the numbers of signals that have arrived within ``seconds``."""
+        self._arrivals.settimeout(seconds)
+        try:
+            arrived = self._arrivals.recv(4096)
+        except TimeoutError:
+            return b""
+        self.waiter.wake()
+        return arrived
+
+    def _heed(self, arrived: bytes) -> None:
+        """Follow signals in place of the main thread, if that does not come to it.
+
+        Where it does it must: what arrives may be a signal to a process that a task has just
+        forked, which writes to the same socket until it has let go of it.
+        """
+        if not arrived:
+            return
+        arrived_at = time.monotonic()
+        while self.database.is_waited_for_since(arrived_at):
+            if time.monotonic() - arrived_at > HANDLING:
+                if signal.SIGQUIT in arrived:
+                    self._quit(signal.SIGQUIT, None)
+                if set(arrived).intersection(graceful_signals()):
+                    self.stop_requested = True
+                return
+            time.sleep(HANDLING / 10)
+
 
 class Forks:
     """Forks children. Used from the main thread of a process without other threads."""
+
+    wants_no_threads = True
 
     def __init__(self, options: ResolvedOptions, using: str) -> None:
         self.options, self.using = options, using
@@ -192,7 +247,7 @@ def _be(role: Role, runtime: ForkedRuntime) -> int:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     if not host.follow_parent(runtime.parent):
         return 1
-    runtime.watch_parent()
+    runtime.watch()
     runtime.marks.belong_to(os.getpid())
     random.seed()
     runtime.live(lambda: role.build(runtime).run())

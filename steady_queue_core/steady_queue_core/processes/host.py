@@ -85,6 +85,14 @@ def _status(pid: int) -> list[str] | None:
         return None
 
 
+def outlast_thread(native_id: int | None) -> None:
+    """Wait until a thread that Python has done with is none to the system any more, either."""
+    for _ in range(100):
+        if not os.path.exists(f"/proc/self/task/{native_id}"):
+            return
+        time.sleep(0.001)
+
+
 def follow_parent(parent: int, signum: int = signal.SIGTERM) -> bool:
     """Have the system send us ``signum`` when our parent dies; ``False``: it is dead already."""
     if sys.platform.startswith("linux"):

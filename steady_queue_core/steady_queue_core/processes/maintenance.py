@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
+from threading import Lock
 
 from ..configuration import ResolvedOptions
 from ..logging import about, get_logger, process_name
@@ -13,7 +15,9 @@ from . import remains, schedules
 from .child import Child
 from .children import Children
 from .database import LONGEST_PAUSE, QueueDatabase, Unavailable
+from .drain import Drain
 from .lifecycle import Lifecycle
+from .limits import Limits
 from .membership import Membership, new_name
 from .postponed import Postponed
 from .pruning import Pruning
@@ -34,13 +38,23 @@ FAILURE_PAUSE = 5.0
 
 
 class Maintenance:
-    """Done between other things, a step at a time. No outage and no row can end it."""
+    """Done a step at a time, in a thread of its own. No outage and no row can end it.
+
+    The supervisor's own thread says which children have ended (``child_ended``), and asks what was
+    found out about the others; it signals and starts them, and never waits for the database.
+    """
 
     kind = "supervisor"
 
-    def __init__(self, options: ResolvedOptions, using: str, children: Children) -> None:
-        self.options, self.children = options, children
-        self.database = QueueDatabase(using, silent=options.silence_polling)
+    def __init__(
+        self,
+        options: ResolvedOptions,
+        using: str,
+        children: Children,
+        drain: Drain | None = None,
+    ) -> None:
+        self.options, self.children, self.drain = options, children, drain
+        self.database = QueueDatabase(using, silent=options.silence_polling, limits=Limits(options))
         self.recovery = Recovery(self.database)
         self.pruning = Pruning(self.database, self.recovery, options.process_alive_threshold)
         self.postponed = Postponed()
@@ -49,6 +63,18 @@ class Maintenance:
         self._membership: Membership | None = None
         self._next_look = self._next_prune = 0.0
         self._went_on_at = time.monotonic()
+        #: Held while a child goes from the living to those whose claims are to be ended.
+        self.handing_over = Lock()
+        #: Names of children that others have declared dead.
+        self.disowned: deque[str] = deque()
+        #: Whether somebody holds a lock that we wait for: perhaps a child that we gave up on.
+        self.locked_out = False
+        #: Whether nothing was left to run when we last looked.
+        self.drained = False
+
+    def introduce(self) -> None:
+        """Have what the calling thread logs name us."""
+        process_name.set(self.name if self._membership else None)
 
     def join(self) -> None:
         """Register. Raises ``Unavailable``, ``MigrationsMissing`` and ``DialectError``."""
@@ -65,21 +91,19 @@ class Maintenance:
         process_name.set(self.name)
         membership.register()
         self._membership = membership
-        if not self.lifecycle.begun:
-            self.lifecycle.started({})
         # The database may have been away until just now.
         self._let_all_meet()
 
     def leave(self) -> None:
         """Do what was postponed, if the database answers, and take our row away."""
         self.postponed.catch_up(now=True)
+        membership, self._membership = self._membership, None
         if self.postponed:
             logger.warning(
                 "The database is away: claims are recovered by the next supervisor",
                 extra=about("supervisor.claims_left"),
             )
-        membership, self._membership = self._membership, None
-        if membership is not None:
+        elif membership is not None:
             try:
                 membership.deregister()
             except Unavailable:
@@ -120,14 +144,14 @@ class Maintenance:
             self.recovery.process_died(child.name, left, error)
             remains.forget(child.marks.path)
 
-        self.postponed.do(recover)
+        self.postponed.add(recover)
         return left
 
     def mirror_schedules(self) -> None:
-        """Have the table of recurring tasks say what the code says, now or when it can be done."""
-        self.postponed.do(lambda: self.database.run(schedules.mirror))
+        """Have the table of recurring tasks say what the code says, as soon as it can be done."""
+        self.postponed.add(lambda: self.database.run(schedules.mirror))
         if not self.options.scheduler.dynamic_tasks_enabled:
-            self.postponed.do(lambda: self.database.run(schedules.warn_of_idle))
+            self.postponed.add(lambda: self.database.run(schedules.warn_of_idle))
 
     def step(self) -> None:
         """Give a heartbeat, and look for the dead, as far as it is time for it."""
@@ -144,9 +168,10 @@ class Maintenance:
             if self._time_went_on() and now >= self._next_prune:
                 self._next_prune = now + self.pruning.interval
                 self._prune()
+            if self.drain is not None:
+                self.drained = self.drain.is_done(self.database, self.options)
         except Unavailable as unavailable:
-            if not unavailable.lost:
-                self.children.hurry()
+            self.locked_out = not unavailable.lost
             self._let_all_meet(unavailable.pause)
         except Exception:
             logger.exception(
@@ -167,12 +192,13 @@ class Maintenance:
 
     def _look_for_dead(self) -> None:
         """Recover what died with its supervisor; replace children that others declared dead."""
-        ready = [child for child in self.children if child.ready_at is not None]
-        own = {child.name for child in self.children}
-        registered = self.pruning.recover_dead(own | {self.name})
-        for child in ready:
-            if child.name not in registered:
-                self.children.condemn(child)
+        with self.handing_over:
+            if self.postponed:
+                return  # Of those that are to be recovered more is known than their rows tell.
+            own = list(self.children)
+        ready = {child.name for child in own if child.ready_at is not None}
+        registered = self.pruning.recover_dead({child.name for child in own} | {self.name})
+        self.disowned.extend(ready - registered)
 
     def _prune(self) -> None:
         """End the claims of silent processes; of our children, of those that we gave up on."""

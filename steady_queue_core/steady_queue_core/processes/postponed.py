@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 
 from ..logging import about, get_logger
@@ -12,19 +13,18 @@ logger = get_logger("steady_queue.supervisor")
 
 
 class Postponed:
-    """Does work in order, at once where the database answers, else when it does again."""
+    """Keeps work in order until the database answers. Any thread may add some, one does it."""
 
     def __init__(self) -> None:
-        self._work: list[Callable[[], None]] = []
+        self._work: deque[Callable[[], None]] = deque()
         self._retry_at = 0.0
 
     def __bool__(self) -> bool:
         return bool(self._work)
 
-    def do(self, work: Callable[[], None]) -> None:
-        """Do ``work`` after all that was postponed before it."""
+    def add(self, work: Callable[[], None]) -> None:
+        """Have ``work`` done after all that was postponed before it."""
         self._work.append(work)
-        self.catch_up()
 
     def catch_up(self, *, now: bool = False) -> None:
         """Do what was postponed, unless the database has asked for a pause; ``now``: even so."""
@@ -39,4 +39,4 @@ class Postponed:
                     "Work on the queue's database failed; it is given up",
                     extra=about("supervisor.work_given_up"),
                 )
-            self._work.pop(0)
+            self._work.popleft()

@@ -63,8 +63,7 @@ def preparing_connections(
     uid = f"steady_queue_prepare_{using}"
     connection_created.connect(prepare, weak=False, dispatch_uid=uid)
     try:
-        if connections[using].connection is not None:
-            prepare(connections[using])
+        connections[using].close()  # Another one, when it is needed, is prepared.
         yield
     finally:
         connection_created.disconnect(dispatch_uid=uid)

@@ -47,6 +47,10 @@ class Restarts:
         pause = min(LONGEST_PAUSE, 2.0 ** (excess - 1)) if excess > 0 else 0.0
         self._planned.append(Successor(now + pause, role, child))
 
+    def first(self, role: Role) -> None:
+        """Plan the first process for ``role``, at once."""
+        self._planned.append(Successor(time.monotonic(), role))
+
     def later(self, role: Role) -> None:
         """Plan a process for ``role`` that could not be started."""
         self._planned.append(Successor(time.monotonic() + REFUSAL_PAUSE, role))

@@ -12,6 +12,7 @@ from ..logging import about, get_logger, process_name
 from .connections import tidy_connections
 from .database import QueueDatabase, Unavailable
 from .lifecycle import Lifecycle
+from .limits import Limits
 from .marks import StartMarks
 from .membership import Membership
 from .titles import set_title
@@ -62,7 +63,9 @@ class Runtime:
     giving_up: bool = False
 
     def __post_init__(self) -> None:
-        self.database = QueueDatabase(self.using, silent=self.options.silence_polling)
+        self.database = QueueDatabase(
+            self.using, silent=self.options.silence_polling, limits=Limits(self.options)
+        )
         self.lifecycle = Lifecycle(self.kind, self.name, self.using, tidy_connections)
         self._next_sign = 0.0
         self._membership: Membership | None = None

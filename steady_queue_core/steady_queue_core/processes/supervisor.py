@@ -11,9 +11,9 @@ from ..configuration import ResolvedOptions
 from ..logging import about, get_logger
 from . import marks, team
 from .banner import write_banner
+from .caretaker import Caretaker
 from .child import Launcher
 from .children import Children
-from .database import Unavailable
 from .drain import Drain
 from .forks import Forks
 from .maintenance import Maintenance
@@ -35,14 +35,19 @@ DRAIN_TICK = 0.2
 ABANDONED = 7 * 24 * 3600.0
 #: Seconds that a child may take to break its tasks off before it is killed.
 QUIT_GRACE = 2.0
+#: Seconds, after that, for the database to take what is left to be stored.
+LEAVE_GRACE = 1.5
+#: The same at the least, however long the children took to end.
+SHORTEST_LEAVE = 0.5
 
 
 class Supervisor:
     """Runs until it is asked to stop, or until the queue is drained.
 
     It starts the others as processes, or in one process as ``threads`` of it. ``standalone``, it
-    has the process for itself: it follows TERM, INT, HUP and QUIT. Where it forks it has no thread
-    and, while it does, no connection. It outlives any outage of the database.
+    has the process for itself: it follows TERM, INT, HUP and QUIT. It never asks the database:
+    that is the caretaker's, in a thread that is not there while it forks. It outlives any outage
+    of the database, and stops in time whatever the database does.
     """
 
     def __init__(
@@ -68,10 +73,14 @@ class Supervisor:
         if threads:
             launcher = Threads(options, using, self.waiter.wake)
         self.children = Children(options, launcher)
-        self.maintenance = Maintenance(options, using, self.children)
+        self.maintenance = Maintenance(options, using, self.children, drain)
+        tick = TICK if drain is None else DRAIN_TICK
+        self.caretaker = Caretaker(self.maintenance, tick, self.waiter.wake)
         #: What the dialect said of the connection that was opened first.
         self._set_up: list[str] = []
         self._asked_to_stop = self._hurried = self._stopping = False
+        #: When the children and the caretaker are to be done.
+        self._end = 0.0
 
     def run(self) -> None:
         """Supervise. Raises ``PlaceError``, ``PidfileError``, ``MigrationsMissing`` and
@@ -89,7 +98,7 @@ class Supervisor:
                 preparing_connections(self.using, self._note_set_up, everywhere=self.standalone)
             )
             stack.push(self._tell_end)
-            stack.callback(self.maintenance.leave)
+            stack.callback(self._leave)
             if self._join():
                 stack.callback(self._stop)
                 self._start()
@@ -107,8 +116,9 @@ class Supervisor:
 
     @property
     def left_running(self) -> bool:
-        """Whether tasks had to be broken off, and threads of theirs may be left."""
-        return self.children.broke_off
+        """Whether threads may be left: of tasks that were broken off, or one that waits for the
+        database."""
+        return self.children.broke_off or self.caretaker.gave_up
 
     def _note_signal(self, signum: int, frame: FrameType | None) -> None:
         # A second TERM changes nothing.
@@ -120,58 +130,79 @@ class Supervisor:
 
     def _join(self) -> bool:
         """Register when the database answers; ``False``: asked to stop before."""
+        self.caretaker.begin()
         while not self._asked_to_stop:
-            try:
-                self.maintenance.join()
-            except Unavailable as unavailable:
-                self.waiter.wait(unavailable.pause)
-            else:
+            if self.caretaker.failure is not None:
+                raise self.caretaker.failure
+            if self.maintenance.process_id is not None:
                 return True
+            self.waiter.wait(TICK)
         return False
 
     def _start(self) -> None:
+        self.maintenance.introduce()
+        self.maintenance.lifecycle.started({})
         write_banner(self, self._set_up)
         marks.sweep(marks.folder_for(self.options.state_directory), time.time() - ABANDONED)
-        self.maintenance.step()
         if self.scheduling:
             # Also without a scheduler: the code may have had schedules before.
             self.maintenance.mirror_schedules()
         for role in self.roles:
-            if not self._asked_to_stop:
-                self.children.start(role, self.maintenance.process_id)
+            self.children.restarts.first(role)
 
     def _supervise(self) -> None:
         while not self._asked_to_stop:
             self._reap()
+            self._heed_maintenance()
             self.children.look_after()
-            self.maintenance.step()
-            for successor in self.children.restarts.due():
-                self.children.restart(successor, self.maintenance.process_id)
+            rest = self._fill_vacancies()
             if self.standalone:
                 set_title("supervisor", f"{len(self.children)} {self._unit}")
-            if self._drained():
+            if self.children and self.maintenance.drained:
                 return
-            tick = TICK if self.drain is None else DRAIN_TICK
-            self.waiter.wait(min(tick, self.children.restarts.pause))
+            self.waiter.wait(rest)
+
+    def _fill_vacancies(self) -> float:
+        """Start the children that are due; return the seconds until there may be others."""
+        pause = self.children.restarts.pause
+        if pause <= 0:
+            if self.children.launcher.wants_no_threads and not self.caretaker.has_retired():
+                return self.caretaker.tick  # It wakes us when its thread has ended.
+            for successor in self.children.restarts.due():
+                self.children.restart(successor, self.maintenance.process_id)
+            self.maintenance.drained = False
+            self.caretaker.begin()
+            pause = self.children.restarts.pause
+        return min(self.caretaker.tick, pause)
+
+    def _heed_maintenance(self) -> None:
+        """Do what follows from what the caretaker has found in the database."""
+        if self.caretaker.failure is not None:
+            raise self.caretaker.failure
+        self.maintenance.introduce()
+        while self.maintenance.disowned:
+            child = self.children.named(self.maintenance.disowned.popleft())
+            if child is not None:
+                self.children.condemn(child)
+        if self.maintenance.locked_out:
+            self.maintenance.locked_out = False
+            self.children.hurry()
 
     def _reap(self) -> None:
-        for child, how in self.children.reap():
-            left = self.maintenance.child_ended(child, how)
-            if not self._stopping and child.condemned_until is None:
-                self.children.restarts.plan(child, at_work=bool(left.running))
-
-    def _drained(self) -> bool:
-        if self.drain is None:
-            return False
-        try:
-            return self.drain.is_done(self.maintenance.database, self.options)
-        except Unavailable:
-            return False
+        with self.maintenance.handing_over:
+            for child, how in self.children.reap():
+                left = self.maintenance.child_ended(child, how)
+                self.caretaker.call()
+                if not self._stopping and child.condemned_until is None:
+                    self.children.restarts.plan(child, at_work=bool(left.running))
 
     def _stop(self) -> None:
         """Stop the children, and give back what they had claimed."""
         self._stopping = True
         self.maintenance.lifecycle.stopping()
+        self.caretaker.begin()
+        patience = self.options.shutdown_timeout.total_seconds()
+        self._end = time.monotonic() + patience + QUIT_GRACE + LEAVE_GRACE
         if not self._hurried:
             logger.info(
                 "Stopping: running tasks may take up to %s",
@@ -179,12 +210,20 @@ class Supervisor:
                 extra=about("supervisor.stopping"),
             )
             self.children.ask_to_stop()
-            self._await_children(self.options.shutdown_timeout.total_seconds())
+            self._await_children(patience)
+        if self._hurried:
+            self._end = time.monotonic() + QUIT_GRACE + LEAVE_GRACE
         self.children.break_off()
         self._await_children(QUIT_GRACE, interruptible=False)
         self.children.kill()
         while self.children:
             self._await_children(1.0, interruptible=False)
+
+    def _leave(self) -> None:
+        """Let the caretaker end, as long as there is time."""
+        was_hurried = self._hurried
+        end = max(self._end, time.monotonic() + (SHORTEST_LEAVE if self._end else LEAVE_GRACE))
+        self.caretaker.leave(lambda: time.monotonic() < end and (was_hurried or not self._hurried))
 
     @property
     def _unit(self) -> str:

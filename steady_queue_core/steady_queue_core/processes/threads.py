@@ -45,7 +45,9 @@ class ThreadChild(Child):
         self.thread.start()
 
     def read_reports(self, patience: float) -> None:
-        pass  # They come without being asked for.
+        # Others come without being asked for.
+        if self.runtime.database.is_waited_for:
+            self.saw_sign(patience, ready=False)
 
     def ask_to_stop(self) -> None:
         self.runtime.stop_requested = True
@@ -110,6 +112,8 @@ class ThreadChild(Child):
 
 class Threads:
     """Starts children as threads; ``wake_supervisor()`` is called when one has ended."""
+
+    wants_no_threads = False
 
     def __init__(
         self, options: ResolvedOptions, using: str, wake_supervisor: Callable[[], None]

@@ -103,10 +103,12 @@ class Timetable:
         next_after = definition.schedule.next_after
         missed, slot = next_after(last), following(next_after, definition.catch_up, last, present)
         if missed < slot and present - missed >= grace:
+            away = self.database.was_away((present - missed).total_seconds())
             logger.warning(
-                "Recurring task %r missed slots from %s on: the scheduler was not running",
+                "Recurring task %r missed slots from %s on: %s",
                 definition.key,
                 missed,
+                "the database was away" if away else "the scheduler was not running",
                 extra=about("recurring.missed", recurring_key=definition.key),
             )
             tell(

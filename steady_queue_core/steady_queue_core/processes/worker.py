@@ -71,6 +71,8 @@ class Worker:
         self._next_poll = 0.0
         self._pause = 0.0
         self._declared_dead = False
+        #: How many outages there had been when the bell was connected.
+        self._outages_at_bell = 0
         runtime.activity = self._activity
         runtime.tasks = self
         runtime.last_words = self.settlement.notifier.tell_dropped
@@ -85,7 +87,7 @@ class Worker:
         if membership is None:
             return
         self.membership = self.settlement.membership = membership
-        self.runtime.waiter.listen_to(self._bell())
+        self._listen()
         while not self.runtime.stopping and not self._declared_dead:
             self._turn(claiming=True)
         self.runtime.lifecycle.stopping()
@@ -207,6 +209,8 @@ class Worker:
             return
         self._begin(claimed)
         self._plan_next_poll(limit, len(claimed))
+        if self.runtime.database.outages > self._outages_at_bell:
+            self._listen()  # The bell may hear nothing any more, and not know.
 
     def _plan_next_poll(self, limit: int, claimed: int) -> None:
         longest = self.settings.polling_interval.total_seconds()
@@ -245,6 +249,11 @@ class Worker:
         """Release the jobs that have not begun."""
         for claim in place.withdraw():
             self.settlement.add(Done(outcomes.released(claim)))
+
+    def _listen(self) -> None:
+        """Listen to a bell that is connected now, if there is one."""
+        self._outages_at_bell = self.runtime.database.outages
+        self.runtime.waiter.listen_to(self._bell())
 
     def _bell(self) -> Wakeup | None:
         try:

@@ -35,6 +35,7 @@ from .semaphores import SemaphoreCases
 from .settle import SettleCases
 from .settle_and_claim import SettleAndClaimCases
 from .settle_fence import SettleFenceCases
+from .silence import SilenceCases
 from .text import TextCases
 from .transactions import TransactionCases
 from .upserts import UpsertCases
@@ -64,6 +65,7 @@ class DialectConformance(
     SemaphoreCases,
     ClockCases,
     WakeupCases,
+    SilenceCases,
     CheckCases,
     IsolationCases,
 ):
