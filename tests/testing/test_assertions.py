@@ -12,7 +12,7 @@ from steady_queue_core.compat import task_backends
 from steady_queue_core.testing import (
     TaskAssertions,
     assert_no_tasks_enqueued,
-    assert_num_tasks_enqueued,
+    assert_num_tasks,
     assert_task_enqueued,
     captured_tasks,
     enqueued_tasks,
@@ -48,8 +48,8 @@ def test_what_was_enqueued_is_found_by_what_is_said_of_it() -> None:
     samples.note.using(run_after=HOUR).enqueue("x")
     samples.note.using(run_after=DUE).enqueue("x")
     samples.chain.enqueue(1)
-    assert_num_tasks_enqueued(4)
-    assert_num_tasks_enqueued(3, samples.note)
+    assert_num_tasks(4)
+    assert_num_tasks(3, samples.note)
     assert_no_tasks_enqueued(samples.fail)
     found = assert_task_enqueued(samples.note, kwargs={"what": [1, None]}, queue_name="mail")
     assert (found.priority, found.args, found.is_of(samples.note)) == (3, [], True)
@@ -81,7 +81,7 @@ def test_what_was_not_enqueued_is_told_with_what_was() -> None:
     with pytest.raises(AssertionError, match="1 calls were enqueued, not 0"):
         assert_no_tasks_enqueued()
     with pytest.raises(AssertionError, match=r"0 calls of .*fail were enqueued, not 1\. Enqueued"):
-        assert_num_tasks_enqueued(1, samples.fail)
+        assert_num_tasks(1, samples.fail)
 
 
 def test_a_long_list_is_cut() -> None:
@@ -108,7 +108,7 @@ def test_arguments_are_compared_as_they_are_stored(kind: str, settings: Any) -> 
 def test_what_has_run_was_enqueued() -> None:
     samples.chain.enqueue(1)
     run_enqueued_tasks()
-    assert_num_tasks_enqueued(2, samples.chain)
+    assert_num_tasks(2, samples.chain)
     assert [each.result.status for each in enqueued_tasks()] == ["SUCCESSFUL"] * 2
 
 
@@ -151,7 +151,7 @@ class AsMethods(TaskAssertions, TestCase):
         self.assertNoTasksEnqueued()
         samples.note.enqueue(1)
         assert self.assertTaskEnqueued(samples.note, args=[1]).args == [1]
-        self.assertNumTasksEnqueued(1, samples.note)
+        self.assertNumTasks(1, samples.note)
         self.assertNoTasksEnqueued(samples.chain)
         with pytest.raises(AssertionError):
             self.assertTaskEnqueued(samples.chain, times=1)

@@ -7,17 +7,16 @@ So before the supervisor forks, the thread is asked to end, and afterwards it be
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from threading import Event, Thread
 
-from ..logging import about
+from ..logging import about, get_logger
 from . import host
 from .database import Unavailable
 from .maintenance import Maintenance
 from .preparation import looking_after_queue
 
-logger = logging.getLogger("steady_queue.supervisor")
+logger = get_logger("steady_queue.supervisor")
 
 
 class Caretaker:

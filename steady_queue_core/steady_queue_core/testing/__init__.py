@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .assertions import (
         TaskAssertions,
         assert_no_tasks_enqueued,
-        assert_num_tasks_enqueued,
+        assert_num_tasks,
         assert_task_enqueued,
     )
     from .backends import DummyBackend, ImmediateBackend
@@ -26,7 +26,7 @@ __all__ = [
     "TaskAssertions",
     "arun_enqueued_tasks",
     "assert_no_tasks_enqueued",
-    "assert_num_tasks_enqueued",
+    "assert_num_tasks",
     "assert_task_enqueued",
     "captured_tasks",
     "enqueued_tasks",
@@ -36,7 +36,7 @@ __all__ = [
 
 _PLACES = {
     "assertions": (
-        "TaskAssertions", "assert_no_tasks_enqueued", "assert_num_tasks_enqueued",
+        "TaskAssertions", "assert_no_tasks_enqueued", "assert_num_tasks",
         "assert_task_enqueued",
     ),
     "backends": ("DummyBackend", "ImmediateBackend"),

@@ -59,7 +59,7 @@ def assert_task_enqueued(
     return fitting[0]
 
 
-def assert_num_tasks_enqueued(
+def assert_num_tasks(
     number: int, task: Task | None = None, *, among: Iterable[EnqueuedTask] | None = None
 ) -> None:
     """Fail unless so many calls were enqueued, of ``task`` or of any."""
@@ -76,7 +76,7 @@ def assert_no_tasks_enqueued(
     task: Task | None = None, *, among: Iterable[EnqueuedTask] | None = None
 ) -> None:
     """Fail if anything was enqueued, or any call of ``task``."""
-    assert_num_tasks_enqueued(0, task, among=among)
+    assert_num_tasks(0, task, among=among)
 
 
 class TaskAssertions(_Case):
@@ -105,11 +105,11 @@ class TaskAssertions(_Case):
             run_after=run_after, times=times, among=among,
         )  # fmt: skip
 
-    def assertNumTasksEnqueued(
+    def assertNumTasks(
         self, number: int, task: Task | None = None, *, among: Iterable[EnqueuedTask] | None = None
     ) -> None:
-        """Do as ``assert_num_tasks_enqueued``."""
-        assert_num_tasks_enqueued(number, task, among=among)
+        """Do as ``assert_num_tasks``."""
+        assert_num_tasks(number, task, among=among)
 
     def assertNoTasksEnqueued(
         self, task: Task | None = None, *, among: Iterable[EnqueuedTask] | None = None

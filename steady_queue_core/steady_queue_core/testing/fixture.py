@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .assertions import (
     assert_no_tasks_enqueued,
-    assert_num_tasks_enqueued,
+    assert_num_tasks,
     assert_task_enqueued,
 )
 from .enqueued import EnqueuedTask, captured_tasks, enqueued_tasks
@@ -19,7 +19,7 @@ class TaskQueueFixture:
     arun = staticmethod(arun_enqueued_tasks)
     captured = staticmethod(captured_tasks)
     assert_enqueued = staticmethod(assert_task_enqueued)
-    assert_num_enqueued = staticmethod(assert_num_tasks_enqueued)
+    assert_num_enqueued = staticmethod(assert_num_tasks)
     assert_none_enqueued = staticmethod(assert_no_tasks_enqueued)
 
     def __init__(self) -> None:
