@@ -21,7 +21,7 @@ def _no_start_marks() -> None:
     """Dead workers seem to have started nothing: what they ran is run again."""
     from steady_queue_core.processes.marks import StartMarks
 
-    StartMarks.start = lambda self, job_id: None  # type: ignore[method-assign]
+    StartMarks.start = lambda self, job_id, token: None  # type: ignore[method-assign]
 
 
 def _every_claim_started() -> None:

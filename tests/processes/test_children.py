@@ -78,7 +78,7 @@ def test_a_thread_that_hangs_is_given_up_and_what_it_ran_is_lost(tmp_path: Path)
     child: Any = children.start(replace(role_of(options), build=Stuck), None)
     assert child is not None
     wait_for(lambda: hasattr(child.runtime, "stuck"), 10)
-    child.marks.start(7)
+    child.marks.start(7, 1)
     wait_for(lambda: children.look_after() or child.given_up, 10, "the end of our patience")
     [(ended, how)] = children.reap()
     assert (ended, how) == (child, "was given up")

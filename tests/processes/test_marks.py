@@ -21,6 +21,7 @@ from .harness import Project
 from .scenarios import queue, stop_all, wait_gone, work_with_a_backlog
 from .waiting import wait_for
 
+TOKEN = 7
 BEGAN = datetime(2026, 5, 4, 3, 2, 1, 123456, tzinfo=UTC)
 
 
@@ -39,7 +40,7 @@ def outcome(job_id: int, return_value: str = "[1]", ending: Ending = Ending.FINI
     return Outcome(
         ending,
         job_id,
-        token=7,
+        token=TOKEN,
         queue_name="default",
         rank=0,
         last_attempted_at=BEGAN,
@@ -49,33 +50,46 @@ def outcome(job_id: int, return_value: str = "[1]", ending: Ending = Ending.FINI
 
 def test_started_jobs_are_running_until_they_are_cleared(own: StartMarks) -> None:
     for job_id in (11, 12, 13):
-        own.start(job_id)
-    own.clear(12)
+        own.start(job_id, TOKEN)
+    own.clear(12, TOKEN)
     assert own.remains().running == {11, 13}
-    own.start(14)
+    own.start(14, TOKEN)
     left = left_at(own.path)
     assert left is not None
     assert left.running == {11, 13, 14}
 
 
 def test_an_ended_job_is_not_running_and_its_outcome_is_kept(own: StartMarks) -> None:
-    own.start(11)
-    own.start(12)
-    own.end(11, outcome(11, '{"text":"a b  c"}'))
+    own.start(11, TOKEN)
+    own.start(12, TOKEN)
+    own.end(outcome(11, '{"text":"a b  c"}'))
     left = left_at(own.path)
     assert left is not None
     assert left.running == {12}
-    assert left.ended == {11: Ended(7, BEGAN, True, '{"text":"a b  c"}')}
+    assert left.ended == {11: Ended(TOKEN, BEGAN, True, '{"text":"a b  c"}')}
 
 
 def test_a_slot_keeps_nothing_of_the_job_before(own: StartMarks) -> None:
-    own.start(11)
-    own.end(11, outcome(11))
-    own.clear(11)
+    own.start(11, TOKEN)
+    own.end(outcome(11))
+    own.clear(11, TOKEN)
     assert own.remains() == Remains()
-    own.start(12)
+    own.start(12, TOKEN)
     assert own.remains().running == {12}
     assert not own.remains().ended
+
+
+def test_a_job_of_the_same_id_from_an_earlier_life_of_the_database_has_a_slot_of_its_own(
+    own: StartMarks,
+) -> None:
+    own.start(11, 3)
+    own.start(11, TOKEN)
+    own.clear(11, 3)
+    assert own.remains().running == {11}
+    own.end(outcome(11))
+    assert own.remains().ended[11].token == TOKEN
+    own.clear(11, TOKEN)
+    assert own.remains() == Remains()
 
 
 @pytest.mark.parametrize(
@@ -88,15 +102,15 @@ def test_a_slot_keeps_nothing_of_the_job_before(own: StartMarks) -> None:
 def test_an_outcome_that_is_not_noted_leaves_its_job_running(
     own: StartMarks, noted: Outcome
 ) -> None:
-    own.start(11)
-    own.end(11, noted)
+    own.start(11, TOKEN)
+    own.end(noted)
     assert own.remains().running == {11}
 
 
 def test_what_a_process_broke_off_in_good_order_was_not_running(own: StartMarks) -> None:
-    own.start(11)
-    own.start(12)
-    own.end(12, outcome(12))
+    own.start(11, TOKEN)
+    own.start(12, TOKEN)
+    own.end(outcome(12))
     own.leave_cleanly()
     left = left_at(own.path)
     assert left is not None
@@ -131,7 +145,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
 
 def test_without_a_folder_marks_serve_the_supervisor(tmp_path: Path) -> None:
     made = StartMarks.create(new_name("worker"), 1, None)
-    made.start(11)
+    made.start(11, TOKEN)
     assert made.path is None
     assert made.remains().running == {11}
 

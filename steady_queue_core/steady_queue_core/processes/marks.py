@@ -31,7 +31,8 @@ class StartMarks:
         self._memory = memory
         self._header = memoryview(memory)[:HEADER].cast("q")
         self._free = deque(range(HEADER, len(memory), SLOT))
-        self._slots: dict[int, int] = {}
+        #: By job and token: a database that was restored gives out the ids of jobs once more.
+        self._slots: dict[tuple[int, int], int] = {}
 
     @classmethod
     def create(cls, name: str, capacity: int, folder: Path | None) -> StartMarks:
@@ -50,14 +51,14 @@ class StartMarks:
         """Note whose marks these are."""
         self._header[1] = pid
 
-    def start(self, job_id: int) -> None:
-        """Mark a job as started. Called by the thread that is about to run it."""
-        slot = self._slots[job_id] = self._free.popleft()
+    def start(self, job_id: int, token: int) -> None:
+        """Mark a claimed job as started. Called by the thread that is about to run it."""
+        slot = self._slots[job_id, token] = self._free.popleft()
         self._write(slot, job_id)
 
-    def end(self, job_id: int, outcome: Outcome) -> None:
+    def end(self, outcome: Outcome) -> None:
         """Note the outcome of a job, if it ended well and there is room. Called by its thread."""
-        slot = self._slots.get(job_id)
+        slot = self._slots.get((outcome.job_id, outcome.token))
         if slot is None or outcome.ending is not Ending.FINISHED:
             return
         data = Ended.of(outcome)
@@ -66,9 +67,9 @@ class StartMarks:
             # Last of all: a kill in between leaves no half of an outcome.
             self._write(slot + ID, len(data))
 
-    def clear(self, job_id: int) -> None:
+    def clear(self, job_id: int, token: int) -> None:
         """Take the mark back: the job's outcome is stored."""
-        slot = self._slots.pop(job_id, None)
+        slot = self._slots.pop((job_id, token), None)
         if slot is not None:
             self._write(slot, 0)
             self._write(slot + ID, 0)

@@ -106,9 +106,12 @@ class Settlement:
     def _settled(self, batch: list[Done], held: set[int]) -> None:
         stored = []
         for done in batch:
-            job_id = done.outcome.job_id
-            self.held.pop(job_id, None)
-            self.runtime.marks.clear(job_id)
+            job_id, token = _claim_of(done)
+            claim = self.held.get(job_id)
+            # After a restore of the database the job of this id may be another, and ours as well.
+            if claim is not None and claim.token == token:
+                del self.held[job_id]
+            self.runtime.marks.clear(job_id, token)
             doubtful = _claim_of(done) in self._doubtful and self.membership.holds_lease
             if job_id in held or doubtful:
                 stored.append(done)
@@ -116,7 +119,7 @@ class Settlement:
                 logger.warning(
                     "The claim of job %d (token %d) was lost: its outcome, %s, is not recorded",
                     job_id,
-                    done.outcome.token,
+                    token,
                     done.outcome.ending.value,
                     extra=about(
                         "task.outcome_lost",

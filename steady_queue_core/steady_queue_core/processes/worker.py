@@ -272,7 +272,7 @@ class Worker:
                 done = self._broken(claim, error)
         else:
             done = Done(outcomes.released(claim))
-        self.runtime.marks.end(claim.job_id, done.outcome)
+        self.runtime.marks.end(done.outcome)
         self._finish(done, self.pool, began)
 
     def _run_on_loop(self, claim: ClaimedJob, task: Task) -> Coroutine[Any, Any, None]:
@@ -287,7 +287,7 @@ class Worker:
                 done = self._broken(claim, error)
         else:
             done = Done(outcomes.released(claim))
-        self.runtime.marks.end(claim.job_id, done.outcome)
+        self.runtime.marks.end(done.outcome)
         self._finish(done, self.loop, began)
 
     def _broken(self, claim: ClaimedJob, error: BaseException) -> Done:
@@ -300,10 +300,10 @@ class Worker:
         if self.executor.breaking_off:
             return False  # The worker has ended, and its jobs are for somebody else.
         # In this order: who declares us dead finds the mark, or we find our lease at its end.
-        self.runtime.marks.start(claim.job_id)
+        self.runtime.marks.start(claim.job_id, claim.token)
         if self.membership.holds_lease:
             return True
-        self.runtime.marks.clear(claim.job_id)
+        self.runtime.marks.clear(claim.job_id, claim.token)
         return False
 
     def _finish(self, done: Done, place: Place, began: float) -> None:
