@@ -110,7 +110,7 @@ def test_json_that_is_none_breaks_no_page(scene: Scene, text: str) -> None:
     visitor = Visitor(*EVERYTHING)
     for page in all_pages(visitor, [failed, claim.job_id]):
         assert page.status == 200
-    assert visitor.see(visitor.url("process", "change", scene.worker)).status == 200
+    assert visitor.see(visitor.url("process", "change", scene.worker.id)).status == 200
 
 
 #: What somebody may have written into a file of SQLite, which checks no types.
@@ -211,7 +211,7 @@ def test_no_column_of_another_damaged_row_breaks_its_list(
     with connections["default"].cursor() as cursor:
         cursor.execute(f"UPDATE steady_queue_{table} SET {column} = {value}")
     visitor = Visitor(*EVERYTHING)
-    keys = {"process": scene.worker, "semaphore": "k", "recurringtask": "daily", "pause": "mail"}
+    keys = {"process": scene.worker.id, "semaphore": "k", "recurringtask": "daily", "pause": "mail"}
     for each in keys:
         assert visitor.list(each).status == 200
     url = visitor.url(model, "change", keys[model])

@@ -189,7 +189,7 @@ def test_no_page_makes_more_than_a_dozen_queries(using: str, scene: Scene, rows:
     urls += [f"{visitor.url('job')}?state={state}&task=no.such" for state in STATES]
     urls += [visitor.url("job", "change", row.pk) for row in Job.objects.using(using)[:3]]
     urls += [visitor.url("pause", "change", "default")]
-    urls += [visitor.url("process", "change", scene.worker)]
+    urls += [visitor.url("process", "change", scene.worker.id)]
     if rows:
         urls += [visitor.url("recurringtask", "change", recurring[0])]
         urls += [visitor.url("semaphore", "change", "k1")]

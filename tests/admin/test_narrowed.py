@@ -154,7 +154,7 @@ def test_pages_of_others_rows_are_not_there(using: str, scene: Scene) -> None:
     failed = jobs["theirs"]["failed"][0]
     anyone.post(anyone.url("job", "retry", failed))
     others = {
-        "job": failed, "pause": "theirs", "process": scene.worker, "recurringtask": "task0",
+        "job": failed, "pause": "theirs", "process": scene.worker.id, "recurringtask": "task0",
         "semaphore": "theirs",
     }  # fmt: skip
     for model, key in others.items():
@@ -219,7 +219,7 @@ def test_what_other_pages_tell_of_jobs_is_of_those_that_get_queryset_has(
     page = us.list("pause")
     assert "ours open 2" in page
     assert "theirs open 0" in page
-    page = us.see(us.url("process", "change", scene.worker))
+    page = us.see(us.url("process", "change", scene.worker.id))
     for mine, other in zip(jobs["ours"]["running"], jobs["theirs"]["running"], strict=True):
         assert f"#{mine}" in page
         assert f"#{other}" not in page

@@ -109,7 +109,7 @@ def test_processes_stand_below_the_one_that_started_them(using: str, scene: Scen
     assert "worker-4 stale 7 on host - 0 2 h ago" in page
     assert "worker-5 declared dead" in page
     assert "mail, web*; 5 threads" in page
-    page = visitor.see(visitor.url("process", "change", scene.worker))
+    page = visitor.see(visitor.url("process", "change", scene.worker.id))
     assert f"#{claim.job_id} conformance.tasks.work default" in page
     assert "mail" in visitor.see(visitor.url("process", "change", dead - 3))
 
@@ -206,7 +206,7 @@ def test_the_ends_of_the_calendar_are_shown(
     assert shown in visitor.list(state="scheduled").source
     assert shown in visitor.see(visitor.url("job", "change", job))
     assert visitor.list("process").status == 200
-    assert visitor.see(visitor.url("process", "change", scene.worker)).status == 200
+    assert visitor.see(visitor.url("process", "change", scene.worker.id)).status == 200
 
 
 @pytest.mark.django_db

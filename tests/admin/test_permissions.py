@@ -123,7 +123,7 @@ def test_an_action_on_a_list_works_with_its_permission(
 @pytest.mark.parametrize("model", VIEW)
 def test_who_may_only_look_gets_no_buttons(model: str, scene: Scene) -> None:
     key, _ = prepare(scene, "discard", model if model != "process" else "job")
-    key = scene.worker if model == "process" else key
+    key = scene.worker.id if model == "process" else key
     visitor = Visitor(VIEW[model])
     page = visitor.list(model)
     assert page.status == 200

@@ -239,7 +239,7 @@ def test_a_handler_that_raises_changes_no_outcome(kind: Any) -> None:
         each.addHandler(broken)
         each.setLevel(logging.DEBUG)
     try:
-        result = kind.enqueue("1")
+        result = kind.enqueue() if kind is breaks else kind.enqueue("1")
         driver = Driver()
         driver.work()
         driver.work()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from django.db import connections
 
-from steady_queue_core.dialects import Ending, QueueSelector
+from steady_queue_core.dialects import Ending, ProcessIdentity, QueueSelector
 from steady_queue_core.dialects.conformance.base import ending, new_job
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import Job, Queue, claims, discarding, dispatching, failures, process
@@ -25,6 +25,7 @@ from steady_queue_core.results import task_result_of
 from .building import FAILED_OF, Shape
 
 DAY = timedelta(days=1)
+WORKER = ProcessIdentity(1, "worker-1")
 
 
 class Place:
@@ -46,7 +47,7 @@ class Place:
 
     def claim(self, count: int, *patterns: str) -> Any:
         selector = QueueSelector(patterns=patterns or ("*",))
-        found = self.dialect.claim(self.connection, 1, selector, count)
+        found = self.dialect.claim(self.connection, WORKER, selector, count)
         assert len(found) == count
         return found
 
@@ -56,7 +57,7 @@ class Place:
 
     def settle_and_claim(self) -> None:
         outcomes = [ending(Ending.FINISHED, claim) for claim in self.claim(20)]
-        self.dialect.settle_and_claim(self.connection, outcomes, 1, QueueSelector(), 20)
+        self.dialect.settle_and_claim(self.connection, outcomes, WORKER, QueueSelector(), 20)
 
     def batches(self, name: str, states: Any, **where: Any) -> None:
         rows = self.jobs.filter(**where)._to_change(name, 500)
@@ -117,7 +118,7 @@ OPERATIONS: dict[str, Operation] = {
         ),
         100,
     ),
-    "heartbeat": Operation(lambda p: process.beat(p.using, 1), 100),
+    "heartbeat": Operation(lambda p: process.beat(p.using, WORKER), 100),
     "silent processes": Operation(lambda p: process.expired(p.using, DAY), 100),
     "claims of a process": Operation(lambda p: claims.held_by(p.using, 1, 200), 2_000),
     "claims of nobody": Operation(lambda p: claims.without_process(p.using, 200), 2_000),

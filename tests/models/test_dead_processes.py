@@ -156,7 +156,7 @@ def test_what_a_dead_process_claims_too_late_to_start_it_is_ready_again(
     # As a statement does that was under way when its process was killed.
     ready = ReadyExecution.objects.using(using).filter(pk=first)
     row = ready.values("job_id", "token", "queue_name", "rank", "created_at").get()
-    ClaimedExecution.objects.using(using).create(**row, process_id=jobs.worker)
+    ClaimedExecution.objects.using(using).create(**row, process_id=jobs.worker.id)
     ready.delete()
     jobs.prune()
     assert jobs.failures == {}

@@ -152,7 +152,8 @@ def test_a_dead_child_whose_marks_cannot_be_read_is_left_to_its_supervisor_while
 
 
 def registered(pid: int, whereabouts: Whereabouts, supervisor_id: int | None = None) -> int:
-    return processes.register(
+    process = processes.register(
         "default", kind="process", name=new_name("process"), pid=pid, hostname="here",
         supervisor_id=supervisor_id, metadata=json.dumps(whereabouts.as_metadata()),
     )  # fmt: skip
+    return process.id
