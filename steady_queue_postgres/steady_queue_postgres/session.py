@@ -16,6 +16,9 @@ MINIMUM_VERSION = 14
 
 #: Milliseconds for which a thread that tries again by itself waits for locks.
 LOCK_TIMEOUT = 2_000
+#: Milliseconds that such a thread may be silent in a transaction, before the server ends it: its
+#: process may be cut off, and whoever takes over needs the locks.
+IDLE_TIMEOUT = 8_000
 
 # A plan is made once, perhaps while the tables are empty, and lasts: so only what is right for full
 # ones is allowed. Rows are found by an index, in its order; those found by their keys are put
@@ -27,6 +30,7 @@ SETTINGS = {
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
     "lock_timeout": f"{LOCK_TIMEOUT}ms",
+    "idle_in_transaction_session_timeout": f"{IDLE_TIMEOUT}ms",
     "default_transaction_isolation": "read committed",
 }
 SET = "SELECT " + ", ".join(
