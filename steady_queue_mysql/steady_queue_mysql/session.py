@@ -8,6 +8,9 @@ from .server import server_of
 
 #: Seconds to wait for a row lock, in a thread that tries again by itself. The default is 50.
 LOCK_WAIT = 3
+#: Seconds without a statement after which the server ends such a session: its process may be cut
+#: off in the middle of a transaction, and whoever takes over needs the locks.
+IDLE = 8
 
 
 def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
@@ -16,7 +19,9 @@ def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
     if not impatient:
         return []
     with connection.cursor() as cursor:
-        cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {LOCK_WAIT}")
+        cursor.execute(
+            f"SET SESSION innodb_lock_wait_timeout = {LOCK_WAIT}, SESSION wait_timeout = {IDLE}"
+        )
     return [
         f"the server is {server.display_name}",
         f"the queue's own connections wait up to {LOCK_WAIT} s for row locks",

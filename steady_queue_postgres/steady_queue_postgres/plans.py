@@ -16,7 +16,15 @@ PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 
 #: Milliseconds for which a thread that tries again by itself waits for locks.
 LOCK_TIMEOUT = 2_000
+#: Milliseconds that such a thread may be silent in a transaction before the server ends it: its
+#: process may be cut off, and whoever takes over needs the locks.
+IDLE_TIMEOUT = 8_000
 
+#: For all transactions of such a thread.
+PATIENCE = {
+    "lock_timeout": f"{LOCK_TIMEOUT}ms",
+    "idle_in_transaction_session_timeout": f"{IDLE_TIMEOUT}ms",
+}
 # A plan is made once, perhaps while the tables are empty, and lasts: so only what is right for full
 # ones is allowed. Rows are found by an index, in its order; those found by their keys are put
 # together by hashing, for nested loops over a few hundred of them take longer than all the rest.
@@ -26,11 +34,18 @@ SETTINGS = {
     "enable_nestloop": "off",
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
-    "lock_timeout": f"{LOCK_TIMEOUT}ms",
+    **PATIENCE,
 }
-PREPARE_SETTINGS = "PREPARE steady_queue_settings AS SELECT " + ", ".join(
-    f"set_config('{name}', '{value}', true)" for name, value in SETTINGS.items()
-)
+
+
+def setting(values: Mapping[str, str]) -> str:
+    """Return a statement that makes settings for the present transaction."""
+    return "SELECT " + ", ".join(
+        f"set_config('{name}', '{value}', true)" for name, value in values.items()
+    )
+
+
+PREPARE_SETTINGS = f"PREPARE steady_queue_settings AS {setting(SETTINGS)}"
 # Sent along with each statement, and over with its transaction: whatever else runs in the session,
 # such as a project's hooks, has it as the project does.
 SET = "EXECUTE steady_queue_settings; "

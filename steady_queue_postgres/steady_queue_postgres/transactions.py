@@ -10,9 +10,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import portable
 
-from .plans import LOCK_TIMEOUT, READ_COMMITTED, Plans
+from .plans import PATIENCE, READ_COMMITTED, Plans, setting
 
-PATIENCE = f"SET LOCAL lock_timeout = {LOCK_TIMEOUT}"
+SET_PATIENCE = setting(PATIENCE)
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
     with _committed_by_others(connection, joins):
         if not joins and Plans.of(connection) is not None:
             with connection.cursor() as cursor:
-                cursor.execute(PATIENCE)
+                cursor.execute(SET_PATIENCE)
         yield
 
 

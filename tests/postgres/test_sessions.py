@@ -84,7 +84,7 @@ class TestPreparing(PostgresTestCase):
             return None
 
         with (
-            mock.patch.object(transactions, "PATIENCE", "SET LOCAL lock_timeout = 50"),
+            mock.patch.object(transactions, "SET_PATIENCE", "SET LOCAL lock_timeout = 50"),
             self.holding(lambda: rows.update(rank=2)),
         ):
             error = self.elsewhere(wait)

@@ -101,7 +101,7 @@ def test_a_refusal_ends_when_what_was_refused_succeeds(
             queue_database.run(write)
         pauses.append(raised.value.pause)
         for _ in range(10):
-            clock.now += raised.value.pause / 10
+            clock.now += (raised.value.pause + 3) / 10
             succeed(queue_database)
     assert len(caplog.records) == 1
     assert min(pauses[-5:]) > 2

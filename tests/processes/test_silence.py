@@ -61,6 +61,7 @@ class Line:
         self.proxy.silence()
 
     def close(self) -> None:
+        print(self.project.logs())  # For a test that fails.
         self.proxy.resume()
         self.server.restore()
         try:
