@@ -86,10 +86,11 @@ def test_queues_tell_how_long_their_oldest_job_has_waited(using: str, scene: Sce
 @on_every_database
 def test_processes_stand_below_the_one_that_started_them(using: str, scene: Scene) -> None:
     def start(name: str, supervisor_id: int | None, **metadata: Any) -> int:
-        return register(
+        process = register(
             using, kind=name.partition("-")[0], name=name, pid=7, hostname="host",
             supervisor_id=supervisor_id, metadata=json.dumps(metadata),
         )  # fmt: skip
+        return process.id
 
     first, second = start("supervisor-1", None), start("supervisor-2", None)
     start("worker-2", second, queues=["mail", "web*"], threads=5), start("worker-3", first)

@@ -18,7 +18,7 @@ SECOND, MINUTE, HOUR, DAY = (timedelta(seconds=n) for n in (1, 60, 3600, 86_400)
 
 
 @task
-def greet(name: str = "you", *, loud: bool = False) -> None:
+def greet(name: object = "you", *, loud: bool = False) -> None:
     """Say hello.
 
     Politely.

@@ -44,14 +44,16 @@ class TestPreparing(PostgresTestCase):
             claims = self.claim(2, process_id=worker)
             assert self.settings() == before
             ended = [self.finished(claim) for claim in claims]
-            self.dialect.settle_and_claim(self.connection, ended, worker, selector, 2)
+            identity = self.identity(worker)
+            self.dialect.settle_and_claim(self.connection, ended, identity, selector, 2)
             self.dialect.dispatch(self.connection, 5)
             with atomic(using=self.using):
                 assert self.settings() == before
                 self.dialect.admit(self.connection, ["k"])
                 assert self.settings() == before
         with self.dialect.transaction(self.connection):
-            assert self.settings() == {**before, "lock_timeout": "2s"}
+            bounded = {"lock_timeout": "2s", "idle_in_transaction_session_timeout": "8s"}
+            assert self.settings() == {**before, **bounded}
         assert self.settings() == before
 
     def settings(self) -> dict[str, str]:
@@ -66,7 +68,7 @@ class TestPreparing(PostgresTestCase):
                 with self.statements() as sent:
                     found = fetch(self.connection, shown, {})
             assert len(sent) == 1
-            assert found == [("off", "off", "off", "force_generic_plan", "off", "2s")]
+            assert found == [("off", "off", "off", "force_generic_plan", "off", "2s", "8s")]
 
         self.elsewhere(work)
 
