@@ -15,6 +15,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 #: Folders whose tests are shared; of some, those that need a server.
 FOLDERS = {
+    "million": "",
     "processes": "",
     "servers": "",
     "models": r"\[.*(postgres|mysql|mariadb)",
@@ -41,7 +42,15 @@ class Shares:
 
     def has(self, item: pytest.Item) -> bool:
         """Say whether a test is in this share, the same in every run."""
-        return zlib.crc32(item.nodeid.encode()) % self.shares + 1 in self.numbers
+        return zlib.crc32(_together(item).encode()) % self.shares + 1 in self.numbers
+
+
+def _together(item: pytest.Item) -> str:
+    """Return what tests of one share have in common: those that need the same million rows, say."""
+    if item.path.is_relative_to(HERE / "million"):
+        database = item.name.rstrip("]").rpartition("-")[2].rpartition("[")[2]
+        return f"tests/million/{database}"
+    return item.nodeid
 
 
 def _is_shared(item: pytest.Item) -> bool:
