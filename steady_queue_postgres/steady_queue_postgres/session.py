@@ -35,7 +35,7 @@ def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
     if Plans.of(connection) is None:
         Plans.begin(connection, isolation)
     settings = ", ".join(f"{name} = {value}" for name, value in SETTINGS.items())
-    said.append(f"the statements of its polls have {settings}")
+    said.append(f"the queue's own statements have {settings}")
     if isolation != "read committed" or wrapper.connection.isolation_level is not None:
         said.append("the queue's own transactions are READ COMMITTED")
     return said

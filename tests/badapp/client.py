@@ -13,10 +13,14 @@ import django
 
 
 def enqueue(calls: list[Any]) -> list[int]:
-    """Enqueue ``[task, args, kwargs]``; an argument ``"NOTE"`` is a row that is deleted then."""
+    """Enqueue ``[task, args, kwargs]``, whether the call fits or not: it may have done so when it
+    was stored. An argument ``"NOTE"`` is a row that is deleted then."""
+    from steady_queue_core import backend
+
     from ..faultapp.models import Note
     from . import tasks
 
+    backend.require_fit = lambda task, args, kwargs: None
     ids = []
     for name, args, kwargs in calls:
         note = Note.objects.create(text="here today")

@@ -67,7 +67,9 @@ DAMAGES = {
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_row_harms_no_other_job(damage: str, make_project: MakeProject) -> None:
     statement, endings = DAMAGES[damage]
-    project = make_project(queue(processes=1, threads=2))
+    # A process that is not registered may live, and has that long to store an outcome.
+    leases = {"process_heartbeat_interval": 0.5, "process_alive_threshold": 3.0}
+    project = make_project(queue(processes=1, threads=2, **leases))
     damaged, *good = project.enqueue("work", [0.0], [0.0], [0.0], [0.0])
     with closing(sqlite3.connect(project.database, timeout=20)) as connection, connection:
         connection.execute(statement, {"id": damaged})
