@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from asyncio import CancelledError
@@ -45,14 +46,21 @@ def tidy_connections(*, fresh: bool = False) -> None:
         connection.queries_log.clear()  # With DEBUG, as Django does for each request.
         try:
             _tidy(connection, fresh)
-        except Exception:
-            logger.warning(
+        except Exception as error:
+            # That a server is gone is told once, by those who look after the queue.
+            level = logging.DEBUG if _is_of_driver(error, connection) else logging.WARNING
+            logger.log(
+                level,
                 "A connection to %r broke",
                 connection.alias,
                 exc_info=True,
                 extra=about("worker.connection_broken", database=connection.alias),
             )
             _drop(connection)
+
+
+def _is_of_driver(error: Exception, connection: Any) -> bool:
+    return isinstance(error, connection.Database.Error)
 
 
 def close_own_connections() -> None:
