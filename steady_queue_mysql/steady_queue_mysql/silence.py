@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -52,7 +53,15 @@ class _Ending(DatabaseErrorWrapper):
         timed_out = kind is not None and kind.__name__ in TIME_OUTS
         if timed_out or getattr(error, "errno", None) == NOT_AVAILABLE:
             if self._wrapper.connection is not None:
-                self._wrapper.connection.shutdown()
+                _end(self._wrapper.connection)
             # The number of its cause would count: it is that of statements which are too slow.
             raise OperationalError(CONNECTION_LOST, "The connection is given up")
         super().__exit__(kind, error, traceback)
+
+
+def _end(session: Any) -> None:
+    with suppress(Exception):
+        try:
+            session.shutdown()
+        except NotImplementedError:  # In C; its close() waits for no answer.
+            session.close()
