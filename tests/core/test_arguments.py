@@ -531,10 +531,10 @@ def test_absurd_values_are_refused_at_once(make: Callable[[], Any]) -> None:
     value = make()
     spent = []
     for _ in range(3):
-        start = clock.perf_counter()
+        start = clock.process_time()
         with pytest.raises(TaskArgumentError):
             encode_call([value], {})
-        spent.append(clock.perf_counter() - start)
+        spent.append(clock.process_time() - start)
     assert min(spent) < 0.15
 
     tracemalloc.start()
