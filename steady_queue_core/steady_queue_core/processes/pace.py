@@ -6,7 +6,7 @@ from __future__ import annotations
 #: a host is lost with its start marks, nobody can tell which of these jobs had started.
 HORIZON = 0.0125
 #: The same for jobs so short that a statement for a few of them would cost more than they do.
-SHORT, HORIZON_OF_SHORT = 0.001, 0.05
+SHORT, HORIZON_OF_SHORT = 0.001, 0.02
 #: Weight of the newest observation in the running mean.
 WEIGHT = 0.2
 
