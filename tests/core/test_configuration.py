@@ -48,7 +48,7 @@ def test_the_parts_have_the_documented_defaults() -> None:
     )
     assert worker.polling_interval == timedelta(milliseconds=100)
     assert worker.fresh_connections is False
-    assert worker.prefetch == 200
+    assert worker.prefetch == 500
     dispatcher = Configuration.Dispatcher()
     assert dispatcher.polling_interval == timedelta(seconds=1)
     assert dispatcher.batch_size == 500

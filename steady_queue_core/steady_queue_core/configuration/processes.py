@@ -40,7 +40,7 @@ class Worker(Section):
         processes: int = 1,
         polling_interval: timedelta | float = timedelta(seconds=0.1),
         fresh_connections: bool = False,
-        prefetch: int = 200,
+        prefetch: int = 500,
     ) -> None:
         arguments = {
             "queues": queues,
