@@ -87,7 +87,10 @@ class RecurringTaskAdmin(QueueAdmin):
         else:
             keys = sorted(each for each in chosen if is_storable(each))
         for start in range(0, len(keys), BATCH):
-            for key, row in read_each(rows, keys[start : start + BATCH]).items():
+            part = keys[start : start + BATCH]
+            found = read_each(rows, part)
+            for key in filter(found.__contains__, part):
+                row = found[key]
                 if row is None:
                     damaged = f"Recurring task {texts.name(key)} is damaged."
                     self.message_user(request, damaged, messages.ERROR)
