@@ -20,7 +20,7 @@ class SteadyQueueConfig(AppConfig):
         from .sharing import share_connections
 
         try:
-            from . import compat  # noqa: F401
+            from . import compat  # noqa: F401  (its import is the question)
         except ImproperlyConfigured:
             return  # There is no task framework: a check says so.
         autodiscover_modules("tasks")

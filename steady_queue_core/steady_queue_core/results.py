@@ -56,7 +56,7 @@ class SteadyQueueTaskError(TaskError):  # type: ignore[misc]  # The stubs miss f
             )
         if not (issubclass(type(found), type) and issubclass(found, BaseException)):
             raise ValueError(f"{path!r} does not name an exception.")
-        return found  # type: ignore[no-any-return]
+        return found  # type: ignore[no-any-return]  # Looked at above.
 
 
 def _imported(path: str) -> Any:

@@ -22,7 +22,7 @@ def take(
     number: int = 0,
     anything: Any = None,
     unannotated=None,
-    optional: Optional[Group] = None,  # noqa: UP045
+    optional: Optional[Group] = None,  # noqa: UP045  (this spelling is the case)
     several: list[Union[User, int]] | None = None,  # noqa: UP007
     mapping: dict[str, Group] | None = None,
     bare: list | None = None,  # type: ignore[type-arg]

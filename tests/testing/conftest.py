@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ..core.conftest import _registry, connect, recorders  # noqa: F401
+from ..core.conftest import _registry, connect, recorders  # noqa: F401  (fixtures)
 from .samples import DONE
 
 

@@ -30,5 +30,5 @@ def queue_database(using: str) -> tuple[BaseDatabaseWrapper, Dialect]:
 
 def alters_data(method: F) -> F:
     """Keep templates from calling ``method``, as Django's own ``delete()``."""
-    method.alters_data = True  # type: ignore[attr-defined]
+    method.alters_data = True  # type: ignore[attr-defined]  # Templates look for it.
     return method
