@@ -18,11 +18,11 @@ import pytest
 from django.core.management.base import CommandParser
 
 from steady_queue_core import testing
+from steady_queue_core.backend_options import BackendOptions
 from steady_queue_core.configuration import Configuration, load
 from steady_queue_core.configuration.module_settings import DEFAULTS
 from steady_queue_core.dialects import hookspecs
 from steady_queue_core.management.commands.steady_queue import Command
-from steady_queue_core.options import BackendOptions
 from steady_queue_core.testing.fixture import TaskQueueFixture
 
 from . import documents

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
         schedule_recurring_task,
         unschedule_recurring_task,
     )
-    from .recurring_task import recurring
-    from .tasks import task
+    from .schedules.definition import recurring
+    from .tasks.definition import task
 
 __version__ = "0.1.0"
 
@@ -59,11 +59,11 @@ default_concurrency_control_period = timedelta(minutes=3)
 def __getattr__(name: str) -> Any:
     # Public names are imported on first use: they need configured settings, this module not.
     if name == "task":
-        from .tasks import task
+        from .tasks.definition import task
 
         return task
     if name == "recurring":
-        from .recurring_task import recurring
+        from .schedules.definition import recurring
 
         return recurring
     if name == "limits_concurrency":

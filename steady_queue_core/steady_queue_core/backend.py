@@ -23,8 +23,8 @@ from django.db import (
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from . import arguments
-from .argument_models import require_storable_models
 from .arguments import Limits
+from .backend_options import BackendOptions
 from .batches import enqueue_in_batches
 from .compat import (
     BaseTaskBackend,
@@ -40,18 +40,18 @@ from .compat import (
 from .concurrency import ConcurrencyLimit
 from .configuration import ConfigurationError
 from .dialects import Dialect, EnqueuedJob, Limit, NewJob, dialect_for
-from .instants import from_utc, to_utc
-from .options import BackendOptions
-from .results import send, task_result_of
-from .signatures import require_fit, signature_of
-from .tasks import (
+from .tasks.definition import (
     SteadyQueueTask,
     SteadyQueueTaskResult,
     enqueue_after_commit,
     rebuilt,
     require_declared,
 )
-from .validation import require_valid
+from .tasks.model_arguments import require_storable_models
+from .tasks.results import send, task_result_of
+from .tasks.signature import require_fit, signature_of
+from .tasks.validation import require_valid
+from .timezones import from_utc, to_utc
 
 if TYPE_CHECKING:
     from .models import RecurringTask
@@ -154,7 +154,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         """Enqueue a recurring task once: what the code says of it, or, of one that was added at
         run time, its row. Raises ``UnusableRecurringTaskError``, and what the reading of its
         arguments raises."""
-        from .recurring_rows import definition_in_force
+        from .schedules.stored import definition_in_force
 
         definition = definition_in_force(row)
         return self.enqueue_now(definition.configured_task(), *definition.call())

@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 
 from .arguments import TaskArgumentError
 from .compat import GenericTask, InvalidTask, Task, TaskResult, task_backends
-from .tasks import SteadyQueueTask, runs_ours
+from .tasks.definition import SteadyQueueTask, runs_ours
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -89,7 +89,7 @@ def check_recurring_tasks(
 def check_limits(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """W009: tasks that share their concurrency limit agree on it."""
     try:
-        from .tasks import registered_tasks
+        from .tasks.definition import registered_tasks
     except ImproperlyConfigured:
         return []  # check_framework reports it.
     limits: dict[tuple[str, str], dict[int, list[str]]] = {}
@@ -121,7 +121,7 @@ def check_task_modules(
 
     try:
         from .backend import own_backends
-        from .task_modules import modules_left_out, queues_without_tasks
+        from .tasks.modules import modules_left_out, queues_without_tasks
 
         options = Configuration.load()
         if not own_backends():
@@ -243,7 +243,7 @@ def check_databases(
 
 def _never_scheduled() -> list[CheckMessage]:
     try:
-        from .recurring_task import registered
+        from .schedules.definition import registered
 
         ours = _own_backends()
     except ImproperlyConfigured:
@@ -260,9 +260,9 @@ def _never_scheduled() -> list[CheckMessage]:
 
 
 def _read_otherwise_by_the_original() -> list[CheckMessage]:
-    from .cron import Schedule
-    from .original_cron import difference
-    from .recurring_task import registered
+    from .schedules.cron import Schedule
+    from .schedules.definition import registered
+    from .schedules.original_cron import difference
 
     return [
         Info(

@@ -12,8 +12,8 @@ from uuid import UUID
 from django.db.models import Model
 
 from .compat import InvalidTask, Task
-from .configuration.durations import LONGEST
 from .dialects import Limit
+from .durations import LONGEST
 
 TaskT = TypeVar("TaskT", bound=Task)
 

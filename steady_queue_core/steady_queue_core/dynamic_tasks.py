@@ -10,13 +10,9 @@ from django.db import DatabaseError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from . import arguments
-from . import catch_up as policies
-from . import recurring_values as values
 from .backend import own_backends
-from .catch_up import CatchUp
 from .compat import DEFAULT_TASK_BACKEND_ALIAS
 from .configuration import Configuration, ConfigurationError
-from .cron import Schedule
 from .dialects import Dialect, dialect_for, portable
 from .errors import (
     RecurringTaskError,
@@ -24,11 +20,15 @@ from .errors import (
     StaticRecurringTaskError,
     UnknownRecurringTaskError,
 )
-from .interval import EVERY, Interval
 from .logging import about, get_logger
 from .models import RecurringTask
-from .recurring_rows import definition_of, row_of, unusable
-from .recurring_task import defined, is_registered, is_task, require_runnable
+from .schedules import catch_up as policies
+from .schedules import validators as values
+from .schedules.catch_up import CatchUp
+from .schedules.cron import Schedule
+from .schedules.definition import defined, is_registered, is_task, require_runnable
+from .schedules.interval import EVERY, Interval
+from .schedules.stored import definition_of, row_of, unusable
 
 #: How often what has met a deadlock is done again, before the error is the caller's.
 TRIES = 5

@@ -11,8 +11,8 @@ from django.apps import apps
 
 from .configuration import Configuration
 from .logging import about, get_logger
-from .processes.start import choose_database, import_tasks, require_place
-from .processes.supervisor import Supervisor
+from .processes.supervisor.launch import choose_database, import_tasks, require_place
+from .processes.supervisor.supervisor import Supervisor
 
 logger = get_logger("steady_queue.supervisor")
 

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 from django.utils.module_loading import import_string
 
-from .configuration.durations import LONGEST, to_timedelta
 from .configuration.errors import describe
+from .durations import LONGEST, to_timedelta
 
 Backoff: TypeAlias = Callable[[BaseException, Any], "float | timedelta | None"]
 

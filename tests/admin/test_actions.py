@@ -13,7 +13,8 @@ from django.db import OperationalError, connections
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from steady_queue_core.admin import JobAdmin, acts, job_listing
+from steady_queue_core.admin import JobAdmin, job_listing
+from steady_queue_core.admin import actions as acts
 from steady_queue_core.models import (
     BlockedExecution,
     FailedExecution,

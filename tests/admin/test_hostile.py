@@ -9,13 +9,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from steady_queue_core.models import (
-    FailedExecution,
-    Job,
-    Process,
-    RecurringTask,
-    Semaphore,
-)
+from steady_queue_core.models import FailedExecution, Job, Process, RecurringTask, Semaphore
 
 from .places import HOUR, Scene, on_every_database
 from .visitor import EVERYTHING, Visitor

@@ -10,7 +10,8 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from steady_queue_core.admin import JobAdmin, job_listing, tallies
+from steady_queue_core.admin import JobAdmin, job_listing
+from steady_queue_core.admin import counts as tallies
 from steady_queue_core.dialects import portable
 from steady_queue_core.models import (
     FailedExecution,

@@ -8,12 +8,8 @@ from typing import Any
 import pytest
 from django.dispatch import Signal
 
-from steady_queue_core import tasks as registry
-from steady_queue_core.compat import (
-    task_enqueued,
-    task_finished,
-    task_started,
-)
+from steady_queue_core.compat import task_enqueued, task_finished, task_started
+from steady_queue_core.tasks import definition as registry
 
 from .samples import (
     FRAMEWORK,

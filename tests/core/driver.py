@@ -11,11 +11,11 @@ from django.db import connections
 from steady_queue_core.compat import TaskResult
 from steady_queue_core.dialects import ClaimedJob, QueueSelector, dialect_for
 from steady_queue_core.models import process as processes
-from steady_queue_core.processes.attempt import Done
-from steady_queue_core.processes.clock import DatabaseClock
-from steady_queue_core.processes.executor import Executor, is_coroutine
-from steady_queue_core.processes.membership import new_name
-from steady_queue_core.processes.notifier import announce
+from steady_queue_core.processes.base.clock import DatabaseClock
+from steady_queue_core.processes.base.registration import new_name
+from steady_queue_core.processes.worker.attempt import Done
+from steady_queue_core.processes.worker.executor import Executor, is_coroutine
+from steady_queue_core.processes.worker.signal_sender import announce
 
 
 class Driver:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from hypothesis import strategies as st
 
-from steady_queue_core.cron import Schedule
+from steady_queue_core.schedules.cron import Schedule
 
 Strategy = st.SearchStrategy[str]
 

@@ -11,11 +11,7 @@ from django.dispatch import Signal
 
 from steady_queue_core import task
 from steady_queue_core.backend import SteadyQueueBackend
-from steady_queue_core.compat import (
-    NATIVE,
-    TaskResult,
-    task_backends,
-)
+from steady_queue_core.compat import NATIVE, TaskResult, task_backends
 from steady_queue_core.models import Job
 
 from ..app.models import Item

@@ -9,9 +9,12 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Model
 
 from steady_queue_core import arguments, task
-from steady_queue_core.argument_models import require_permitted_models, require_storable_models
 from steady_queue_core.arguments import DeserializationError, ModelReference, TaskArgumentError
-from steady_queue_core.options import BackendOptions
+from steady_queue_core.backend_options import BackendOptions
+from steady_queue_core.tasks.model_arguments import (
+    require_permitted_models,
+    require_storable_models,
+)
 
 from ..app.models import Item, NamedItem
 

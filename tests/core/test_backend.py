@@ -16,7 +16,6 @@ from django.db import transaction
 from django.utils import timezone as django_timezone
 
 from steady_queue_core import call, enqueue_many, retries, task
-from steady_queue_core import tasks as registry
 from steady_queue_core.backend import SteadyQueueBackend
 from steady_queue_core.compat import (
     InvalidTask,
@@ -28,7 +27,8 @@ from steady_queue_core.compat import (
 from steady_queue_core.configuration import ConfigurationError
 from steady_queue_core.errors import UnregisteredTaskError
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution
-from steady_queue_core.tasks import SteadyQueueTask
+from steady_queue_core.tasks import definition as registry
+from steady_queue_core.tasks.definition import SteadyQueueTask
 
 from . import samples
 from .driver import Driver

@@ -16,14 +16,15 @@ from django.core.checks import INFO
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 
-from steady_queue_core import recurring, recurring_task
-from steady_queue_core import tasks as registry
+from steady_queue_core import recurring
 from steady_queue_core.checks import (
     check_configuration,
     check_dialects,
     check_recurring_tasks,
     check_task_modules,
 )
+from steady_queue_core.schedules import definition as recurring_task
+from steady_queue_core.tasks import definition as registry
 
 from .samples import OURS, backend, configured, nothing
 

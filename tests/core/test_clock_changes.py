@@ -20,7 +20,7 @@ from cronsim import CronSim
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from steady_queue_core.cron import InvalidScheduleError, Schedule
+from steady_queue_core.schedules.cron import InvalidScheduleError, Schedule
 
 from .expressions import EXPRESSIONS, HOURS, MINUTES, runs
 

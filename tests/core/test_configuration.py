@@ -316,8 +316,8 @@ def test_values_are_frozen_and_can_be_replaced() -> None:
 def test_settings_files_may_import_it_before_django_is_set_up() -> None:
     code = (
         "from steady_queue_core.configuration import Configuration, load\n"
-        "import steady_queue_core.options, steady_queue_core.retries\n"
-        "import steady_queue_core.cron, steady_queue_core.recurring_task\n"
+        "import steady_queue_core.backend_options, steady_queue_core.retries\n"
+        "import steady_queue_core.schedules.cron, steady_queue_core.recurring_task\n"
         "print(load(Configuration.Options(workers=[Configuration.Worker()])).workers[0].threads)"
     )
     environment = {

@@ -11,7 +11,7 @@ from django.test import override_settings
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from steady_queue_core.cron import InvalidScheduleError, Schedule
+from steady_queue_core.schedules.cron import InvalidScheduleError, Schedule
 
 from .expressions import EXPRESSIONS
 

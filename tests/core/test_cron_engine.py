@@ -19,9 +19,9 @@ from cronsim import CronSim
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from steady_queue_core import cron_dates
-from steady_queue_core.cron import InvalidScheduleError, Schedule
-from steady_queue_core.cron_dates import CronDates, NoDateError
+from steady_queue_core.schedules import cron_dates
+from steady_queue_core.schedules.cron import InvalidScheduleError, Schedule
+from steady_queue_core.schedules.cron_dates import CronDates, NoDateError
 
 from .expressions import EXPRESSIONS
 

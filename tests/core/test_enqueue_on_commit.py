@@ -11,11 +11,7 @@ from asgiref.sync import async_to_sync
 from django.apps import apps
 from django.db import connection, connections, transaction
 
-from steady_queue_core.compat import (
-    Task,
-    TaskResultDoesNotExist,
-    TaskResultStatus,
-)
+from steady_queue_core.compat import Task, TaskResultDoesNotExist, TaskResultStatus
 from steady_queue_core.models import Job
 
 from .driver import Driver

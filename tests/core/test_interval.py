@@ -12,10 +12,10 @@ from django.test import override_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steady_queue_core import recurring_task
-from steady_queue_core.cron import InvalidScheduleError
-from steady_queue_core.interval import EPOCH, Interval
-from steady_queue_core.recurring_task import RecurringTask, recurring, registered
+from steady_queue_core.schedules import definition as recurring_task
+from steady_queue_core.schedules.cron import InvalidScheduleError
+from steady_queue_core.schedules.definition import RecurringTask, recurring, registered
+from steady_queue_core.schedules.interval import EPOCH, Interval
 
 NOON = datetime(2026, 3, 29, 12, 0, 0, tzinfo=UTC)
 

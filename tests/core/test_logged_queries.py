@@ -7,8 +7,8 @@ from typing import Any
 from django.db import connection
 
 from steady_queue_core.models import Job
-from steady_queue_core.processes.connections import tidy_connections
-from steady_queue_core.processes.database import QueueDatabase
+from steady_queue_core.processes.base.connections import tidy_connections
+from steady_queue_core.processes.base.database import QueueDatabase
 
 from .samples import real_transactions
 

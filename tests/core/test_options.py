@@ -10,8 +10,8 @@ import pytest
 
 import steady_queue_core
 from steady_queue_core import retries
+from steady_queue_core.backend_options import BackendOptions
 from steady_queue_core.configuration import ConfigurationError
-from steady_queue_core.options import BackendOptions
 
 
 def five_seconds(exception: BaseException, task_result: Any) -> float:

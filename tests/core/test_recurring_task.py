@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from steady_queue_core import recurring_task
-from steady_queue_core.cron import InvalidScheduleError, Schedule
-from steady_queue_core.recurring_task import RecurringTask, recurring, registered
+from steady_queue_core.schedules import definition as recurring_task
+from steady_queue_core.schedules.cron import InvalidScheduleError, Schedule
+from steady_queue_core.schedules.definition import RecurringTask, recurring, registered
 
 
 @pytest.fixture(autouse=True)

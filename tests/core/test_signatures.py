@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from steady_queue_core import call, enqueue_many, task
 from steady_queue_core.models import Job
-from steady_queue_core.signatures import Signature
+from steady_queue_core.tasks.signature import Signature
 
 from .samples import echo, stock, stubborn
 

@@ -18,7 +18,7 @@ from steady_queue_core.compat import (
     task_finished,
     task_started,
 )
-from steady_queue_core.tasks import SteadyQueueTask
+from steady_queue_core.tasks.definition import SteadyQueueTask
 
 from . import samples
 from .driver import Driver

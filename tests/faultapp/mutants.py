@@ -19,14 +19,14 @@ def install() -> None:
 
 def _no_start_marks() -> None:
     """Dead workers seem to have started nothing: what they ran is run again."""
-    from steady_queue_core.processes.marks import StartMarks
+    from steady_queue_core.processes.base.journal import StartMarks
 
     StartMarks.start = lambda self, job_id, token: None  # type: ignore[method-assign]
 
 
 def _every_claim_started() -> None:
     """Dead workers seem to have started whatever they had claimed."""
-    from steady_queue_core.processes.recovery import Recovery
+    from steady_queue_core.processes.supervisor.recovery import Recovery
 
     original = Recovery.process_died
 
@@ -58,14 +58,16 @@ def _no_token_check() -> None:
 
 def _no_lease_check() -> None:
     """A worker that was asleep goes on with what it had claimed before."""
-    from steady_queue_core.processes.membership import Membership
+    from steady_queue_core.processes.base.registration import Membership
 
     Membership.holds_lease = property(lambda self: True)  # type: ignore[assignment]
 
 
 def _no_giving_back() -> None:
     """Jobs wait for room in the worker that has claimed them, even when it is to end."""
-    from steady_queue_core.processes import event_loop, place, pool
+    from steady_queue_core.processes.worker import event_loop
+    from steady_queue_core.processes.worker import lane as place
+    from steady_queue_core.processes.worker import thread_pool as pool
 
     place.STALL = float("inf")
     # The mutation itself: mypy is right that methods are not to be assigned.
@@ -75,8 +77,8 @@ def _no_giving_back() -> None:
 
 def _no_parent_watch() -> None:
     """Processes do not notice that their supervisor has died."""
-    from steady_queue_core.processes import host
-    from steady_queue_core.processes.forks import ForkedRuntime
+    from steady_queue_core.processes.base import system as host
+    from steady_queue_core.processes.supervisor.forks import ForkedRuntime
 
     host.follow_parent = lambda parent, signum=0: True
     ForkedRuntime.orphaned = property(lambda self: False)  # type: ignore[assignment]

@@ -12,15 +12,18 @@ from django.db import connections
 from steady_queue_core.dialects import Ending, ProcessIdentity, QueueSelector
 from steady_queue_core.dialects.conformance.base import ending, new_job
 from steady_queue_core.dialects.registry import dialect_for
-from steady_queue_core.models import Job, Queue, claims, discarding, dispatching, failures, process
+from steady_queue_core.models import Job, Queue, claims, process
+from steady_queue_core.models.operations import discard as discarding
+from steady_queue_core.models.operations import retry as failures
+from steady_queue_core.models.operations import run_now as dispatching
+from steady_queue_core.models.operations.clear import FailedJobs, FinishedJobs, PastSlots
+from steady_queue_core.models.operations.semaphore_maintenance import Upkeep
 from steady_queue_core.models.results import find_job
-from steady_queue_core.models.retention import FailedJobs, FinishedJobs, PastSlots
-from steady_queue_core.models.upkeep import Upkeep
-from steady_queue_core.processes.database import QueueDatabase
-from steady_queue_core.processes.housekeeping import expired
-from steady_queue_core.processes.recovery import Recovery
-from steady_queue_core.processes.timetable import _known_slots
-from steady_queue_core.results import task_result_of
+from steady_queue_core.processes.base.database import QueueDatabase
+from steady_queue_core.processes.dispatcher.retention import expired
+from steady_queue_core.processes.scheduler.timetable import _known_slots
+from steady_queue_core.processes.supervisor.recovery import Recovery
+from steady_queue_core.tasks.results import task_result_of
 
 from .building import FAILED_OF, Shape
 

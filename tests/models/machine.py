@@ -23,11 +23,11 @@ from steady_queue_core.dialects import (
 from steady_queue_core.dialects.conformance.base import ending, new_job
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import Job, Queue, process
-from steady_queue_core.models.upkeep import Upkeep
-from steady_queue_core.processes.database import QueueDatabase
-from steady_queue_core.processes.pruning import Pruning
-from steady_queue_core.processes.recovery import Recovery
-from steady_queue_core.processes.remains import Remains
+from steady_queue_core.models.operations.semaphore_maintenance import Upkeep
+from steady_queue_core.processes.base.database import QueueDatabase
+from steady_queue_core.processes.base.journal_reader import Remains
+from steady_queue_core.processes.supervisor.pruning import Pruning
+from steady_queue_core.processes.supervisor.recovery import Recovery
 
 from .ledger import BLOCKED, CLAIMED, FAILED, READY, SCHEDULED, Ledger, Wanted
 from .tables import Tables

@@ -9,13 +9,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from steady_queue_core.dialects import (
-    ClaimedJob,
-    Ending,
-    ProcessIdentity,
-    QueueSelector,
-    portable,
-)
+from steady_queue_core.dialects import ClaimedJob, Ending, ProcessIdentity, QueueSelector, portable
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.conformance.base import ending, limited_job, stored_id
 from steady_queue_core.errors import ProcessExitError
@@ -28,10 +22,10 @@ from steady_queue_core.models import (
     ReadyExecution,
 )
 from steady_queue_core.models import process as processes
-from steady_queue_core.processes.database import QueueDatabase
-from steady_queue_core.processes.pruning import Pruning
-from steady_queue_core.processes.recovery import Recovery
-from steady_queue_core.processes.remains import Remains
+from steady_queue_core.processes.base.database import QueueDatabase
+from steady_queue_core.processes.base.journal_reader import Remains
+from steady_queue_core.processes.supervisor.pruning import Pruning
+from steady_queue_core.processes.supervisor.recovery import Recovery
 
 from .everywhere import Jobs, on_every_database, on_every_server
 from .recurrence import tasks

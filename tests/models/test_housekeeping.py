@@ -10,22 +10,18 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from steady_queue_core import recurring_task, schedule_recurring_task
+from steady_queue_core import schedule_recurring_task
 from steady_queue_core.dialects import portable
 from steady_queue_core.dialects.conformance import threads
-from steady_queue_core.models import (
-    FailedExecution,
-    Job,
-    ReadyExecution,
-    RecurringExecution,
-    failures,
-)
-from steady_queue_core.models.retention import FailedJobs
-from steady_queue_core.processes import housekeeping
-from steady_queue_core.processes.agenda import Agenda
-from steady_queue_core.processes.database import QueueDatabase
-from steady_queue_core.processes.housekeeping import Housekeeping, expired
-from steady_queue_core.processes.timetable import Timetable
+from steady_queue_core.models import FailedExecution, Job, ReadyExecution, RecurringExecution
+from steady_queue_core.models.operations import retry as failures
+from steady_queue_core.models.operations.clear import FailedJobs
+from steady_queue_core.processes.base.database import QueueDatabase
+from steady_queue_core.processes.dispatcher import retention as housekeeping
+from steady_queue_core.processes.dispatcher.retention import Housekeeping, expired
+from steady_queue_core.processes.scheduler.task_list import Agenda
+from steady_queue_core.processes.scheduler.timetable import Timetable
+from steady_queue_core.schedules import definition as recurring_task
 
 from .everywhere import Jobs, on_every_database, on_every_server
 from .recurrence import HOUR, Recurrence, greet

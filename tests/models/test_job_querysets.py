@@ -11,7 +11,7 @@ from django.db.models import Count, Q
 
 from steady_queue_core.models import BlockedExecution, FailedExecution, Job, ReadyExecution
 from steady_queue_core.models.job import JobManager
-from steady_queue_core.models.jobs import JobQuerySet
+from steady_queue_core.models.job_queryset import JobQuerySet
 
 from .everywhere import Jobs, on_every_database
 

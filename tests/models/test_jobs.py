@@ -13,14 +13,9 @@ from django.db import connections, transaction
 from steady_queue_core.dialects import portable
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.errors import UndiscardableError
-from steady_queue_core.models import (
-    FailedExecution,
-    Job,
-    ReadyExecution,
-    ScheduledExecution,
-)
-from steady_queue_core.models.discarding import discard
-from steady_queue_core.models.dispatching import run_now
+from steady_queue_core.models import FailedExecution, Job, ReadyExecution, ScheduledExecution
+from steady_queue_core.models.operations.discard import discard
+from steady_queue_core.models.operations.run_now import run_now
 
 from .everywhere import Jobs, on_every_database, on_every_server
 

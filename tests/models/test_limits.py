@@ -23,9 +23,9 @@ from steady_queue_core.models import (
     ScheduledExecution,
     Semaphore,
 )
-from steady_queue_core.models.dispatching import run_now
+from steady_queue_core.models.operations.run_now import run_now
+from steady_queue_core.models.operations.semaphore_maintenance import Upkeep
 from steady_queue_core.models.semaphore import lock_semaphores
-from steady_queue_core.models.upkeep import Upkeep
 
 from .everywhere import Jobs, on_every_database, on_every_server
 

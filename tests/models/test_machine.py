@@ -20,15 +20,11 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from steady_queue_core.dialects import Ending, QueueSelector
 from steady_queue_core.dialects.registry import override
-from steady_queue_core.models import (
-    ClaimedExecution,
-    Pause,
-    ScheduledExecution,
-    discarding,
-    failures,
-)
+from steady_queue_core.models import ClaimedExecution, Pause, ScheduledExecution
+from steady_queue_core.models.operations import discard as discarding
+from steady_queue_core.models.operations import retry as failures
+from steady_queue_core.models.operations.semaphore_maintenance import Upkeep
 from steady_queue_core.models.semaphore import Permit
-from steady_queue_core.models.upkeep import Upkeep
 from steady_queue_sqlite import plugin as sqlite
 
 from ..conformance.mutants.permits import limited

@@ -23,8 +23,8 @@ from steady_queue_core.models import (
     ReadyExecution,
     ScheduledExecution,
 )
-from steady_queue_core.processes.attempt import Done
-from steady_queue_core.processes.failures import MOST_EARLIER
+from steady_queue_core.processes.worker.attempt import Done
+from steady_queue_core.processes.worker.error_text import MOST_EARLIER
 from steady_queue_core.retries import constant
 
 from ..core.driver import Driver

@@ -14,7 +14,6 @@ from django.db.transaction import atomic
 from steady_queue_core import (
     change_recurring_task,
     recurring,
-    recurring_task,
     schedule_recurring_task,
     unschedule_recurring_task,
 )
@@ -25,7 +24,8 @@ from steady_queue_core.errors import (
     UnknownRecurringTaskError,
     UnusableRecurringTaskError,
 )
-from steady_queue_core.processes.schedules import mirror, warn_of_idle
+from steady_queue_core.processes.scheduler.mirror import mirror, warn_of_idle
+from steady_queue_core.schedules import definition as recurring_task
 
 from .everywhere import on_every_database
 from .recurrence import DAY, HOUR, MINUTE, SECOND, Recurrence, greet, send, tasks

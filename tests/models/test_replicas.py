@@ -11,7 +11,6 @@ from django.db import DatabaseError, connections
 
 from steady_queue_core import (
     change_recurring_task,
-    recurring_task,
     schedule_recurring_task,
     unschedule_recurring_task,
 )
@@ -25,6 +24,7 @@ from steady_queue_core.models import (
     RecurringTask,
     ScheduledExecution,
 )
+from steady_queue_core.schedules import definition as recurring_task
 
 from ..aliases import added_alias
 from .everywhere import Jobs, on_every_database

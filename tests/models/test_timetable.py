@@ -16,7 +16,6 @@ from steady_queue_core import (
     change_recurring_task,
     limits_concurrency,
     recurring,
-    recurring_task,
     schedule_recurring_task,
     task,
     unschedule_recurring_task,
@@ -24,10 +23,11 @@ from steady_queue_core import (
 from steady_queue_core.backend import SteadyQueueBackend
 from steady_queue_core.compat import NATIVE, InvalidTask, task_enqueued
 from steady_queue_core.models import RecurringExecution
-from steady_queue_core.processes.agenda import Agenda
-from steady_queue_core.processes.database import QueueDatabase, Unavailable
-from steady_queue_core.processes.schedules import mirror
-from steady_queue_core.processes.timetable import BUSY_PAUSE, Timetable
+from steady_queue_core.processes.base.database import QueueDatabase, Unavailable
+from steady_queue_core.processes.scheduler.mirror import mirror
+from steady_queue_core.processes.scheduler.task_list import Agenda
+from steady_queue_core.processes.scheduler.timetable import BUSY_PAUSE, Timetable
+from steady_queue_core.schedules import definition as recurring_task
 
 from ..app.models import Item
 from .everywhere import on_every_database, on_every_server

@@ -15,12 +15,12 @@ import pytest
 
 from steady_queue_core.configuration import Configuration
 from steady_queue_core.errors import ThreadTerminatedError
-from steady_queue_core.processes.child import Role
-from steady_queue_core.processes.children import Children
-from steady_queue_core.processes.dispatcher import Dispatcher
-from steady_queue_core.processes.forks import Forks
-from steady_queue_core.processes.restarts import REFUSAL_PAUSE
-from steady_queue_core.processes.threads import Threads
+from steady_queue_core.processes.dispatcher.dispatcher import Dispatcher
+from steady_queue_core.processes.supervisor.child import Role
+from steady_queue_core.processes.supervisor.children import Children
+from steady_queue_core.processes.supervisor.forks import Forks
+from steady_queue_core.processes.supervisor.restarts import REFUSAL_PAUSE
+from steady_queue_core.processes.supervisor.threads import Threads
 
 from . import proc
 from .waiting import wait_for

@@ -11,7 +11,7 @@ from django.db import connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.logging import RunningTask, running_task
-from steady_queue_core.processes.connections import tidy_connections, watch_connections
+from steady_queue_core.processes.base.connections import tidy_connections, watch_connections
 
 from ..models.everywhere import on_every_database
 

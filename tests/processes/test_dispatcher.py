@@ -16,9 +16,9 @@ from steady_queue_core.dialects import Dialect, dialect_for, portable
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.conformance.base import limited_job, new_job
 from steady_queue_core.models import BlockedExecution, Permit, ReadyExecution, ScheduledExecution
-from steady_queue_core.processes.database import QueueDatabase
-from steady_queue_core.processes.dispatcher import Dispatcher
-from steady_queue_core.processes.runtime import Runtime
+from steady_queue_core.processes.base.context import Runtime
+from steady_queue_core.processes.base.database import QueueDatabase
+from steady_queue_core.processes.dispatcher.dispatcher import Dispatcher
 
 from ..models.everywhere import on_every_database, on_every_server
 

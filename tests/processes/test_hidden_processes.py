@@ -17,12 +17,12 @@ import pytest
 
 from steady_queue_core.models import Process
 from steady_queue_core.models import process as processes
-from steady_queue_core.processes import host
-from steady_queue_core.processes.database import QueueDatabase
-from steady_queue_core.processes.membership import new_name
-from steady_queue_core.processes.pruning import Pruning
-from steady_queue_core.processes.recovery import Recovery
-from steady_queue_core.processes.whereabouts import Whereabouts
+from steady_queue_core.processes.base import system as host
+from steady_queue_core.processes.base.database import QueueDatabase
+from steady_queue_core.processes.base.identity import Whereabouts
+from steady_queue_core.processes.base.registration import new_name
+from steady_queue_core.processes.supervisor.pruning import Pruning
+from steady_queue_core.processes.supervisor.recovery import Recovery
 
 from . import proc
 from .conftest import MakeProject

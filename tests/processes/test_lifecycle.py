@@ -13,9 +13,9 @@ from steady_queue_core import signals
 from steady_queue_core.dialects import portable
 from steady_queue_core.models import Process
 from steady_queue_core.models.process import register
-from steady_queue_core.processes.database import QueueDatabase
-from steady_queue_core.processes.pruning import Pruning
-from steady_queue_core.processes.recovery import Recovery
+from steady_queue_core.processes.base.database import QueueDatabase
+from steady_queue_core.processes.supervisor.pruning import Pruning
+from steady_queue_core.processes.supervisor.recovery import Recovery
 
 from .conftest import MakeProject
 from .harness import Project

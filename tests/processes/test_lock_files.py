@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from steady_queue_core.processes.pidfile import Pidfile, PidfileError
-from steady_queue_core.processes.remains import HEADER, SLOT, Remains
+from steady_queue_core.processes.base.journal_reader import HEADER, SLOT, Remains
+from steady_queue_core.processes.supervisor.pidfile import Pidfile, PidfileError
 from steady_queue_sqlite.lock_file import LockFile
 
 

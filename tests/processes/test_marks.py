@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from steady_queue_core.dialects import Ending, Outcome
-from steady_queue_core.processes import marks
-from steady_queue_core.processes.marks import StartMarks
-from steady_queue_core.processes.membership import new_name
-from steady_queue_core.processes.remains import SLOT, Ended, Remains, left_at
+from steady_queue_core.processes.base import journal as marks
+from steady_queue_core.processes.base.journal import StartMarks
+from steady_queue_core.processes.base.journal_reader import SLOT, Ended, Remains, left_at
+from steady_queue_core.processes.base.registration import new_name
 
 from .conftest import MakeProject
 from .harness import Project

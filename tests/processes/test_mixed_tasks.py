@@ -7,8 +7,8 @@ from itertools import accumulate
 
 import pytest
 
-from steady_queue_core.processes.appetite import Appetite
-from steady_queue_core.processes.pace import Pace
+from steady_queue_core.processes.worker.prefetch import Appetite
+from steady_queue_core.processes.worker.throughput import Pace
 
 from .conftest import MakeProject
 from .harness import Project

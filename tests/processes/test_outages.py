@@ -10,8 +10,9 @@ import pytest
 from django.db import InternalError, OperationalError, ProgrammingError
 from django.dispatch import Signal
 
-from steady_queue_core.processes import database, preparation
-from steady_queue_core.processes.database import (
+from steady_queue_core.processes.base import connection_setup as preparation
+from steady_queue_core.processes.base import database
+from steady_queue_core.processes.base.database import (
     LONGEST_PAUSE,
     PATIENCE,
     PROBATION,

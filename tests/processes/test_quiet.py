@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from steady_queue_core.models import Process
-from steady_queue_core.processes.database import QueueDatabase
+from steady_queue_core.processes.base.database import QueueDatabase
 
 from . import proc
 from .conftest import EACH_SERVER, MakeProject

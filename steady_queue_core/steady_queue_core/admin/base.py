@@ -21,7 +21,7 @@ from django.utils.safestring import SafeString
 from ..models import Job
 from . import databases, texts
 from .change_list import KeysetChangeList
-from .damage import ERRORS, is_damage
+from .corrupt_rows import ERRORS, is_damage
 from .detail import Section
 from .keyset import is_storable
 from .listing import Listing, ModelListing

@@ -10,8 +10,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from . import databases
+from .counts import Count, Tally
 from .listing import Listing, Page
-from .tallies import Count, Tally
 
 
 class KeysetChangeList(ChangeList):

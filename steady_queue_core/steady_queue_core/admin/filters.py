@@ -11,9 +11,9 @@ from django.http import HttpRequest
 
 from ..models import Pause
 from ..models.base import queue_database
-from ..tasks import registered_tasks
+from ..tasks.definition import registered_tasks
 from . import databases
-from .damage import readable
+from .corrupt_rows import readable
 from .texts import name
 
 #: Choices that a filter offers at most.

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..dialects import portable
 from . import texts
-from .damage import column
+from .corrupt_rows import column
 from .job_rows import state_of
 
 #: What is due for this long is late.

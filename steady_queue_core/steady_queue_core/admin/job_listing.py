@@ -10,13 +10,13 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from ..models.results import MAX_ID
-from .damage import ERRORS, is_damage
+from .corrupt_rows import ERRORS, is_damage
+from .counts import Tally, tallies
 from .job_rows import read_jobs
 from .keyset import START, Key, Order, Place
 from .listing import Page, page_of
 from .scope import Scope
 from .states import State
-from .tallies import Tally, tallies
 
 #: Jobs that a page looks at where no index serves its filters.
 LOOKED_AT = 5_000

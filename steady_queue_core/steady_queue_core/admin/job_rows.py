@@ -10,7 +10,7 @@ from django.db.models.functions import Left
 
 from ..models import Job, Process
 from ..models.base import queue_database
-from .damage import DAMAGED, read_each
+from .corrupt_rows import DAMAGED, read_each
 from .states import ALL, FAILED, STATES, State
 
 COLUMNS = (

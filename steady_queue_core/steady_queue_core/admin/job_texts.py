@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import arguments
 from ..arguments import DeserializationError
-from ..results import errors_of, workers_of
+from ..tasks.results import errors_of, workers_of
 from . import texts
 from .detail import Section, Text
 from .masking import HIDDEN, Mask, parameters_of

@@ -15,18 +15,18 @@ from django.urls import URLPattern
 from ..models import Job, Process
 from ..models.results import MAX_ID
 from . import databases, texts
-from .acts import Done, record, tell
+from .actions import Done, record, tell
 from .base import QueueAdmin
 from .change_list import KeysetChangeList
+from .counts import Tally
 from .filters import DatabaseFilter, KeyFilter, QueueFilter, StateFilter, TaskFilter
-from .job_acts import ACTS, Act
+from .job_actions import ACTS, Act
 from .job_columns import OF_STATES
 from .job_listing import LOOKED_AT, JobListing
 from .job_page import row_of, sections_of
 from .job_rows import RELATED, read_briefly, state_of
 from .keyset import is_storable
 from .states import ALL, STATES, State, tallies_of_states
-from .tallies import Tally
 
 #: Jobs that are counted before it is asked whether to discard them, at most.
 COUNTED = 50_000

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Protocol
 
 from django.db.models import QuerySet
 
-from .damage import read_each
+from .corrupt_rows import read_each
+from .counts import Tally, tallies
 from .keyset import Order, Place
-from .tallies import Tally, tallies
 
 
 class Page(NamedTuple):

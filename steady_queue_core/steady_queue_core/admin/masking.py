@@ -14,7 +14,7 @@ from django.views.debug import get_default_exception_reporter_filter
 from ..configuration import Configuration, ConfigurationError
 from ..configuration.options import HIDDEN_ARGUMENTS
 from ..errors import UnregisteredTaskError
-from ..tasks import find_task
+from ..tasks.definition import find_task
 
 HIDDEN = "*" * 20
 #: What Django's filter of error pages is asked to show, to see whether it does.

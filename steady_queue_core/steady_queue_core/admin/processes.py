@@ -18,7 +18,7 @@ from ..models.base import queue_database
 from ..models.process import NEVER_AGAIN
 from . import databases, texts
 from .base import QueueAdmin
-from .damage import column
+from .corrupt_rows import column
 from .detail import Facts, Section, Table
 from .filters import DatabaseFilter
 

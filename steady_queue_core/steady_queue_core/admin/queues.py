@@ -20,19 +20,19 @@ from ..configuration.queues import LONGEST_NAME
 from ..models import Job, Pause, Queue, ReadyExecution
 from ..models.base import queue_database
 from . import databases, texts
-from .acts import record, tell
+from .actions import record, tell
 from .base import QueueAdmin
-from .damage import ERRORS, column, is_damage, read_each
+from .corrupt_rows import ERRORS, column, is_damage, read_each
+from .counts import Tally, tallies
 from .detail import Facts
 from .filters import DatabaseFilter, queue_names
-from .job_acts import DISCARD
+from .job_actions import DISCARD
 from .job_listing import JobListing
 from .job_rows import read_briefly
 from .keyset import Order, is_storable
 from .listing import Page, page_of
 from .scope import is_whole
 from .states import READY
-from .tallies import Tally, tallies
 
 
 @dataclass(frozen=True)

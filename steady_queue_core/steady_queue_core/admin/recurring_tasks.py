@@ -16,11 +16,11 @@ from django.urls import URLPattern
 from ..errors import SteadyQueueError
 from ..models import RecurringExecution, RecurringTask
 from ..models.base import queue_database
-from ..recurring_values import stored_schedule
+from ..schedules.validators import stored_schedule
 from . import databases, texts
-from .acts import BATCH, record, tell
+from .actions import BATCH, record, tell
 from .base import QueueAdmin
-from .damage import column, read_each
+from .corrupt_rows import column, read_each
 from .detail import Facts, Section, Table
 from .filters import DatabaseFilter
 from .job_texts import arguments_of

@@ -11,13 +11,13 @@ from ..models import BlockedExecution
 from ..models.semaphore import Permit
 from . import databases, texts
 from .base import QueueAdmin
-from .damage import column
+from .corrupt_rows import column
+from .counts import tallies
 from .detail import Facts, Section, Table
 from .filters import DatabaseFilter
 from .keyset import is_storable
 from .listing import ModelListing
 from .states import BLOCKED
-from .tallies import tallies
 
 #: Jobs with a permit that a page names.
 MOST_JOBS = 100

@@ -17,9 +17,9 @@ from ..models import (
     ScheduledExecution,
 )
 from ..models.execution import Execution
+from .counts import CAP, Tally, tallies
 from .keyset import Order
 from .scope import Scope
-from .tallies import CAP, Tally, tallies
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
-from .durations import LONGEST, to_timedelta
+from ..durations import LONGEST, to_timedelta
 from .errors import ConfigurationError, describe, suggest
 
 

@@ -9,7 +9,7 @@ import sys
 from functools import partial
 from types import TracebackType
 
-from ..processes import host
+from ..processes.base import system as host
 from .project import Project
 
 #: Seconds that the supervisor may take to stop after TERM: its own patience, and some more.

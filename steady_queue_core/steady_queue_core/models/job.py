@@ -8,7 +8,7 @@ from ..dialects import tables
 from ..errors import UndiscardableError
 from .base import alters_data
 from .fields import ExactCharField, ExactTextField, InstantField
-from .jobs import JobQuerySet
+from .job_queryset import JobQuerySet
 
 JobManager = models.Manager.from_queryset(JobQuerySet)
 

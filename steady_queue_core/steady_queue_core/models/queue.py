@@ -11,9 +11,9 @@ from django.db.models import QuerySet
 from ..dialects import portable
 from ..signals import QueueLifecycle, Signal, queue_paused, queue_resumed, tell_after_commit
 from .base import alters_data, queue_database
-from .discarding import discard
 from .execution import ReadyExecution
 from .job import Job
+from .operations.discard import discard
 from .pause import Pause
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from ..compat import task_started
 from ..dialects import ClaimedJob
 from ..logging import RunningTask, running_task
-from ..processes.attempt import Attempt, Done
-from ..processes.clock import DatabaseClock
-from ..processes.facts import attempt_of
-from ..processes.notifier import announce
-from ..results import send, task_of
+from ..processes.base.clock import DatabaseClock
+from ..processes.base.log_context import attempt_of
+from ..processes.worker.attempt import Attempt, Done
+from ..processes.worker.signal_sender import announce
+from ..tasks.results import send, task_of
 from .jobs import Jobs
 from .transactions import as_a_worker_would
 

@@ -10,9 +10,9 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from ..backend import EncodedCall, SteadyQueueBackend
+from ..backend_options import BackendOptions
 from ..compat import Task, TaskResult, TaskResultDoesNotExist
 from ..dialects import Ending, EnqueuedJob, Outcome
-from ..options import BackendOptions
 from .attempts import perform
 from .memory import Job, MemoryJobs
 

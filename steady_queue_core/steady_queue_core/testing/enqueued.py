@@ -11,8 +11,8 @@ from typing import Any
 from .. import arguments
 from ..backend import SteadyQueueBackend
 from ..compat import Task, TaskResult, task_backends, task_enqueued
-from ..instants import to_utc
-from ..results import task_result_of
+from ..tasks.results import task_result_of
+from ..timezones import to_utc
 from .stored import databases
 
 #: How far the time of a delay may be from what a test computes.

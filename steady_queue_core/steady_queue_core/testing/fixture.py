@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from .assertions import (
-    assert_no_tasks_enqueued,
-    assert_num_tasks,
-    assert_task_enqueued,
-)
+from .assertions import assert_no_tasks_enqueued, assert_num_tasks, assert_task_enqueued
 from .enqueued import EnqueuedTask, captured_tasks, enqueued_tasks
 from .memory import forget
 from .runner import arun_enqueued_tasks, run_enqueued_tasks

@@ -17,9 +17,9 @@ from .. import arguments
 from ..backend import EncodedCall, SteadyQueueBackend
 from ..compat import TaskResult, TaskResultStatus
 from ..dialects import ClaimedJob, Ending, EnqueuedJob, NewJob, Outcome, QueueSelector
-from ..instants import from_utc
-from ..results import task_errors, workers_of
-from ..tasks import SteadyQueueTaskResult
+from ..tasks.definition import SteadyQueueTaskResult
+from ..tasks.results import task_errors, workers_of
+from ..timezones import from_utc
 from .jobs import matching
 
 F = TypeVar("F", bound=Callable[..., Any])

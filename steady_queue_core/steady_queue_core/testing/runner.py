@@ -10,8 +10,8 @@ from asgiref.sync import sync_to_async
 
 from ..compat import TaskResult, task_backends
 from ..dialects import ClaimedJob, Ending, QueueSelector
-from ..instants import to_utc
-from ..processes.attempt import Done
+from ..processes.worker.attempt import Done
+from ..timezones import to_utc
 from .attempts import perform
 from .backends import MemoryBackend
 from .enqueued import EnqueuedTask, captured_tasks

@@ -14,8 +14,9 @@ from django.db import DatabaseError, connections
 from ..backend import SteadyQueueBackend, own_backend, own_backends
 from ..compat import TaskResult
 from ..dialects import ClaimedJob, Outcome, ProcessIdentity, QueueSelector, dialect_for, portable
-from ..models import ScheduledExecution, dispatching
+from ..models import ScheduledExecution
 from ..models import process as processes
+from ..models.operations import run_now as dispatching
 from .jobs import matching
 
 

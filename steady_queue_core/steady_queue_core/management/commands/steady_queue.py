@@ -19,11 +19,11 @@ from ...configuration.option_readers import MODES
 from ...errors import DialectError, MigrationsMissing, PlaceError
 from ...logging import FORMATS, errors_to_stderr, logging_to_stderr
 from ...printable import printable_lines
-from ...processes.drain import Drain
-from ...processes.pidfile import PidfileError
-from ...processes.start import choose_database, import_tasks, runs_threads, with_changes
-from ...processes.supervisor import Supervisor
-from ...processes.team import KINDS
+from ...processes.supervisor.drain import Drain
+from ...processes.supervisor.launch import choose_database, import_tasks, runs_threads, with_changes
+from ...processes.supervisor.pidfile import PidfileError
+from ...processes.supervisor.supervisor import Supervisor
+from ...processes.supervisor.topology import KINDS
 from ..reloading import Reloader
 
 NOTHING_TO_RUN = (

@@ -1,0 +1,3 @@
+"""What every process of the queue is made of."""
+
+from __future__ import annotations

@@ -1,0 +1,219 @@
+"""Database connections of the threads that run tasks: kept from task to task, in good order."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from asyncio import CancelledError
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from asgiref.sync import sync_to_async
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
+
+from ...logging import RunningTask, about, get_logger, running_task
+from .driver_state import is_closed, is_in_transaction, settings_of
+
+logger = get_logger("steady_queue.worker")
+
+#: How the names of a worker's own threads begin.
+OUR_THREADS = "steady-queue-"
+
+#: Whether another thread, as sync_to_async() starts it, has connected to a database.
+_served_coroutines = threading.Event()
+#: The settings of the session with which a connection began.
+_first_settings: WeakKeyDictionary[BaseDatabaseWrapper, dict[str, object]] = WeakKeyDictionary()
+#: Coroutine tasks that run: they share the connections of one thread.
+_coroutines: set[RunningTask] = set()
+#: Which of them has begun a transaction by a statement of its own.
+_openers: WeakKeyDictionary[BaseDatabaseWrapper, RunningTask | None] = WeakKeyDictionary()
+
+
+def tidy_connections(*, fresh: bool = False) -> None:
+    """Leave no trace of a task on the calling thread's connections.
+
+    A connection is kept, unless the task left it in a transaction, closed or with other settings,
+    it broke, is past its ``CONN_MAX_AGE``, belongs to a pool, or a ``fresh`` one is wanted. Django
+    asks it for a sign of life before the next task's first query, if that is set or if it would be
+    a new connection in a request.
+    """
+    for connection in connections.all(initialized_only=True):
+        connection.queries_log.clear()  # With DEBUG, as Django does for each request.
+        try:
+            _tidy(connection, fresh)
+        except Exception as error:
+            # That a server is gone is told once, by those who look after the queue.
+            level = logging.DEBUG if _is_of_driver(error, connection) else logging.WARNING
+            logger.log(
+                level,
+                "A connection to %r broke",
+                connection.alias,
+                exc_info=True,
+                extra=about("worker.connection_broken", database=connection.alias),
+            )
+            _drop(connection)
+
+
+def _is_of_driver(error: Exception, connection: Any) -> bool:
+    return isinstance(error, connection.Database.Error)
+
+
+def close_own_connections() -> None:
+    """Close the connections of the calling thread, which is about to end."""
+    for connection in connections.all(initialized_only=True):
+        with suppress(Exception):
+            connection.close()
+
+
+@contextmanager
+def running_coroutine(task: RunningTask) -> Iterator[None]:
+    """Have a transaction that this task begins be left to it when others end."""
+    _coroutines.add(task)
+    try:
+        yield
+    finally:
+        _coroutines.discard(task)
+
+
+async def atidy_connections(*, fresh: bool = False) -> None:
+    """Do so on the thread that serves the queries of coroutines, if there have been any."""
+    if _served_coroutines.is_set():
+        with suppress(CancelledError):  # The task is over, whoever wanted it cancelled.
+            await sync_to_async(tidy_connections)(fresh=fresh)
+
+
+def watch_connections() -> None:
+    """Take note of connections as they are made: of their settings, and of those for coroutines."""
+    connection_created.connect(_note_connection, dispatch_uid="steady_queue_note_connection")
+
+
+def _note_connection(connection: BaseDatabaseWrapper, **kwargs: object) -> None:
+    thread = threading.current_thread()
+    if thread is not threading.main_thread() and not thread.name.startswith(OUR_THREADS):
+        _served_coroutines.set()
+        _openers[connection] = None
+        if _note_opener not in connection.execute_wrappers:
+            connection.execute_wrappers.append(_note_opener)
+    with suppress(Exception):  # What a driver does not tell is not looked after.
+        _first_settings[connection] = settings_of(connection)
+
+
+def _note_opener(
+    execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]
+) -> Any:
+    if str(sql).lstrip()[:5].upper() in ("BEGIN", "START"):
+        _openers[context["connection"]] = running_task.get()
+    return execute(sql, params, many, context)
+
+
+def _tidy(connection: BaseDatabaseWrapper, fresh: bool) -> None:
+    opener = _openers.get(connection)
+    if opener in _coroutines:
+        return
+    if connection.in_atomic_block or connection.closed_in_transaction:
+        if connection.in_atomic_block:
+            _tell_left_open(connection, running_task.get())
+        _drop(connection)
+    elif connection.connection is None:
+        return
+    elif is_closed(connection):
+        _tell_closed(connection)
+        _drop(connection)
+    elif is_in_transaction(connection):
+        if not connection.settings_dict["AUTOCOMMIT"]:
+            connection.rollback()  # It is always in one; what was to be kept was committed.
+            return
+        _tell_left_open(connection, opener or running_task.get())
+        _drop(connection)
+    elif fresh or _was_changed(connection):
+        _drop(connection)
+    elif _is_spent(connection):
+        connection.close()
+    else:
+        _plan_health_check(connection)
+
+
+def _was_changed(connection: BaseDatabaseWrapper) -> bool:
+    first = _first_settings.get(connection)
+    if first is None:
+        return False
+    settings = settings_of(connection)
+    changed = [name for name in first if settings.get(name) != first[name]]
+    if changed:
+        logger.info(
+            "%s changed %s on the connection to %r: the next task gets another",
+            _who(running_task.get()),
+            ", ".join(changed),
+            connection.alias,
+            extra=_about("worker.session_changed", connection, running_task.get()),
+        )
+    return bool(changed)
+
+
+def _is_spent(connection: BaseDatabaseWrapper) -> bool:
+    settings = connection.settings_dict
+    if settings["OPTIONS"].get("pool"):
+        return True
+    if connection.get_autocommit() != settings["AUTOCOMMIT"]:
+        return True
+    if connection.errors_occurred:
+        if not connection.is_usable():
+            return True
+        connection.errors_occurred = False
+    # Django's default age of 0 means one request; a worker has none.
+    close_at = connection.close_at if settings["CONN_MAX_AGE"] else None
+    return close_at is not None and time.monotonic() >= close_at
+
+
+def _plan_health_check(connection: Any) -> None:
+    settings = connection.settings_dict
+    fresh_each_time = settings["CONN_MAX_AGE"] == 0
+    connection.health_check_enabled = settings["CONN_HEALTH_CHECKS"] or fresh_each_time
+    connection.health_check_done = False
+
+
+def _drop(connection: BaseDatabaseWrapper) -> None:
+    """Roll back, close, and forget the wrapper: it may believe to be in a block that nobody will
+    leave. A pool gets the place back, and not the session."""
+    wrapper: Any = connection
+    driver = wrapper.connection
+    if driver is not None:
+        for end in (driver.rollback, driver.close, wrapper._close):
+            with suppress(Exception):
+                end()
+    wrapper.connection = None
+    del connections[connection.alias]
+
+
+def _tell_left_open(connection: BaseDatabaseWrapper, task: RunningTask | None) -> None:
+    logger.warning(
+        "%s left a transaction open on the connection to %r: what it had not committed is rolled "
+        "back, and the connection closed",
+        _who(task),
+        connection.alias,
+        extra=_about("worker.transaction_left_open", connection, task),
+    )
+
+
+def _tell_closed(connection: BaseDatabaseWrapper) -> None:
+    task = running_task.get()
+    logger.warning(
+        "%s left a closed connection to %r: the next task gets another",
+        _who(task),
+        connection.alias,
+        extra=_about("worker.connection_closed", connection, task),
+    )
+
+
+def _who(task: RunningTask | None) -> str:
+    return f"Task {task.task} #{task.task_id}" if task else "A receiver of a signal"
+
+
+def _about(event: str, connection: BaseDatabaseWrapper, task: RunningTask | None) -> dict[str, Any]:
+    facts = task._asdict() if task else {}
+    return about(event, database=connection.alias, **facts)

@@ -1,0 +1,3 @@
+"""The dispatcher: due jobs, old jobs, concurrency limits."""
+
+from __future__ import annotations

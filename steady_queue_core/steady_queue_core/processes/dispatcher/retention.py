@@ -1,0 +1,129 @@
+"""Clearing what is kept no longer, little by little and beside other work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from ...backend import own_backends
+from ...dialects import Dialect
+from ...durations import LONGEST
+from ...logging import about, get_logger
+from ...models import Job, RecurringTask
+from ...models.operations.clear import FailedJobs, FinishedJobs, PastSlots, Sweep
+from ...schedules import catch_up
+from ..scheduler.mirror import registered_on
+
+logger = get_logger("steady_queue.dispatcher")
+
+#: Rows that one statement looks at and deletes.
+BATCH = 500
+#: Seconds between two passes.
+INTERVAL = 60.0
+#: Seconds after which a pass begins with the oldest rows again, not where the last one ended:
+#: rows that were passed over may be due now, or were committed late.
+FRESH_START = 3600.0
+#: A slot is kept this long beyond the time in which it may be made up for: as long as schedulers
+#: may differ in what they know.
+SLOTS_BEYOND = timedelta(days=1)
+
+
+class Housekeeping:
+    """Goes through what may be cleared once a minute, a batch for each call."""
+
+    def __init__(self, using: str) -> None:
+        self.using = using
+        self._next_pass = self._next_start = 0.0
+        self._left: list[tuple[str, Sweep]] = []
+        self._positions: dict[str, Any] = {}
+
+    def do(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> float:
+        """Clear one batch if it is time; return the seconds until the next one is worth while."""
+        if not self._left:
+            wait = self._next_pass - time.monotonic()
+            if wait > 0:
+                return wait
+            self._begin(dialect.current_time(connection))
+        if self._left:
+            self._clear(*self._left[0])
+        return 0.0 if self._left else INTERVAL
+
+    def _begin(self, present: datetime) -> None:
+        now = time.monotonic()
+        if now >= self._next_start:
+            self._positions.clear()
+            self._next_start = now + FRESH_START
+        left = list(expired(self.using, present))
+        for name, sweep in left:
+            sweep.position = self._positions.get(name)
+        self._next_pass = now + INTERVAL
+        self._left = left
+
+    def _clear(self, name: str, sweep: Sweep) -> None:
+        cleared = sweep.clear(BATCH)
+        if cleared:
+            logger.debug(
+                "Cleared %d rows", cleared, extra=about("dispatcher.cleared", rows=cleared)
+            )
+        if sweep.exhausted:
+            self._positions[name] = sweep.position
+            self._left.pop(0)
+
+
+def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
+    """Yield what the backends that store their jobs in ``using`` keep no longer, by name."""
+    settings = {
+        alias: backend.settings
+        for alias, backend in own_backends().items()
+        if backend.database == using
+    }
+    finished = {alias: each.clear_finished_jobs_after for alias, each in settings.items()}
+    failed = {alias: each.clear_failed_jobs_after for alias, each in settings.items()}
+    yield from _of_backends(FinishedJobs, finished, using, present)
+    yield from _of_backends(FailedJobs, failed, using, present)
+    longest = _longest(finished)
+    if longest is not None:
+        kept = max(longest, _longest_catch_up(using) + SLOTS_BEYOND)
+        yield "slots", PastSlots(using, present - kept)
+
+
+def _of_backends(
+    kind: type[FinishedJobs | FailedJobs],
+    kept: Mapping[str, timedelta | None],
+    using: str,
+    present: datetime,
+) -> Iterator[tuple[str, Sweep]]:
+    jobs = Job.objects.using(using)
+    for alias, period in kept.items():
+        if period is not None:
+            yield (
+                f"{kind.__name__} of {alias}",
+                kind(jobs.filter(backend_name=alias), present - period),
+            )
+    longest = _longest(kept)
+    if longest is not None:
+        # Jobs of backends that are not in TASKS any more go with those that are kept longest.
+        others = jobs.exclude(backend_name__in=list(kept))
+        yield f"{kind.__name__} of others", kind(others, present - longest)
+
+
+def _longest(kept: Mapping[str, timedelta | None]) -> timedelta | None:
+    """Return the longest of these periods; ``None``: one has no end, or there is none."""
+    periods = [period for period in kept.values() if period is not None]
+    return max(periods) if periods and len(periods) == len(kept) else None
+
+
+def _longest_catch_up(using: str) -> timedelta:
+    """Return for how long a slot may be made up for, by any schedule of the code or the table."""
+    policies: list[object] = [each.catch_up for each in registered_on(using)]
+    rows = RecurringTask.objects.using(using).order_by()
+    for text in rows.values_list("catch_up", flat=True).distinct():
+        with suppress(ValueError):
+            policies.append(catch_up.from_text(text))
+    periods = [each for each in policies if isinstance(each, timedelta)]
+    return min(LONGEST, max(periods, default=timedelta(0)))

@@ -1,0 +1,108 @@
+"""From a command line to what a supervisor is to run."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import fields
+from importlib import import_module
+from typing import Any
+
+from django.db import connections
+
+from ...backend import own_backends
+from ...configuration import Configuration, ConfigurationError, ResolvedOptions, load
+from ...errors import PlaceError
+
+#: Environment variable that overrides ``supervisor_mode``.
+MODE_VARIABLE = "STEADY_QUEUE_SUPERVISOR_MODE"
+
+
+def require_place(*, standalone: bool = True) -> None:
+    """Raise ``PlaceError`` where a supervisor cannot run."""
+    if standalone and threading.current_thread() is not threading.main_thread():
+        raise PlaceError(
+            "The supervisor follows signals, which only the main thread of a process receives: "
+            "run it there, as a process of its own, or embedded: see EmbeddedQueue."
+        )
+    for connection in connections.all(initialized_only=True):
+        if connection.in_atomic_block:
+            raise PlaceError(
+                f"A transaction is open on the database {connection.alias!r}: worker processes "
+                "could not see what it holds. Run the supervisor outside of transactions; in a "
+                "test, use TransactionTestCase instead of TestCase, and a test database in a file."
+            )
+
+
+def choose_database(backend_alias: str | None) -> str:
+    """Return the alias of the database to serve. Raises ``ConfigurationError``."""
+    ours = own_backends()
+    if not ours:
+        raise ConfigurationError(
+            "TASKS has no backend of Steady Queue. Add one: TASKS = {'default': {'BACKEND': "
+            "'steady_queue_core.backend.SteadyQueueBackend', 'QUEUES': []}}"
+        )
+    if backend_alias is not None:
+        if backend_alias not in ours:
+            raise ConfigurationError(
+                f"--backend {backend_alias!r} is no Steady Queue backend in TASKS. "
+                f"There are: {', '.join(sorted(ours))}."
+            )
+        return ours[backend_alias].database
+    databases = sorted({backend.database for backend in ours.values()})
+    if len(databases) > 1:
+        raise ConfigurationError(
+            f"The backends in TASKS use several databases ({', '.join(databases)}), and one "
+            f"supervisor serves one. Choose with --backend {'|'.join(sorted(ours))}, and start "
+            "a supervisor for each."
+        )
+    return databases[0]
+
+
+def with_changes(
+    options: ResolvedOptions,
+    *,
+    queues: str | None,
+    threads: int | None,
+    processes: int | None,
+    pidfile: str | None,
+    mode: str | None = None,
+) -> ResolvedOptions:
+    """Return ``options`` with what the command line says. Raises ``ConfigurationError``."""
+    workers = [
+        {f.name: getattr(worker, f.name) for f in fields(worker)} for worker in options.workers
+    ]
+    if queues is not None:
+        workers = [{**(workers or [{}])[0], "queues": queues}]
+    changed = {"threads": threads, "processes": processes}
+    for worker in workers:
+        worker.update({name: value for name, value in changed.items() if value is not None})
+    values: dict[str, Any] = {f.name: getattr(options, f.name) for f in fields(options)}
+    values["workers"] = [Configuration.Worker(**worker) for worker in workers]
+    if pidfile is not None:
+        values["supervisor_pidfile"] = pidfile
+    if mode or (mode := os.environ.get(MODE_VARIABLE)):
+        values["supervisor_mode"] = mode
+    return load(values)
+
+
+def runs_threads(options: ResolvedOptions) -> bool:
+    """Whether workers, dispatchers and the scheduler are threads. Raises ``ConfigurationError``."""
+    can_fork = hasattr(os, "fork")
+    if options.supervisor_mode == "fork" and not can_fork:
+        raise ConfigurationError(
+            "STEADY_QUEUE['supervisor_mode']: this system cannot fork processes; leave it out, or "
+            "say 'async'"
+        )
+    return options.supervisor_mode == "async" or not can_fork
+
+
+def import_tasks(options: ResolvedOptions) -> None:
+    """Import the modules with tasks that the settings name. Raises ``ConfigurationError``."""
+    for module in options.task_modules:
+        try:
+            import_module(module)
+        except ImportError as error:
+            raise ConfigurationError(
+                f"STEADY_QUEUE['task_modules'] cannot be imported: {error}"
+            ) from error

@@ -1,0 +1,148 @@
+"""A worker's event loop, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from contextvars import copy_context
+from threading import Thread
+from typing import Any
+
+from ...compat import Task
+from ...dialects import ClaimedJob
+from ...logging import about, get_logger
+from ..base.interruption import TaskInterrupted, interrupt
+from .thread_pool import Work
+
+logger = get_logger("steady_queue.worker")
+
+
+class EventLoop:
+    """Runs ``size`` coroutine tasks at once, in order; what it has not begun can be withdrawn.
+
+    Its thread starts with the first of them.
+    """
+
+    def __init__(
+        self, size: int, run: Callable[[ClaimedJob, Task], Coroutine[Any, Any, None]]
+    ) -> None:
+        self.size, self._run = size, run
+        self._loop: asyncio.AbstractEventLoop | None = None
+        #: Filled by the worker's main thread, emptied by either.
+        self._waiting: deque[Work] = deque()
+        #: What runs; beside it, until its first step, what it is to do.
+        self._running: dict[asyncio.Task[None], tuple[Work, Coroutine[Any, Any, None]] | None] = {}
+        self._context = copy_context()
+        self._thread: Thread | None = None
+        self._closing = self._cancelled = False
+
+    def submit(self, work: list[Work]) -> None:
+        """Queue jobs, and start them as far as there is room."""
+        if self._loop is None:
+            self._loop = _new_event_loop()
+            self._thread = Thread(
+                target=self._serve, args=[self._loop], name="steady-queue-loop", daemon=True
+            )
+            self._thread.start()
+        self._waiting.extend(work)
+        self._loop.call_soon_threadsafe(self._start)
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs have not begun."""
+        return len(self._waiting)
+
+    @property
+    def running(self) -> int:
+        """How many jobs run."""
+        return len(self._running)
+
+    def withdraw(self) -> list[ClaimedJob]:
+        """Take back the jobs that have not begun."""
+        withdrawn: list[ClaimedJob] = []
+        with suppress(IndexError):
+            while True:
+                withdrawn.append(self._waiting.popleft()[0])
+        return withdrawn
+
+    def interrupt(self) -> None:
+        """Break off the tasks that run: cancel them, or wrest the loop from one that keeps it."""
+        if self._loop is None or self._thread is None or not self._running:
+            return
+        if self._cancelled:
+            interrupt(self._thread)
+        else:
+            self._cancelled = True
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def close(self) -> None:
+        """Have the thread end when nothing runs any more."""
+        self._closing = True
+        if self._loop is not None:
+            with suppress(RuntimeError):  # It has ended.
+                self._loop.call_soon_threadsafe(self._end_if_idle)
+
+    def _cancel(self) -> None:
+        for running in list(self._running):
+            running.cancel()
+
+    def _end_if_idle(self) -> None:
+        assert self._loop is not None
+        if self._closing and not self._running:
+            self._loop.stop()
+
+    def _start(self) -> None:
+        assert self._loop is not None
+        with suppress(IndexError):
+            while len(self._running) < self.size:
+                work = self._waiting.popleft()
+                steps = self._run(*work)
+                # The loop itself keeps only weak references to what runs on it.
+                running = self._loop.create_task(self._take(steps), context=self._context.copy())
+                self._running[running] = work, steps
+                running.add_done_callback(self._ended)
+
+    async def _take(self, steps: Coroutine[Any, Any, None]) -> None:
+        current = asyncio.current_task()
+        assert current is not None
+        self._running[current] = None
+        await steps
+
+    def _ended(self, running: asyncio.Task[None]) -> None:
+        untouched = self._running.pop(running)
+        if untouched is not None:
+            # Another task has cancelled it (all of them, perhaps) before its first step.
+            work, steps = untouched
+            steps.close()
+            self._waiting.appendleft(work)
+        if self._waiting:
+            self._start()
+        self._end_if_idle()
+
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        while not (self._closing and not self._running):
+            try:
+                loop.run_forever()
+            except TaskInterrupted:
+                continue
+            except BaseException:
+                # A task spawned by a task raised SystemExit: the others run on.
+                logger.exception(
+                    "The event loop was interrupted; it goes on",
+                    extra=about("worker.loop_interrupted"),
+                )
+        loop.close()
+
+
+def _new_event_loop() -> asyncio.AbstractEventLoop:
+    # It logs how it is made, and with a log that cannot be written it would not be.
+    log = logging.getLogger("asyncio")
+    former, log.disabled = log.disabled, True
+    try:
+        return asyncio.new_event_loop()
+    finally:
+        log.disabled = former

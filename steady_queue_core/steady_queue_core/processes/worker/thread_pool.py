@@ -1,0 +1,82 @@
+"""A worker's threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import Context, copy_context
+from queue import Empty, SimpleQueue
+from threading import Thread, current_thread
+
+from ...compat import Task
+from ...dialects import ClaimedJob
+from ..base.connections import close_own_connections
+from ..base.interruption import TaskInterrupted, interrupt
+
+Work = tuple[ClaimedJob, Task]
+
+
+class ThreadPool:
+    """Hands jobs to threads, in order; what no thread has begun can be withdrawn."""
+
+    def __init__(self, size: int, run: Callable[[ClaimedJob, Task], None]) -> None:
+        self._run = run
+        self._waiting: SimpleQueue[Work | None] = SimpleQueue()
+        self._context = copy_context()
+        #: Threads that run a task.
+        self._busy: set[Thread] = set()
+        self._threads = [
+            Thread(target=self._work, name=f"steady-queue-{number}", daemon=True)
+            for number in range(size)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, work: list[Work]) -> None:
+        """Queue jobs for the next idle threads."""
+        for each in work:
+            self._waiting.put(each)
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs no thread has begun."""
+        return self._waiting.qsize()
+
+    @property
+    def running(self) -> int:
+        """How many jobs run."""
+        return len(self._busy)
+
+    def withdraw(self) -> list[ClaimedJob]:
+        """Take back the jobs that no thread has begun."""
+        withdrawn: list[ClaimedJob] = []
+        while True:
+            try:
+                work = self._waiting.get_nowait()
+            except Empty:
+                return withdrawn
+            if work is not None:
+                withdrawn.append(work[0])
+
+    def interrupt(self) -> None:
+        """Break off the tasks that run."""
+        for thread in list(self._busy):
+            interrupt(thread)
+
+    def close(self) -> None:
+        """Have the threads end when they have done what is queued."""
+        for _ in self._threads:
+            self._waiting.put(None)
+
+    def _work(self) -> None:
+        thread = current_thread()
+        # An interruption that comes too late ends the thread: the pool is to end anyway.
+        with suppress(TaskInterrupted):
+            while (work := self._waiting.get()) is not None:
+                # A context of its own keeps one task's context variables from the next.
+                context: Context = self._context.copy()
+                self._busy.add(thread)
+                context.run(self._run, *work)
+                self._busy.discard(thread)
+        self._busy.discard(thread)
+        close_own_connections()

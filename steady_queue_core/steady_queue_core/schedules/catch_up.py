@@ -1,0 +1,59 @@
+"""What becomes of slots that pass while no scheduler runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Literal
+
+from ..durations import from_words, in_words
+
+#: ``"skip"``: they are left out; ``"last"``: the last of them runs; a timedelta: all of them run
+#: that are no older than this.
+CatchUp = Literal["skip", "last"] | timedelta
+
+NextAfter = Callable[[datetime], datetime]
+
+#: How far back the last slot is looked for: so that few slots lie between it and the present.
+STEPS = (
+    timedelta(minutes=1),
+    timedelta(hours=1),
+    timedelta(days=1),
+    timedelta(days=31),
+    timedelta(days=366),
+    timedelta(days=3_660),
+)
+
+
+def to_text(catch_up: CatchUp) -> str:
+    """Return the form in which a policy is stored: ``skip``, ``last``, or such as ``36 hours``."""
+    return in_words(catch_up) if isinstance(catch_up, timedelta) else catch_up
+
+
+def from_text(text: str) -> CatchUp:
+    """Return the policy that ``to_text`` wrote; raise ValueError for any other text."""
+    if text == "skip":
+        return "skip"
+    return "last" if text == "last" else from_words(text)
+
+
+def following(
+    next_after: NextAfter, catch_up: CatchUp, last: datetime, present: datetime
+) -> datetime:
+    """Return the slot to enqueue after ``last``: one that was missed, or the next one."""
+    if catch_up == "last":
+        return _latest(next_after, last, present)
+    if isinstance(catch_up, timedelta):
+        return next_after(max(last, present - catch_up))
+    return next_after(max(last, present))
+
+
+def _latest(next_after: NextAfter, last: datetime, present: datetime) -> datetime:
+    """Return the last slot up to ``present``; where there is none after ``last``, the next one."""
+    for step in STEPS:
+        slot = next_after(max(last, present - step))
+        if slot <= present or present - step <= last:
+            break
+    while slot <= present and (later := next_after(slot)) <= present:
+        slot = later
+    return slot

@@ -1,0 +1,102 @@
+"""Recurring tasks as rows: written from what is defined, and read back without trust.
+
+A row chooses among the tasks that are decorated; it never says what to import.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from .. import arguments
+from ..compat import task_backends
+from ..errors import UnusableRecurringTaskError
+from ..models import RecurringTask
+from ..tasks.definition import find_task
+from ..tasks.model_arguments import require_permitted_models
+from . import catch_up
+from . import validators as values
+from .definition import RecurringTask as Definition
+from .definition import find, require_configurable
+
+
+def row_of(definition: Definition, present: datetime, *, static: bool) -> RecurringTask:
+    """Return the row of a task that is defined ``present``, an instant in its stored form."""
+    task = definition.configured_task()
+    return RecurringTask(
+        key=definition.key,
+        task_path=task.module_path,
+        schedule=definition.schedule.expression,
+        timezone=definition.schedule.timezone_name,
+        arguments=definition.encoded_call(),
+        backend_name=task.backend,
+        queue_name=task.queue_name,
+        priority=task.priority,
+        description=definition.description,
+        catch_up=catch_up.to_text(definition.catch_up),
+        static=static,
+        enabled=True,
+        active_since=present,
+        created_at=present,
+        updated_at=present,
+    )
+
+
+def definition_in_force(row: RecurringTask) -> Definition:
+    """Return what the code defines under the key of a row: only of others the row itself counts.
+
+    Raises ``UnusableRecurringTaskError``.
+    """
+    defined = find(row.key)
+    if defined is not None:
+        return defined
+    if row.static:
+        raise UnusableRecurringTaskError(
+            f"The recurring task {row.key!r} cannot be run: it stands in the code, with "
+            "@recurring, and this process has no such code."
+        )
+    return definition_of(row)
+
+
+def definition_of(row: RecurringTask) -> Definition:
+    """Return what a row defines. Raises ``UnusableRecurringTaskError``, which says what is wrong.
+
+    Asks no database: model instances among the arguments are read when the task is enqueued.
+    """
+    try:
+        return _definition_of(row)
+    except Exception as error:  # A stranger may have written anything into the row.
+        raise unusable(row.key, error) from error
+
+
+def unusable(key: str, error: Exception) -> UnusableRecurringTaskError:
+    """Return the error that says so of a recurring task, for the reason that ``error`` gives."""
+    reason = str(error).removeprefix(f"the recurring task {key!r}: ")
+    return UnusableRecurringTaskError(f"The recurring task {key!r} cannot be run: {reason}")
+
+
+def _definition_of(row: RecurringTask) -> Definition:
+    backend: Any = task_backends[row.backend_name]
+    if not hasattr(backend, "enqueue_recurring"):
+        raise ValueError(f"{row.backend_name!r} is no Steady Queue backend in TASKS")
+    if len(row.arguments) > backend.limits.max_bytes:
+        raise ValueError(
+            f"its arguments have {len(row.arguments)} bytes, more than the "
+            f"{backend.limits.max_bytes} of max_payload_bytes"
+        )
+    args, kwargs = arguments.decode_call(row.arguments, resolve_models=False)
+    task = find_task(row.task_path)
+    require_permitted_models(task, args, kwargs, backend.settings.argument_models)
+    definition = Definition(
+        key=values.checked_key(row.key),
+        task=task.using(backend=row.backend_name),
+        schedule=values.stored_schedule(row.schedule, row.timezone),
+        queue_name=values.checked_queue_name(row.key, row.queue_name),
+        priority=values.checked_priority(row.key, row.priority),
+        description=row.description,
+        catch_up=values.checked_catch_up(row.key, catch_up.from_text(row.catch_up)),
+        stored_call=row.arguments,
+    )
+    require_configurable(definition)
+    values.check_fit(row.key, task, args, kwargs)
+    return definition

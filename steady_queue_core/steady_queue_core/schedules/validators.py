@@ -1,0 +1,143 @@
+"""What may be given for a recurring task, in the code or at run time.
+
+Every function returns the value that it was given, and raises TypeError or ValueError, with the
+key of the task in the message, if it cannot be used.
+"""
+
+from __future__ import annotations
+
+import inspect
+import unicodedata
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any
+
+from ..configuration.queues import LONGEST_NAME, name_objection
+from ..durations import LONGEST
+from ..tasks.signature import signature_of
+from .catch_up import CatchUp
+from .cron import InvalidScheduleError, Schedule
+from .interval import EVERY, Interval
+
+LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
+
+
+def checked_key(key: object) -> str:
+    where = "the key of a recurring task"
+    if not isinstance(key, str):
+        raise TypeError(f"{where} must be a string, not {type(key).__name__}")
+    if not key.strip():
+        raise ValueError(f"{where} must not be empty")
+    if len(key) > LONGEST_NAME:
+        raise ValueError(f"{where} has {len(key)} characters, at most {LONGEST_NAME} are allowed")
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in key):
+        raise ValueError(f"{where} holds a control character or a lone surrogate: {key!r}")
+    return key
+
+
+def checked_schedule(
+    key: str, schedule: str | timedelta, timezone: str | None
+) -> Schedule | Interval:
+    try:
+        if isinstance(schedule, timedelta):
+            if timezone:
+                raise InvalidScheduleError(
+                    f"an interval has no time zone, but timezone={timezone!r} is given; leave it "
+                    "out, or write a cron expression"
+                )
+            return Interval(schedule)
+        if not isinstance(schedule, str):
+            raise InvalidScheduleError(
+                f"schedule must be a cron expression or a timedelta, not {type(schedule).__name__}"
+            )
+        return Schedule(schedule, timezone or "")
+    except ValueError as error:
+        raise type(error)(f"the recurring task {key!r}: {error}") from error
+
+
+def stored_schedule(expression: str, timezone: str) -> Schedule | Interval:
+    """Return the schedule that is stored as ``expression``."""
+    if expression.startswith(EVERY):
+        return Interval.read(expression)
+    return Schedule(expression, timezone)
+
+
+def checked_args(key: str, args: object) -> tuple[object, ...]:
+    if not isinstance(args, (list, tuple)):
+        raise TypeError(
+            f"the recurring task {key!r}: args must be a list or tuple, not {type(args).__name__}"
+        )
+    return tuple(args)
+
+
+def checked_kwargs(key: str, kwargs: object) -> Mapping[str, object]:
+    if kwargs is None:
+        return MappingProxyType({})
+    if not isinstance(kwargs, Mapping) or not all(isinstance(name, str) for name in kwargs):
+        raise TypeError(
+            f"the recurring task {key!r}: kwargs must be a dict with strings as keys, or None"
+        )
+    return MappingProxyType(dict(kwargs))
+
+
+def check_fit(key: str, task: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+    """Raise ValueError if the function of ``task`` cannot be called with these arguments."""
+    function = getattr(task, "func", None)
+    signature = signature_of(function, getattr(task, "takes_context", False)) if function else None
+    problem = signature.misfit(args, kwargs) if signature is not None else None
+    if problem is not None:
+        raise ValueError(
+            f"the recurring task {key!r}: {task.module_path} cannot be called with its "
+            f"arguments: {problem}"
+        )
+
+
+def checked_queue_name(key: str, value: object) -> str | None:
+    if value is None:
+        return None
+    where = f"the recurring task {key!r}: queue_name"
+    if not isinstance(value, str):
+        raise TypeError(f"{where} must be a string, not {type(value).__name__}")
+    if reason := name_objection(value):
+        raise ValueError(f"{where} {value!r} {reason}")
+    return value
+
+
+def checked_priority(key: str, priority: object) -> int | None:
+    if priority is None:
+        return None
+    if isinstance(priority, bool) or not isinstance(priority, int):
+        raise TypeError(
+            f"the recurring task {key!r}: priority must be an integer, "
+            f"not {type(priority).__name__}"
+        )
+    if not LOWEST_PRIORITY <= priority <= HIGHEST_PRIORITY:
+        raise ValueError(
+            f"the recurring task {key!r}: priority must be from {LOWEST_PRIORITY} to "
+            f"{HIGHEST_PRIORITY}, not {priority}"
+        )
+    return priority
+
+
+def checked_catch_up(key: str, value: object) -> CatchUp:
+    if value == "skip" or value == "last":
+        return value
+    if isinstance(value, timedelta) and timedelta(0) <= value <= LONGEST:
+        return value
+    raise ValueError(
+        f"the recurring task {key!r}: catch_up must be 'skip', 'last', or a timedelta of up to "
+        f"{LONGEST.days} days, not {value!r}"
+    )
+
+
+def checked_description(key: str, value: object, task: Any) -> str:
+    """By default the first line of the docstring."""
+    if value is None:
+        function = getattr(task, "func", None)
+        return (inspect.getdoc(function) or "").partition("\n")[0] if function else ""
+    if not isinstance(value, str):
+        raise TypeError(
+            f"the recurring task {key!r}: description must be a string, not {type(value).__name__}"
+        )
+    return value

@@ -1,0 +1,385 @@
+"""Tasks of this backend: the decorator, the task class, and the registry of what may run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    cast,
+    overload,
+)
+
+from asgiref.sync import sync_to_async
+from django.db import transaction
+from django.utils import timezone
+
+from ..compat import (
+    DEFAULT_TASK_BACKEND_ALIAS,
+    DEFAULT_TASK_PRIORITY,
+    DEFAULT_TASK_QUEUE_NAME,
+    BaseTaskBackend,
+    GenericTask,
+    GenericTaskResult,
+    InvalidTask,
+    InvalidTaskBackend,
+    Task,
+    TaskContext,
+    TaskResult,
+    task_backends,
+)
+from ..concurrency import ConcurrencyLimit
+from ..errors import UnregisteredTaskError
+from ..retries import Backoff
+from . import other_backends as foreign
+from .signature import place_of, require_fit
+
+if TYPE_CHECKING:
+    from ..backend import EncodedCall, SteadyQueueBackend
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: Tasks by module path: the only ones that a row of the database can choose from.
+_registered: dict[str, Task] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
+    """A task with the options of Steady Queue."""
+
+    #: How often the task is tried in all; ``None``: the backend's ``max_attempts``.
+    max_attempts: int | None = None
+    #: ``backoff(exception, task_result)`` gives the seconds until the next attempt, or ``None``
+    #: for no further one; ``None`` here: the backend's ``backoff``.
+    backoff: Backoff | None = None
+    #: Whether to enqueue when the caller's transaction commits rather than within it; ``None``:
+    #: the backend's ``enqueue_on_commit``.
+    enqueue_on_commit: bool | None = None
+    #: How many may run at once; set by ``@limits_concurrency``.
+    concurrency: ConcurrencyLimit | None = None
+    #: Not before this long after the enqueue; set by ``using(run_after=timedelta)``.
+    delay: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            # Zero-argument super() fails in dataclasses with slots.
+            Task.__post_init__(self)
+        except InvalidTask as error:
+            # A module that is not imported keeps every command from running: name the place.
+            raise InvalidTask(f"{place_of(self.func)}: {error}") from error
+        if runs_ours(self.get_backend()):
+            register(self)
+
+    def using(
+        self,
+        *,
+        priority: int | None = None,
+        queue_name: str | None = None,
+        run_after: datetime | timedelta | None = None,
+        backend: str | None = None,
+        enqueue_on_commit: bool | None = None,
+    ) -> SteadyQueueTask[P, R]:
+        """Return this task with other options. ``run_after`` may be a timedelta, which counts
+        from the enqueue by the database's clock."""
+        changes: dict[str, Any] = {
+            "priority": priority,
+            "queue_name": queue_name,
+            "backend": backend,
+            "enqueue_on_commit": enqueue_on_commit,
+        }
+        changes = {name: value for name, value in changes.items() if value is not None}
+        if isinstance(run_after, timedelta):
+            changes |= {"delay": run_after, "run_after": None}
+        elif run_after is not None:
+            changes |= {"run_after": run_after, "delay": None}
+        variant: SteadyQueueTask[P, R] = rebuilt(self, **changes)
+        variant.get_backend().validate_task(variant)
+        return variant
+
+    def dated(self) -> Task:
+        """Return this task with a time in place of its delay, which other backends do not know."""
+        if self.delay is None:
+            return self
+        found: Task = rebuilt(self, run_after=timezone.now() + self.delay, delay=None)
+        return found
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> SteadyQueueTaskResult[P, R]:
+        """Store the call as a job; return its result, which is not there yet."""
+        backend: Any = self.get_backend()
+        result: Any
+        if runs_ours(backend):
+            result = backend.enqueue(self, list(args), kwargs)
+        else:
+            require_fit(self, args, kwargs)
+            result = foreign.enqueue(backend, self, args, kwargs, SteadyQueueTaskResult)
+        return cast("SteadyQueueTaskResult[P, R]", result)
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> SteadyQueueTaskResult[P, R]:
+        """Do so from a coroutine."""
+        backend: Any = self.get_backend()
+        result: SteadyQueueTaskResult[P, R]
+        if runs_ours(backend):
+            result = await backend.aenqueue(self, list(args), kwargs)
+        else:
+            result = await sync_to_async(self.enqueue, thread_sensitive=True)(*args, **kwargs)
+        return result
+
+    if TYPE_CHECKING:
+        # Not every Django has types for these.
+        def call(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+        async def acall(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+        def get_result(self, result_id: str) -> SteadyQueueTaskResult[P, R]: ...
+        async def aget_result(self, result_id: str) -> SteadyQueueTaskResult[P, R]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteadyQueueTaskResult(GenericTaskResult[P, R], Generic[P, R]):  # type: ignore[misc]  # The stubs miss frozen=True.
+    """A result whose arguments keep their types: ours hold more than JSON does."""
+
+    #: Whether the call was not stored: its concurrency limit was reached, and it was not to wait.
+    #: Such a result has no id, and counts as failed.
+    discarded: bool = False
+
+    def __post_init__(self) -> None:
+        """Leave the arguments as they are; the codec has vetted them."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def return_value(self) -> R: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # As above.
+    """What a task with ``takes_context`` gets."""
+
+    #: Grows with every claim of this job. A resource that refuses tokens smaller than one it has
+    #: seen is safe from a worker that lost the job without noticing.
+    token: int
+
+
+class TaskDecorator(Protocol):
+    """Makes a task of a function."""
+
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> SteadyQueueTask[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> SteadyQueueTask[P, R]: ...
+
+
+class ContextTaskDecorator(Protocol):
+    """Makes a task of a function whose first parameter is not for those who enqueue."""
+
+    @overload
+    def __call__(
+        self,
+        function: Callable[Concatenate[SteadyQueueTaskContext, P], Coroutine[Any, Any, R]],
+        /,
+    ) -> SteadyQueueTask[P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[SteadyQueueTaskContext, P], R], /
+    ) -> SteadyQueueTask[P, R]: ...
+
+
+@overload
+def task(function: Callable[P, Coroutine[Any, Any, R]], /) -> SteadyQueueTask[P, R]: ...
+
+
+@overload
+def task(function: Callable[P, R], /) -> SteadyQueueTask[P, R]: ...
+
+
+@overload
+def task(
+    *,
+    priority: int = ...,
+    queue_name: str = ...,
+    backend: str = ...,
+    takes_context: Literal[False] = ...,
+    max_attempts: int | None = ...,
+    backoff: Backoff | None = ...,
+    enqueue_on_commit: bool | None = ...,
+) -> TaskDecorator: ...
+
+
+@overload
+def task(
+    *,
+    priority: int = ...,
+    queue_name: str = ...,
+    backend: str = ...,
+    takes_context: Literal[True],
+    max_attempts: int | None = ...,
+    backoff: Backoff | None = ...,
+    enqueue_on_commit: bool | None = ...,
+) -> ContextTaskDecorator: ...
+
+
+def task(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    priority: int = DEFAULT_TASK_PRIORITY,
+    queue_name: str = DEFAULT_TASK_QUEUE_NAME,
+    backend: str = DEFAULT_TASK_BACKEND_ALIAS,
+    takes_context: bool = False,
+    **options: Any,
+) -> Any:
+    """Make a task of a module-level function or coroutine function.
+
+    Like Django's own decorator, with the options of ``SteadyQueueTask`` on every version of
+    Django. Under a backend that has a class of tasks of its own they are left out.
+    """
+    own = _field_names(SteadyQueueTask) - _field_names(Task) - {"delay", "concurrency"}
+    unknown = options.keys() - own
+    if unknown:
+        raise TypeError(f"task() got an unexpected keyword argument {sorted(unknown)[0]!r}")
+
+    def wrap(func: Callable[..., Any]) -> Task:
+        task_class = task_backends[backend].task_class
+        if task_class is Task:
+            task_class = SteadyQueueTask  # A backend that knows no other takes this one as well.
+        known = _field_names(task_class)
+        return task_class(
+            func=func,
+            priority=priority,
+            queue_name=queue_name,
+            backend=backend,
+            run_after=None,  # Django 6.0 has no default for it.
+            takes_context=takes_context,
+            **{name: value for name, value in options.items() if name in known},
+        )
+
+    return wrap if function is None else wrap(function)
+
+
+def _field_names(task_class: type[Task]) -> set[str]:
+    return {field.name for field in fields(task_class)}
+
+
+def runs_ours(backend: BaseTaskBackend) -> bool:
+    """Whether a backend is one of Steady Queue."""
+    return issubclass(backend.task_class, SteadyQueueTask)
+
+
+def register(task: Task) -> None:
+    """Make ``task`` one that jobs can name. One that was decorated anew replaces it, and so does
+    the one with a limit made by ``@limits_concurrency``."""
+    known = _registered.get(task.module_path)
+    if known is None or known.func is not task.func or _limit(task) is not _limit(known):
+        _registered[task.module_path] = task
+
+
+def _limit(task: Task) -> ConcurrencyLimit | None:
+    return getattr(task, "concurrency", None)
+
+
+def registered_tasks() -> list[Task]:
+    """Return the tasks that have been decorated so far."""
+    return list(_registered.values())
+
+
+def find_task(path: str) -> Task:
+    """Return the task that was declared at ``path`` for one of our backends: decorated for it, or,
+    in the module of its function, made by ``using(backend=...)``. Never imports anything.
+
+    Raises ``UnregisteredTaskError``.
+    """
+    task = _registered.get(path) or _variant(path)
+    if task is None:
+        raise UnregisteredTaskError(
+            f"Task {path!r} is not registered in this process. Define it with @task in the "
+            "tasks.py of an installed app, or name its module in "
+            "STEADY_QUEUE['task_modules']; if it was renamed, keep the old name until its "
+            "jobs are done."
+        )
+    return task
+
+
+def require_declared(task: Task) -> None:
+    """Raise ``InvalidTask`` for a task of another backend of which workers would not know that
+    they may run it."""
+    if task.module_path in _registered or _variant(task.module_path) is not None:
+        return
+    module, _, name = task.module_path.rpartition(".")
+    raise InvalidTask(
+        f"{task.module_path} is not declared for {task.backend!r} or another backend of Steady "
+        f"Queue: its workers would refuse to run it. Say in {module} that they may: "
+        f"{name}_queued = {name}.using(backend={task.backend!r})"
+    )
+
+
+def _variant(path: str) -> Task | None:
+    """Return what the module of ``path`` itself has made of a task of another backend."""
+    module = sys.modules.get(path.rpartition(".")[0])
+    for value in list(getattr(module, "__dict__", {}).values()):
+        # By its type alone: to ask a lazy object of the module for its class would evaluate it.
+        if issubclass(type(value), Task) and value.module_path == path and _is_ours(value):
+            _registered[path] = value
+            return _registered[path]
+    return None
+
+
+def _is_ours(task: Task) -> bool:
+    try:
+        return runs_ours(task.get_backend())
+    except InvalidTaskBackend:
+        return False
+
+
+def rebuilt(task: Task, **changes: Any) -> Any:
+    """Return ``task`` with ``changes``, without validating anew: a job may be older than a
+    setting that would refuse it today."""
+    copy = object.__new__(type(task))
+    for field in fields(task):
+        object.__setattr__(copy, field.name, changes.get(field.name, getattr(task, field.name)))
+    return copy
+
+
+def unregistered(path: str, backend: str) -> Task:
+    """Return a stand-in for a task that this process does not know, to show its results."""
+
+    def missing(*args: Any, **kwargs: Any) -> None:
+        raise UnregisteredTaskError(f"Task {path!r} is not registered in this process.")
+
+    missing.__module__, _, missing.__qualname__ = path.rpartition(".")
+    missing.__name__ = missing.__qualname__
+    stand_in = object.__new__(SteadyQueueTask)
+    # Not all of these have defaults in Django 6.0.
+    values: dict[str, Any] = {
+        "func": missing,
+        "priority": DEFAULT_TASK_PRIORITY,
+        "backend": backend,
+        "queue_name": DEFAULT_TASK_QUEUE_NAME,
+        "run_after": None,
+    }
+    for field in fields(SteadyQueueTask):
+        value = values.get(field.name, field.default)
+        object.__setattr__(stand_in, field.name, value)
+    return stand_in
+
+
+def enqueue_after_commit(backend: SteadyQueueBackend, call: EncodedCall) -> TaskResult:
+    """Enqueue when the caller's transaction commits; the result gets its id then."""
+    pending = backend.new_result(call)
+
+    def enqueue_now() -> None:
+        [stored] = backend.insert([call])
+        for name in ("id", "status", "enqueued_at", "discarded"):
+            object.__setattr__(pending, name, getattr(stored, name))
+
+    transaction.on_commit(enqueue_now, using=backend.caller_database)
+    return pending

@@ -1,0 +1,123 @@
+"""Which models the arguments of a task may be instances of.
+
+A reference to a row stands in the database, where others may have written it; whoever can write
+there is not to choose what a worker reads elsewhere.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import date, time, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+from uuid import UUID
+
+from django.apps import apps
+from django.db.models import Model
+
+from ..arguments import DeserializationError, ModelReference, TaskArgumentError
+from ..compat import Task
+
+#: What no model instance is.
+PLAIN = (NoneType, bool, int, float, str, bytes, date, time, timedelta, Decimal, UUID)
+
+
+def require_permitted_models(
+    task: Task,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    listed: Collection[str] | None,
+    error: type[Exception] = DeserializationError,
+) -> None:
+    """Raise ``error`` if there is a reference among the arguments of a call that is not allowed.
+
+    A parameter whose annotation says which models it takes, or that it takes none, takes instances
+    of these and of the ``listed`` models; any other parameter takes these alone, or instances of
+    any model if ``listed`` is ``None``.
+    """
+    for name, value in _by_parameter(task, args, kwargs):
+        for reference in _references_in(value):
+            if not _is_permitted(reference, _models_of(task.func, name), listed):
+                raise error(
+                    f"{reference} is no model whose instances may be passed as {name!r} of "
+                    f"{task.module_path}. Name it in the annotation of the parameter, or in "
+                    "OPTIONS['argument_models']."
+                )
+
+
+def _is_permitted(
+    reference: ModelReference,
+    annotated: frozenset[type[Model]] | None,
+    listed: Collection[str] | None,
+) -> bool:
+    label = f"{reference.app_label}.{reference.model}".lower()
+    if listed is not None and label in {each.lower() for each in listed}:
+        return True
+    if annotated is None:
+        return listed is None
+    try:
+        model = apps.get_model(reference.app_label, reference.model)
+    except (LookupError, ValueError):
+        return True  # There is nothing to fetch, which whoever tries says.
+    # A proxy and what it stands for are one table.
+    table = model._meta.concrete_model
+    return any(issubclass(model, each) or each._meta.concrete_model is table for each in annotated)
+
+
+def _by_parameter(
+    task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Iterator[tuple[str, Any]]:
+    try:
+        signature = inspect.signature(task.func)
+        bound = signature.bind(*[None] * bool(task.takes_context), *args, **kwargs)
+    except (TypeError, ValueError):
+        # It will not run: the call does not fit.
+        yield from (("", each) for each in (*args, *kwargs.values()))
+        return
+    yield from bound.arguments.items()
+
+
+def _references_in(value: Any) -> Iterator[ModelReference]:
+    if isinstance(value, ModelReference):
+        yield value
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from _references_in(key)
+            yield from _references_in(each)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for each in value:
+            yield from _references_in(each)
+
+
+@lru_cache(maxsize=10_000)
+def _models_of(function: Any, name: str) -> frozenset[type[Model]] | None:
+    """Return the models that the annotation of a parameter allows; ``None``: it does not say."""
+    try:
+        hint = get_type_hints(function)[name]
+    except Exception:  # No annotation, or one that only type checkers can read.
+        return None
+    return _models_in(hint)
+
+
+def _models_in(hint: Any) -> frozenset[type[Model]] | None:
+    if isinstance(hint, type) and get_origin(hint) is None:
+        if issubclass(hint, Model):
+            return None if hint is Model else frozenset({hint})
+        return frozenset() if issubclass(hint, PLAIN) else None
+    if get_origin(hint) is Literal:
+        return frozenset()
+    parts = [_models_in(each) for each in get_args(hint) if each is not ...]
+    found = [each for each in parts if each is not None]
+    return frozenset().union(*found) if parts and len(found) == len(parts) else None
+
+
+def require_storable_models(task: Task, text: str, listed: Collection[str] | None) -> None:
+    """Raise ``TaskArgumentError`` for a call that the worker would refuse."""
+    from .. import arguments
+
+    if arguments.has_models(text):
+        args, kwargs = arguments.decode_call(text, resolve_models=False)
+        require_permitted_models(task, args, kwargs, listed, TaskArgumentError)

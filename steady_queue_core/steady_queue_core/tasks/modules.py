@@ -1,0 +1,82 @@
+"""Where a project's tasks stand, and whether workers come by there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from django.apps import apps
+from django.conf import settings
+
+from ..backend import own_backends
+from ..dialects import QueueSelector
+from ..schedules.definition import registered
+from .definition import registered_tasks
+
+#: What tasks are imported from.
+SOURCES = (
+    "steady_queue_core",
+    "steady_queue_core.tasks",
+    "django.tasks",
+    "django_tasks",
+)
+
+
+def modules_left_out(task_modules: Iterable[str]) -> list[str]:
+    """Return the modules with tasks that belong to no installed app and are not named either: of
+    those that are imported, and of the project's own packages."""
+    imported = {task.func.__module__ for task in registered_tasks()}
+    known = (*(config.name for config in apps.get_app_configs()), *task_modules)
+    found = {module for module in imported | _task_files() if not _is_of_tests(module)}
+    return sorted(module for module in found if not _is_within(module, known))
+
+
+def queues_without_tasks(workers: Iterable[Sequence[str]]) -> list[Sequence[str]]:
+    """Return the queues of the workers that serve no task, as far as the code tells."""
+    named = {task.queue_name for task in registered_tasks()}
+    named |= {each.queue_name for each in registered() if each.queue_name is not None}
+    for backend in own_backends().values():
+        named |= backend.queues
+    return [queues for queues in workers if not _any_served(queues, sorted(named))]
+
+
+def _any_served(queues: Sequence[str], names: Sequence[str]) -> bool:
+    selector = QueueSelector(patterns=tuple(queues))
+    served = selector.matching(
+        lambda prefix: [name for name in names if name.startswith(prefix)], frozenset()
+    )
+    return selector.takes_all or not set(names).isdisjoint(served)
+
+
+def _task_files() -> set[str]:
+    """Return the ``tasks`` modules of the packages beside the project's own."""
+    root = getattr(settings, "BASE_DIR", None)
+    if root is None:
+        return set()
+    files = [file for file in Path(root).glob("*/tasks.py") if file.parent.name.isidentifier()]
+    return {f"{file.parent.name}.tasks" for file in files if _has_tasks(file)}
+
+
+def _has_tasks(file: Path) -> bool:
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return False
+    return any(
+        isinstance(node, ast.ImportFrom)
+        and node.module in SOURCES
+        and any(name.name == "task" for name in node.names)
+        for node in ast.walk(tree)
+    )
+
+
+def _is_of_tests(module: str) -> bool:
+    parts = module.split(".")
+    return module == "__main__" or any(
+        part == "conftest" or part.startswith("test") for part in parts
+    )
+
+
+def _is_within(module: str, names: Iterable[str]) -> bool:
+    return any(module == name or module.startswith(f"{name}.") for name in names)

@@ -1,0 +1,72 @@
+"""Our tasks under a backend that is not ours, such as Django's own for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
+
+from ..compat import BaseTaskBackend, Task, TaskResult, TaskResultStatus, normalize_json
+
+#: Where a result is told of what has become of its task.
+PENDING: dict[str, Any] = {
+    "id": "", "status": TaskResultStatus.READY, "enqueued_at": None, "started_at": None,
+    "finished_at": None, "last_attempted_at": None, "errors": [], "worker_ids": [],
+}  # fmt: skip
+
+
+def enqueue(
+    backend: BaseTaskBackend,
+    task: Any,
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+    make_result: Callable[..., TaskResult],
+) -> TaskResult:
+    """Enqueue a call of ``task``, one of ours, as far as ``backend`` can.
+
+    Raises ``TypeError`` for arguments that it cannot take, and what it raises itself.
+    """
+    _require_plain(backend, task, [*enumerate(args), *kwargs.items()])
+    result = make_result(
+        **PENDING, task=task, args=list(args), kwargs=dict(kwargs), backend=task.backend
+    )
+
+    def enqueue_now() -> None:
+        dated = task.dated()
+        _take_over(result, backend.enqueue(dated, list(args), dict(kwargs)))
+        object.__setattr__(result, "task", dated)
+
+    using = _open_transaction() if task.enqueue_on_commit else None
+    if using is None:
+        enqueue_now()
+    else:
+        transaction.on_commit(enqueue_now, using=using)
+    return result
+
+
+def _require_plain(
+    backend: BaseTaskBackend, task: Task, named: Sequence[tuple[int | str, object]]
+) -> None:
+    for name, value in named:
+        try:
+            normalize_json(value)
+        except TypeError as error:
+            where = f"args[{name}]" if isinstance(name, int) else f"kwargs[{name!r}]"
+            raise TypeError(
+                f"{where} of {task.module_path}: {error}. {type(backend).__module__}."
+                f"{type(backend).__qualname__} takes only what JSON has; in tests, those of "
+                "steady_queue_core.testing take all that SteadyQueueBackend does."
+            ) from None
+
+
+def _open_transaction() -> str | None:
+    opened = [c.alias for c in connections.all(initialized_only=True) if c.in_atomic_block]
+    return DEFAULT_DB_ALIAS if DEFAULT_DB_ALIAS in opened else next(iter(opened), None)
+
+
+def _take_over(result: TaskResult, found: TaskResult) -> None:
+    for field in fields(found):
+        if field.name not in ("task", "args", "kwargs"):
+            object.__setattr__(result, field.name, getattr(found, field.name))

@@ -1,0 +1,203 @@
+"""Task results made from jobs, and the signals that carry them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from asgiref.sync import sync_to_async
+from django.dispatch import Signal
+
+from .. import arguments
+from ..arguments import DeserializationError, Limits
+from ..compat import (
+    InvalidTaskBackend,
+    Task,
+    TaskError,
+    TaskResult,
+    TaskResultStatus,
+    task_backends,
+)
+from ..configuration import ConfigurationError
+from ..dialects import portable
+from ..errors import UnregisteredTaskError
+from ..logging import about, get_logger
+from ..timezones import from_utc
+from .definition import SteadyQueueTaskResult, find_task, rebuilt, unregistered
+
+if TYPE_CHECKING:
+    from ..models import Job
+
+logger = get_logger("steady_queue")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteadyQueueTaskError(TaskError):  # type: ignore[misc]  # The stubs miss frozen=True.
+    """An error of one attempt. What its path names is looked up, and never imported: it comes
+    from a row."""
+
+    @property
+    def exception_class(self) -> type[BaseException]:
+        """The class of the exception.
+
+        Raises ``ImportError`` if no module that is imported in this process has what the path
+        names, and ``ValueError`` if that is no exception.
+        """
+        path = str(self.exception_class_path)
+        found = _imported(path)
+        if found is None:
+            raise ImportError(
+                f"{path!r} is in no module that is imported in this process. Import its module "
+                "first, or look at exception_class_path: a row does not say what is imported."
+            )
+        if not (issubclass(type(found), type) and issubclass(found, BaseException)):
+            raise ValueError(f"{path!r} does not name an exception.")
+        return found  # type: ignore[no-any-return]  # Looked at above.
+
+
+def _imported(path: str) -> Any:
+    """Return what ``path`` names, if its module is imported."""
+    parts = path.split(".")
+    for length in range(len(parts) - 1, 0, -1):
+        found: Any = sys.modules.get(".".join(parts[:length]))
+        if found is not None:
+            for name in parts[length:]:
+                # Not by getattr(): modules and classes may run code when asked for a name.
+                found = getattr(found, "__dict__", {}).get(name)
+            return found
+    return None
+
+
+def send(signal: Signal, sender: type, result: TaskResult) -> None:
+    """Send a signal of the task framework. A receiver that raises is logged, and no more."""
+    try:
+        signal.send_robust(sender=sender, task_result=result)
+    except BaseException:  # A receiver that calls sys.exit() must not end a worker.
+        logger.exception(
+            "A receiver of a task signal failed for task %s",
+            result.id,
+            extra=about("signal.receiver_failed", task_id=result.id),
+        )
+
+
+async def asend(signal: Signal, sender: type, result: TaskResult) -> None:
+    """Do as ``send``, from a coroutine."""
+    receivers = signal.receivers
+    if not receivers or (len(receivers) == 1 and not receivers[0][-1]):
+        # Django's own receiver only logs: not worth a change of threads.
+        send(signal, sender, result)
+        return
+    # Not by asend_robust(): SystemExit of a receiver would end the event loop.
+    await sync_to_async(send)(signal, sender, result)
+
+
+def task_of(
+    path: str, backend: str, queue_name: str, rank: int, run_after: datetime | None = None
+) -> Task:
+    """Return the task of a job as it was enqueued, or a stand-in if it is not known here."""
+    try:
+        task = find_task(path)
+    except UnregisteredTaskError:
+        task = unregistered(path, backend)
+    as_enqueued: Task = rebuilt(
+        task, backend=backend, queue_name=queue_name, priority=-rank, run_after=run_after
+    )
+    return as_enqueued
+
+
+def task_result_of(job: Job) -> TaskResult:
+    """Return the result that a job's row, with its claim and failure, stands for."""
+    claim = getattr(job, "claimedexecution", None)
+    worker_ids = workers_of(job.worker_ids)
+    status, started_at, last_attempted_at = TaskResultStatus.READY, job.started_at, None
+    if job.finished_at is not None:
+        failed = getattr(job, "failedexecution", None) is not None
+        status = TaskResultStatus.FAILED if failed else TaskResultStatus.SUCCESSFUL
+    elif claim is not None:
+        from ..models import Process
+
+        status = TaskResultStatus.RUNNING
+        holder = Process.objects.using(job._state.db).filter(pk=claim.process_id).first()
+        worker_ids.append(holder.name if holder else f"process-{claim.process_id}")
+        started_at = started_at or claim.created_at
+        last_attempted_at = claim.created_at
+    limits = _limits_of(job.backend_name)
+    args, kwargs = _call_of(job, limits)
+    run_after = _instant(job.scheduled_at)
+    result: TaskResult = SteadyQueueTaskResult(
+        task=task_of(job.task_path, job.backend_name, job.queue_name, job.rank, run_after),
+        id=str(job.pk),
+        status=status,
+        enqueued_at=_instant(job.enqueued_at),
+        started_at=_instant(started_at),
+        finished_at=_instant(job.finished_at),
+        last_attempted_at=_instant(last_attempted_at or job.last_attempted_at),
+        args=args,
+        kwargs=kwargs,
+        backend=job.backend_name,
+        errors=task_errors(job.errors),
+        worker_ids=worker_ids,
+    )
+    if job.return_value is not None:
+        object.__setattr__(result, "_return_value", _value_of(job.return_value, limits))
+    return result
+
+
+def task_errors(text: str | None) -> list[TaskError]:
+    """Return the errors of a job's attempts from their stored form."""
+    return [
+        SteadyQueueTaskError(exception_class_path=path, traceback=traceback)
+        for path, traceback in errors_of(text)
+    ]
+
+
+def errors_of(text: str | None) -> list[list[str]]:
+    """Return ``[exception path, traceback]`` of each failed attempt from the stored list; of a
+    damaged one what can be read: it must not keep a job from ending."""
+    return [
+        each
+        for each in _list_of(text)
+        if isinstance(each, list) and len(each) == 2 and all(isinstance(part, str) for part in each)
+    ]
+
+
+def workers_of(text: str | None) -> list[str]:
+    """Return the worker of each attempt from the stored list, as ``errors_of`` does."""
+    return [each for each in _list_of(text) if isinstance(each, str)]
+
+
+def _list_of(text: str | None) -> list[Any]:
+    try:
+        items = json.loads(text) if text else []
+    except (ValueError, RecursionError):
+        return []
+    return items if isinstance(items, list) else []
+
+
+def _instant(value: datetime | None) -> datetime | None:
+    return from_utc(portable.aware(value)) if value is not None else None
+
+
+def _limits_of(backend_name: str) -> Limits | None:
+    with suppress(InvalidTaskBackend, ConfigurationError):
+        backend: Any = task_backends[backend_name]
+        return getattr(backend, "limits", None)
+    return None
+
+
+def _call_of(job: Job, limits: Limits | None) -> tuple[list[Any], dict[str, Any]]:
+    try:
+        return arguments.decode_call(job.arguments, resolve_models=False, limits=limits)
+    except DeserializationError:
+        return [], {}
+
+
+def _value_of(text: str, limits: Limits | None) -> Any:
+    try:
+        return arguments.decode(text, resolve_models=False, limits=limits)
+    except DeserializationError:
+        return None

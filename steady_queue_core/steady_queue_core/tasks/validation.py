@@ -1,0 +1,55 @@
+"""What a task must be for a backend of ours to run it, beyond what Django asks."""
+
+from __future__ import annotations
+
+from inspect import iscoroutinefunction
+
+from ..compat import InvalidTask, Task
+from ..configuration.errors import describe
+from ..configuration.queues import LONGEST_NAME, name_objection
+from ..durations import LONGEST
+from ..timezones import to_utc
+
+
+def require_valid(task: Task) -> None:
+    """Raise ``InvalidTask`` for a name, a number of attempts or a time that cannot be stored."""
+    name: object = task.queue_name
+    reason = name_objection(name) if isinstance(name, str) else "is no text"
+    if reason:
+        raise InvalidTask(f"Queue name {_shown(name)} is not valid: it {reason}.")
+    if len(task.module_path) > LONGEST_NAME:
+        raise InvalidTask(
+            f"Task {_shown(task.module_path)} is not valid: its path has more than "
+            f"{LONGEST_NAME} characters."
+        )
+    attempts = getattr(task, "max_attempts", None)
+    if attempts is not None and (type(attempts) is not int or not 1 <= attempts <= 1000):
+        raise InvalidTask(f"max_attempts must be a whole number from 1 to 1000, not {attempts!r}.")
+    backoff = getattr(task, "backoff", None)
+    if backoff is not None and (not callable(backoff) or iscoroutinefunction(backoff)):
+        raise InvalidTask(
+            "backoff must be a plain function of the exception and the task result, such as "
+            f"steady_queue_core.retries.constant(seconds), not {describe(backoff)}."
+        )
+    _check_due(task)
+
+
+def _check_due(task: Task) -> None:
+    if task.run_after is not None:
+        try:
+            to_utc(task.run_after)
+        except OverflowError:
+            raise InvalidTask(
+                f"run_after {task.run_after.isoformat()} is not valid: it lies outside the years "
+                "1 to 9999 in UTC."
+            ) from None
+    delay = getattr(task, "delay", None)
+    if delay is not None and abs(delay) > LONGEST:
+        raise InvalidTask(
+            f"run_after {describe(delay)} is not valid: it is more than {LONGEST.days} days."
+        )
+
+
+def _shown(name: object) -> str:
+    text = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
+    return text if len(text) <= 80 else f"{text[:77]}...'"
