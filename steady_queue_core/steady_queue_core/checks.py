@@ -260,10 +260,12 @@ def _never_scheduled() -> list[CheckMessage]:
 
 
 def _read_otherwise_by_the_original() -> list[CheckMessage]:
-    from .schedules.cron import Schedule
-    from .schedules.definition import registered
-    from .schedules.original_cron import difference
-
+    try:
+        from .schedules.cron import Schedule
+        from .schedules.definition import registered
+        from .schedules.original_cron import difference
+    except ImproperlyConfigured:
+        return []  # check_framework reports it.
     return [
         Info(
             f"The recurring task {each.key!r}, schedule {each.schedule.expression!r}: {told}.",

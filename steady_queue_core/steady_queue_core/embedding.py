@@ -33,7 +33,8 @@ class EmbeddedQueue:
 
     def start(self) -> None:
         """Start the threads, and return. Once the apps are loaded, raises what
-        ``manage.py steady_queue`` refuses to start for: ``ConfigurationError``, ``PlaceError``."""
+        ``manage.py steady_queue`` refuses to start for: ``ConfigurationError``,
+        ``SupervisorContextError``."""
         if self.running:
             return
         require_place(standalone=False)

@@ -15,7 +15,7 @@
         UnregisteredTaskError    a job names a task that this process does not know
         MigrationsMissing        the tables are not there yet
         UndiscardableError       a job that runs or has finished was to be discarded
-        PlaceError               a supervisor cannot run where it was called
+        SupervisorContextError               a supervisor cannot run where it was called
         RecurringTaskError
             RecurringTaskExistsError   a key that is to be scheduled at run time is taken
             StaticRecurringTaskError   a task of the code was to be changed at run time
@@ -80,7 +80,7 @@ class UndiscardableError(SteadyQueueError):
     """A job that runs or has finished cannot be discarded."""
 
 
-class PlaceError(SteadyQueueError):
+class SupervisorContextError(SteadyQueueError):
     """A supervisor cannot run here: in a thread, or within a transaction."""
 
 

@@ -19,9 +19,9 @@ def install() -> None:
 
 def _no_start_marks() -> None:
     """Dead workers seem to have started nothing: what they ran is run again."""
-    from steady_queue_core.processes.base.journal import StartMarks
+    from steady_queue_core.processes.base.journal import RunJournal
 
-    StartMarks.start = lambda self, job_id, token: None  # type: ignore[method-assign]
+    RunJournal.start = lambda self, job_id, token: None  # type: ignore[method-assign]
 
 
 def _every_claim_started() -> None:
@@ -58,9 +58,9 @@ def _no_token_check() -> None:
 
 def _no_lease_check() -> None:
     """A worker that was asleep goes on with what it had claimed before."""
-    from steady_queue_core.processes.base.registration import Membership
+    from steady_queue_core.processes.base.registration import ProcessRegistration
 
-    Membership.holds_lease = property(lambda self: True)  # type: ignore[assignment]
+    ProcessRegistration.holds_lease = property(lambda self: True)  # type: ignore[assignment]
 
 
 def _no_giving_back() -> None:
@@ -78,10 +78,10 @@ def _no_giving_back() -> None:
 def _no_parent_watch() -> None:
     """Processes do not notice that their supervisor has died."""
     from steady_queue_core.processes.base import system as host
-    from steady_queue_core.processes.supervisor.forks import ForkedRuntime
+    from steady_queue_core.processes.supervisor.forks import ForkedContext
 
     host.follow_parent = lambda parent, signum=0: True
-    ForkedRuntime.orphaned = property(lambda self: False)  # type: ignore[assignment]
+    ForkedContext.orphaned = property(lambda self: False)  # type: ignore[assignment]
 
 
 MUTANTS: dict[str, Callable[[], None]] = {

@@ -17,7 +17,7 @@ from steady_queue_core.models.operations import discard as discarding
 from steady_queue_core.models.operations import retry as failures
 from steady_queue_core.models.operations import run_now as dispatching
 from steady_queue_core.models.operations.clear import FailedJobs, FinishedJobs, PastSlots
-from steady_queue_core.models.operations.semaphore_maintenance import Upkeep
+from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
 from steady_queue_core.models.results import find_job
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.dispatcher.retention import expired
@@ -111,7 +111,7 @@ OPERATIONS: dict[str, Operation] = {
         lambda p: FailedJobs(p.jobs.exclude(backend_name="default"), p.present).clear(150), 1_500
     ),
     "clear slots": Operation(lambda p: p.sweep(PastSlots(p.using, p.present - DAY)), 2_500),
-    "upkeep": Operation(lambda p: Upkeep(p.using).do(), 12_000),
+    "upkeep": Operation(lambda p: SemaphoreMaintenance(p.using).do(), 12_000),
     # A scheduler.
     "last slot": Operation(lambda p: _known_slots(p.connection, "schedule7"), 100),
     # A supervisor.

@@ -23,10 +23,10 @@ from steady_queue_core.dialects import (
 from steady_queue_core.dialects.conformance.base import ending, new_job
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import Job, Queue, process
-from steady_queue_core.models.operations.semaphore_maintenance import Upkeep
+from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
 from steady_queue_core.processes.base.database import QueueDatabase
-from steady_queue_core.processes.base.journal_reader import Remains
-from steady_queue_core.processes.supervisor.pruning import Pruning
+from steady_queue_core.processes.base.journal_reader import JournalSnapshot
+from steady_queue_core.processes.supervisor.pruning import Pruner
 from steady_queue_core.processes.supervisor.recovery import Recovery
 
 from .ledger import BLOCKED, CLAIMED, FAILED, READY, SCHEDULED, Ledger, Wanted
@@ -222,13 +222,13 @@ class QueueMachine(RuleBasedStateMachine):
         """Of the dead, ``odd`` jobs had started, or even ones; ``None``: nobody knows."""
         database = QueueDatabase(self.using)
         recovery = Recovery(database)
-        pruning = Pruning(database, recovery, SILENT * HOUR)
+        pruning = Pruner(database, recovery, SILENT * HOUR)
 
         def started(job_id: int) -> bool:
             return odd is None or bool(job_id % 2) is odd
 
         running = frozenset(filter(started, self.ledger.ids(CLAIMED)))
-        pruning.prune(pruning.silent(), lambda _: None if odd is None else Remains(running))
+        pruning.prune(pruning.silent(), lambda _: None if odd is None else JournalSnapshot(running))
         recovery.orphaned_claims()
         self.ledger.prune(SILENT, started)
 
@@ -240,7 +240,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(hours=st.sampled_from([0.0, 1.5]))
     def keep_up(self, hours: float) -> None:
         self.let_time_pass(hours)
-        assert Upkeep(self.using).do() == self.ledger.keep_up()
+        assert SemaphoreMaintenance(self.using).do() == self.ledger.keep_up()
 
     # --- transactions of a caller
 

@@ -23,8 +23,8 @@ from steady_queue_core.models import (
 )
 from steady_queue_core.models import process as processes
 from steady_queue_core.processes.base.database import QueueDatabase
-from steady_queue_core.processes.base.journal_reader import Remains
-from steady_queue_core.processes.supervisor.pruning import Pruning
+from steady_queue_core.processes.base.journal_reader import JournalSnapshot
+from steady_queue_core.processes.supervisor.pruning import Pruner
 from steady_queue_core.processes.supervisor.recovery import Recovery
 
 from .everywhere import Jobs, on_every_database, on_every_server
@@ -47,7 +47,7 @@ class Deaths(Jobs):
         super().__init__(using)
         database = QueueDatabase(using)
         self.recovery = Recovery(database)
-        self.pruning = Pruning(database, self.recovery, LEASE)
+        self.pruning = Pruner(database, self.recovery, LEASE)
 
     def register(self, name: str, **fields: Any) -> ProcessIdentity:
         given = {"kind": "worker", "hostname": "here", "supervisor_id": None} | fields
@@ -140,9 +140,9 @@ def test_a_process_that_is_not_registered_and_lives_has_time_to_store_its_outcom
 
 
 @on_every_database
-@pytest.mark.parametrize("left", [None, Remains()], ids=["nothing left", "marks left"])
+@pytest.mark.parametrize("left", [None, JournalSnapshot()], ids=["nothing left", "marks left"])
 def test_what_a_dead_process_claims_too_late_to_start_it_is_ready_again(
-    using: str, left: Remains | None
+    using: str, left: JournalSnapshot | None
 ) -> None:
     jobs = Deaths(using)
     first, second = jobs.limited(2)
@@ -205,7 +205,7 @@ def test_who_prunes_too_late_fails_no_job_that_has_finished(using: str) -> None:
 def test_of_a_dead_worker_only_what_it_was_running_fails(using: str) -> None:
     jobs = Deaths(using)
     running, *untouched = jobs.claimed(3)
-    left = Remains(running=frozenset({running.job_id}), ended={})
+    left = JournalSnapshot(running=frozenset({running.job_id}), ended={})
     jobs.recovery.process_died("worker-1", left, ProcessExitError("It has left."))
     assert jobs.failures == {running.job_id: f"{ERRORS}.ProcessExitError"}
     assert jobs.ids(ReadyExecution) == [claim.job_id for claim in untouched]

@@ -18,8 +18,8 @@ from steady_queue_core.models.operations import retry as failures
 from steady_queue_core.models.operations.clear import FailedJobs
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.dispatcher import retention as housekeeping
-from steady_queue_core.processes.dispatcher.retention import Housekeeping, expired
-from steady_queue_core.processes.scheduler.task_list import Agenda
+from steady_queue_core.processes.dispatcher.retention import Cleaner, expired
+from steady_queue_core.processes.scheduler.task_list import RecurringSchedule
 from steady_queue_core.processes.scheduler.timetable import Timetable
 from steady_queue_core.schedules import definition as recurring_task
 
@@ -54,7 +54,7 @@ def test_each_backends_jobs_are_kept_for_its_own_time(
     old = [*short, *long, *unknown, *failed]
     present = jobs.dialect.current_time(jobs.connection)
     jobs.all.filter(pk__in=old).update(finished_at=portable.storable(present - timedelta(days=2)))
-    keeper = Housekeeping(using)
+    keeper = Cleaner(using)
 
     rounds = 1
     while keeper.do(jobs.connection, jobs.dialect) == 0.0:
@@ -102,7 +102,7 @@ def test_failed_jobs_are_kept_unless_their_backend_says_for_how_long(
     young = jobs.failed(2, backend_name="archive")
     assert jobs.all.get(pk=retried).retry()
 
-    assert cleared_by(Housekeeping(using), jobs) > 2
+    assert cleared_by(Cleaner(using), jobs) > 2
 
     assert jobs.ids(Job) == sorted([*kept, *unknown, *finished, retried, *young])
     assert jobs.ids(FailedExecution) == sorted([*kept, *unknown, *young])
@@ -110,7 +110,7 @@ def test_failed_jobs_are_kept_unless_their_backend_says_for_how_long(
     configured = deepcopy(configured)
     configured["default"]["OPTIONS"]["clear_failed_jobs_after"] = timedelta(days=1)
     settings.TASKS = configured  # Those of no backend go with those that are kept longest.
-    cleared_by(Housekeeping(using), jobs)
+    cleared_by(Cleaner(using), jobs)
     assert jobs.ids(FailedExecution) == young
 
 
@@ -145,7 +145,7 @@ def test_what_stays_is_looked_at_once_and_again_after_a_while(
     failed = jobs.failed(9)
     past = portable.storable(jobs.present(using) - timedelta(days=2))
     jobs.all.update(finished_at=past)
-    keeper = Housekeeping(using)
+    keeper = Cleaner(using)
     batches = [cleared_by(keeper, jobs) for _ in range(2)]
     assert batches[0] > batches[1]
 
@@ -160,7 +160,7 @@ def test_what_stays_is_looked_at_once_and_again_after_a_while(
     assert jobs.ids(Job) == failed
 
 
-def cleared_by(keeper: Housekeeping, jobs: Jobs) -> int:
+def cleared_by(keeper: Cleaner, jobs: Jobs) -> int:
     """Let one pass clear all that it does; return how many batches it took."""
     keeper._next_pass, rounds = 0.0, 1
     while keeper.do(jobs.connection, jobs.dialect) == 0.0:
@@ -182,7 +182,7 @@ def test_a_scheduler_that_lags_behind_enqueues_no_slot_again(
     recurrence.since("k", present - timedelta(days=30))
 
     def scheduler(began: datetime) -> Timetable:
-        timetable = Timetable(QueueDatabase(using), Agenda(using, dynamic=True))
+        timetable = Timetable(QueueDatabase(using), RecurringSchedule(using, dynamic=True))
         timetable.look(began)
         return timetable
 

@@ -24,7 +24,7 @@ from steady_queue_core.models import (
     Semaphore,
 )
 from steady_queue_core.models.operations.run_now import run_now
-from steady_queue_core.models.operations.semaphore_maintenance import Upkeep
+from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
 from steady_queue_core.models.semaphore import lock_semaphores
 
 from .everywhere import Jobs, on_every_database, on_every_server
@@ -105,7 +105,7 @@ def test_a_blocked_job_runs_now_beyond_its_limit(using: str) -> None:
     assert (jobs.ids(ReadyExecution), jobs.ids(BlockedExecution)) == ([third], [second])
     jobs.end(jobs.claim(1)[0])
     assert jobs.ids(ReadyExecution) == [second]
-    assert Upkeep(using).do() == 0
+    assert SemaphoreMaintenance(using).do() == 0
 
 
 @on_every_database
@@ -176,9 +176,9 @@ def test_a_permit_lapses_when_its_process_was_silent_for_the_duration(using: str
     [second, third] = jobs.enqueue(2)
     [claim] = jobs.claim()
     jobs.silence(timedelta(minutes=2))
-    assert Upkeep(using).do() == 0
+    assert SemaphoreMaintenance(using).do() == 0
     jobs.silence(timedelta(minutes=4))
-    assert Upkeep(using).do() == 1
+    assert SemaphoreMaintenance(using).do() == 1
     assert (jobs.ids(ReadyExecution), jobs.ids(BlockedExecution)) == ([second], [third])
     # It goes on after all: what it does then must not let in another one.
     jobs.end(claim)
@@ -194,10 +194,10 @@ def test_a_heartbeat_or_a_claim_of_late_keeps_a_permit(using: str) -> None:
     jobs.silence(HOUR)
     present = portable.storable(jobs.dialect.current_time(jobs.connection))
     Process.objects.using(using).update(last_heartbeat_at=present)
-    assert Upkeep(using).do() == 0
+    assert SemaphoreMaintenance(using).do() == 0
     jobs.silence(HOUR)
     [late] = jobs.claim(1)
-    Upkeep(using).do()
+    SemaphoreMaintenance(using).do()
     assert jobs.ids(Permit) == [late.job_id]
 
 
@@ -206,7 +206,7 @@ def test_a_permit_of_a_job_that_waits_in_a_queue_never_lapses(using: str) -> Non
     jobs = Limited(using)
     [first, _] = jobs.enqueue(2, duration=timedelta(microseconds=1))
     jobs.silence(HOUR)
-    assert Upkeep(using).do() == 0
+    assert SemaphoreMaintenance(using).do() == 0
     assert jobs.ids(Permit) == [first]
 
 
@@ -217,7 +217,7 @@ def test_a_process_that_is_gone_keeps_no_permit_for_longer_than_the_duration(usi
     jobs.claim()
     jobs.silence(HOUR)
     Process.objects.using(using).all().delete()
-    assert Upkeep(using).do() == 1
+    assert SemaphoreMaintenance(using).do() == 1
     assert jobs.ids(ReadyExecution) == [second]
 
 
@@ -234,8 +234,8 @@ def test_what_strangers_have_done_to_limits_is_repaired(using: str) -> None:
     Semaphore.objects.using(using).filter(key="missing").delete()
     Permit.objects.using(using).filter(key="missing").delete()
 
-    assert Upkeep(using).do() == 2
-    assert Upkeep(using).do() == 0
+    assert SemaphoreMaintenance(using).do() == 2
+    assert SemaphoreMaintenance(using).do() == 0
 
     assert jobs.ids(ReadyExecution)[:2] == [ids[1], ids[2]]
     values = dict(Semaphore.objects.using(using).values_list("key", "value"))
@@ -248,7 +248,7 @@ def test_semaphores_that_nobody_needs_are_forgotten(using: str) -> None:
     jobs.enqueue(1, key="idle")
     jobs.end(jobs.claim()[0])
     [busy] = jobs.enqueue(1, to=2, key="busy")
-    Upkeep(using).do()
+    SemaphoreMaintenance(using).do()
     assert set(Semaphore.objects.using(using).values_list("key", flat=True)) == {"busy"}
     jobs.enqueue(1, key="idle")
     assert jobs.ids(ReadyExecution)[0] == busy

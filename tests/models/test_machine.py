@@ -23,7 +23,7 @@ from steady_queue_core.dialects.registry import override
 from steady_queue_core.models import ClaimedExecution, Pause, ScheduledExecution
 from steady_queue_core.models.operations import discard as discarding
 from steady_queue_core.models.operations import retry as failures
-from steady_queue_core.models.operations.semaphore_maintenance import Upkeep
+from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
 from steady_queue_core.models.semaphore import Permit
 from steady_queue_sqlite import plugin as sqlite
 
@@ -191,7 +191,7 @@ WRONGS: dict[str, Any] = {
     ),
     "a discarded job keeps its permit": discarded_keep_their_permits,
     "a silent process keeps its permits": lambda: mock.patch.object(
-        Upkeep, "_silent", return_value={}
+        SemaphoreMaintenance, "_silent", return_value={}
     ),
 }
 

@@ -25,7 +25,7 @@ from steady_queue_core.compat import NATIVE, InvalidTask, task_enqueued
 from steady_queue_core.models import RecurringExecution
 from steady_queue_core.processes.base.database import QueueDatabase, Unavailable
 from steady_queue_core.processes.scheduler.mirror import mirror
-from steady_queue_core.processes.scheduler.task_list import Agenda
+from steady_queue_core.processes.scheduler.task_list import RecurringSchedule
 from steady_queue_core.processes.scheduler.timetable import BUSY_PAUSE, Timetable
 from steady_queue_core.schedules import definition as recurring_task
 
@@ -62,7 +62,9 @@ class Plan(Recurrence):
 
     def start(self) -> Timetable:
         """Return the timetable of another scheduler."""
-        return Timetable(QueueDatabase(self.using), Agenda(self.using, dynamic=self.dynamic))
+        return Timetable(
+            QueueDatabase(self.using), RecurringSchedule(self.using, dynamic=self.dynamic)
+        )
 
     def mirror(self) -> None:
         mirror(self.connection, self.dialect)
@@ -190,7 +192,7 @@ def test_another_task_time_zone_or_policy_is_noticed(plan: Plan) -> None:
     plan.tasks.update(timezone="Asia/Kathmandu", task_path=send.module_path, catch_up="last")
     plan.look()
     assert plan.pass_by(0 * SECOND) != coming
-    definition = plan.timetable.agenda.entries["k"].definition
+    definition = plan.timetable.schedule.entries["k"].definition
     assert (definition.task.module_path, definition.catch_up) == (send.module_path, "last")
 
 
@@ -552,7 +554,7 @@ def test_a_row_of_what_only_sqlite_stores_harms_no_other(
         plan.look()
         plan.pass_by(MINUTE)
     plan.mirror()
-    assert plan.timetable.agenda.entries.keys() <= {"a", "dynamic", "static", "z"}
+    assert plan.timetable.schedule.entries.keys() <= {"a", "dynamic", "static", "z"}
     # What is neither true nor false counts as false.
     for key in {"a", "static", "z"} - ({damaged} if "enabled" in damage else set()):
         assert len(plan.slots(key)) == 2, key

@@ -16,8 +16,8 @@ import pytest
 from steady_queue_core.configuration import Configuration
 from steady_queue_core.errors import ThreadTerminatedError
 from steady_queue_core.processes.dispatcher.dispatcher import Dispatcher
-from steady_queue_core.processes.supervisor.child import Role
-from steady_queue_core.processes.supervisor.children import Children
+from steady_queue_core.processes.supervisor.child import ProcessSpec
+from steady_queue_core.processes.supervisor.children import ManagedProcesses
 from steady_queue_core.processes.supervisor.forks import Forks
 from steady_queue_core.processes.supervisor.restarts import REFUSAL_PAUSE
 from steady_queue_core.processes.supervisor.threads import Threads
@@ -36,8 +36,8 @@ def pipes() -> list[str]:
     return sorted(link for link in links if link.startswith("pipe:"))
 
 
-def role_of(options: Any) -> Role:
-    return Role(
+def role_of(options: Any) -> ProcessSpec:
+    return ProcessSpec(
         kind="worker",
         description="none",
         slots=1,
@@ -52,7 +52,7 @@ def test_a_thread_that_python_refuses_is_tried_again(
         raise RuntimeError("can't start new thread")
 
     options = Configuration.Options(state_directory=tmp_path).resolve()
-    children = Children(options, Threads(options, "default", lambda: None))
+    children = ManagedProcesses(options, Threads(options, "default", lambda: None))
     monkeypatch.setattr(Thread, "start", refuse)
     children.start(role_of(options), None)
     assert not children
@@ -64,9 +64,9 @@ def test_a_thread_that_python_refuses_is_tried_again(
 class Stuck:
     """An actor that hears nothing."""
 
-    def __init__(self, runtime: Any) -> None:
+    def __init__(self, context: Any) -> None:
         self.released = Event()
-        runtime.stuck = self
+        context.stuck = self
 
     def run(self) -> None:
         self.released.wait(60)
@@ -74,19 +74,19 @@ class Stuck:
 
 def test_a_thread_that_hangs_is_given_up_and_what_it_ran_is_lost(tmp_path: Path) -> None:
     options = Configuration.Options(state_directory=tmp_path, fork_startup_timeout=0.05).resolve()
-    children = Children(options, Threads(options, "default", lambda: None))
+    children = ManagedProcesses(options, Threads(options, "default", lambda: None))
     child: Any = children.start(replace(role_of(options), build=Stuck), None)
     assert child is not None
-    wait_for(lambda: hasattr(child.runtime, "stuck"), 10)
-    child.marks.start(7, 1)
+    wait_for(lambda: hasattr(child.context, "stuck"), 10)
+    child.journal.start(7, 1)
     wait_for(lambda: children.look_after() or child.given_up, 10, "the end of our patience")
     [(ended, how)] = children.reap()
     assert (ended, how) == (child, "was given up")
-    assert child.marks.remains().running == {7}
+    assert child.journal.remains().running == {7}
     error = child.lost(how)
     assert isinstance(error, ThreadTerminatedError)
     assert "was given up while it was running this job" in str(error)
-    child.runtime.stuck.released.set()
+    child.context.stuck.released.set()
     child.thread.join(10)
     assert not child.thread.is_alive()
     assert children.reap() == []
@@ -96,7 +96,7 @@ def test_a_fork_that_the_system_refuses_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = Configuration.Options(state_directory=tmp_path).resolve()
-    children = Children(options, Forks(options, "default"))
+    children = ManagedProcesses(options, Forks(options, "default"))
     before = pipes()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     monkeypatch.setattr(os, "fork", refuse)

@@ -16,7 +16,7 @@ from steady_queue_core.dialects import Dialect, dialect_for, portable
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.conformance.base import limited_job, new_job
 from steady_queue_core.models import BlockedExecution, Permit, ReadyExecution, ScheduledExecution
-from steady_queue_core.processes.base.context import Runtime
+from steady_queue_core.processes.base.context import ProcessContext
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.dispatcher.dispatcher import Dispatcher
 
@@ -24,8 +24,8 @@ from ..models.everywhere import on_every_database, on_every_server
 
 
 def dispatcher_of(using: str, **settings: Any) -> Dispatcher:
-    runtime = SimpleNamespace(using=using, database=QueueDatabase(using))
-    return Dispatcher(cast(Runtime, runtime), Configuration.Dispatcher(**settings))
+    context = SimpleNamespace(using=using, database=QueueDatabase(using))
+    return Dispatcher(cast(ProcessContext, context), Configuration.Dispatcher(**settings))
 
 
 @pytest.mark.django_db(transaction=True)

@@ -19,9 +19,9 @@ from steady_queue_core.models import Process
 from steady_queue_core.models import process as processes
 from steady_queue_core.processes.base import system as host
 from steady_queue_core.processes.base.database import QueueDatabase
-from steady_queue_core.processes.base.identity import Whereabouts
+from steady_queue_core.processes.base.identity import ProcessLocation
 from steady_queue_core.processes.base.registration import new_name
-from steady_queue_core.processes.supervisor.pruning import Pruning
+from steady_queue_core.processes.supervisor.pruning import Pruner
 from steady_queue_core.processes.supervisor.recovery import Recovery
 
 from . import proc
@@ -138,11 +138,11 @@ def test_supervisors_of_two_users_who_cannot_see_each_other_leave_each_other_alo
 def test_a_dead_child_whose_marks_cannot_be_read_is_left_to_its_supervisor_while_that_lives(
     child: subprocess.Popen[bytes],
 ) -> None:
-    here = Whereabouts(host.identity(), host.birth(child.pid), None)
+    here = ProcessLocation(host.identity(), host.birth(child.pid), None)
     alive = registered(child.pid, here)
     registered(child.pid, here._replace(birth="an earlier time"), supervisor_id=alive)
     database = QueueDatabase("default")
-    pruning = Pruning(database, Recovery(database), timedelta(minutes=5))
+    pruning = Pruner(database, Recovery(database), timedelta(minutes=5))
     pruning.recover_dead(())
     assert Process.objects.count() == 2
     child.kill()
@@ -151,7 +151,7 @@ def test_a_dead_child_whose_marks_cannot_be_read_is_left_to_its_supervisor_while
     assert Process.objects.count() == 0
 
 
-def registered(pid: int, whereabouts: Whereabouts, supervisor_id: int | None = None) -> int:
+def registered(pid: int, whereabouts: ProcessLocation, supervisor_id: int | None = None) -> int:
     process = processes.register(
         "default", kind="process", name=new_name("process"), pid=pid, hostname="here",
         supervisor_id=supervisor_id, metadata=json.dumps(whereabouts.as_metadata()),

@@ -7,8 +7,8 @@ from itertools import accumulate
 
 import pytest
 
-from steady_queue_core.processes.worker.prefetch import Appetite
-from steady_queue_core.processes.worker.throughput import Pace
+from steady_queue_core.processes.worker.prefetch import Prefetch
+from steady_queue_core.processes.worker.throughput import Throughput
 
 from .conftest import MakeProject
 from .harness import Project
@@ -60,19 +60,19 @@ def test_one_kind_runs_while_the_other_fills_its_place(
 
 
 def test_a_worker_asks_for_one_job_where_only_one_kind_could_start() -> None:
-    appetite = Appetite(3, 5, 0, mixed=True)
+    appetite = Prefetch(3, 5, 0, mixed=True)
     assert appetite.limit(0, 0) == 3
     assert appetite.limit(3, 0) == 1
     assert appetite.limit(0, 5) == 1
     assert appetite.limit(3, 5) == 0
     assert appetite.limit(4, 0) == 0, "one waits in vain already"
-    assert Appetite(3, 5, 0, mixed=False).limit(3, 0) == 0
+    assert Prefetch(3, 5, 0, mixed=False).limit(3, 0) == 0
 
 
 def test_it_asks_ever_more_rarely_while_that_is_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    appetite = Appetite(3, 5, 0, mixed=True)
+    appetite = Prefetch(3, 5, 0, mixed=True)
     pauses = []
     for _ in range(6):
         appetite.observe_stall(appetite.threads)
@@ -89,9 +89,9 @@ def test_it_asks_ever_more_rarely_while_that_is_in_vain(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("kind", ["threads", "coroutines"])
 def test_of_short_tasks_it_asks_for_as_many_as_will_soon_find_room(kind: str) -> None:
-    appetite = Appetite(10, 10, 30, mixed=False)
+    appetite = Prefetch(10, 10, 30, mixed=False)
     appetite.observe_kinds(int(kind == "coroutines"), 1)
-    pace: Pace = getattr(appetite, kind)
+    pace: Throughput = getattr(appetite, kind)
     assert pace.prefetch == 0
     for _ in range(100):
         appetite.observe_ends(pace, 0.01)

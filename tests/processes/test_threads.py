@@ -320,12 +320,12 @@ def test_embedded_within_a_transaction_it_is_refused(make_project: MakeProject) 
     said = run(
         make_project(queue(processes=1)),
         """
-        from steady_queue_core.errors import PlaceError
+        from steady_queue_core.errors import SupervisorContextError
         with transaction.atomic():
             connection.ensure_connection()
             try:
                 EmbeddedQueue().start()
-            except PlaceError as error:
+            except SupervisorContextError as error:
                 print(error)
         """,
     )

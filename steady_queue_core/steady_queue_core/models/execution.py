@@ -26,7 +26,7 @@ class Execution(Record):
         abstract = True
 
 
-class PlacedExecution(Execution):
+class QueuedExecution(Execution):
     """An execution that waits, or has waited, for its turn in a queue."""
 
     queue_name = ExactCharField(max_length=255)
@@ -38,7 +38,7 @@ class PlacedExecution(Execution):
         abstract = True
 
 
-class ReadyExecution(PlacedExecution):
+class ReadyExecution(QueuedExecution):
     """The job may run now."""
 
     class Meta:
@@ -50,7 +50,7 @@ class ReadyExecution(PlacedExecution):
         )
 
 
-class ScheduledExecution(PlacedExecution):
+class ScheduledExecution(QueuedExecution):
     """The job runs when it is due."""
 
     due_at = InstantField()
@@ -64,7 +64,7 @@ class ScheduledExecution(PlacedExecution):
         )
 
 
-class BlockedExecution(PlacedExecution):
+class BlockedExecution(QueuedExecution):
     """The job waits for a permit of its concurrency key."""
 
     concurrency_key = ExactCharField(max_length=255)
@@ -79,7 +79,7 @@ class BlockedExecution(PlacedExecution):
         )
 
 
-class ClaimedExecution(PlacedExecution):
+class ClaimedExecution(QueuedExecution):
     """The job is taken by a process. ``created_at`` is the time of the claim."""
 
     process_id = models.BigIntegerField()

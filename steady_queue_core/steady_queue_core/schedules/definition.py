@@ -92,9 +92,10 @@ def recurring(
     ``schedule`` is a cron expression (see ``steady_queue_core.schedules.cron``), evaluated in
     ``timezone``, by default ``settings.TIME_ZONE``; or a timedelta, for a run every so many seconds
     (see ``steady_queue_core.schedules.interval``). ``key`` names this schedule of the task and is
-    unique in the project. May be used several times on one task. ``description`` is by default the first line of
-    the task's docstring. ``catch_up`` says what becomes of slots that pass while no scheduler
-    runs: ``"skip"``, ``"last"`` (the last of them runs), or a timedelta (all that are no older).
+    unique in the project. May be used several times on one task. ``description`` is by default
+    the first line of the task's docstring. ``catch_up`` says what becomes of slots that pass
+    while no scheduler runs: ``"skip"``, ``"last"`` (the last of them runs), or a timedelta (all
+    that are no older).
 
     Raises ValueError for a value that cannot be used or a key that is taken, and TypeError when it
     is not a task that is decorated or an argument has the wrong type; both while the module is

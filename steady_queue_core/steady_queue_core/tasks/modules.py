@@ -15,12 +15,7 @@ from ..schedules.definition import registered
 from .definition import registered_tasks
 
 #: What tasks are imported from.
-SOURCES = (
-    "steady_queue_core",
-    "steady_queue_core.tasks",
-    "django.tasks",
-    "django_tasks",
-)
+SOURCES = ("steady_queue_core", "steady_queue_core.tasks", "django.tasks", "django_tasks")
 
 
 def modules_left_out(task_modules: Iterable[str]) -> list[str]:

@@ -16,7 +16,7 @@ from ...backend import own_backends
 from ...checks import TAG
 from ...configuration import Configuration, ConfigurationError
 from ...configuration.option_readers import MODES
-from ...errors import DialectError, MigrationsMissing, PlaceError
+from ...errors import DialectError, MigrationsMissing, SupervisorContextError
 from ...logging import FORMATS, errors_to_stderr, logging_to_stderr
 from ...printable import printable_lines
 from ...processes.supervisor.drain import Drain
@@ -125,7 +125,7 @@ class Command(BaseCommand):
                 say=self._say,
                 threads=runs_threads(configuration),
             )
-            if not supervisor.roles:
+            if not supervisor.specs:
                 raise CommandError(NOTHING_TO_RUN)
             reloader = Reloader(supervisor.stop, self._say) if options["reload"] else None
             if reloader is not None:
@@ -140,7 +140,7 @@ class Command(BaseCommand):
             DialectError,
             MigrationsMissing,
             PidfileError,
-            PlaceError,
+            SupervisorContextError,
         ) as error:
             raise CommandError(printable_lines(str(error))) from error
 

@@ -1,4 +1,4 @@
-"""Upkeep of concurrency limits: permits that nobody will give back, and semaphores that err."""
+"""Maintenance of concurrency limits: lost permits, and semaphores whose count is wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..semaphore import Permit, Semaphore, lock_semaphores
 BATCH = 100
 
 
-class Upkeep:
+class SemaphoreMaintenance:
     """Of the concurrency limits in one database. All of it is done in small transactions, and
     does no harm beside others that do the same."""
 

@@ -12,10 +12,10 @@ from ...logging import about, get_logger, process_name
 from .answer_limits import Limits
 from .connections import tidy_connections
 from .database import QueueDatabase, Unavailable
-from .journal import StartMarks
+from .journal import RunJournal
 from .lifecycle import Lifecycle
 from .proctitle import set_title
-from .registration import Membership
+from .registration import ProcessRegistration
 from .waiter import Waiter
 
 logger = get_logger("steady_queue.process")
@@ -39,14 +39,14 @@ class Tasks(Protocol):
 
 
 @dataclass
-class Runtime:
+class ProcessContext:
     """The surroundings of a worker, dispatcher or scheduler."""
 
     options: ResolvedOptions
     using: str
     kind: str
     name: str
-    marks: StartMarks
+    journal: RunJournal
     #: Tells the supervisor that the process lives, and, with an id, that it is ready.
     report: Callable[[int | None], None]
     supervisor_id: int | None = None
@@ -68,7 +68,7 @@ class Runtime:
         )
         self.lifecycle = Lifecycle(self.kind, self.name, self.using, tidy_connections)
         self._next_sign = 0.0
-        self._membership: Membership | None = None
+        self._registration: ProcessRegistration | None = None
 
     def live(self, work: Callable[[], None]) -> None:
         """Do a child's work, and tell the project of its end."""
@@ -108,9 +108,9 @@ class Runtime:
         self.sign_of_life()
         return self.waiter.wait(min(seconds, self.sign_interval))
 
-    def join(self, metadata: dict[str, object]) -> Membership | None:
+    def join(self, metadata: dict[str, object]) -> ProcessRegistration | None:
         """Register among the processes, however long the database takes; ``None``: stopped."""
-        membership = Membership(
+        registration = ProcessRegistration(
             self.database,
             kind=self.kind,
             name=self.name,
@@ -118,18 +118,18 @@ class Runtime:
             interval=self.options.process_heartbeat_interval,
             threshold=self.options.process_alive_threshold,
             metadata=metadata,
-            marks=self.marks.path,
+            journal=self.journal.path,
         )
         while not self.stopping:
             try:
-                process_id = membership.register()
+                process_id = registration.register()
             except Unavailable as unavailable:
                 self.rest(unavailable.pause)
             else:
                 self.report(process_id)
                 self.lifecycle.started(metadata)
-                return membership
-        self.marks.leave_cleanly()
+                return registration
+        self.journal.leave_cleanly()
         return None
 
     def attend(self, metadata: dict[str, object], do: Callable[[], float]) -> None:
@@ -138,20 +138,20 @@ class Runtime:
         ``do`` returns the seconds until the next round is worth while. A round that fails, for
         what a row holds, is logged and tried again.
         """
-        membership = self.join(metadata)
-        if membership is None:
+        registration = self.join(metadata)
+        if registration is None:
             return
-        self._membership = membership
+        self._registration = registration
         while not self.stopping:
             try:
-                if not membership.beat_if_due():
+                if not registration.beat_if_due():
                     logger.warning(
                         "%s was declared dead; it ends",
                         self.name,
                         extra=about("process.declared_dead"),
                     )
                     break
-                pause = min(do(), membership.until_beat)
+                pause = min(do(), registration.until_beat)
             except Unavailable as unavailable:
                 # However overdue the heartbeat is: it cannot be given sooner.
                 pause = unavailable.pause
@@ -161,16 +161,16 @@ class Runtime:
                     self.name,
                     extra=about("process.round_failed", kind=self.kind),
                 )
-                pause = min(FAILURE_PAUSE, membership.until_beat or FAILURE_PAUSE)
+                pause = min(FAILURE_PAUSE, registration.until_beat or FAILURE_PAUSE)
             self.rest(pause)
         self.lifecycle.stopping()
-        self.marks.leave_cleanly()
-        self.leave(membership)
+        self.journal.leave_cleanly()
+        self.leave(registration)
 
     def tell(self, metadata: dict[str, object]) -> None:
         """Have our row say what we do now, if that has changed. Raises ``Unavailable``."""
-        if self._membership is not None:
-            self._membership.tell(metadata)
+        if self._registration is not None:
+            self._registration.tell(metadata)
 
     def rest(self, seconds: float) -> None:
         """Sleep for ``seconds`` unless asked to stop, and give signs of life."""
@@ -178,11 +178,11 @@ class Runtime:
         while not self.stopping and (left := end - time.monotonic()) > 0:
             self.sleep(left)
 
-    def leave(self, membership: Membership) -> None:
+    def leave(self, registration: ProcessRegistration) -> None:
         """Take the row away, unless the supervisor will do it."""
         if self.orphaned:
             try:
-                membership.deregister()
+                registration.deregister()
             except Unavailable:
                 logger.warning(
                     "%s could not deregister; it will be pruned",

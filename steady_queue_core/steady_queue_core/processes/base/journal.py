@@ -1,4 +1,4 @@
-"""Start marks: what a worker has started and ended, in memory that outlives it.
+"""Run journal: what a worker has started and ended, in memory that outlives it.
 
 A worker writes a job's id into a slot when it starts the job, the outcome beside it when the task
 has returned, and clears the slot when the outcome is stored. When the worker is killed, the
@@ -20,10 +20,10 @@ from pathlib import Path
 from ...dialects import Ending, Outcome
 from . import journal_reader as remains
 from . import system as host
-from .journal_reader import DATA, HEADER, ID, SLOT, Ended, Remains
+from .journal_reader import DATA, HEADER, ID, SLOT, Ended, JournalSnapshot
 
 
-class StartMarks:
+class RunJournal:
     """Slots of jobs, shared between a worker and its supervisor."""
 
     def __init__(self, memory: mmap.mmap, path: Path | None = None) -> None:
@@ -36,11 +36,11 @@ class StartMarks:
         self._slots: dict[tuple[int, int], int] = {}
 
     @classmethod
-    def create(cls, name: str, capacity: int, folder: Path | None) -> StartMarks:
+    def create(cls, name: str, capacity: int, folder: Path | None) -> RunJournal:
         """Make empty slots for ``capacity`` jobs of the process ``name``."""
         size = HEADER + SLOT * capacity
         if folder is not None and capacity:
-            path = folder / f"{name}.marks"
+            path = folder / f"{name}.journal"
             try:
                 return cls(_map_new_file(path, size), path)
             except OSError:
@@ -49,7 +49,7 @@ class StartMarks:
         return cls(mmap.mmap(-1, size))
 
     def belong_to(self, pid: int) -> None:
-        """Note whose marks these are."""
+        """Note whose journal this is."""
         self._header[1] = pid
 
     def start(self, job_id: int, token: int) -> None:
@@ -84,16 +84,16 @@ class StartMarks:
     def left_cleanly(self) -> bool:
         return bool(self._header[0])
 
-    def remains(self) -> Remains:
+    def remains(self) -> JournalSnapshot:
         """Read the slots, of a process that is dead or gave no sign of life."""
-        return Remains.read(self._memory[:])
+        return JournalSnapshot.read(self._memory[:])
 
     def _write(self, position: int, number: int) -> None:
         self._memory[position : position + 8] = number.to_bytes(8, "little")
 
 
 def folder_for(configured: Path | None) -> Path | None:
-    """Return the folder for the files of marks, made if need be; ``None``: there is no safe one.
+    """Return the folder for the journals, made if need be; ``None``: there is no safe one.
 
     By default one of the user's own, where the system keeps temporary files.
     """
@@ -109,11 +109,11 @@ def folder_for(configured: Path | None) -> Path | None:
 
 
 def sweep(folder: Path | None, older_than: float) -> None:
-    """Remove marks of dead processes that nobody has asked for, for ``older_than`` (a Unix time):
+    """Remove journals of dead processes that nobody has read since ``older_than`` (a Unix time):
     their database is gone."""
     if folder is None or host.identity() is None:
         return
-    for path in folder.glob("*.marks"):
+    for path in folder.glob("*.journal"):
         with suppress(OSError):
             with path.open("rb") as file:
                 pid = int.from_bytes(file.read(HEADER)[8:], "little")

@@ -1,4 +1,4 @@
-"""What a dead process leaves behind: its start marks, as others read them."""
+"""Reads the run journal that a dead process has left."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ SLOT = 1024
 ID, LENGTH, DATA = 8, 8, 16
 #: The slot that belongs to no job: whether the worker left in good order, and its pid.
 HEADER = 16
-#: What a file of marks is called.
-NAME = re.compile(r"[a-z]+-[0-9a-f]{20}\.marks")
-#: Larger than any file of marks, in bytes.
+#: The name of a journal's file.
+NAME = re.compile(r"[a-z]+-[0-9a-f]{20}\.journal")
+#: Larger than any journal, in bytes.
 LARGEST_FILE = 64 << 20
 
 
@@ -49,7 +49,7 @@ class Ended(NamedTuple):
         return f"{outcome.token} {began:.6f} {preserve} {outcome.return_value}".encode()
 
 
-class Remains(NamedTuple):
+class JournalSnapshot(NamedTuple):
     """What a dead process leaves: of its claims, those that it had started."""
 
     #: Jobs that had started and whose outcome is not known.
@@ -58,8 +58,8 @@ class Remains(NamedTuple):
     ended: Mapping[int, Ended] = MappingProxyType({})
 
     @classmethod
-    def read(cls, data: bytes) -> Remains:
-        """Read the memory of a process's marks."""
+    def read(cls, data: bytes) -> JournalSnapshot:
+        """Read the memory of a process's journal."""
         running, ended = set(), {}
         for slot in range(HEADER, len(data) - SLOT + 1, SLOT):
             job_id = int.from_bytes(data[slot : slot + ID], "little")
@@ -76,7 +76,7 @@ class Remains(NamedTuple):
         return cls(frozenset() if left_cleanly else frozenset(running), ended)
 
 
-def left_at(path: Path | None) -> Remains | None:
+def left_at(path: Path | None) -> JournalSnapshot | None:
     """Return what a dead process left at ``path``; ``None``: nothing that can be believed.
 
     A row of the database says where to look, so what is found there may be anything.
@@ -91,13 +91,13 @@ def left_at(path: Path | None) -> Remains | None:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode) or not host.owns(found):
                 return None
-            return Remains.read(file.read(LARGEST_FILE))
+            return JournalSnapshot.read(file.read(LARGEST_FILE))
     except (OSError, ValueError):
         return None
 
 
 def forget(path: Path | None) -> None:
-    """Remove the marks of a dead process, if there are any."""
+    """Remove the journal of a dead process, if there are any."""
     if path is not None and NAME.fullmatch(path.name):
         with suppress(OSError, ValueError):
             path.unlink()

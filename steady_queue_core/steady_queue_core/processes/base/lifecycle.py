@@ -19,7 +19,7 @@ from ...signals import (
 )
 
 if TYPE_CHECKING:
-    from ..supervisor.child import Child
+    from ..supervisor.child import ManagedProcess
 
 
 class Lifecycle:
@@ -68,12 +68,12 @@ class Lifecycle:
             self._about = {}
 
 
-def announce_restart(former: Child, successor: Child) -> None:
+def announce_restart(former: ManagedProcess, successor: ManagedProcess) -> None:
     """Tell that a process of ours was replaced."""
     tell(
         process_restarted,
         ProcessLifecycle,
-        process_kind=former.role.kind,
+        process_kind=former.spec.kind,
         process_name=former.name,
         pid=former.pid,
         hostname=socket.gethostname(),

@@ -14,7 +14,7 @@ from ...dialects import ProcessIdentity
 from ...models import process as processes
 from . import system as host
 from .database import QueueDatabase
-from .identity import Whereabouts
+from .identity import ProcessLocation
 
 #: The part of its lease before whose end a worker stops taking jobs.
 LEASE_MARGIN = 0.1
@@ -25,7 +25,7 @@ def new_name(kind: str) -> str:
     return f"{kind}-{secrets.token_hex(10)}"
 
 
-class Membership:
+class ProcessRegistration:
     """Registers a process, says regularly that it is alive, and knows how long that holds."""
 
     def __init__(
@@ -38,7 +38,7 @@ class Membership:
         interval: timedelta,
         threshold: timedelta,
         metadata: dict[str, Any],
-        marks: Path | None = None,
+        journal: Path | None = None,
     ) -> None:
         self.database = database
         self.kind, self.name = kind, name
@@ -47,7 +47,7 @@ class Membership:
         self._supervisor_id = supervisor_id
         self._interval = interval.total_seconds()
         self._threshold = threshold.total_seconds()
-        self._metadata, self._marks = metadata, marks
+        self._metadata, self._journal = metadata, journal
         self._next_beat = 0.0
         self._lease_end = 0.0
 
@@ -110,7 +110,7 @@ class Membership:
         self.database.run(lambda connection, _: processes.deregister(connection.alias, self.name))
 
     def _as_json(self, metadata: dict[str, Any]) -> str:
-        return json.dumps(metadata | Whereabouts.here(self._marks).as_metadata())
+        return json.dumps(metadata | ProcessLocation.here(self._journal).as_metadata())
 
     def _renew(self, began: float) -> None:
         # Counted from before the statement was sent: the database's instant is later.

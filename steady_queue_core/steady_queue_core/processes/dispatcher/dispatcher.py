@@ -9,9 +9,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from ...configuration import Configuration
 from ...dialects import Dialect, Dispatched
 from ...logging import about, get_logger
-from ...models.operations.semaphore_maintenance import Upkeep
-from ..base.context import Runtime
-from .retention import Housekeeping
+from ...models.operations.semaphore_maintenance import SemaphoreMaintenance
+from ..base.context import ProcessContext
+from .retention import Cleaner
 
 logger = get_logger("steady_queue.dispatcher")
 
@@ -25,18 +25,18 @@ class Dispatcher:
 
     kind = "dispatcher"
 
-    def __init__(self, runtime: Runtime, settings: Configuration.Dispatcher) -> None:
-        self.runtime, self.settings = runtime, settings
-        self.housekeeping = Housekeeping(runtime.using)
+    def __init__(self, context: ProcessContext, settings: Configuration.Dispatcher) -> None:
+        self.context, self.settings = context, settings
+        self.housekeeping = Cleaner(context.using)
         self._next_upkeep = time.monotonic()
         self._pause = 0.0
 
     def run(self) -> None:
         """Dispatch until asked to stop."""
-        self.runtime.attend({"batch_size": self.settings.batch_size}, self._round)
+        self.context.attend({"batch_size": self.settings.batch_size}, self._round)
 
     def _round(self) -> float:
-        waits = [self._dispatch(), self.runtime.database.run(self.housekeeping.do)]
+        waits = [self._dispatch(), self.context.database.run(self.housekeeping.do)]
         if self.settings.concurrency_maintenance:
             waits.append(self._keep_up())
         return min(waits)
@@ -44,7 +44,9 @@ class Dispatcher:
     def _keep_up(self) -> float:
         """Keep the concurrency limits in order if it is time; return the seconds until it is."""
         if time.monotonic() >= self._next_upkeep:
-            admitted = self.runtime.database.run(lambda *_: Upkeep(self.runtime.using).do())
+            admitted = self.context.database.run(
+                lambda *_: SemaphoreMaintenance(self.context.using).do()
+            )
             if admitted:
                 logger.info(
                     "Let in %d jobs that had waited for others under their limit",
@@ -65,7 +67,7 @@ class Dispatcher:
                 dialect.ring(connection, [])
             return dispatched
 
-        moved, next_due_in = self.runtime.database.run(dispatch)
+        moved, next_due_in = self.context.database.run(dispatch)
         if moved:
             logger.debug(
                 "Dispatched %d jobs", moved, extra=about("dispatcher.dispatched", jobs=moved)

@@ -33,7 +33,7 @@ FRESH_START = 3600.0
 SLOTS_BEYOND = timedelta(days=1)
 
 
-class Housekeeping:
+class Cleaner:
     """Goes through what may be cleared once a minute, a batch for each call."""
 
     def __init__(self, using: str) -> None:

@@ -7,8 +7,8 @@ import time
 
 from ...configuration import Configuration
 from ..base.clock import DatabaseClock
-from ..base.context import Runtime
-from .task_list import Agenda
+from ..base.context import ProcessContext
+from .task_list import RecurringSchedule
 from .timetable import Timetable
 
 #: Longest sleep, in seconds: the database's clock is looked at again by then.
@@ -23,10 +23,10 @@ class Scheduler:
 
     kind = "scheduler"
 
-    def __init__(self, runtime: Runtime, settings: Configuration.Scheduler) -> None:
-        self.runtime = runtime
-        self.agenda = Agenda(runtime.using, dynamic=settings.dynamic_tasks_enabled)
-        self.timetable = Timetable(runtime.database, self.agenda)
+    def __init__(self, context: ProcessContext, settings: Configuration.Scheduler) -> None:
+        self.context = context
+        self.schedule = RecurringSchedule(context.using, dynamic=settings.dynamic_tasks_enabled)
+        self.timetable = Timetable(context.database, self.schedule)
         self.clock = DatabaseClock()
         #: Seconds between two looks at what was added at run time.
         self.interval = settings.polling_interval.total_seconds()
@@ -34,17 +34,19 @@ class Scheduler:
 
     def run(self) -> None:
         """Schedule until asked to stop."""
-        self.runtime.attend(self._metadata(), self._round)
+        self.context.attend(self._metadata(), self._round)
 
     def _round(self) -> float:
         """Enqueue what is due; return the seconds until something will be."""
-        database = self.runtime.database
+        database = self.context.database
         present = database.run(lambda connection, dialect: dialect.current_time(connection))
         self.clock.set(present)
         if time.monotonic() >= self._next_look:
             self.timetable.look(present)
-            self.runtime.tell(self._metadata())
-            self._next_look = time.monotonic() + self.interval if self.agenda.dynamic else math.inf
+            self.context.tell(self._metadata())
+            self._next_look = (
+                time.monotonic() + self.interval if self.schedule.dynamic else math.inf
+            )
         nearest = self.timetable.enqueue_due(present)
         if self.timetable.outdated:
             self._next_look = 0.0
@@ -54,5 +56,5 @@ class Scheduler:
         return max(0.0, pause)
 
     def _metadata(self) -> dict[str, object]:
-        keys = sorted(self.agenda.entries)
+        keys = sorted(self.schedule.entries)
         return {"recurring_tasks": len(keys), "keys": keys[:MOST_KEYS]}

@@ -19,7 +19,7 @@ from .task_list import FIELDS, Entry
 CLEARED = timedelta(hours=12)
 
 
-class Fate(Enum):
+class SlotResult(Enum):
     """What became of a slot."""
 
     ENQUEUED = "enqueued"
@@ -41,7 +41,7 @@ class Slot:
     due: datetime
     call: tuple[Sequence[object], Mapping[str, object]]
 
-    def enqueue(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> tuple[Fate, str]:
+    def enqueue(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> tuple[SlotResult, str]:
         """Enqueue the job of this slot; return its id, which is empty if there is none."""
         definition = self.entry.definition
         present = dialect.current_time(connection)
@@ -55,7 +55,7 @@ class Slot:
             if objection is not None:
                 return objection, ""
             if not dialect.insert_if_absent(connection, slot, ["task_key", "run_at"]):
-                return Fate.TAKEN, ""
+                return SlotResult.TAKEN, ""
             task = definition.configured_task()
             # Not after the commit: a process that is killed in between would lose the run.
             result = task.get_backend().enqueue_now(task, *self.call)
@@ -63,11 +63,11 @@ class Slot:
             executions.filter(task_key=definition.key, run_at=slot.run_at).update(
                 job_id=int(result.id) if result.id else None
             )
-            return Fate.ENQUEUED, str(result.id)
+            return SlotResult.ENQUEUED, str(result.id)
 
     def _objection(
         self, connection: BaseDatabaseWrapper, dialect: Dialect, present: datetime
-    ) -> Fate | None:
+    ) -> SlotResult | None:
         """Return why the slot is not to be enqueued, by the row as it is now.
 
         The row stays locked until the slot is committed: who disables the task waits for that.
@@ -77,17 +77,17 @@ class Slot:
         row = _state(dialect.lock_rows(connection, rows, wait=False))
         if row is None:
             if rows.exists():
-                return Fate.BUSY
+                return SlotResult.BUSY
             # The code counts, whether it is mirrored or not.
-            return self._past(connection, present) if self.entry.row is None else Fate.CHANGED
+            return self._past(connection, present) if self.entry.row is None else SlotResult.CHANGED
         static, enabled, active_since, *stored = row
         if self.entry.row is not None and (static or tuple(stored) != self.entry.row):
-            return Fate.CHANGED
+            return SlotResult.CHANGED
         if not enabled or (active_since is not None and self.due <= portable.aware(active_since)):
-            return Fate.DISABLED
+            return SlotResult.DISABLED
         return self._past(connection, present)
 
-    def _past(self, connection: BaseDatabaseWrapper, present: datetime) -> Fate | None:
+    def _past(self, connection: BaseDatabaseWrapper, present: datetime) -> SlotResult | None:
         """Return that the slot is taken if it is so old that its record may have been cleared,
         and a later one is there: then a scheduler that was stopped for long has come back."""
         if present - self.due < CLEARED:
@@ -96,7 +96,7 @@ class Slot:
         later = slots.filter(
             task_key=self.entry.definition.key, run_at__gt=portable.storable(self.due)
         )
-        return Fate.TAKEN if later.exists() else None
+        return SlotResult.TAKEN if later.exists() else None
 
 
 def _state(rows: QuerySet[RecurringTask]) -> Any:

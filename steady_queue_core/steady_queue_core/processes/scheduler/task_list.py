@@ -39,7 +39,7 @@ class Entry:
     row: tuple[Any, ...] | None = None
 
 
-class Agenda:
+class RecurringSchedule:
     """The recurring tasks whose jobs are stored in a database.
 
     Rows are compared as a whole at each look, so that a change is noticed whoever has made it.

@@ -19,8 +19,8 @@ from ...schedules.interval import Interval
 from ...signals import Recurring, recurring_enqueued, recurring_missed, tell
 from ..base.connections import tidy_connections
 from ..base.database import QueueDatabase, Unavailable
-from .slot import Fate, Slot
-from .task_list import Agenda, Entry
+from .slot import Slot, SlotResult
+from .task_list import Entry, RecurringSchedule
 
 logger = get_logger("steady_queue.scheduler")
 
@@ -31,10 +31,10 @@ BUSY_PAUSE = timedelta(seconds=0.2)
 
 
 class Timetable:
-    """The next slot of each task of an agenda."""
+    """The next slot of each task of a recurring schedule."""
 
-    def __init__(self, database: QueueDatabase, agenda: Agenda) -> None:
-        self.database, self.agenda = database, agenda
+    def __init__(self, database: QueueDatabase, schedule: RecurringSchedule) -> None:
+        self.database, self.schedule = database, schedule
         self._next: dict[str, tuple[Schedule | Interval, datetime]] = {}
         self._looked: datetime | None = None
         #: Whether a task was found to have changed since the last look.
@@ -42,12 +42,12 @@ class Timetable:
 
     def look(self, present: datetime) -> None:
         """Take over the tasks as they are now; raise ``Unavailable``."""
-        self.database.run(self.agenda.look)
-        for key, entry in list(self.agenda.entries.items()):
+        self.database.run(self.schedule.look)
+        for key, entry in list(self.schedule.entries.items()):
             schedule = entry.definition.schedule
             if key not in self._next or self._next[key][0] != schedule:
                 self._next[key] = schedule, self._first(entry.definition, present)
-        for key in self._next.keys() - self.agenda.entries.keys():
+        for key in self._next.keys() - self.schedule.entries.keys():
             del self._next[key]
         self._looked, self.outdated = present, False
 
@@ -59,14 +59,14 @@ class Timetable:
             # The next slot follows from the last one, never from the clock: a timer that fires
             # a little early must not find the same slot again.
             if due <= present:
-                fate = self._enqueue(self.agenda.entries[key], due)
-                if fate is Fate.CHANGED:
+                fate = self._enqueue(self.schedule.entries[key], due)
+                if fate is SlotResult.CHANGED:
                     self.outdated = True
                     continue
-                if fate is Fate.BUSY:
+                if fate is SlotResult.BUSY:
                     nearest.append(present + BUSY_PAUSE)
                     continue
-                due = self._following(self.agenda.entries[key].definition, due, present)
+                due = self._following(self.schedule.entries[key].definition, due, present)
                 self._next[key] = schedule, due
             nearest.append(due)
         return min(nearest, default=None)
@@ -120,7 +120,7 @@ class Timetable:
             )
         return slot
 
-    def _enqueue(self, entry: Entry, due: datetime) -> Fate | None:
+    def _enqueue(self, entry: Entry, due: datetime) -> SlotResult | None:
         key = entry.definition.key
         try:
             slot = Slot(entry, due, self._call(entry.definition))
@@ -138,23 +138,23 @@ class Timetable:
         self._tell(key, due, fate, job_id)
         return fate
 
-    def _tell(self, key: str, due: datetime, fate: Fate, job_id: str) -> None:
+    def _tell(self, key: str, due: datetime, fate: SlotResult, job_id: str) -> None:
         slot_at = due.isoformat()
-        if fate is Fate.DISABLED:
+        if fate is SlotResult.DISABLED:
             logger.debug(
                 "Recurring task %r for %s is disabled",
                 key,
                 due,
                 extra=about("recurring.disabled", recurring_key=key, run_at=slot_at),
             )
-        elif fate is Fate.ENQUEUED and not job_id:
+        elif fate is SlotResult.ENQUEUED and not job_id:
             logger.info(
                 "Recurring task %r for %s is discarded: its limit is reached",
                 key,
                 due,
                 extra=about("recurring.discarded", recurring_key=key, run_at=slot_at),
             )
-        elif fate is Fate.ENQUEUED:
+        elif fate is SlotResult.ENQUEUED:
             logger.info(
                 "Recurring task %r for %s is job %s",
                 key,

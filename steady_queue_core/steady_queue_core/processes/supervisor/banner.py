@@ -23,8 +23,8 @@ def write_banner(supervisor: Supervisor, set_up: list[str]) -> None:
     )
     for sentence in set_up:
         supervisor.say(f"  {info.name}: {sentence}")
-    for role in supervisor.roles:
-        supervisor.say(f"  {role.kind}: {role.description}")
+    for spec in supervisor.specs:
+        supervisor.say(f"  {spec.kind}: {spec.description}")
     if supervisor.drain is None:
         supervisor.say("  Stop with Ctrl-C or TERM.")
     else:

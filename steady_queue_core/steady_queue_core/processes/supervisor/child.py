@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ...errors import SteadyQueueError
-from ..base.context import Runtime
-from ..base.journal import StartMarks
+from ..base.context import ProcessContext
+from ..base.journal import RunJournal
 
 
 class Actor(Protocol):
@@ -21,7 +21,7 @@ class Actor(Protocol):
 
 
 @dataclass(frozen=True)
-class Role:
+class ProcessSpec:
     """A place in the supervisor's team, filled by one child at a time."""
 
     kind: str
@@ -29,17 +29,17 @@ class Role:
     description: str
     #: How many jobs it can hold.
     slots: int
-    build: Callable[[Runtime], Actor]
+    build: Callable[[ProcessContext], Actor]
 
 
 @dataclass(eq=False)
-class Child(ABC):
+class ManagedProcess(ABC):
     """A worker, dispatcher or scheduler, seen from its supervisor."""
 
-    role: Role
+    spec: ProcessSpec
     name: str
     pid: int
-    marks: StartMarks
+    journal: RunJournal
     started_at: float = field(default_factory=time.monotonic)
     #: Until when it must have reported ready, or at least alive.
     deadline: float = 0.0
@@ -78,7 +78,7 @@ class Child(ABC):
 
     @abstractmethod
     def forget(self) -> None:
-        """Give up what the supervisor held for the child. Its marks stay for its recovery."""
+        """Give up what the supervisor held for the child. Its journal stays for its recovery."""
 
     @abstractmethod
     def lost(self, how: str) -> SteadyQueueError:
@@ -91,8 +91,10 @@ class Launcher(Protocol):
     #: Whether no other thread may live in this process while it starts one.
     wants_no_threads: bool
 
-    def start(self, role: Role, supervisor_id: int | None, siblings: list[Child]) -> Child:
+    def start(
+        self, spec: ProcessSpec, supervisor_id: int | None, siblings: list[ManagedProcess]
+    ) -> ManagedProcess:
         """Start a child for ``role``. Raises ``OSError`` when the system has no room for one."""
 
-    def ended(self, children: list[Child]) -> list[tuple[Child, str]]:
+    def ended(self, children: list[ManagedProcess]) -> list[tuple[ManagedProcess, str]]:
         """Return those of ``children`` that have ended, each with how; each once."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...configuration import ResolvedOptions
 from ...logging import about, get_logger
 from ..base.lifecycle import announce_restart
-from .child import Child, Launcher, Role
+from .child import Launcher, ManagedProcess, ProcessSpec
 from .restarts import Restarts, Successor
 
 logger = get_logger("steady_queue.supervisor")
@@ -21,53 +21,53 @@ ABSENCE = 2.0
 SHORTEST_MERCY, LONGEST_MERCY = 10.0, 60.0
 
 
-class Children:
+class ManagedProcesses:
     """Starts them, takes leave of them, and replaces those that hang. Never asks the database,
     for such a child may hold the locks that everybody waits for."""
 
     def __init__(self, options: ResolvedOptions, launcher: Launcher) -> None:
         self.options, self.launcher = options, launcher
         self.restarts = Restarts()
-        self._by_name: dict[str, Child] = {}
+        self._by_name: dict[str, ManagedProcess] = {}
         self._looked_at = time.monotonic()
         #: Whether something that one of them ran may hang in this process still.
         self.broke_off = False
 
-    def __iter__(self) -> Iterator[Child]:
+    def __iter__(self) -> Iterator[ManagedProcess]:
         return iter(list(self._by_name.values()))
 
     def __len__(self) -> int:
         return len(self._by_name)
 
-    def start(self, role: Role, supervisor_id: int | None) -> Child | None:
+    def start(self, spec: ProcessSpec, supervisor_id: int | None) -> ManagedProcess | None:
         """Start a child for ``role``; where the system refuses, later: ``None``."""
         try:
-            child = self.launcher.start(role, supervisor_id, list(self))
+            child = self.launcher.start(spec, supervisor_id, list(self))
         except (OSError, RuntimeError):  # Python has an error of its own for a thread.
             logger.exception(
                 "Could not start a %s; it is tried again",
-                role.kind,
-                extra=about("process.not_started", kind=role.kind),
+                spec.kind,
+                extra=about("process.not_started", kind=spec.kind),
             )
-            self.restarts.later(role)
+            self.restarts.later(spec)
             return None
         self._by_name[child.name] = child
         logger.info(
             "Started %s (pid %d): %s",
             child.name,
             child.pid,
-            role.description,
-            extra=about("process.started", child=child.name, child_pid=child.pid, kind=role.kind),
+            spec.description,
+            extra=about("process.started", child=child.name, child_pid=child.pid, kind=spec.kind),
         )
         return child
 
     def restart(self, successor: Successor, supervisor_id: int | None) -> None:
         """Start a child in the place of one that ended."""
-        child = self.start(successor.role, supervisor_id)
+        child = self.start(successor.spec, supervisor_id)
         if child is not None and successor.of is not None:
             announce_restart(successor.of, child)
 
-    def reap(self) -> list[tuple[Child, str]]:
+    def reap(self) -> list[tuple[ManagedProcess, str]]:
         """Return the children that have ended, each with how."""
         ended = self.launcher.ended(list(self))
         for child, _ in ended:
@@ -97,7 +97,7 @@ class Children:
                         "process.not_ready",
                         child=child.name,
                         child_pid=child.pid,
-                        kind=child.role.kind,
+                        kind=child.spec.kind,
                     ),
                 )
                 child.kill()
@@ -107,7 +107,7 @@ class Children:
             if child.condemned_until is not None and now > child.condemned_until:
                 child.kill()
 
-    def condemn(self, child: Child) -> None:
+    def condemn(self, child: ManagedProcess) -> None:
         """Replace a child that counts as dead; it is killed unless it ends of itself."""
         if child.condemned_until is not None:
             return
@@ -117,7 +117,7 @@ class Children:
         child.ask_to_stop()
         self.restarts.now(child)
 
-    def named(self, name: str) -> Child | None:
+    def named(self, name: str) -> ManagedProcess | None:
         """Return the child of that name, unless it has ended."""
         return self._by_name.get(name)
 
@@ -140,5 +140,5 @@ class Children:
     def kill(self) -> None:
         """Kill all of them. It is we who break their jobs off: those use up no attempt."""
         for child in self:
-            child.marks.leave_cleanly()
+            child.journal.leave_cleanly()
             child.kill()

@@ -12,7 +12,7 @@ from ..base.database import Unavailable
 logger = get_logger("steady_queue.supervisor")
 
 
-class Postponed:
+class DeferredWork:
     """Keeps work in order until the database answers. Any thread may add some, one does it."""
 
     def __init__(self) -> None:

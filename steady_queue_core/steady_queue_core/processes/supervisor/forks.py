@@ -19,12 +19,12 @@ from ...logging import about, get_logger
 from ..base import journal_reader as remains
 from ..base import system as host
 from ..base.connection_setup import close_connections
-from ..base.context import Runtime
-from ..base.journal import StartMarks, folder_for
+from ..base.context import ProcessContext
+from ..base.journal import RunJournal, folder_for
 from ..base.posix_signals import STOP_SIGNALS, graceful_signals, install
 from ..base.registration import new_name
 from ..worker.forked_copies import end_daemons, flush_output
-from .child import Child, Role
+from .child import ManagedProcess, ProcessSpec
 
 logger = get_logger("steady_queue.process")
 
@@ -39,7 +39,7 @@ HANDLING = 0.3
 
 
 @dataclass(eq=False, kw_only=True)
-class ForkedChild(Child):
+class ForkedProcess(ManagedProcess):
     """A forked process."""
 
     ready_pipe: int
@@ -73,7 +73,7 @@ class ForkedChild(Child):
 
 
 @dataclass(kw_only=True)
-class ForkedRuntime(Runtime):
+class ForkedContext(ProcessContext):
     """The surroundings of a child that is a process: signals, and a parent that may die.
 
     The main thread may wait for the database, in a driver that lets no signal through. So a thread
@@ -106,7 +106,7 @@ class ForkedRuntime(Runtime):
         self.stop_requested = True
 
     def _quit(self, signum: int, frame: FrameType | None) -> None:
-        self.marks.leave_cleanly()
+        self.journal.leave_cleanly()
         with suppress(BaseException):
             self.last_words()
         _leave(0)
@@ -165,10 +165,12 @@ class Forks:
     def __init__(self, options: ResolvedOptions, using: str) -> None:
         self.options, self.using = options, using
 
-    def start(self, role: Role, supervisor_id: int | None, siblings: list[Child]) -> Child:
+    def start(
+        self, spec: ProcessSpec, supervisor_id: int | None, siblings: list[ManagedProcess]
+    ) -> ManagedProcess:
         """Fork a process for ``role``."""
-        name = new_name(role.kind)
-        marks = StartMarks.create(name, role.slots, folder_for(self.options.state_directory))
+        name = new_name(spec.kind)
+        journal = RunJournal.create(name, spec.slots, folder_for(self.options.state_directory))
         read_end, write_end = os.pipe()
         os.set_blocking(read_end, False)
         parent = os.getpid()
@@ -185,7 +187,7 @@ class Forks:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
             os.close(read_end)
             os.close(write_end)
-            remains.forget(marks.path)
+            remains.forget(journal.path)
             raise
         if pid == 0:
             # Whatever happens here must not unwind into the supervisor's code.
@@ -194,20 +196,20 @@ class Forks:
                 os.close(read_end)
                 for sibling in siblings:
                     sibling.forget()
-                runtime = ForkedRuntime(
+                context = ForkedContext(
                     options=self.options,
                     using=self.using,
-                    kind=role.kind,
+                    kind=spec.kind,
                     name=name,
                     parent=parent,
-                    marks=marks,
+                    journal=journal,
                     report=lambda process_id: _report(write_end, process_id),
                     supervisor_id=supervisor_id,
                 )
-                code = _be(role, runtime)
+                code = _be(spec, context)
             except BaseException:
                 logger.critical(
-                    "%s failed", name, exc_info=True, extra=about("process.failed", kind=role.kind)
+                    "%s failed", name, exc_info=True, extra=about("process.failed", kind=spec.kind)
                 )
             finally:
                 with suppress(BaseException):
@@ -216,14 +218,14 @@ class Forks:
                 _leave(code)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
         os.close(write_end)
-        child = ForkedChild(role, name, pid, marks, ready_pipe=read_end)
+        child = ForkedProcess(spec, name, pid, journal, ready_pipe=read_end)
         child.deadline = time.monotonic() + self.options.fork_startup_timeout.total_seconds()
         return child
 
-    def ended(self, children: list[Child]) -> list[tuple[Child, str]]:
+    def ended(self, children: list[ManagedProcess]) -> list[tuple[ManagedProcess, str]]:
         """Return the children that have ended; also take leave of processes that PID 1 inherits."""
         by_pid = {child.pid: child for child in children}
-        ended: list[tuple[Child, str]] = []
+        ended: list[tuple[ManagedProcess, str]] = []
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -243,15 +245,15 @@ def _leave(code: int) -> None:
     os._exit(code)
 
 
-def _be(role: Role, runtime: ForkedRuntime) -> int:
-    runtime.install_signals()
+def _be(spec: ProcessSpec, context: ForkedContext) -> int:
+    context.install_signals()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-    if not host.follow_parent(runtime.parent):
+    if not host.follow_parent(context.parent):
         return 1
-    runtime.watch()
-    runtime.marks.belong_to(os.getpid())
+    context.watch()
+    context.journal.belong_to(os.getpid())
     random.seed()
-    runtime.live(lambda: role.build(runtime).run())
+    context.live(lambda: spec.build(context).run())
     return 0
 
 

@@ -12,22 +12,22 @@ from django.db import connections
 
 from ...backend import own_backends
 from ...configuration import Configuration, ConfigurationError, ResolvedOptions, load
-from ...errors import PlaceError
+from ...errors import SupervisorContextError
 
 #: Environment variable that overrides ``supervisor_mode``.
 MODE_VARIABLE = "STEADY_QUEUE_SUPERVISOR_MODE"
 
 
 def require_place(*, standalone: bool = True) -> None:
-    """Raise ``PlaceError`` where a supervisor cannot run."""
+    """Raise ``SupervisorContextError`` where a supervisor cannot run."""
     if standalone and threading.current_thread() is not threading.main_thread():
-        raise PlaceError(
+        raise SupervisorContextError(
             "The supervisor follows signals, which only the main thread of a process receives: "
             "run it there, as a process of its own, or embedded: see EmbeddedQueue."
         )
     for connection in connections.all(initialized_only=True):
         if connection.in_atomic_block:
-            raise PlaceError(
+            raise SupervisorContextError(
                 f"A transaction is open on the database {connection.alias!r}: worker processes "
                 "could not see what it holds. Run the supervisor outside of transactions; in a "
                 "test, use TransactionTestCase instead of TestCase, and a test database in a file."

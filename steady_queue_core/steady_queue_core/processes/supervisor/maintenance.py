@@ -14,16 +14,16 @@ from ...models.readiness import require_tables
 from ..base import journal_reader as remains
 from ..base.answer_limits import Limits
 from ..base.database import LONGEST_PAUSE, QueueDatabase, Unavailable
-from ..base.identity import Whereabouts
-from ..base.journal_reader import Remains
+from ..base.identity import ProcessLocation
+from ..base.journal_reader import JournalSnapshot
 from ..base.lifecycle import Lifecycle
-from ..base.registration import Membership, new_name
+from ..base.registration import ProcessRegistration, new_name
 from ..scheduler import mirror as schedules
-from .child import Child
-from .children import Children
-from .deferred_work import Postponed
+from .child import ManagedProcess
+from .children import ManagedProcesses
+from .deferred_work import DeferredWork
 from .drain import Drain
-from .pruning import Pruning
+from .pruning import Pruner
 from .recovery import Recovery
 
 logger = get_logger("steady_queue.supervisor")
@@ -51,17 +51,17 @@ class Maintenance:
         self,
         options: ResolvedOptions,
         using: str,
-        children: Children,
+        children: ManagedProcesses,
         drain: Drain | None = None,
     ) -> None:
         self.options, self.children, self.drain = options, children, drain
         self.database = QueueDatabase(using, silent=options.silence_polling, limits=Limits(options))
         self.recovery = Recovery(self.database)
-        self.pruning = Pruning(self.database, self.recovery, options.process_alive_threshold)
-        self.postponed = Postponed()
+        self.pruning = Pruner(self.database, self.recovery, options.process_alive_threshold)
+        self.postponed = DeferredWork()
         self.name = new_name(self.kind)
         self.lifecycle = Lifecycle(self.kind, self.name, using)
-        self._membership: Membership | None = None
+        self._registration: ProcessRegistration | None = None
         self._next_look = self._next_prune = 0.0
         self._went_on_at = time.monotonic()
         #: Held while a child goes from the living to those whose claims are to be ended.
@@ -75,12 +75,12 @@ class Maintenance:
 
     def introduce(self) -> None:
         """Have what the calling thread logs name us."""
-        process_name.set(self.name if self._membership else None)
+        process_name.set(self.name if self._registration else None)
 
     def join(self) -> None:
         """Register. Raises ``Unavailable``, ``MigrationsMissing`` and ``DialectError``."""
         self.database.run(require_tables)
-        membership = Membership(
+        registration = ProcessRegistration(
             self.database,
             kind=self.kind,
             name=self.name,
@@ -90,23 +90,23 @@ class Maintenance:
             metadata={},
         )
         process_name.set(self.name)
-        membership.register()
-        self._membership = membership
+        registration.register()
+        self._registration = registration
         # The database may have been away until just now.
         self._let_all_meet()
 
     def leave(self) -> None:
         """Do what was postponed, if the database answers, and take our row away."""
         self.postponed.catch_up(now=True)
-        membership, self._membership = self._membership, None
+        registration, self._registration = self._registration, None
         if self.postponed:
             logger.warning(
                 "The database is away: claims are recovered by the next supervisor",
                 extra=about("supervisor.claims_left"),
             )
-        elif membership is not None:
+        elif registration is not None:
             try:
-                membership.deregister()
+                registration.deregister()
             except Unavailable:
                 logger.warning(
                     "%s could not deregister; it will be pruned",
@@ -119,11 +119,11 @@ class Maintenance:
     @property
     def process_id(self) -> int | None:
         """The id of our row."""
-        return self._membership.process_id if self._membership else None
+        return self._registration.process_id if self._registration else None
 
-    def child_ended(self, child: Child, how: str) -> Remains:
+    def child_ended(self, child: ManagedProcess, how: str) -> JournalSnapshot:
         """End the claims of a child, now or when the database answers; return what it left."""
-        level = logging.INFO if child.marks.left_cleanly else logging.WARNING
+        level = logging.INFO if child.journal.left_cleanly else logging.WARNING
         logger.log(
             level,
             "%s (pid %d) %s",
@@ -134,16 +134,16 @@ class Maintenance:
                 "process.ended",
                 child=child.name,
                 child_pid=child.pid,
-                kind=child.role.kind,
+                kind=child.spec.kind,
                 exit_code=child.exit_code,
             ),
         )
-        left = child.marks.remains()
+        left = child.journal.remains()
         error = child.lost(how)
 
         def recover() -> None:
             self.recovery.process_died(child.name, left, error)
-            remains.forget(child.marks.path)
+            remains.forget(child.journal.path)
 
         self.postponed.add(recover)
         return left
@@ -182,7 +182,7 @@ class Maintenance:
             self._next_look = self._next_prune = now + FAILURE_PAUSE
 
     def _beat(self) -> None:
-        if self._membership is not None and not self._membership.beat_if_due():
+        if self._registration is not None and not self._registration.beat_if_due():
             logger.warning(
                 "%s was declared dead; it registers anew",
                 self.name,
@@ -228,8 +228,8 @@ class Maintenance:
         """Have all processes say that they live, before we look again who does not."""
         self._next_prune = time.monotonic() + pause + REUNION
 
-    def _left_by(self, process: Process) -> Remains | None:
+    def _left_by(self, process: Process) -> JournalSnapshot | None:
         own = [child for child in self.children if child.name == process.name]
         if own:
-            return own[0].marks.remains()
-        return remains.left_at(Whereabouts.of(process).marks)
+            return own[0].journal.remains()
+        return remains.left_at(ProcessLocation.of(process).journal)

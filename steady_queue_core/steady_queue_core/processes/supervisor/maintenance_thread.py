@@ -19,7 +19,7 @@ from .maintenance import Maintenance
 logger = get_logger("steady_queue.supervisor")
 
 
-class Caretaker:
+class MaintenanceThread:
     """Runs the maintenance. Its methods are the supervisor's to call, and do not wait."""
 
     def __init__(self, maintenance: Maintenance, tick: float, wake: Callable[[], None]) -> None:

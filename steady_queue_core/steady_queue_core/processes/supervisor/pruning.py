@@ -11,15 +11,15 @@ from ...models import process as processes
 from ...models.process import Process
 from ..base import journal_reader as remains
 from ..base.database import QueueDatabase
-from ..base.identity import Whereabouts
-from ..base.journal_reader import Remains
+from ..base.identity import ProcessLocation
+from ..base.journal_reader import JournalSnapshot
 from ..base.lifecycle import announce_pruned
 from .recovery import Recovery
 
 logger = get_logger("steady_queue.supervisor")
 
 
-class Pruning:
+class Pruner:
     """What a supervisor does about processes that are not its own, or that have gone silent.
     Raises ``Unavailable`` when the database is away."""
 
@@ -37,7 +37,9 @@ class Pruning:
             lambda connection, _: processes.expired(connection.alias, self.threshold)
         )
 
-    def prune(self, silent: list[Process], remains_of: Callable[[Process], Remains | None]) -> None:
+    def prune(
+        self, silent: list[Process], remains_of: Callable[[Process], JournalSnapshot | None]
+    ) -> None:
         """End the claims of silent processes, and those of processes that are not registered.
 
         ``remains_of(process)`` tells what a process had started.
@@ -63,11 +65,11 @@ class Pruning:
         """End the claims of processes of this host that ended with their supervisor; return the
         names of all that are registered. ``ours`` are seen to by their parent."""
         registered = self.database.run(lambda connection, _: processes.registered(connection.alias))
-        dead = {each.pk for each in registered if Whereabouts.of(each).is_dead(each.pid)}
+        dead = {each.pk for each in registered if ProcessLocation.of(each).is_dead(each.pid)}
         living = {each.pk for each in registered} - dead
         for process in registered:
             if process.pk in dead and process.name not in ours:
-                left = remains.left_at(Whereabouts.of(process).marks)
+                left = remains.left_at(ProcessLocation.of(process).journal)
                 if left is None and process.supervisor_id in living:
                     continue  # Its supervisor, of another user, can read what it leaves.
                 logger.warning(

@@ -19,8 +19,8 @@ from ...signals import task_lost, tell
 from ...tasks.results import task_of
 from ..base import journal_reader as remains
 from ..base.database import QueueDatabase
-from ..base.identity import Whereabouts
-from ..base.journal_reader import Remains
+from ..base.identity import ProcessLocation
+from ..base.journal_reader import JournalSnapshot
 from ..base.log_context import about_job
 from ..worker import outcomes
 from ..worker.attempt import Attempt, Done
@@ -51,7 +51,9 @@ class Recovery:
         #: Claims of other processes that are not registered, and when each was first seen.
         self._orphans: dict[tuple[int, int], float] = {}
 
-    def process_died(self, name: str, left: Remains | None, error: SteadyQueueError) -> None:
+    def process_died(
+        self, name: str, left: JournalSnapshot | None, error: SteadyQueueError
+    ) -> None:
         """End the claims of the process ``name`` and delete its row.
 
         The jobs that it was running end with ``error``; where nothing is ``left`` those are all.
@@ -69,7 +71,7 @@ class Recovery:
         )
         self._ended.append(process.pk)
         self._release_late_claims()
-        remains.forget(Whereabouts.of(process).marks)
+        remains.forget(ProcessLocation.of(process).journal)
 
     def orphaned_claims(self, patience: float = 0.0) -> None:
         """End the claims whose process is not registered.
@@ -107,10 +109,10 @@ class Recovery:
             return late
 
         if self._ended:
-            self._end_all(read, Remains(), ProcessMissingError(), "unknown")
+            self._end_all(read, JournalSnapshot(), ProcessMissingError(), "unknown")
 
     def _end_all(
-        self, read: Read, left: Remains | None, error: SteadyQueueError, worker: str
+        self, read: Read, left: JournalSnapshot | None, error: SteadyQueueError, worker: str
     ) -> None:
         while batch := self.database.run(read):
             done = [_done(claim, left, error, worker) for claim in batch]
@@ -176,7 +178,9 @@ class Recovery:
         return held
 
 
-def _done(claim: ClaimedJob, left: Remains | None, error: SteadyQueueError, worker: str) -> Done:
+def _done(
+    claim: ClaimedJob, left: JournalSnapshot | None, error: SteadyQueueError, worker: str
+) -> Done:
     """Return what a claim ends with; whatever its row holds, it has to end."""
     try:
         if left is None or claim.job_id in left.running:

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .child import Child, Role
+from .child import ManagedProcess, ProcessSpec
 
 #: A process that ended sooner after it was ready, in seconds, counts as a failed start.
 SHORT_LIFE = 2.0
@@ -22,9 +22,9 @@ class Successor(NamedTuple):
     """A child that is to be started."""
 
     moment: float
-    role: Role
+    spec: ProcessSpec
     #: Whose place it takes, if that has not been told yet.
-    of: Child | None = None
+    of: ManagedProcess | None = None
 
 
 @dataclass
@@ -34,30 +34,30 @@ class Restarts:
     _planned: list[Successor] = field(default_factory=list)
     _failures: dict[int, int] = field(default_factory=dict)
 
-    def plan(self, child: Child, *, at_work: bool) -> None:
+    def plan(self, child: ManagedProcess, *, at_work: bool) -> None:
         """Plan a successor for ``child``, which has ended; ``at_work``: while it ran jobs.
 
         That is no failed start: each such end uses up attempts, so they come to an end.
         """
-        role, now = child.role, time.monotonic()
+        spec, now = child.spec, time.monotonic()
         lived = now - child.ready_at if child.ready_at is not None else 0.0
-        failures = self._failures.get(id(role), 0) + 1 if lived < SHORT_LIFE and not at_work else 0
-        self._failures[id(role)] = failures
+        failures = self._failures.get(id(spec), 0) + 1 if lived < SHORT_LIFE and not at_work else 0
+        self._failures[id(spec)] = failures
         excess = failures - TOLERATED
         pause = min(LONGEST_PAUSE, 2.0 ** (excess - 1)) if excess > 0 else 0.0
-        self._planned.append(Successor(now + pause, role, child))
+        self._planned.append(Successor(now + pause, spec, child))
 
-    def first(self, role: Role) -> None:
+    def first(self, spec: ProcessSpec) -> None:
         """Plan the first process for ``role``, at once."""
-        self._planned.append(Successor(time.monotonic(), role))
+        self._planned.append(Successor(time.monotonic(), spec))
 
-    def later(self, role: Role) -> None:
+    def later(self, spec: ProcessSpec) -> None:
         """Plan a process for ``role`` that could not be started."""
-        self._planned.append(Successor(time.monotonic() + REFUSAL_PAUSE, role))
+        self._planned.append(Successor(time.monotonic() + REFUSAL_PAUSE, spec))
 
-    def now(self, child: Child) -> None:
+    def now(self, child: ManagedProcess) -> None:
         """Plan a successor for ``child`` at once."""
-        self._planned.append(Successor(time.monotonic(), child.role, child))
+        self._planned.append(Successor(time.monotonic(), child.spec, child))
 
     def due(self) -> list[Successor]:
         """Return, and forget, those to start now."""

@@ -9,7 +9,7 @@ from types import FrameType
 
 from ...configuration import ResolvedOptions
 from ...logging import about, get_logger
-from ..base import journal as marks
+from ..base import journal as journal
 from ..base.connection_setup import looking_after_queue, preparing_connections
 from ..base.posix_signals import handling, is_quit
 from ..base.proctitle import set_title
@@ -17,12 +17,12 @@ from ..base.waiter import Waiter
 from . import topology as team
 from .banner import write_banner
 from .child import Launcher
-from .children import Children
+from .children import ManagedProcesses
 from .drain import Drain
 from .forks import Forks
 from .launch import require_place
 from .maintenance import Maintenance
-from .maintenance_thread import Caretaker
+from .maintenance_thread import MaintenanceThread
 from .pidfile import Pidfile
 from .threads import Threads
 
@@ -32,7 +32,7 @@ logger = get_logger("steady_queue.supervisor")
 TICK = 1.0
 #: The same while the queue is to be drained.
 DRAIN_TICK = 0.2
-#: Seconds after which the marks of a dead process are nobody's.
+#: Seconds after which the journal of a dead process belongs to nobody.
 ABANDONED = 7 * 24 * 3600.0
 #: Seconds that a child may take to break its tasks off before it is killed.
 QUIT_GRACE = 2.0
@@ -66,17 +66,17 @@ class Supervisor:
         self.options, self.using, self.drain, self.say = options, using, drain, say
         # A drained queue must stay empty: nothing new is scheduled.
         self.scheduling = drain is None and not skip_recurring and only in (None, "schedule")
-        roles = team.roles(options, using, scheduling=self.scheduling, one_each=threads)
-        self.roles = [role for role in roles if only is None or role.kind == team.KINDS[only]]
+        specs = team.specs(options, using, scheduling=self.scheduling, one_each=threads)
+        self.specs = [spec for spec in specs if only is None or spec.kind == team.KINDS[only]]
         self.threads, self.standalone = threads, standalone
         self.waiter = Waiter()
         launcher: Launcher = Forks(options, using)
         if threads:
             launcher = Threads(options, using, self.waiter.wake)
-        self.children = Children(options, launcher)
+        self.children = ManagedProcesses(options, launcher)
         self.maintenance = Maintenance(options, using, self.children, drain)
         tick = TICK if drain is None else DRAIN_TICK
-        self.caretaker = Caretaker(self.maintenance, tick, self.waiter.wake)
+        self.maintenance_thread = MaintenanceThread(self.maintenance, tick, self.waiter.wake)
         #: What the dialect said of the connection that was opened first.
         self._set_up: list[str] = []
         self._asked_to_stop = self._hurried = self._stopping = False
@@ -84,7 +84,7 @@ class Supervisor:
         self._end = 0.0
 
     def run(self) -> None:
-        """Supervise. Raises ``PlaceError``, ``PidfileError``, ``MigrationsMissing`` and
+        """Supervise. Raises ``SupervisorContextError``, ``PidfileError``, ``MigrationsMissing`` and
         ``DialectError``; leaves the calling process as it was."""
         require_place(standalone=self.standalone)
         with ExitStack() as stack:
@@ -119,7 +119,7 @@ class Supervisor:
     def left_running(self) -> bool:
         """Whether threads may be left: of tasks that were broken off, or one that waits for the
         database."""
-        return self.children.broke_off or self.caretaker.gave_up
+        return self.children.broke_off or self.maintenance_thread.gave_up
 
     def _note_signal(self, signum: int, frame: FrameType | None) -> None:
         # A second TERM changes nothing.
@@ -131,10 +131,10 @@ class Supervisor:
 
     def _join(self) -> bool:
         """Register when the database answers; ``False``: asked to stop before."""
-        self.caretaker.begin()
+        self.maintenance_thread.begin()
         while not self._asked_to_stop:
-            if self.caretaker.failure is not None:
-                raise self.caretaker.failure
+            if self.maintenance_thread.failure is not None:
+                raise self.maintenance_thread.failure
             if self.maintenance.process_id is not None:
                 return True
             self.waiter.wait(TICK)
@@ -144,12 +144,12 @@ class Supervisor:
         self.maintenance.introduce()
         self.maintenance.lifecycle.started({})
         write_banner(self, self._set_up)
-        marks.sweep(marks.folder_for(self.options.state_directory), time.time() - ABANDONED)
+        journal.sweep(journal.folder_for(self.options.state_directory), time.time() - ABANDONED)
         if self.scheduling:
             # Also without a scheduler: the code may have had schedules before.
             self.maintenance.mirror_schedules()
-        for role in self.roles:
-            self.children.restarts.first(role)
+        for spec in self.specs:
+            self.children.restarts.first(spec)
 
     def _supervise(self) -> None:
         while not self._asked_to_stop:
@@ -167,19 +167,22 @@ class Supervisor:
         """Start the children that are due; return the seconds until there may be others."""
         pause = self.children.restarts.pause
         if pause <= 0:
-            if self.children.launcher.wants_no_threads and not self.caretaker.has_retired():
-                return self.caretaker.tick  # It wakes us when its thread has ended.
+            if (
+                self.children.launcher.wants_no_threads
+                and not self.maintenance_thread.has_retired()
+            ):
+                return self.maintenance_thread.tick  # It wakes us when its thread has ended.
             for successor in self.children.restarts.due():
                 self.children.restart(successor, self.maintenance.process_id)
             self.maintenance.drained = False
-            self.caretaker.begin()
+            self.maintenance_thread.begin()
             pause = self.children.restarts.pause
-        return min(self.caretaker.tick, pause)
+        return min(self.maintenance_thread.tick, pause)
 
     def _heed_maintenance(self) -> None:
         """Do what follows from what the caretaker has found in the database."""
-        if self.caretaker.failure is not None:
-            raise self.caretaker.failure
+        if self.maintenance_thread.failure is not None:
+            raise self.maintenance_thread.failure
         self.maintenance.introduce()
         while self.maintenance.disowned:
             child = self.children.named(self.maintenance.disowned.popleft())
@@ -193,7 +196,7 @@ class Supervisor:
         with self.maintenance.handing_over:
             for child, how in self.children.reap():
                 left = self.maintenance.child_ended(child, how)
-                self.caretaker.call()
+                self.maintenance_thread.call()
                 if not self._stopping and child.condemned_until is None:
                     self.children.restarts.plan(child, at_work=bool(left.running))
 
@@ -201,7 +204,7 @@ class Supervisor:
         """Stop the children, and give back what they had claimed."""
         self._stopping = True
         self.maintenance.lifecycle.stopping()
-        self.caretaker.begin()
+        self.maintenance_thread.begin()
         patience = self.options.shutdown_timeout.total_seconds()
         self._end = time.monotonic() + patience + QUIT_GRACE + LEAVE_GRACE
         if not self._hurried:
@@ -224,7 +227,9 @@ class Supervisor:
         """Let the caretaker end, as long as there is time."""
         was_hurried = self._hurried
         end = max(self._end, time.monotonic() + (SHORTEST_LEAVE if self._end else LEAVE_GRACE))
-        self.caretaker.leave(lambda: time.monotonic() < end and (was_hurried or not self._hurried))
+        self.maintenance_thread.leave(
+            lambda: time.monotonic() < end and (was_hurried or not self._hurried)
+        )
 
     @property
     def _unit(self) -> str:

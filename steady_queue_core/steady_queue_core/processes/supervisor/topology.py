@@ -11,21 +11,21 @@ from ..scheduler.mirror import registered_on
 from ..scheduler.scheduler import Scheduler
 from ..worker import worker
 from ..worker.worker import Worker
-from .child import Role
+from .child import ProcessSpec
 
 #: What ``--only`` names, and the processes that do it.
 KINDS = {"work": Worker.kind, "dispatch": Dispatcher.kind, "schedule": Scheduler.kind}
 
 
-def roles(
+def specs(
     options: ResolvedOptions, using: str, *, scheduling: bool = True, one_each: bool = False
-) -> Iterator[Role]:
+) -> Iterator[ProcessSpec]:
     """Yield a role for every process that ``options`` ask for, on the database ``using``.
 
     ``one_each``: one for each kind of worker, whatever its ``processes`` say.
     """
     for dispatcher in options.dispatchers:
-        yield Role(
+        yield ProcessSpec(
             kind=Dispatcher.kind,
             description=f"every {dispatcher.polling_interval.total_seconds():g} s, "
             f"batches of {dispatcher.batch_size}",
@@ -34,7 +34,7 @@ def roles(
         )
     tasks = registered_on(using)
     if scheduling and (tasks or options.scheduler.dynamic_tasks_enabled):
-        yield Role(
+        yield ProcessSpec(
             kind=Scheduler.kind,
             description=_agenda(len(tasks), options.scheduler),
             slots=0,
@@ -42,7 +42,7 @@ def roles(
         )
     for settings in options.workers:
         for _ in range(1 if one_each else settings.processes):
-            yield Role(
+            yield ProcessSpec(
                 kind=Worker.kind,
                 description=f"queues {', '.join(settings.queues)}; "
                 f"{settings.threads} thread{'s' if settings.threads > 1 else ''}",

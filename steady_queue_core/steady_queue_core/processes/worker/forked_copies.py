@@ -12,7 +12,7 @@ def end_if_copy(owner: int, error: BaseException | None = None) -> None:
     """End the calling process, whose task has returned or raised ``error``, unless it is ``owner``.
 
     A task that forks comes back twice. The copy must touch nothing that it shares with the worker:
-    neither the claim nor the marks, nor a connection, which closing would end for both.
+    neither the claim nor the journal, nor a connection, which closing would end for both.
     """
     if os.getpid() == owner:
         return

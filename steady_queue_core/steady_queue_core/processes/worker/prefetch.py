@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
-from .throughput import WEIGHT, Pace
+from .throughput import WEIGHT, Throughput
 
 #: Seconds until the next probe after one that brought nothing that could start; each the double.
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
 
 
-class Appetite:
+class Prefetch:
     """Sizes claims by the idle slots, and by what the tasks of late took.
 
     Of short tasks it asks for more than there are slots: as many as will find one soon. Of long
@@ -21,18 +21,21 @@ class Appetite:
     """
 
     def __init__(self, threads: int, coroutines: int, prefetch: int, *, mixed: bool) -> None:
-        self.threads, self.coroutines = Pace(threads, prefetch), Pace(coroutines, prefetch)
+        self.threads, self.coroutines = (
+            Throughput(threads, prefetch),
+            Throughput(coroutines, prefetch),
+        )
         self.mixed = mixed
         self._coroutine_share = 0.0
         self._next_probe = 0.0
         self._pause = FIRST_PAUSE
 
-    def observe_ends(self, pace: Pace, seconds: float) -> None:
+    def observe_ends(self, pace: Throughput, seconds: float) -> None:
         """Note how long a job, or a batch's mean, kept its thread or its room on the loop."""
         pace.observe(seconds)
         self._pause = FIRST_PAUSE
 
-    def observe_stall(self, pace: Pace) -> None:
+    def observe_stall(self, pace: Throughput) -> None:
         """Note that jobs waited for a thread, or for room on the loop, in vain."""
         pace.observe_stall()
         self._next_probe = time.monotonic() + self._pause

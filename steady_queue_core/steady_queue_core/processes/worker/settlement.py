@@ -10,13 +10,13 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from ...dialects import ClaimedJob, Dialect, QueueSelector
 from ...logging import about, get_logger
 from ...models import claims
-from ..base.context import Runtime
+from ..base.context import ProcessContext
 from ..base.database import Unavailable
-from ..base.registration import Membership
+from ..base.registration import ProcessRegistration
 from . import outcomes
 from .attempt import Done
 from .executor import Executor
-from .signal_sender import Notifier
+from .signal_sender import SignalSender
 
 logger = get_logger("steady_queue.worker")
 
@@ -32,10 +32,12 @@ class Settlement:
     """Knows which jobs the worker holds. One statement stores the outcomes that have gathered and
     claims the next jobs. Used by the worker's main thread only."""
 
-    def __init__(self, runtime: Runtime, executor: Executor, selector: QueueSelector) -> None:
-        self.runtime, self.executor, self.selector = runtime, executor, selector
-        self.membership: Membership
-        self.notifier = Notifier(runtime.waiter.wake)
+    def __init__(
+        self, context: ProcessContext, executor: Executor, selector: QueueSelector
+    ) -> None:
+        self.context, self.executor, self.selector = context, executor, selector
+        self.registration: ProcessRegistration
+        self.signal_sender = SignalSender(context.waiter.wake)
         #: Claims whose outcome is not stored, by job.
         self.held: dict[int, ClaimedJob] = {}
         #: Outcomes to be stored.
@@ -64,11 +66,11 @@ class Settlement:
                 self._release_unknown_claims(connection, dialect)
             given = [done.outcome for done in batch]
             return dialect.settle_and_claim(
-                connection, given, self.membership.identity, self.selector, limit
+                connection, given, self.registration.identity, self.selector, limit
             )
 
         try:
-            held, claimed = self.runtime.database.run(operation)
+            held, claimed = self.context.database.run(operation)
         except Unavailable as unavailable:
             if unavailable.lost:
                 self._doubtful |= {_claim_of(done) for done in batch}
@@ -87,7 +89,7 @@ class Settlement:
         return claimed
 
     def _settle(self, batch: list[Done]) -> set[int]:
-        return self.runtime.database.run(
+        return self.context.database.run(
             lambda connection, dialect: dialect.settle(connection, [done.outcome for done in batch])
         )
 
@@ -111,8 +113,8 @@ class Settlement:
             # After a restore of the database the job of this id may be another, and ours as well.
             if claim is not None and claim.token == token:
                 del self.held[job_id]
-            self.runtime.marks.clear(job_id, token)
-            doubtful = _claim_of(done) in self._doubtful and self.membership.holds_lease
+            self.context.journal.clear(job_id, token)
+            doubtful = _claim_of(done) in self._doubtful and self.registration.holds_lease
             if job_id in held or doubtful:
                 stored.append(done)
             else:
@@ -130,12 +132,12 @@ class Settlement:
                 )
         self._doubtful.difference_update(map(_claim_of, batch))
         if stored:
-            self.notifier.tell(stored)
+            self.signal_sender.tell(stored)
 
     def _release_unknown_claims(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
         """Give back what a claim took whose answer never reached us. It may take it long after
         its connection was lost: where the server hung, or a pooler was between us."""
-        process_id = self.membership.process_id
+        process_id = self.registration.process_id
         unknown = claims.held_by(connection.alias, process_id, MOST_UNKNOWN, known=self.held)
         if unknown:
             dialect.settle(connection, [outcomes.released(claim) for claim in unknown])
@@ -143,7 +145,7 @@ class Settlement:
 
     @property
     def _audit_interval(self) -> float:
-        return self.runtime.options.process_heartbeat_interval.total_seconds()
+        return self.context.options.process_heartbeat_interval.total_seconds()
 
 
 def _claim_of(done: Done) -> tuple[int, int]:

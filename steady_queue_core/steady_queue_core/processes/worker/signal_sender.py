@@ -35,7 +35,7 @@ HORIZON = 1.0
 LAST_GRACE = 0.25
 
 
-class Notifier:
+class SignalSender:
     """Sends signals of outcomes from a thread of its own: a slow receiver keeps nobody from storing
     them, or from giving heartbeats.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 #: Seconds of work to keep at hand, so that no room stays empty while the database is asked. When
-#: a host is lost with its start marks, nobody can tell which of these jobs had started.
+#: a host is lost with its run journals, nobody can tell which of these jobs had started.
 HORIZON = 0.0125
 #: The same for jobs so short that a statement for a few of them would cost more than they do.
 SHORT, HORIZON_OF_SHORT = 0.001, 0.02
@@ -11,7 +11,7 @@ SHORT, HORIZON_OF_SHORT = 0.001, 0.02
 WEIGHT = 0.2
 
 
-class Pace:
+class Throughput:
     """Learns from how long jobs have kept one of ``size`` rooms; asks for ``most`` beyond them."""
 
     def __init__(self, size: int, most: int) -> None:

@@ -14,15 +14,15 @@ from ...errors import UnregisteredTaskError
 from ...logging import about, get_logger
 from ...tasks.definition import registered_tasks
 from ..base.clock import DatabaseClock
-from ..base.context import Runtime
+from ..base.context import ProcessContext
 from ..base.database import Unavailable
-from ..base.registration import Membership
+from ..base.registration import ProcessRegistration
 from . import outcomes
 from .attempt import Done
 from .event_loop import EventLoop
 from .executor import Executor, is_coroutine
 from .lane import Place
-from .prefetch import Appetite
+from .prefetch import Prefetch
 from .settlement import Refused, Settlement
 from .thread_pool import ThreadPool, Work
 
@@ -51,21 +51,21 @@ class Worker:
 
     kind = "worker"
 
-    def __init__(self, runtime: Runtime, settings: Configuration.Worker) -> None:
-        self.runtime, self.settings = runtime, settings
+    def __init__(self, context: ProcessContext, settings: Configuration.Worker) -> None:
+        self.context, self.settings = context, settings
         self.selector = QueueSelector(patterns=settings.queues)
         self.clock = DatabaseClock()
         self.executor = Executor(
-            runtime.name, self.clock, fresh_connections=settings.fresh_connections
+            context.name, self.clock, fresh_connections=settings.fresh_connections
         )
         self.pool = Place(ThreadPool(settings.threads, self._run_in_thread))
         self.loop = Place(EventLoop(settings.coroutines, self._run_on_loop))
-        self.settlement = Settlement(runtime, self.executor, self.selector)
+        self.settlement = Settlement(context, self.executor, self.selector)
         kinds = {is_coroutine(task) for task in registered_tasks()}
-        self.appetite = Appetite(
+        self.appetite = Prefetch(
             settings.threads, settings.coroutines, settings.prefetch, mixed=len(kinds) > 1
         )
-        self.membership: Membership
+        self.registration: ProcessRegistration
         #: Outcomes on their way to the main thread: where from, and how many seconds it took there.
         self._finished: deque[tuple[Done, Place, float]] = deque()
         self._next_poll = 0.0
@@ -73,9 +73,9 @@ class Worker:
         self._declared_dead = False
         #: How many outages there had been when the bell was connected.
         self._outages_at_bell = 0
-        runtime.activity = self._activity
-        runtime.tasks = self
-        runtime.last_words = self.settlement.notifier.tell_dropped
+        context.activity = self._activity
+        context.tasks = self
+        context.last_words = self.settlement.signal_sender.tell_dropped
 
     def run(self) -> None:
         """Work until asked to stop; then let the running tasks end, and return."""
@@ -83,29 +83,29 @@ class Worker:
             "queues": list(self.settings.queues),
             "threads": self.settings.threads,
         }
-        membership = self.runtime.join(metadata)
-        if membership is None:
+        registration = self.context.join(metadata)
+        if registration is None:
             return
-        self.membership = self.settlement.membership = membership
+        self.registration = self.settlement.registration = registration
         self._listen()
-        while not self.runtime.stopping and not self._declared_dead:
+        while not self.context.stopping and not self._declared_dead:
             self._turn(claiming=True)
-        self.runtime.lifecycle.stopping()
+        self.context.lifecycle.stopping()
         self._wind_up()
 
     def _wind_up(self) -> None:
-        timeout = self.runtime.options.shutdown_timeout.total_seconds()
+        timeout = self.context.options.shutdown_timeout.total_seconds()
         deadline = time.monotonic() + timeout
         self._give_back(self.pool)
         self._give_back(self.loop)
-        while self.settlement.held and time.monotonic() < deadline and not self.runtime.giving_up:
+        while self.settlement.held and time.monotonic() < deadline and not self.context.giving_up:
             self._turn(claiming=False, longest_wait=deadline - time.monotonic())
         # Before the supervisor's patience ends, for what was not sent to be told.
         left = deadline - min(LAST_MOMENT, timeout / 4) - time.monotonic()
-        self.settlement.notifier.stop(0.0 if self.runtime.giving_up else left)
-        self.runtime.marks.leave_cleanly()
+        self.settlement.signal_sender.stop(0.0 if self.context.giving_up else left)
+        self.context.journal.leave_cleanly()
         if not self.settlement.held:
-            self.runtime.leave(self.membership)
+            self.context.leave(self.registration)
 
     # --- for the supervisor, where the worker is a thread ---------------------------------------
 
@@ -124,7 +124,7 @@ class Worker:
         """Have the threads of the worker end, as soon as their tasks have."""
         self.pool.runner.close()
         self.loop.runner.close()
-        self.settlement.notifier.stop(seconds=0.0)
+        self.settlement.signal_sender.stop(seconds=0.0)
 
     # --- the main thread ---------------------------------------------------------------------
 
@@ -138,17 +138,17 @@ class Worker:
                 self._exchange(limit)
         except Unavailable as unavailable:
             # Finished tasks do not cut this short: the database needs the rest.
-            rest = self.runtime.rest if claiming else self.runtime.sleep
+            rest = self.context.rest if claiming else self.context.sleep
             rest(min(longest_wait, unavailable.pause))
         else:
             self._sleep(min(longest_wait, self._idle_time(claiming)))
 
     def _sleep(self, seconds: float) -> None:
-        waiter = self.runtime.waiter
-        self.runtime.sign_of_life()
+        waiter = self.context.waiter
+        self.context.sign_of_life()
         # Set before the last look: a thread that finishes after it will wake us.
         waiter.sleeping = True
-        if not self._finished and self.runtime.sleep(seconds):
+        if not self._finished and self.context.sleep(seconds):
             # A bell may ring a moment before the commit can be seen: look again soon after.
             self._next_poll = self._pause = 0.0
         waiter.sleeping = False
@@ -157,17 +157,17 @@ class Worker:
         if self.settlement.waiting:
             return 0.0
         now = time.monotonic()
-        moments = [self.membership.until_beat, self.pool.until_stall, self.loop.until_stall]
+        moments = [self.registration.until_beat, self.pool.until_stall, self.loop.until_stall]
         if claiming and self._appetite():
             moments.append(self._next_poll - now)
         return max(0.0, min(moments))
 
     def _beat(self) -> None:
-        if self._declared_dead or self.membership.beat_if_due():
+        if self._declared_dead or self.registration.beat_if_due():
             return
         # Our claims were taken away: what still runs will not be recorded.
         logger.warning(
-            "%s was declared dead; it ends", self.runtime.name, extra=about("process.declared_dead")
+            "%s was declared dead; it ends", self.context.name, extra=about("process.declared_dead")
         )
         self._declared_dead = True
 
@@ -189,9 +189,9 @@ class Worker:
                 self._give_back(place)
 
     def _appetite(self) -> int:
-        if not self.membership.holds_lease or self._declared_dead:
+        if not self.registration.holds_lease or self._declared_dead:
             return 0
-        if self.settlement.notifier.behind:
+        if self.settlement.signal_sender.behind:
             return 0
         room = slots(self.settings) - len(self.settlement.held)
         return min(room, self.appetite.limit(self.pool.held, self.loop.held))
@@ -209,12 +209,12 @@ class Worker:
             return
         self._begin(claimed)
         self._plan_next_poll(limit, len(claimed))
-        if self.runtime.database.outages > self._outages_at_bell:
+        if self.context.database.outages > self._outages_at_bell:
             self._listen()  # The bell may hear nothing any more, and not know.
 
     def _plan_next_poll(self, limit: int, claimed: int) -> None:
         longest = self.settings.polling_interval.total_seconds()
-        if self.runtime.waiter.hears:
+        if self.context.waiter.hears:
             longest *= RESTING
         if limit and claimed >= limit:
             self._pause = 0.0
@@ -252,12 +252,12 @@ class Worker:
 
     def _listen(self) -> None:
         """Listen to a bell that is connected now, if there is one."""
-        self._outages_at_bell = self.runtime.database.outages
-        self.runtime.waiter.listen_to(self._bell())
+        self._outages_at_bell = self.context.database.outages
+        self.context.waiter.listen_to(self._bell())
 
     def _bell(self) -> Wakeup | None:
         try:
-            return self.runtime.database.run(lambda connection, dialect: dialect.wakeup(connection))
+            return self.context.database.run(lambda connection, dialect: dialect.wakeup(connection))
         except Unavailable:
             return None
 
@@ -272,7 +272,7 @@ class Worker:
                 done = self._broken(claim, error)
         else:
             done = Done(outcomes.released(claim))
-        self.runtime.marks.end(done.outcome)
+        self.context.journal.end(done.outcome)
         self._finish(done, self.pool, began)
 
     def _run_on_loop(self, claim: ClaimedJob, task: Task) -> Coroutine[Any, Any, None]:
@@ -287,7 +287,7 @@ class Worker:
                 done = self._broken(claim, error)
         else:
             done = Done(outcomes.released(claim))
-        self.runtime.marks.end(done.outcome)
+        self.context.journal.end(done.outcome)
         self._finish(done, self.loop, began)
 
     def _broken(self, claim: ClaimedJob, error: BaseException) -> Done:
@@ -300,14 +300,14 @@ class Worker:
         if self.executor.breaking_off:
             return False  # The worker has ended, and its jobs are for somebody else.
         # In this order: who declares us dead finds the mark, or we find our lease at its end.
-        self.runtime.marks.start(claim.job_id, claim.token)
-        if self.membership.holds_lease:
+        self.context.journal.start(claim.job_id, claim.token)
+        if self.registration.holds_lease:
             return True
-        self.runtime.marks.clear(claim.job_id, claim.token)
+        self.context.journal.clear(claim.job_id, claim.token)
         return False
 
     def _finish(self, done: Done, place: Place, began: float) -> None:
         self._finished.append((done, place, time.monotonic() - began))
-        if self.runtime.waiter.sleeping:
-            self.runtime.waiter.sleeping = False
-            self.runtime.waiter.wake()
+        if self.context.waiter.sleeping:
+            self.context.waiter.sleeping = False
+            self.context.waiter.wake()

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from steady_queue_core.dialects import Ending, Outcome
-from steady_queue_core.processes.base import journal as marks
-from steady_queue_core.processes.base.journal import StartMarks
-from steady_queue_core.processes.base.journal_reader import SLOT, Ended, Remains, left_at
+from steady_queue_core.processes.base import journal
+from steady_queue_core.processes.base.journal import RunJournal
+from steady_queue_core.processes.base.journal_reader import SLOT, Ended, JournalSnapshot, left_at
 from steady_queue_core.processes.base.registration import new_name
 
 from .conftest import MakeProject
@@ -26,12 +26,12 @@ BEGAN = datetime(2026, 5, 4, 3, 2, 1, 123456, tzinfo=UTC)
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> StartMarks:
+def own(tmp_path: Path) -> RunJournal:
     return create(tmp_path)
 
 
-def create(folder: Path) -> StartMarks:
-    made = StartMarks.create(new_name("worker"), 3, folder)
+def create(folder: Path) -> RunJournal:
+    made = RunJournal.create(new_name("worker"), 3, folder)
     assert made.path is not None
     return made
 
@@ -48,7 +48,7 @@ def outcome(job_id: int, return_value: str = "[1]", ending: Ending = Ending.FINI
     )
 
 
-def test_started_jobs_are_running_until_they_are_cleared(own: StartMarks) -> None:
+def test_started_jobs_are_running_until_they_are_cleared(own: RunJournal) -> None:
     for job_id in (11, 12, 13):
         own.start(job_id, TOKEN)
     own.clear(12, TOKEN)
@@ -59,7 +59,7 @@ def test_started_jobs_are_running_until_they_are_cleared(own: StartMarks) -> Non
     assert left.running == {11, 13, 14}
 
 
-def test_an_ended_job_is_not_running_and_its_outcome_is_kept(own: StartMarks) -> None:
+def test_an_ended_job_is_not_running_and_its_outcome_is_kept(own: RunJournal) -> None:
     own.start(11, TOKEN)
     own.start(12, TOKEN)
     own.end(outcome(11, '{"text":"a b  c"}'))
@@ -69,18 +69,18 @@ def test_an_ended_job_is_not_running_and_its_outcome_is_kept(own: StartMarks) ->
     assert left.ended == {11: Ended(TOKEN, BEGAN, True, '{"text":"a b  c"}')}
 
 
-def test_a_slot_keeps_nothing_of_the_job_before(own: StartMarks) -> None:
+def test_a_slot_keeps_nothing_of_the_job_before(own: RunJournal) -> None:
     own.start(11, TOKEN)
     own.end(outcome(11))
     own.clear(11, TOKEN)
-    assert own.remains() == Remains()
+    assert own.remains() == JournalSnapshot()
     own.start(12, TOKEN)
     assert own.remains().running == {12}
     assert not own.remains().ended
 
 
 def test_a_job_of_the_same_id_from_an_earlier_life_of_the_database_has_a_slot_of_its_own(
-    own: StartMarks,
+    own: RunJournal,
 ) -> None:
     own.start(11, 3)
     own.start(11, TOKEN)
@@ -89,7 +89,7 @@ def test_a_job_of_the_same_id_from_an_earlier_life_of_the_database_has_a_slot_of
     own.end(outcome(11))
     assert own.remains().ended[11].token == TOKEN
     own.clear(11, TOKEN)
-    assert own.remains() == Remains()
+    assert own.remains() == JournalSnapshot()
 
 
 @pytest.mark.parametrize(
@@ -100,14 +100,14 @@ def test_a_job_of_the_same_id_from_an_earlier_life_of_the_database_has_a_slot_of
     ],
 )
 def test_an_outcome_that_is_not_noted_leaves_its_job_running(
-    own: StartMarks, noted: Outcome
+    own: RunJournal, noted: Outcome
 ) -> None:
     own.start(11, TOKEN)
     own.end(noted)
     assert own.remains().running == {11}
 
 
-def test_what_a_process_broke_off_in_good_order_was_not_running(own: StartMarks) -> None:
+def test_what_a_process_broke_off_in_good_order_was_not_running(own: RunJournal) -> None:
     own.start(11, TOKEN)
     own.start(12, TOKEN)
     own.end(outcome(12))
@@ -118,17 +118,17 @@ def test_what_a_process_broke_off_in_good_order_was_not_running(own: StartMarks)
     assert set(left.ended) == {12}
 
 
-def test_only_a_file_of_marks_is_read(own: StartMarks, tmp_path: Path) -> None:
+def test_only_a_journal_is_read(own: RunJournal, tmp_path: Path) -> None:
     """The path is in a row of the database, which may say anything."""
     assert own.path is not None
-    link = tmp_path / f"{new_name('worker')}.marks"
+    link = tmp_path / f"{new_name('worker')}.journal"
     link.symlink_to(own.path)
-    pipe = tmp_path / f"{new_name('worker')}.marks"
+    pipe = tmp_path / f"{new_name('worker')}.journal"
     os.mkfifo(pipe)
     copy = tmp_path / "notes.txt"
     copy.write_bytes(own.path.read_bytes())
     nul = tmp_path / "worker\0"
-    for path in (None, link, pipe, copy, nul, tmp_path / "missing.marks"):
+    for path in (None, link, pipe, copy, nul, tmp_path / "missing.journal"):
         assert left_at(path) is None
 
 
@@ -136,21 +136,21 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
     private, shared = tmp_path / "private", tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
-    assert marks.folder_for(private) == private
-    assert marks.folder_for(shared) is None
-    assert marks.folder_for(tmp_path / "file" / "below") == tmp_path / "file" / "below"
+    assert journal.folder_for(private) == private
+    assert journal.folder_for(shared) is None
+    assert journal.folder_for(tmp_path / "file" / "below") == tmp_path / "file" / "below"
     (tmp_path / "plain").touch()
-    assert marks.folder_for(tmp_path / "plain") is None
+    assert journal.folder_for(tmp_path / "plain") is None
 
 
-def test_without_a_folder_marks_serve_the_supervisor(tmp_path: Path) -> None:
-    made = StartMarks.create(new_name("worker"), 1, None)
+def test_without_a_folder_a_journal_serves_the_supervisor(tmp_path: Path) -> None:
+    made = RunJournal.create(new_name("worker"), 1, None)
     made.start(11, TOKEN)
     assert made.path is None
     assert made.remains().running == {11}
 
 
-def test_abandoned_marks_of_dead_processes_are_swept_and_others_stay(tmp_path: Path) -> None:
+def test_abandoned_journals_of_dead_processes_are_swept_and_others_stay(tmp_path: Path) -> None:
     mine, dead = create(tmp_path), create(tmp_path)
     mine.belong_to(os.getpid())
     pid = os.fork()
@@ -158,16 +158,16 @@ def test_abandoned_marks_of_dead_processes_are_swept_and_others_stay(tmp_path: P
         os._exit(0)
     os.waitpid(pid, 0)
     dead.belong_to(pid)
-    marks.sweep(tmp_path, older_than=0.0)
+    journal.sweep(tmp_path, older_than=0.0)
     assert left_at(dead.path) is not None
-    marks.sweep(tmp_path, older_than=datetime.now(UTC).timestamp() + 60)
+    journal.sweep(tmp_path, older_than=datetime.now(UTC).timestamp() + 60)
     assert left_at(dead.path) is None
     assert left_at(mine.path) is not None
 
 
-def marks_of(project: Project, pid: int) -> Path:
+def journal_of(project: Project, pid: int) -> Path:
     [(metadata,)] = project.query("SELECT metadata FROM steady_queue_processes WHERE pid = ?", pid)
-    return Path(json.loads(metadata)["marks"])
+    return Path(json.loads(metadata)["journal"])
 
 
 def test_an_outcome_that_a_killed_worker_did_not_come_to_store_is_stored(
@@ -176,7 +176,7 @@ def test_an_outcome_that_a_killed_worker_did_not_come_to_store_is_stored(
     project = make_project(queue(processes=1, threads=1))
     supervisor = project.start()
     [worker] = supervisor.wait_ready(1)
-    path = marks_of(project, worker)
+    path = journal_of(project, worker)
     [job] = project.enqueue("work", [0.3])
     project.wait_started(job)
 
@@ -185,7 +185,7 @@ def test_an_outcome_that_a_killed_worker_did_not_come_to_store_is_stored(
         return left is not None and job in left.ended
 
     with project.write_lock():
-        wait_for(ended, 10, "the outcome in the worker's marks")
+        wait_for(ended, 10, "the outcome in the worker's journal")
         supervisor.send(signal.SIGKILL, worker)
         wait_gone([worker], 10)
     project.wait_done(20)
@@ -195,7 +195,7 @@ def test_an_outcome_that_a_killed_worker_did_not_come_to_store_is_stored(
     assert not path.exists()
 
 
-def test_marks_are_found_whatever_the_next_supervisor_takes_for_temporary(
+def test_journals_are_found_whatever_the_next_supervisor_takes_for_temporary(
     make_project: MakeProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     project = make_project(queue(processes=1, threads=1))
