@@ -19,13 +19,13 @@ from django.db import (
     ProgrammingError,
     connections,
     router,
+    transaction,
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from . import arguments
 from .arguments import Limits
 from .backend_options import BackendOptions
-from .batches import enqueue_in_batches
 from .compat import (
     BaseTaskBackend,
     InvalidTask,
@@ -43,7 +43,6 @@ from .dialects import Dialect, EnqueuedJob, Limit, NewJob, dialect_for
 from .tasks.definition import (
     SteadyQueueTask,
     SteadyQueueTaskResult,
-    enqueue_after_commit,
     rebuilt,
     require_declared,
 )
@@ -141,7 +140,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         later = [self._waits_for_commit(call.task) for call in calls]
         stored = iter(self.insert([c for c, waits in zip(calls, later, strict=True) if not waits]))
         return [
-            enqueue_after_commit(self, call) if waits else next(stored)
+            self._insert_after_commit(call) if waits else next(stored)
             for call, waits in zip(calls, later, strict=True)
         ]
 
@@ -244,9 +243,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         using = self.database
         connection, dialect = connections[using], dialect_for(using)
         try:
-            stored = enqueue_in_batches(
-                connection, dialect, [self._new_job(call) for call in calls]
-            )
+            stored = dialect.enqueue(connection, [self._new_job(call) for call in calls])
         except (OperationalError, ProgrammingError):
             self._require_tables(connection, dialect)
             raise
@@ -258,6 +255,18 @@ class SteadyQueueBackend(BaseTaskBackend):
     def _waits_for_commit(self, task: Task) -> bool:
         own: bool | None = getattr(task, "enqueue_on_commit", None)
         return self.settings.enqueue_on_commit if own is None else own
+
+    def _insert_after_commit(self, call: EncodedCall) -> TaskResult:
+        """Insert the job when the caller's transaction commits; the result gets its id then."""
+        pending = self.new_result(call)
+
+        def insert() -> None:
+            [stored] = self.insert([call])
+            for name in ("id", "status", "enqueued_at", "discarded"):
+                object.__setattr__(pending, name, getattr(stored, name))
+
+        transaction.on_commit(insert, using=self.caller_database)
+        return pending
 
     def _require_tables(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
         """Raise ``MigrationsMissing`` if that is why a statement failed."""

@@ -121,13 +121,18 @@ def check_task_modules(
 
     try:
         from .backend import own_backends
+        from .schedules.definition import registered
         from .tasks.modules import modules_left_out, queues_without_tasks
 
         options = Configuration.load()
-        if not own_backends():
+        backends = own_backends().values()
+        if not backends:
             return []
     except (ConfigurationError, ImproperlyConfigured):
         return []  # Other checks report it.
+    declared = {each.queue_name for each in registered() if each.queue_name is not None}
+    declared = declared.union(*(backend.queues for backend in backends))
+    workers = [worker.queues for worker in options.workers]
     problems: list[CheckMessage] = [
         Warning(
             f"The module {module!r} has tasks, and workers do not import it: its app is not in "
@@ -146,7 +151,7 @@ def check_task_modules(
             "named in the QUEUES of the backend.",
             id="steady_queue.W012",
         )
-        for queues in queues_without_tasks([worker.queues for worker in options.workers])
+        for queues in queues_without_tasks(workers, declared)
     ]
 
 

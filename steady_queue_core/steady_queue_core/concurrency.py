@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db.models import Model
 
 from .compat import InvalidTask, Task
+from .configuration.module_settings import module_setting
 from .dialects import Limit
 from .durations import LONGEST
 
@@ -42,12 +43,10 @@ class ConcurrencyLimit:
 
         Raises ``InvalidTask`` if its key cannot be told.
         """
-        import steady_queue_core
-
         key = self._key_of_call(task, args, kwargs)
         if key is None:
             return None
-        period: timedelta = steady_queue_core.default_concurrency_control_period
+        period: timedelta = module_setting("default_concurrency_control_period")
         return Limit(
             key=_fitting(f"{self.group_of(task)}{SEPARATOR}{key}"),
             to=self.to,

@@ -10,9 +10,10 @@ from asgiref.sync import async_to_sync
 from django.db import connections, transaction
 from django.test.utils import CaptureQueriesContext
 
-from steady_queue_core import aenqueue_many, batches, call, enqueue_many
+from steady_queue_core import aenqueue_many, call, enqueue_many
 from steady_queue_core.arguments import TaskArgumentError
 from steady_queue_core.bulk import Call
+from steady_queue_core.dialects import batches
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution
 
 from ..models.everywhere import on_every_database

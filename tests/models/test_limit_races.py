@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from django.db import connections, transaction
 
-from steady_queue_core import batches
-from steady_queue_core.dialects import Ending, NewJob, portable
+from steady_queue_core.dialects import Ending, NewJob, batches, portable
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.conformance.base import ending, limited_job, stored_id
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution
@@ -105,7 +104,7 @@ def test_many_batches_lock_the_semaphores_of_all_of_them_first(
     """Those that are not there yet as well: two that come from both ends would meet."""
     jobs = Jobs(using)
     monkeypatch.setattr(batches, "MOST_JOBS", 2)
-    insert, first_batches = jobs.dialect.enqueue, Barrier(2)
+    insert, first_batches = jobs.dialect._enqueue, Barrier(2)
 
     def insert_and_meet(connection: Any, batch: Any) -> Any:
         stored = insert(connection, batch)
@@ -113,12 +112,12 @@ def test_many_batches_lock_the_semaphores_of_all_of_them_first(
             first_batches.wait(timeout=1)  # As long as the other one has to wait, it does not come.
         return stored
 
-    monkeypatch.setattr(jobs.dialect, "enqueue", insert_and_meet)
+    monkeypatch.setattr(jobs.dialect, "_enqueue", insert_and_meet)
     keys = ["a", "B", "c", "d", "é"]
     calls = [limited_job(key) for key in keys]
 
     def enqueue(some: list[NewJob]) -> Callable[[], Any]:
-        return lambda: batches.enqueue_in_batches(connections[using], jobs.dialect, some)
+        return lambda: jobs.dialect.enqueue(connections[using], some)
 
     for future in [threads.start(using, enqueue(each)) for each in (calls, calls[::-1])]:
         future.result(20)

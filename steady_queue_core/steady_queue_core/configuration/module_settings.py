@@ -1,14 +1,15 @@
-"""Settings that stand on the package itself: ``steady_queue_core.shutdown_timeout = ...``.
+"""Settings that are attributes of the package itself: ``steady_queue_core.shutdown_timeout = ...``.
 
-They are defaults for what ``STEADY_QUEUE`` and ``TASKS`` leave out, and are looked up each time,
-so that a settings file may assign them after it has built its options.
+They are the defaults of the options that ``STEADY_QUEUE`` and ``TASKS`` leave out. They are looked
+up at each use, so a settings file may assign them after it has built its options.
 """
 
 from __future__ import annotations
 
-import importlib
+import sys
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
 from .reader import Reader
 
@@ -27,13 +28,14 @@ DEFAULTS: dict[str, object] = {
 }
 
 
-def module_setting(name: str) -> object:
-    """The value of ``steady_queue_core.<name>``, or the default where the package has none."""
-    return getattr(importlib.import_module(PACKAGE), name, DEFAULTS[name])
+def module_setting(name: str) -> Any:
+    """Return the value of ``steady_queue_core.<name>``, or its default if it was deleted."""
+    # The package is always loaded here. An import of it would be circular.
+    return getattr(sys.modules[PACKAGE], name, DEFAULTS[name])
 
 
 def module_reader(names: Iterable[str]) -> Reader:
-    """A reader of these settings, whose problems name them as ``steady_queue_core.<name>``."""
+    """Return a reader of these settings, which reports them as ``steady_queue_core.<name>``."""
     return Reader(
         PACKAGE, lambda name: f"{PACKAGE}.{name}", {name: module_setting(name) for name in names}
     )

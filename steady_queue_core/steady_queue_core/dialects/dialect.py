@@ -16,7 +16,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Model, QuerySet
 from django.db.transaction import on_commit
 
+from . import batches
 from .portable import current_time
+from .portable.models import model
 from .records import (
     ClaimedJob,
     DialectInfo,
@@ -91,9 +93,32 @@ class Dialect:
         return bool(self._hooks.steady_queue_is_lost_connection(connection=connection, error=error))
 
     def enqueue(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
+        """Insert ``jobs``, all or none, in statements of bounded size."""
+        split = list(batches.split(jobs))
+        if len(split) == 1:
+            return self._enqueue(connection, jobs)
+        with self.transaction(connection):
+            self._lock_semaphores(connection, jobs)
+            return [stored for batch in split for stored in self._enqueue(connection, batch)]
+
+    def _enqueue(
+        self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
+    ) -> list[EnqueuedJob]:
         return cast(
             "list[EnqueuedJob]", self._hooks.steady_queue_enqueue(connection=connection, jobs=jobs)
         )
+
+    def _lock_semaphores(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> None:
+        """Lock the semaphores of all batches, creating those that are missing, in the order of
+        their keys: locked batch by batch, two such enqueues would deadlock."""
+        if not any(job.limit for job in jobs):
+            return
+        limits = batches.limits_by_key(jobs, self.current_time(connection))
+        rows = [model("Semaphore")(key=key, value=0, limit=to) for key, to in limits.items()]
+        for start in range(0, len(rows), batches.MOST_JOBS):
+            some = rows[start : start + batches.MOST_JOBS]
+            self.upsert(connection, some, ["key"], ["limit"])
+        self.admit(connection, list(limits))  # Computes their values.
 
     def claim(
         self,

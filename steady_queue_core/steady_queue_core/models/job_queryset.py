@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from django.db import models
 
+from ..configuration.module_settings import module_setting
 from .base import alters_data, queue_database
 
 if TYPE_CHECKING:
@@ -126,10 +127,8 @@ def _refusal(name: str, after: str) -> str:
 
 
 def _keeping_since(using: str) -> datetime:
-    import steady_queue_core
-
     connection, dialect = queue_database(using)
-    period: timedelta | None = steady_queue_core.clear_finished_jobs_after
+    period: timedelta | None = module_setting("clear_finished_jobs_after")
     if period is None:
         raise ValueError(
             "clear_finished_in_batches(): finished_before is needed, since "

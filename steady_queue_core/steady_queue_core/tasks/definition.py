@@ -20,7 +20,6 @@ from typing import (
 )
 
 from asgiref.sync import sync_to_async
-from django.db import transaction
 from django.utils import timezone
 
 from ..compat import (
@@ -34,7 +33,6 @@ from ..compat import (
     InvalidTaskBackend,
     Task,
     TaskContext,
-    TaskResult,
     task_backends,
 )
 from ..concurrency import ConcurrencyLimit
@@ -42,9 +40,6 @@ from ..errors import UnregisteredTaskError
 from ..retries import Backoff
 from . import other_backends as foreign
 from .signature import place_of, require_fit
-
-if TYPE_CHECKING:
-    from ..backend import EncodedCall, SteadyQueueBackend
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -370,16 +365,3 @@ def unregistered(path: str, backend: str) -> Task:
         value = values.get(field.name, field.default)
         object.__setattr__(stand_in, field.name, value)
     return stand_in
-
-
-def enqueue_after_commit(backend: SteadyQueueBackend, call: EncodedCall) -> TaskResult:
-    """Enqueue when the caller's transaction commits; the result gets its id then."""
-    pending = backend.new_result(call)
-
-    def enqueue_now() -> None:
-        [stored] = backend.insert([call])
-        for name in ("id", "status", "enqueued_at", "discarded"):
-            object.__setattr__(pending, name, getattr(stored, name))
-
-    transaction.on_commit(enqueue_now, using=backend.caller_database)
-    return pending

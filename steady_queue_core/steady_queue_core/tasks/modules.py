@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from django.apps import apps
 from django.conf import settings
 
-from ..backend import own_backends
 from ..dialects import QueueSelector
-from ..schedules.definition import registered
 from .definition import registered_tasks
 
 #: What tasks are imported from.
@@ -27,13 +25,13 @@ def modules_left_out(task_modules: Iterable[str]) -> list[str]:
     return sorted(module for module in found if not _is_within(module, known))
 
 
-def queues_without_tasks(workers: Iterable[Sequence[str]]) -> list[Sequence[str]]:
-    """Return the queues of the workers that serve no task, as far as the code tells."""
-    named = {task.queue_name for task in registered_tasks()}
-    named |= {each.queue_name for each in registered() if each.queue_name is not None}
-    for backend in own_backends().values():
-        named |= backend.queues
-    return [queues for queues in workers if not _any_served(queues, sorted(named))]
+def queues_without_tasks(
+    workers: Iterable[Sequence[str]], declared: Collection[str]
+) -> list[Sequence[str]]:
+    """Return the queue lists of workers that match neither the queue of a task nor one of the
+    ``declared`` names."""
+    named = sorted({task.queue_name for task in registered_tasks()}.union(declared))
+    return [queues for queues in workers if not _any_served(queues, named)]
 
 
 def _any_served(queues: Sequence[str], names: Sequence[str]) -> bool:
