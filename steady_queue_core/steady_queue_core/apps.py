@@ -17,11 +17,10 @@ class SteadyQueueConfig(AppConfig):
 
     def ready(self) -> None:
         from . import checks  # noqa: F401  (registers the checks)
-        from .sharing import share_connections
 
         try:
-            from . import compat  # noqa: F401  (its import is the question)
+            from .connection_setup import set_up_connections
         except ImproperlyConfigured:
             return  # There is no task framework: a check says so.
         autodiscover_modules("tasks")
-        share_connections()
+        set_up_connections()

@@ -29,12 +29,10 @@ from .backend_options import BackendOptions
 from .compat import (
     BaseTaskBackend,
     InvalidTask,
-    InvalidTaskBackend,
     Task,
     TaskResult,
     TaskResultDoesNotExist,
     TaskResultStatus,
-    task_backends,
     task_enqueued,
 )
 from .concurrency import ConcurrencyLimit
@@ -304,28 +302,3 @@ def _with_any_context(task: Task) -> Task:
         raise InvalidTask("Task takes context but its function has no first argument for it.")
     plain: Task = rebuilt(task, takes_context=False)
     return plain
-
-
-def own_backends() -> dict[str, SteadyQueueBackend]:
-    """Return the backends in ``TASKS`` that store jobs, by alias. Raises ``ConfigurationError``."""
-    found = {alias: _backend(alias) for alias in task_backends}
-    return {
-        alias: own
-        for alias, own in found.items()
-        if isinstance(own, SteadyQueueBackend) and own.stores_jobs
-    }
-
-
-def own_backend(alias: str) -> SteadyQueueBackend:
-    """Return the backend of a stored job. Its alias may have been renamed: any other does then."""
-    backends = own_backends()
-    return backends.get(alias) or next(iter(backends.values()))
-
-
-def _backend(alias: str) -> BaseTaskBackend:
-    try:
-        return task_backends[alias]
-    except KeyError as error:
-        raise ConfigurationError(f"TASKS[{alias!r}] has no {error}.") from error
-    except InvalidTaskBackend as error:
-        raise ConfigurationError(f"TASKS[{alias!r}]['BACKEND'] cannot be used: {error}") from error

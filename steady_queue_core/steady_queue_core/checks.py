@@ -120,7 +120,7 @@ def check_task_modules(
     from .configuration import Configuration, ConfigurationError
 
     try:
-        from .backend import own_backends
+        from .configured_backends import own_backends
         from .schedules.definition import registered
         from .tasks.modules import modules_left_out, queues_without_tasks
 
@@ -284,23 +284,18 @@ def _read_otherwise_by_the_original() -> list[CheckMessage]:
 
 
 def _databases() -> list[str]:
-    found = set()
     try:
-        backends = _own_backends()
+        from .configured_backends import queue_databases
+
+        return [using for using in queue_databases() if using in connections]
     except ImproperlyConfigured:
-        return []  # check_configuration reports it.
-    for backend in backends.values():
-        try:
-            found.add(backend.database)
-        except ImproperlyConfigured:
-            continue  # The backend's own check reports it.
-    return sorted(using for using in found if using in connections)
+        return []  # Another check reports it.
 
 
 def _own_backends() -> dict[str, SteadyQueueBackend]:
     """Return our backends, none where there is no task framework: ``check_framework`` says so."""
     try:
-        from .backend import own_backends
+        from .configured_backends import own_backends
     except ImproperlyConfigured:
         return {}
     return own_backends()

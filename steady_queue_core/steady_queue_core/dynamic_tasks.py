@@ -10,9 +10,9 @@ from django.db import DatabaseError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from . import arguments
-from .backend import own_backends
 from .compat import DEFAULT_TASK_BACKEND_ALIAS
 from .configuration import Configuration, ConfigurationError
+from .configured_backends import own_backends
 from .dialects import Dialect, dialect_for, portable
 from .errors import (
     RecurringTaskError,
@@ -26,27 +26,14 @@ from .schedules import catch_up as policies
 from .schedules import validators as values
 from .schedules.catch_up import CatchUp
 from .schedules.cron import Schedule
-from .schedules.definition import defined, is_registered, is_task, require_runnable
+from .schedules.definition import RecurringDefinition, is_registered, is_task, require_runnable
 from .schedules.interval import EVERY, Interval
-from .schedules.stored import definition_of, row_of, unusable
+from .schedules.stored import DEFINING, TIMING, definition_of, row_of, unusable
 
 #: How often what has met a deadlock is done again, before the error is the caller's.
 TRIES = 5
 
 logger = get_logger("steady_queue.scheduler")
-
-#: What a new definition brings to a row that is there already.
-DEFINING = (
-    "task_path",
-    "schedule",
-    "timezone",
-    "arguments",
-    "backend_name",
-    "queue_name",
-    "priority",
-    "description",
-    "catch_up",
-)
 
 
 def schedule_recurring_task(
@@ -75,16 +62,15 @@ def schedule_recurring_task(
     """
     if not is_task(task):
         raise TypeError(f"schedule_recurring_task({key!r}): {task!r} is not a task")
-    definition = defined(
-        task,
+    definition = RecurringDefinition(
         key=key,
-        schedule=schedule,
+        task=task,
+        schedule=values.checked_schedule(key, schedule, timezone),
         args=args,
-        kwargs=kwargs,
+        kwargs={} if kwargs is None else kwargs,
         queue_name=queue_name,
         priority=priority,
-        timezone=timezone,
-        description=description,
+        description=values.description_of(task) if description is None else description,
         catch_up=catch_up,
     )
     connection, dialect = _database(task.backend)
@@ -152,7 +138,7 @@ def change_recurring_task(
         if priority is not None:
             row.priority = values.checked_priority(key, priority) or 0
         if description is not None:
-            row.description = values.checked_description(key, description, None)
+            row.description = values.checked_description(key, description)
         if catch_up is not None:
             row.catch_up = policies.to_text(values.checked_catch_up(key, catch_up))
         definition_of(row)
@@ -241,12 +227,12 @@ def _rescheduled(
     return values.checked_schedule(row.key, schedule, timezone)
 
 
-def _timing(row: RecurringTask) -> tuple[str, str]:
-    return row.schedule, row.timezone
+def _timing(row: RecurringTask) -> list[str]:
+    return [getattr(row, name) for name in TIMING]
 
 
 def _updated(
-    connection: BaseDatabaseWrapper, dialect: Dialect, row: RecurringTask, before: tuple[str, str]
+    connection: BaseDatabaseWrapper, dialect: Dialect, row: RecurringTask, before: list[str]
 ) -> RecurringTask:
     row.updated_at = portable.storable(dialect.current_time(connection))
     if _timing(row) != before:

@@ -8,8 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model
 
-from .backend import own_backends
-from .compat import DEFAULT_TASK_BACKEND_ALIAS
+from .configured_backends import own_backends
 
 LABEL = "steady_queue"
 
@@ -33,7 +32,7 @@ class SteadyQueueRouter:
     def allow_migrate(
         self, db: str, app_label: str, model_name: str | None = None, **hints: Any
     ) -> bool | None:
-        databases = queue_databases()
+        databases = _named_databases()
         if not databases:
             return None
         if app_label == LABEL:
@@ -46,14 +45,16 @@ class SteadyQueueRouter:
         instance = hints.get("instance")
         if instance is not None and instance._meta.app_label == LABEL and instance._state.db:
             return str(instance._state.db)
-        return next(iter(queue_databases()), None)
+        return next(iter(_named_databases()), None)
 
 
-def queue_databases() -> list[str]:
-    """Return the aliases that the settings name for jobs, that of the default backend first."""
+def _named_databases() -> list[str]:
+    """Return the databases that the settings name, in the order of ``queue_databases``.
+
+    A backend that names none asks the routers, and so this one.
+    """
     try:
-        named = {alias: backend.settings.database for alias, backend in own_backends().items()}
+        named = [backend.settings.database for backend in own_backends().values()]
     except ImproperlyConfigured:
-        return []  # The system checks report it; the project's own queries must not fail for it.
-    first_default = sorted(named, key=lambda alias: alias != DEFAULT_TASK_BACKEND_ALIAS)
-    return list(dict.fromkeys(name for alias in first_default if (name := named[alias])))
+        return []  # The system checks report it. The project's own queries must not fail.
+    return list(dict.fromkeys(filter(None, named)))

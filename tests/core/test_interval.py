@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from steady_queue_core.schedules import definition as recurring_task
 from steady_queue_core.schedules.cron import InvalidScheduleError
-from steady_queue_core.schedules.definition import RecurringTask, recurring, registered
+from steady_queue_core.schedules.definition import RecurringDefinition, recurring, registered
 from steady_queue_core.schedules.interval import EPOCH, Interval
 
 NOON = datetime(2026, 3, 29, 12, 0, 0, tzinfo=UTC)
@@ -160,7 +160,7 @@ def test_recurring_takes_a_timedelta_as_its_schedule(monkeypatch: pytest.MonkeyP
 
     assert decorated is task
     assert registered() == [
-        RecurringTask(key="beat", task=task, schedule=Interval(timedelta(seconds=30)))
+        RecurringDefinition(key="beat", task=task, schedule=Interval(timedelta(seconds=30)))
     ]
 
 

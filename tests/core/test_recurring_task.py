@@ -12,7 +12,7 @@ from django.test import override_settings
 
 from steady_queue_core.schedules import definition as recurring_task
 from steady_queue_core.schedules.cron import InvalidScheduleError, Schedule
-from steady_queue_core.schedules.definition import RecurringTask, recurring, registered
+from steady_queue_core.schedules.definition import RecurringDefinition, recurring, registered
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,7 @@ def test_the_task_is_registered_and_returned_unchanged() -> None:
     )(task)
     assert decorated is task
     assert registered() == [
-        RecurringTask(
+        RecurringDefinition(
             key="noon",
             task=task,
             schedule=Schedule("0 12 * * *", "Europe/Berlin"),

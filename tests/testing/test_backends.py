@@ -17,7 +17,6 @@ from django.test import SimpleTestCase, override_settings
 
 from steady_queue_core import aenqueue_many, call, enqueue_many, limits_concurrency, task
 from steady_queue_core.arguments import ModelReference, TaskArgumentError
-from steady_queue_core.backend import own_backends
 from steady_queue_core.compat import (
     InvalidTask,
     TaskResultDoesNotExist,
@@ -27,6 +26,7 @@ from steady_queue_core.compat import (
     task_finished,
     task_started,
 )
+from steady_queue_core.configured_backends import own_backends
 from steady_queue_core.errors import UnusableRecurringTaskError
 from steady_queue_core.models import Job, RecurringTask
 from steady_queue_core.testing import (

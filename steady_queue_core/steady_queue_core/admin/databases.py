@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, router
 from django.http import HttpRequest
 from django.utils.http import urlencode
 
-from ..backend import own_backends
+from .. import configured_backends
 from ..models import Job
 
 PARAMETER = "database"
 
 
 def queue_databases() -> list[str]:
-    """Return the aliases of the databases that hold a queue, in the order of ``TASKS``."""
-    try:
-        found = [backend.database for backend in own_backends().values()]
-    except ImproperlyConfigured:
-        found = []  # The system checks report it.
-    return list(dict.fromkeys(found)) or [router.db_for_write(Job) or DEFAULT_DB_ALIAS]
+    """Return the databases that hold a queue; if ``TASKS`` says of none, that of the models."""
+    with suppress(ImproperlyConfigured):  # The system checks report it.
+        if found := configured_backends.queue_databases():
+            return found
+    return [router.db_for_write(Job) or DEFAULT_DB_ALIAS]
 
 
 def chosen(request: HttpRequest) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from .. import arguments
@@ -32,13 +33,16 @@ TaskT = TypeVar("TaskT", bound=TaskLike)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecurringTask:
-    """A task with the schedule and the arguments that it is enqueued with."""
+class RecurringDefinition:
+    """A task with the schedule and the arguments that it is enqueued with.
+
+    Raises ValueError or TypeError for a value that cannot be used.
+    """
 
     key: str
     task: TaskLike = field(hash=False)
     schedule: Schedule | Interval
-    args: tuple[object, ...] = field(default=(), hash=False)
+    args: Sequence[object] = field(default=(), hash=False)
     kwargs: Mapping[str, object] = field(default_factory=dict, hash=False)
     queue_name: str | None = None
     """None: the task's own."""
@@ -46,33 +50,47 @@ class RecurringTask:
     """-100 to 100, larger first; None: the task's own."""
     description: str = ""
     catch_up: CatchUp = "skip"
-    """What becomes of slots that pass while no scheduler runs."""
+    """Which of the slots that pass while no scheduler runs are made up for."""
     stored_call: str | None = None
-    """The encoded arguments of a task that comes from a row, instead of ``args`` and ``kwargs``."""
+    """The encoded arguments of a task that is stored in a row, in place of ``args`` and
+    ``kwargs``."""
+    encoded_call: str = field(init=False, repr=False, compare=False)
+    """The arguments in their stored form."""
+
+    def __post_init__(self) -> None:
+        set_checked = partial(object.__setattr__, self)
+        set_checked("key", values.checked_key(self.key))
+        set_checked("args", values.checked_args(self.key, self.args))
+        set_checked("kwargs", values.checked_kwargs(self.key, self.kwargs))
+        values.checked_queue_name(self.key, self.queue_name)
+        values.checked_priority(self.key, self.priority)
+        values.checked_description(self.key, self.description)
+        values.checked_catch_up(self.key, self.catch_up)
+        set_checked("encoded_call", self.stored_call or self._encoded())
 
     def configured_task(self) -> Any:
-        """The task with this schedule's queue and priority, ready for ``.enqueue(...)``."""
+        """Return the task with the queue and the priority of this definition."""
         given = {"queue_name": self.queue_name, "priority": self.priority}
         changes = {name: value for name, value in given.items() if value is not None}
         return self.task.using(**changes) if changes else self.task
 
     def call(self) -> tuple[Sequence[object], Mapping[str, object]]:
-        """The arguments of the next run; those from a row with model instances as they are now.
+        """Return the arguments of the next run; those of a row with its model instances fetched.
 
-        Raises ``arguments.DeserializationError``, and what the database of a model raises.
+        Raises ``arguments.DeserializationError``, and the errors of the models' databases.
         """
         if self.stored_call is None:
             return self.args, self.kwargs
         return arguments.decode_call(self.stored_call, resolve_models=True)
 
-    def encoded_call(self) -> str:
-        """The arguments as they are stored."""
-        if self.stored_call is not None:
-            return self.stored_call
-        return arguments.encode_call(self.args, self.kwargs)
+    def _encoded(self) -> str:
+        try:
+            return arguments.encode_call(self.args, self.kwargs)
+        except arguments.TaskArgumentError as error:
+            raise ValueError(f"the recurring task {self.key!r}: {error}") from error
 
 
-_registry: dict[str, RecurringTask] = {}
+_registry: dict[str, RecurringDefinition] = {}
 
 
 def recurring(
@@ -108,16 +126,15 @@ def recurring(
                 f"@recurring(key={key!r}) decorates {task!r}, which is not a task; "
                 "put it above @task(), not below"
             )
-        new = defined(
-            task,
+        new = RecurringDefinition(
             key=key,
-            schedule=schedule,
+            task=task,
+            schedule=values.checked_schedule(key, schedule, timezone),
             args=args,
-            kwargs=kwargs,
+            kwargs={} if kwargs is None else kwargs,
             queue_name=queue_name,
             priority=priority,
-            timezone=timezone,
-            description=description,
+            description=values.description_of(task) if description is None else description,
             catch_up=catch_up,
         )
         require_runnable(new)
@@ -127,46 +144,13 @@ def recurring(
     return decorate
 
 
-def defined(
-    task: Any,
-    *,
-    key: str,
-    schedule: str | timedelta,
-    args: Sequence[object],
-    kwargs: Mapping[str, object] | None,
-    queue_name: str | None,
-    priority: int | None,
-    timezone: str | None,
-    description: str | None,
-    catch_up: CatchUp,
-) -> RecurringTask:
-    """Return the recurring task of these values; raise ValueError or TypeError for wrong ones."""
-    key = values.checked_key(key)
-    new = RecurringTask(
-        key=key,
-        task=task,
-        schedule=values.checked_schedule(key, schedule, timezone),
-        args=values.checked_args(key, args),
-        kwargs=values.checked_kwargs(key, kwargs),
-        queue_name=values.checked_queue_name(key, queue_name),
-        priority=values.checked_priority(key, priority),
-        description=values.checked_description(key, description, task),
-        catch_up=values.checked_catch_up(key, catch_up),
-    )
-    try:
-        new.encoded_call()
-    except arguments.TaskArgumentError as error:
-        raise ValueError(f"the recurring task {key!r}: {error}") from error
-    return new
-
-
-def require_runnable(definition: RecurringTask) -> None:
+def require_runnable(definition: RecurringDefinition) -> None:
     """Raise ValueError if the task cannot be run with its arguments, queue and priority."""
     require_configurable(definition)
     values.check_fit(definition.key, definition.task, definition.args, definition.kwargs)
 
 
-def require_configurable(definition: RecurringTask) -> None:
+def require_configurable(definition: RecurringDefinition) -> None:
     """Raise ValueError if the backend does not take the task with its queue and priority."""
     try:
         definition.configured_task()
@@ -181,12 +165,12 @@ def is_task(candidate: object) -> bool:
     return not isinstance(candidate, type) and isinstance(candidate, TaskLike)
 
 
-def registered() -> list[RecurringTask]:
+def registered() -> list[RecurringDefinition]:
     """All recurring tasks of the modules imported so far, sorted by key."""
     return [_registry[key] for key in sorted(_registry)]
 
 
-def find(key: str) -> RecurringTask | None:
+def find(key: str) -> RecurringDefinition | None:
     """Return the recurring task of this key that the modules imported so far have."""
     return _registry.get(key)
 
@@ -201,7 +185,7 @@ def clear() -> None:
     _registry.clear()
 
 
-def _register(new: RecurringTask) -> None:
+def _register(new: RecurringDefinition) -> None:
     known = _registry.get(new.key)
     # A module that is imported again brings new functions at the same path: the newer one counts.
     reimported = (

@@ -16,11 +16,25 @@ from ..tasks.definition import find_task
 from ..tasks.model_arguments import require_permitted_models
 from . import catch_up
 from . import validators as values
-from .definition import RecurringTask as Definition
-from .definition import find, require_configurable
+from .definition import RecurringDefinition, find, require_configurable
+
+#: Columns that decide when a recurring task is due.
+TIMING = ("schedule", "timezone")
+#: Columns that decide when and how it is enqueued.
+ENQUEUING = (
+    *TIMING,
+    "task_path",
+    "arguments",
+    "backend_name",
+    "queue_name",
+    "priority",
+    "catch_up",
+)
+#: Columns that hold the definition, beside the key.
+DEFINING = (*ENQUEUING, "description")
 
 
-def row_of(definition: Definition, present: datetime, *, static: bool) -> RecurringTask:
+def row_of(definition: RecurringDefinition, present: datetime, *, static: bool) -> RecurringTask:
     """Return the row of a task that is defined ``present``, an instant in its stored form."""
     task = definition.configured_task()
     return RecurringTask(
@@ -28,7 +42,7 @@ def row_of(definition: Definition, present: datetime, *, static: bool) -> Recurr
         task_path=task.module_path,
         schedule=definition.schedule.expression,
         timezone=definition.schedule.timezone_name,
-        arguments=definition.encoded_call(),
+        arguments=definition.encoded_call,
         backend_name=task.backend,
         queue_name=task.queue_name,
         priority=task.priority,
@@ -42,7 +56,7 @@ def row_of(definition: Definition, present: datetime, *, static: bool) -> Recurr
     )
 
 
-def definition_in_force(row: RecurringTask) -> Definition:
+def definition_in_force(row: RecurringTask) -> RecurringDefinition:
     """Return what the code defines under the key of a row: only of others the row itself counts.
 
     Raises ``UnusableRecurringTaskError``.
@@ -58,7 +72,7 @@ def definition_in_force(row: RecurringTask) -> Definition:
     return definition_of(row)
 
 
-def definition_of(row: RecurringTask) -> Definition:
+def definition_of(row: RecurringTask) -> RecurringDefinition:
     """Return what a row defines. Raises ``UnusableRecurringTaskError``, which says what is wrong.
 
     Asks no database: model instances among the arguments are read when the task is enqueued.
@@ -75,7 +89,7 @@ def unusable(key: str, error: Exception) -> UnusableRecurringTaskError:
     return UnusableRecurringTaskError(f"The recurring task {key!r} cannot be run: {reason}")
 
 
-def _definition_of(row: RecurringTask) -> Definition:
+def _definition_of(row: RecurringTask) -> RecurringDefinition:
     backend: Any = task_backends[row.backend_name]
     if not hasattr(backend, "enqueue_recurring"):
         raise ValueError(f"{row.backend_name!r} is no Steady Queue backend in TASKS")
@@ -87,14 +101,14 @@ def _definition_of(row: RecurringTask) -> Definition:
     args, kwargs = arguments.decode_call(row.arguments, resolve_models=False)
     task = find_task(row.task_path)
     require_permitted_models(task, args, kwargs, backend.settings.argument_models)
-    definition = Definition(
-        key=values.checked_key(row.key),
+    definition = RecurringDefinition(
+        key=row.key,
         task=task.using(backend=row.backend_name),
         schedule=values.stored_schedule(row.schedule, row.timezone),
-        queue_name=values.checked_queue_name(row.key, row.queue_name),
-        priority=values.checked_priority(row.key, row.priority),
+        queue_name=row.queue_name,
+        priority=row.priority,
         description=row.description,
-        catch_up=values.checked_catch_up(row.key, catch_up.from_text(row.catch_up)),
+        catch_up=catch_up.from_text(row.catch_up),
         stored_call=row.arguments,
     )
     require_configurable(definition)

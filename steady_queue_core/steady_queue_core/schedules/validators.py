@@ -131,11 +131,13 @@ def checked_catch_up(key: str, value: object) -> CatchUp:
     )
 
 
-def checked_description(key: str, value: object, task: Any) -> str:
-    """By default the first line of the docstring."""
-    if value is None:
-        function = getattr(task, "func", None)
-        return (inspect.getdoc(function) or "").partition("\n")[0] if function else ""
+def description_of(task: Any) -> str:
+    """Return the first line of the docstring of a task's function."""
+    function = getattr(task, "func", None)
+    return (inspect.getdoc(function) or "").partition("\n")[0] if function else ""
+
+
+def checked_description(key: str, value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(
             f"the recurring task {key!r}: description must be a string, not {type(value).__name__}"

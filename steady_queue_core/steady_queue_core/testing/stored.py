@@ -11,8 +11,9 @@ from secrets import token_hex
 
 from django.db import DatabaseError, connections
 
-from ..backend import SteadyQueueBackend, own_backend, own_backends
+from ..backend import SteadyQueueBackend
 from ..compat import TaskResult
+from ..configured_backends import own_backend, own_backends, queue_databases
 from ..dialects import ClaimedJob, Outcome, ProcessIdentity, QueueSelector, dialect_for, portable
 from ..models import ScheduledExecution
 from ..models import process as processes
@@ -85,7 +86,7 @@ class StoredJobs:
 
 def databases() -> list[str]:
     """Return the databases that hold jobs, as far as the test may use them."""
-    found = list(dict.fromkeys(backend.database for backend in own_backends().values()))
+    found = queue_databases()
     # Django's test cases replace what would connect; where none is allowed, it shall say so.
     allowed = [using for using in found if not hasattr(connections[using].cursor, "wrapped")]
     return allowed or found

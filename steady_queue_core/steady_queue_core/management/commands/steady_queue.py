@@ -12,10 +12,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import InterfaceError, OperationalError
 
-from ...backend import own_backends
 from ...checks import TAG
 from ...configuration import Configuration, ConfigurationError
 from ...configuration.option_readers import MODES
+from ...configured_backends import own_backends
 from ...errors import DialectError, MigrationsMissing, SupervisorContextError
 from ...logging import FORMATS, errors_to_stderr, logging_to_stderr
 from ...printable import printable_lines

@@ -10,14 +10,13 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ...backend import own_backends
+from ...configured_backends import backends_on, recurring_tasks_on
 from ...dialects import Dialect
 from ...durations import LONGEST
 from ...logging import about, get_logger
 from ...models import Job, RecurringTask
 from ...models.operations.clear import FailedJobs, FinishedJobs, PastSlots, Sweep
 from ...schedules import catch_up
-from ..scheduler.mirror import registered_on
 
 logger = get_logger("steady_queue.dispatcher")
 
@@ -77,11 +76,7 @@ class Cleaner:
 
 def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
     """Yield what the backends that store their jobs in ``using`` keep no longer, by name."""
-    settings = {
-        alias: backend.settings
-        for alias, backend in own_backends().items()
-        if backend.database == using
-    }
+    settings = {alias: backend.settings for alias, backend in backends_on(using).items()}
     finished = {alias: each.clear_finished_jobs_after for alias, each in settings.items()}
     failed = {alias: each.clear_failed_jobs_after for alias, each in settings.items()}
     yield from _of_backends(FinishedJobs, finished, using, present)
@@ -120,7 +115,7 @@ def _longest(kept: Mapping[str, timedelta | None]) -> timedelta | None:
 
 def _longest_catch_up(using: str) -> timedelta:
     """Return for how long a slot may be made up for, by any schedule of the code or the table."""
-    policies: list[object] = [each.catch_up for each in registered_on(using)]
+    policies: list[object] = [each.catch_up for each in recurring_tasks_on(using)]
     rows = RecurringTask.objects.using(using).order_by()
     for text in rows.values_list("catch_up", flat=True).distinct():
         with suppress(ValueError):

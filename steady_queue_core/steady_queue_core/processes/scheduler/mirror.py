@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ...backend import own_backends
+from ...configured_backends import recurring_tasks_on
 from ...dialects import Dialect, portable
 from ...logging import about, get_logger
 from ...models import RecurringTask
-from ...schedules.definition import RecurringTask as Definition
-from ...schedules.definition import registered
-from ...schedules.stored import row_of
+from ...schedules.stored import TIMING, row_of
 
 logger = get_logger("steady_queue.scheduler")
 
-#: What decides when a task is due.
-TIMING = ("schedule", "timezone")
 #: What the code does not know: since when the row is there, since when its slots count, and whether
 #: somebody has disabled it.
 KEPT = ("key", "created_at", "active_since", "enabled")
-
-
-def registered_on(using: str) -> list[Definition]:
-    """Return those whose jobs are stored in the database ``using``, by a backend of ours."""
-    databases = {alias: backend.database for alias, backend in own_backends().items()}
-    return [each for each in registered() if databases.get(each.task.backend) == using]
 
 
 def mirror(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
@@ -35,7 +25,8 @@ def mirror(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
     """
     present = portable.storable(dialect.current_time(connection))
     rows = [
-        row_of(definition, present, static=True) for definition in registered_on(connection.alias)
+        row_of(definition, present, static=True)
+        for definition in recurring_tasks_on(connection.alias)
     ]
     keys = [row.key for row in rows]
     fields = [field.attname for field in RecurringTask._meta.concrete_fields]

@@ -7,35 +7,25 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from ...configured_backends import recurring_tasks_on
 from ...dialects import Dialect
 from ...errors import UnusableRecurringTaskError
 from ...logging import about, get_logger
 from ...models import RecurringTask
-from ...schedules.definition import RecurringTask as Definition
-from ...schedules.stored import definition_of
-from .mirror import registered_on
+from ...schedules.definition import RecurringDefinition
+from ...schedules.stored import ENQUEUING, definition_of
 
 logger = get_logger("steady_queue.scheduler")
 
-#: The columns that say how a task that was added at run time is enqueued, and when.
-FIELDS = (
-    "key",
-    "task_path",
-    "schedule",
-    "timezone",
-    "arguments",
-    "backend_name",
-    "queue_name",
-    "priority",
-    "catch_up",
-)
+#: The columns that are compared at each poll.
+FIELDS = ("key", *ENQUEUING)
 
 
 @dataclass(frozen=True)
 class Entry:
     """A recurring task, and the row that defines it; ``None``: the code does."""
 
-    definition: Definition
+    definition: RecurringDefinition
     row: tuple[Any, ...] | None = None
 
 
@@ -47,7 +37,7 @@ class RecurringSchedule:
 
     def __init__(self, using: str, *, dynamic: bool) -> None:
         self.using, self.dynamic = using, dynamic
-        self._static = {each.key: Entry(each) for each in registered_on(using)}
+        self._static = {each.key: Entry(each) for each in recurring_tasks_on(using)}
         self.entries: dict[str, Entry] = dict(self._static)
         #: Rows that cannot be run, as they were when that was logged.
         self._unusable: dict[Any, tuple[Any, ...]] = {}

@@ -14,7 +14,7 @@ from ...logging import about, get_logger
 from ...models import RecurringExecution, RecurringTask
 from ...schedules.catch_up import following
 from ...schedules.cron import Schedule
-from ...schedules.definition import RecurringTask as Definition
+from ...schedules.definition import RecurringDefinition
 from ...schedules.interval import Interval
 from ...signals import Recurring, recurring_enqueued, recurring_missed, tell
 from ..base.connections import tidy_connections
@@ -71,7 +71,7 @@ class Timetable:
             nearest.append(due)
         return min(nearest, default=None)
 
-    def _first(self, definition: Definition, present: datetime) -> datetime:
+    def _first(self, definition: RecurringDefinition, present: datetime) -> datetime:
         try:
             last, since = self.database.run(
                 lambda connection, _: _known_slots(connection, definition.key)
@@ -95,7 +95,7 @@ class Timetable:
 
     def _following(
         self,
-        definition: Definition,
+        definition: RecurringDefinition,
         last: datetime,
         present: datetime,
         grace: timedelta = timedelta(0),
@@ -173,7 +173,7 @@ class Timetable:
                 using=self.database.using,
             )
 
-    def _call(self, definition: Definition) -> Any:
+    def _call(self, definition: RecurringDefinition) -> Any:
         """Return the arguments of a run, with model instances from whichever database."""
         try:
             return definition.call()

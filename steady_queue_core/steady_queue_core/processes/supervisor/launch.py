@@ -10,8 +10,8 @@ from typing import Any
 
 from django.db import connections
 
-from ...backend import own_backends
 from ...configuration import Configuration, ConfigurationError, ResolvedOptions, load
+from ...configured_backends import own_backends, queue_databases
 from ...errors import SupervisorContextError
 
 #: Environment variable that overrides ``supervisor_mode``.
@@ -49,7 +49,7 @@ def choose_database(backend_alias: str | None) -> str:
                 f"There are: {', '.join(sorted(ours))}."
             )
         return ours[backend_alias].database
-    databases = sorted({backend.database for backend in ours.values()})
+    databases = queue_databases()
     if len(databases) > 1:
         raise ConfigurationError(
             f"The backends in TASKS use several databases ({', '.join(databases)}), and one "

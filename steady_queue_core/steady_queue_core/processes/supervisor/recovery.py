@@ -9,7 +9,7 @@ from collections.abc import Callable
 from django.db import DataError, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ...backend import own_backend
+from ...configured_backends import own_backend
 from ...dialects import ClaimedJob, Dialect
 from ...errors import ProcessMissingError, SteadyQueueError
 from ...logging import about, get_logger

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from ...configuration import Configuration, ResolvedOptions
+from ...configured_backends import recurring_tasks_on
 from ..dispatcher.dispatcher import Dispatcher
-from ..scheduler.mirror import registered_on
 from ..scheduler.scheduler import Scheduler
 from ..worker import worker
 from ..worker.worker import Worker
@@ -32,7 +32,7 @@ def specs(
             slots=0,
             build=partial(Dispatcher, settings=dispatcher),
         )
-    tasks = registered_on(using)
+    tasks = recurring_tasks_on(using)
     if scheduling and (tasks or options.scheduler.dynamic_tasks_enabled):
         yield ProcessSpec(
             kind=Scheduler.kind,

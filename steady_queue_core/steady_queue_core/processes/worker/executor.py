@@ -10,8 +10,8 @@ from inspect import iscoroutinefunction
 
 from asgiref.sync import sync_to_async
 
-from ...backend import own_backend
 from ...compat import Task, task_started
+from ...configured_backends import own_backend
 from ...dialects import ClaimedJob, Ending
 from ...errors import UnregisteredTaskError
 from ...logging import OF_TASKS, get_logger, running_task
