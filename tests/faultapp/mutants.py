@@ -26,14 +26,14 @@ def _no_start_marks() -> None:
 
 def _every_claim_started() -> None:
     """Dead workers seem to have started whatever they had claimed."""
-    from steady_queue_core.processes.supervisor.recovery import Recovery
+    from steady_queue_core.processes.supervisor.recovery import Rescuer
 
-    original = Recovery.process_died
+    original = Rescuer.rescue_process
 
-    def process_died(self: Recovery, name: str, started: Any, error: Any) -> None:
+    def rescue_process(self: Rescuer, name: str, started: Any, error: Any) -> None:
         original(self, name, None, error)
 
-    Recovery.process_died = process_died  # type: ignore[method-assign]
+    Rescuer.rescue_process = rescue_process  # type: ignore[method-assign]
 
 
 def _no_token_check() -> None:
@@ -77,10 +77,10 @@ def _no_giving_back() -> None:
 
 def _no_parent_watch() -> None:
     """Processes do not notice that their supervisor has died."""
-    from steady_queue_core.processes.base import system as host
-    from steady_queue_core.processes.supervisor.forks import ForkedContext
+    from steady_queue_core.processes.base import system
+    from steady_queue_core.processes.supervisor.forked_context import ForkedContext
 
-    host.follow_parent = lambda parent, signum=0: True
+    system.signal_on_parent_death = lambda parent, signum=0: True
     ForkedContext.orphaned = property(lambda self: False)  # type: ignore[assignment]
 
 
