@@ -1,7 +1,6 @@
-"""Guards of the product, taken out one at a time, to prove that the tests would notice.
+"""Mutants of the product, each without one of its guards, to prove that the tests would notice.
 
-``STEADY_QUEUE_MUTANT`` names the guards, with commas between, that the processes of a project do
-without.
+``STEADY_QUEUE_MUTANT`` names, separated by commas, the mutants for the processes of a project.
 """
 
 from __future__ import annotations
@@ -12,20 +11,20 @@ from typing import Any
 
 
 def install() -> None:
-    """Take out the guards that the environment names, if it names any."""
+    """Remove the guards that the environment names, if any."""
     for name in filter(None, os.environ.get("STEADY_QUEUE_MUTANT", "").split(",")):
         MUTANTS[name]()
 
 
 def _no_start_marks() -> None:
-    """Dead workers seem to have started nothing: what they ran is run again."""
+    """Dead workers seem to have started nothing: their running jobs are run again."""
     from steady_queue_core.processes.base.journal import RunJournal
 
     RunJournal.start = lambda self, job_id, token: None  # type: ignore[method-assign]
 
 
 def _every_claim_started() -> None:
-    """Dead workers seem to have started whatever they had claimed."""
+    """Dead workers seem to have started all of their claimed jobs."""
     from steady_queue_core.processes.supervisor.recovery import Rescuer
 
     original = Rescuer.rescue_process
@@ -37,7 +36,7 @@ def _every_claim_started() -> None:
 
 
 def _no_token_check() -> None:
-    """Whoever settles a claimed job is believed, though the claim be another one's."""
+    """Outcomes are accepted even if the claim belongs to another worker by now."""
     from steady_queue_core.models import ClaimedExecution
     from steady_queue_sqlite import moves
 
@@ -57,14 +56,14 @@ def _no_token_check() -> None:
 
 
 def _no_lease_check() -> None:
-    """A worker that was asleep goes on with what it had claimed before."""
+    """A worker that was suspended goes on with its former claims."""
     from steady_queue_core.processes.base.registration import ProcessRegistration
 
     ProcessRegistration.holds_lease = property(lambda self: True)  # type: ignore[assignment]
 
 
 def _no_giving_back() -> None:
-    """Jobs wait for room in the worker that has claimed them, even when it is to end."""
+    """Jobs wait for room in the worker that has claimed them, even if it is about to end."""
     from steady_queue_core.processes.worker import event_loop
     from steady_queue_core.processes.worker import lane as place
     from steady_queue_core.processes.worker import thread_pool as pool

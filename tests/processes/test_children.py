@@ -36,7 +36,7 @@ def pipes() -> list[str]:
     return sorted(link for link in links if link.startswith("pipe:"))
 
 
-def role_of(options: Any) -> ProcessSpec:
+def spec_of(options: Any) -> ProcessSpec:
     return ProcessSpec(
         kind="worker",
         description="none",
@@ -54,7 +54,7 @@ def test_a_thread_that_python_refuses_is_tried_again(
     options = Configuration.Options(state_directory=tmp_path).resolve()
     children = ManagedProcesses(options, ThreadLauncher(options, "default", lambda: None))
     monkeypatch.setattr(Thread, "start", refuse)
-    children.start(role_of(options), None)
+    children.start(spec_of(options), None)
     assert not children
     assert "Could not start a worker" in caplog.text
     assert list(tmp_path.iterdir()) == []
@@ -62,7 +62,7 @@ def test_a_thread_that_python_refuses_is_tried_again(
 
 
 class Stuck:
-    """An actor that hears nothing."""
+    """A process that ignores requests to stop."""
 
     def __init__(self, context: Any) -> None:
         self.released = Event()
@@ -75,7 +75,7 @@ class Stuck:
 def test_a_thread_that_hangs_is_given_up_and_what_it_ran_is_lost(tmp_path: Path) -> None:
     options = Configuration.Options(state_directory=tmp_path, fork_startup_timeout=0.05).resolve()
     children = ManagedProcesses(options, ThreadLauncher(options, "default", lambda: None))
-    child: Any = children.start(replace(role_of(options), build=Stuck), None)
+    child: Any = children.start(replace(spec_of(options), build=Stuck), None)
     assert child is not None
     wait_for(lambda: hasattr(child.context, "stuck"), 10)
     child.journal.start(7, 1)
@@ -100,7 +100,7 @@ def test_a_fork_that_the_system_refuses_is_tried_again(
     before = pipes()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     monkeypatch.setattr(os, "fork", refuse)
-    children.start(role_of(options), None)
+    children.start(spec_of(options), None)
     assert not children
     assert "Could not start a worker" in caplog.text
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == blocked

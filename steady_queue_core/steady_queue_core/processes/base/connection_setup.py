@@ -39,8 +39,8 @@ def as_control_thread() -> Iterator[None]:
 def preparing_connections(
     using: str, report: Callable[[list[str]], object], *, all_threads: bool = True
 ) -> Iterator[None]:
-    """Have the dialect prepare every new connection to the queue's database inside the block,
-    also in processes that are forked in it. With ``all_threads=False``, only the connections of
+    """Prepare, through the dialect, each connection to the queue's database that is opened inside
+    the block, or in a process that is forked inside it. With ``all_threads=False``, only those of
     the queue's own threads, in a process that has others.
 
     ``report`` receives the sentences about changed settings. The main thread of a process is a

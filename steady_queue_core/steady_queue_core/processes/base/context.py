@@ -167,7 +167,7 @@ class ProcessContext:
                 pause = unavailable.pause
             except Exception:
                 logger.exception(
-                    "%s could not do its work; it tries again",
+                    "A round of %s failed; retrying",
                     self.name,
                     extra=about("process.round_failed", kind=self.kind),
                 )

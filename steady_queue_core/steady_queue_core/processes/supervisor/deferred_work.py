@@ -36,7 +36,7 @@ class DeferredWork:
                 return
             except Exception:
                 logger.exception(
-                    "Work on the queue's database failed; it is given up",
+                    "Deferred work on the queue's database failed; dropping it",
                     extra=about("supervisor.work_given_up"),
                 )
             self._work.popleft()

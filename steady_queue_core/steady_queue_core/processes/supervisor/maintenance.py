@@ -102,7 +102,7 @@ class Maintenance:
         registration, self._registration = self._registration, None
         if self.deferred:
             logger.warning(
-                "The database is away: claims are recovered by the next supervisor",
+                "The database is unavailable: the next supervisor will recover the claims",
                 extra=about("supervisor.claims_left"),
             )
         elif registration is not None:
@@ -177,7 +177,7 @@ class Maintenance:
             self._postpone_pruning(unavailable.pause)
         except Exception:
             logger.exception(
-                "Looking after the processes failed; it is tried again",
+                "The maintenance of the processes failed; retrying",
                 extra=about("supervisor.round_failed"),
             )
             self._next_exited_check = self._next_prune = now + FAILURE_PAUSE
@@ -185,7 +185,7 @@ class Maintenance:
     def _beat(self) -> None:
         if self._registration is not None and not self._registration.beat_if_due():
             logger.warning(
-                "%s was declared dead; it registers anew",
+                "%s was declared dead; it registers again",
                 self.name,
                 extra=about("process.declared_dead"),
             )

@@ -43,12 +43,12 @@ class MaintenanceThread:
             self._thread.start()
 
     def call(self) -> None:
-        """Have the thread do its next round now."""
+        """Make the thread do its next round now."""
         self.start()
         self._called.set()
 
     def pause(self) -> bool:
-        """Have the thread end after its present round; return whether it has."""
+        """Ask the thread to end after its present round; return whether it has ended."""
         self._pausing = True
         self._called.set()
         return self._has_ended()
@@ -63,7 +63,7 @@ class MaintenanceThread:
             if not may_wait():
                 self.gave_up = True
                 logger.warning(
-                    "The database does not answer: what is left is done by the next supervisor",
+                    "The database does not answer: the next supervisor will do the rest",
                     extra=about("supervisor.claims_left"),
                 )
                 return

@@ -48,7 +48,7 @@ class ManagedProcesses:
             child = self.launcher.start(spec, supervisor_id, list(self))
         except (OSError, RuntimeError):  # Python raises RuntimeError for a refused thread.
             logger.exception(
-                "Could not start a %s; it is tried again",
+                "Could not start a %s; retrying later",
                 spec.kind,
                 extra=about("process.not_started", kind=spec.kind),
             )
@@ -93,7 +93,7 @@ class ManagedProcesses:
             child.read_reports(timeout)
             if child.ready_at is None and now > child.deadline:
                 logger.error(
-                    "%s (pid %d) did not get ready; killed",
+                    "%s (pid %d) did not become ready; killing it",
                     child.name,
                     child.pid,
                     extra=about(

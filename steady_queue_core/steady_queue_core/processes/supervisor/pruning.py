@@ -47,13 +47,13 @@ class Pruner:
             if not self._declare_dead(process):
                 continue
             logger.warning(
-                "%s gave no heartbeat for %s; its jobs are recovered",
+                "%s sent no heartbeat for %s; its jobs are recovered",
                 process,
                 self.threshold,
                 extra=about("process.pruned", lost_process=process.name, kind=process.kind),
             )
             error = ProcessPrunedError(
-                f"The process {process} was found dead: it gave no heartbeat for {self.threshold}."
+                f"The process {process} was found dead: it sent no heartbeat for {self.threshold}."
             )
             # Only now: a process that wakes up records a start first, and then checks its lease.
             self.rescuer.rescue_process(process.name, snapshot_of(process), error)

@@ -89,7 +89,7 @@ class Rescuer:
         self._release_late_claims()
         self.database.run(lambda connection, _: claims.discard_without_job(connection.alias))
         error = ProcessMissingError(
-            "The process that had claimed this job is not registered any more."
+            "The process that had claimed this job is no longer registered."
         )
         self._end_all(read, None, error, "unknown")
 
@@ -160,7 +160,7 @@ class Rescuer:
                 held |= self._settle([each])
             except (DataError, IntegrityError) as problem:
                 logger.exception(
-                    "The outcome of job %s is refused",
+                    "The database refused the outcome of job %s",
                     claim.job_id,
                     extra=about_job("task.outcome_refused", claim),
                 )
