@@ -11,7 +11,7 @@ from django.apps import apps
 
 from .configuration import Configuration
 from .logging import about, get_logger
-from .processes.supervisor.launch import choose_database, import_tasks, require_place
+from .processes.supervisor.launch import choose_database, import_tasks, require_supervisor_context
 from .processes.supervisor.supervisor import Supervisor
 
 logger = get_logger("steady_queue.supervisor")
@@ -37,7 +37,7 @@ class EmbeddedQueue:
         ``SupervisorContextError``."""
         if self.running:
             return
-        require_place(standalone=False)
+        require_supervisor_context(standalone=False)
         self._stopping = False
         self._supervisor = self._build() if apps.ready else None
         self._thread = threading.Thread(target=self._run, name="steady-queue-main", daemon=True)

@@ -11,7 +11,7 @@ from django.db import connections
 from steady_queue_core.compat import TaskResult
 from steady_queue_core.dialects import ClaimedJob, QueueSelector, dialect_for
 from steady_queue_core.models import process as processes
-from steady_queue_core.processes.base.clock import DatabaseClock
+from steady_queue_core.processes.base.database import DatabaseClock
 from steady_queue_core.processes.base.registration import new_name
 from steady_queue_core.processes.worker.attempt import Done
 from steady_queue_core.processes.worker.executor import Executor, is_coroutine

@@ -88,7 +88,7 @@ def write_like_a_web_process(seconds: float, pause: float, work: float) -> Any:
 
 
 def enqueue_one_by_one(count: int, pause: float) -> Any:
-    """Enqueue a job at a time; return each id with the instant after its commit, in ns."""
+    """Enqueue one job at a time; return each id with the instant after its commit, in ns."""
     from .tasks import work
 
     committed = []
@@ -100,7 +100,7 @@ def enqueue_one_by_one(count: int, pause: float) -> Any:
 
 
 def enqueue_stubbornly(count: int, pause: float) -> Any:
-    """Enqueue a job at a time, whatever happens; return the ids, and what went wrong."""
+    """Enqueue one job at a time, ignoring failures; return the ids, and the errors."""
     from django.db import close_old_connections
 
     from .tasks import work
@@ -128,7 +128,7 @@ def main() -> None:
             write_like_a_web_process,
         )
     }
-    # What the project prints must not mix with the answers.
+    # Output of the project must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     from django.db import close_old_connections

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class Note(models.Model):
-    """What a web request, or a task in a transaction of its own, leaves behind."""
+    """A row that a web request, or a task in a transaction of its own, writes."""
 
     text = models.CharField(max_length=200)
 

@@ -1,7 +1,6 @@
-"""Guards of the product, taken out one at a time, to prove that the tests would notice.
+"""Mutants of the product, each without one of its guards, to prove that the tests would notice.
 
-``STEADY_QUEUE_MUTANT`` names the guards, with commas between, that the processes of a project do
-without.
+``STEADY_QUEUE_MUTANT`` names, separated by commas, the mutants for the processes of a project.
 """
 
 from __future__ import annotations
@@ -12,32 +11,32 @@ from typing import Any
 
 
 def install() -> None:
-    """Take out the guards that the environment names, if it names any."""
+    """Remove the guards that the environment names, if any."""
     for name in filter(None, os.environ.get("STEADY_QUEUE_MUTANT", "").split(",")):
         MUTANTS[name]()
 
 
 def _no_start_marks() -> None:
-    """Dead workers seem to have started nothing: what they ran is run again."""
+    """Dead workers seem to have started nothing: their running jobs are run again."""
     from steady_queue_core.processes.base.journal import RunJournal
 
     RunJournal.start = lambda self, job_id, token: None  # type: ignore[method-assign]
 
 
 def _every_claim_started() -> None:
-    """Dead workers seem to have started whatever they had claimed."""
-    from steady_queue_core.processes.supervisor.recovery import Recovery
+    """Dead workers seem to have started all of their claimed jobs."""
+    from steady_queue_core.processes.supervisor.recovery import Rescuer
 
-    original = Recovery.process_died
+    original = Rescuer.rescue_process
 
-    def process_died(self: Recovery, name: str, started: Any, error: Any) -> None:
+    def rescue_process(self: Rescuer, name: str, started: Any, error: Any) -> None:
         original(self, name, None, error)
 
-    Recovery.process_died = process_died  # type: ignore[method-assign]
+    Rescuer.rescue_process = rescue_process  # type: ignore[method-assign]
 
 
 def _no_token_check() -> None:
-    """Whoever settles a claimed job is believed, though the claim be another one's."""
+    """Outcomes are accepted even if the claim belongs to another worker by now."""
     from steady_queue_core.models import ClaimedExecution
     from steady_queue_sqlite import moves
 
@@ -57,14 +56,14 @@ def _no_token_check() -> None:
 
 
 def _no_lease_check() -> None:
-    """A worker that was asleep goes on with what it had claimed before."""
+    """A worker that was suspended goes on with its former claims."""
     from steady_queue_core.processes.base.registration import ProcessRegistration
 
     ProcessRegistration.holds_lease = property(lambda self: True)  # type: ignore[assignment]
 
 
 def _no_giving_back() -> None:
-    """Jobs wait for room in the worker that has claimed them, even when it is to end."""
+    """Jobs wait for room in the worker that has claimed them, even if it is about to end."""
     from steady_queue_core.processes.worker import event_loop
     from steady_queue_core.processes.worker import lane as place
     from steady_queue_core.processes.worker import thread_pool as pool
@@ -77,10 +76,10 @@ def _no_giving_back() -> None:
 
 def _no_parent_watch() -> None:
     """Processes do not notice that their supervisor has died."""
-    from steady_queue_core.processes.base import system as host
-    from steady_queue_core.processes.supervisor.forks import ForkedContext
+    from steady_queue_core.processes.base import system
+    from steady_queue_core.processes.supervisor.forked_context import ForkedContext
 
-    host.follow_parent = lambda parent, signum=0: True
+    system.signal_on_parent_death = lambda parent, signum=0: True
     ForkedContext.orphaned = property(lambda self: False)  # type: ignore[assignment]
 
 

@@ -40,7 +40,7 @@ async def abegin() -> None:
 
 @task
 def close() -> None:
-    """Close what the wrapper holds, and not the wrapper."""
+    """Close the driver's connection, but not Django's wrapper."""
     connection.ensure_connection()
     connection.connection.close()
 
@@ -57,7 +57,7 @@ async def anote(text: str) -> None:
 
 @task
 async def in_own_transaction(text: str, seconds: float) -> None:
-    """Keep a transaction over several steps, which others could disturb."""
+    """Keep a transaction open over several steps, in which other tasks could disturb it."""
     await sync_to_async(_execute)("BEGIN")
     await Note.objects.acreate(text=text)
     await asyncio.sleep(seconds)
@@ -66,7 +66,7 @@ async def in_own_transaction(text: str, seconds: float) -> None:
 
 @task
 def session(statement: str) -> None:
-    """Change the session for whoever comes next."""
+    """Change a setting of the session, which the next task would find."""
     _execute(statement)
 
 
@@ -77,7 +77,7 @@ async def asession(statement: str) -> None:
 
 @task
 def fork() -> int:
-    """Come back twice, with a connection that both copies have."""
+    """Return twice, with a connection that both processes share."""
     connection.ensure_connection()
     return os.fork()
 
@@ -97,7 +97,7 @@ def fork_and_raise(exits: bool) -> int:
 
 @task
 def terminate() -> list[int | None]:
-    """Start processes in the usual ways, and have them end as usual."""
+    """Start processes in the usual ways, and end them as usual."""
     context = multiprocessing.get_context("fork")
     child = context.Process(target=time.sleep, args=[3600])
     child.start()
@@ -120,7 +120,7 @@ def leave_daemon() -> int:
 
 @task
 async def cancel_everybody() -> None:
-    """Cancel whatever runs on the loop, and what is about to."""
+    """Cancel all other tasks on the loop, also those that have not started."""
     for other in asyncio.all_tasks() - {asyncio.current_task()}:
         other.cancel()
 
@@ -132,6 +132,6 @@ def fail_with(message: str) -> None:
 
 @task
 def close_output() -> None:
-    """Leave nowhere to write an error to."""
+    """Close both outputs, so that no error can be written."""
     sys.stdout.close()
     sys.stderr.close()

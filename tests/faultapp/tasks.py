@@ -31,7 +31,7 @@ def work(context: Any, seconds: float = 0.0) -> int:
 
 @task(takes_context=True, max_attempts=10, backoff=constant(0))
 def work_again(context: Any, seconds: float = 0.0) -> int:
-    """Work that may be begun anew when its worker dies."""
+    """Work that may start again when its worker dies."""
     record("start", context)
     time.sleep(seconds)
     record("end", context)
@@ -48,7 +48,7 @@ async def awork(context: Any, seconds: float = 0.0) -> int:
 
 @task(takes_context=True)
 async def await_thread(context: Any, seconds: float) -> int:
-    """Wait for what another thread does."""
+    """Wait for another thread."""
     record("start", context)
     await sync_to_async(time.sleep, thread_sensitive=False)(seconds)
     record("end", context)
@@ -57,7 +57,7 @@ async def await_thread(context: Any, seconds: float) -> int:
 
 @task(takes_context=True)
 async def block_loop(context: Any, seconds: float) -> int:
-    """What a coroutine should not do: keep the loop for itself."""
+    """Block the event loop, which a coroutine should not do."""
     record("start", context)
     time.sleep(seconds)
     record("end", context)
@@ -129,7 +129,7 @@ def fail_at_length(context: Any, length: int) -> int:
 
 
 def limited(key: str, to: int, **options: Any) -> Any:
-    """Return a task of which no more than ``to`` may run at once."""
+    """Return a task of which at most ``to`` may run at once."""
 
     def run(context: Any, seconds: float = 0.0) -> int:
         record("start", context)
@@ -162,7 +162,7 @@ def spin(context: Any, seconds: float) -> int:
 
 @task(takes_context=True)
 def kill_own_worker(context: Any, seconds: float) -> int:
-    """Have the main thread of a worker that is a thread fail, and go on."""
+    """Make the main thread of a threaded worker fail, and continue."""
     record("start", context)
     for thread in threading.enumerate():
         if thread.name.startswith("steady-queue-worker-"):

@@ -22,7 +22,7 @@ from steady_queue_core.models.results import find_job
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.dispatcher.retention import expired
 from steady_queue_core.processes.scheduler.timetable import _known_slots
-from steady_queue_core.processes.supervisor.recovery import Recovery
+from steady_queue_core.processes.supervisor.recovery import Rescuer
 from steady_queue_core.tasks.results import task_result_of
 
 from .building import FAILED_OF, Shape
@@ -82,7 +82,7 @@ class Operation(NamedTuple):
 
 
 def _recovery(place: Place) -> None:
-    Recovery(QueueDatabase(place.using)).orphaned_claims()
+    Rescuer(QueueDatabase(place.using)).rescue_orphans()
 
 
 OPERATIONS: dict[str, Operation] = {

@@ -27,7 +27,7 @@ from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreM
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.base.journal_reader import JournalSnapshot
 from steady_queue_core.processes.supervisor.pruning import Pruner
-from steady_queue_core.processes.supervisor.recovery import Recovery
+from steady_queue_core.processes.supervisor.recovery import Rescuer
 
 from .ledger import BLOCKED, CLAIMED, FAILED, READY, SCHEDULED, Ledger, Wanted
 from .tables import Tables
@@ -221,15 +221,17 @@ class QueueMachine(RuleBasedStateMachine):
     def prune(self, odd: bool | None) -> None:
         """Of the dead, ``odd`` jobs had started, or even ones; ``None``: nobody knows."""
         database = QueueDatabase(self.using)
-        recovery = Recovery(database)
+        recovery = Rescuer(database)
         pruning = Pruner(database, recovery, SILENT * HOUR)
 
         def started(job_id: int) -> bool:
             return odd is None or bool(job_id % 2) is odd
 
         running = frozenset(filter(started, self.ledger.ids(CLAIMED)))
-        pruning.prune(pruning.silent(), lambda _: None if odd is None else JournalSnapshot(running))
-        recovery.orphaned_claims()
+        pruning.prune(
+            pruning.expired(), lambda _: None if odd is None else JournalSnapshot(running)
+        )
+        recovery.rescue_orphans()
         self.ledger.prune(SILENT, started)
 
     @rule(hours=st.sampled_from([0.75, 1.5, 4.5]))

@@ -25,7 +25,7 @@ from steady_queue_core.models import process as processes
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.base.journal_reader import JournalSnapshot
 from steady_queue_core.processes.supervisor.pruning import Pruner
-from steady_queue_core.processes.supervisor.recovery import Recovery
+from steady_queue_core.processes.supervisor.recovery import Rescuer
 
 from .everywhere import Jobs, on_every_database, on_every_server
 from .recurrence import tasks
@@ -46,7 +46,7 @@ class Deaths(Jobs):
     def __init__(self, using: str) -> None:
         super().__init__(using)
         database = QueueDatabase(using)
-        self.recovery = Recovery(database)
+        self.recovery = Rescuer(database)
         self.pruning = Pruner(database, self.recovery, LEASE)
 
     def register(self, name: str, **fields: Any) -> ProcessIdentity:
@@ -60,7 +60,7 @@ class Deaths(Jobs):
         assert rows.update(last_heartbeat_at=past) == len(names)
 
     def prune(self) -> None:
-        self.pruning.prune(self.pruning.silent(), lambda process: None)
+        self.pruning.prune(self.pruning.expired(), lambda process: None)
 
     def limited(self, count: int, key: str = "key") -> list[int]:
         """Enqueue jobs one by one of which one may run at a time."""
@@ -120,7 +120,7 @@ def test_claims_of_a_process_that_is_not_registered_end(using: str) -> None:
     first, second = jobs.limited(2)
     jobs.claim()
     processes.deregister(using, "worker-1")
-    jobs.recovery.orphaned_claims()
+    jobs.recovery.rescue_orphans()
     assert jobs.failures == {first: f"{ERRORS}.ProcessMissingError"}
     assert jobs.ids(ReadyExecution) == jobs.ids(Permit) == [second]
 
@@ -146,7 +146,7 @@ def test_what_a_dead_process_claims_too_late_to_start_it_is_ready_again(
 ) -> None:
     jobs = Deaths(using)
     first, second = jobs.limited(2)
-    jobs.recovery.process_died("worker-1", left, ProcessExitError("It has left."))
+    jobs.recovery.rescue_process("worker-1", left, ProcessExitError("It has left."))
     # As a statement does that was under way when its process was killed.
     ready = ReadyExecution.objects.using(using).filter(pk=first)
     row = ready.values("job_id", "token", "queue_name", "rank", "created_at").get()
@@ -205,8 +205,8 @@ def test_who_prunes_too_late_fails_no_job_that_has_finished(using: str) -> None:
 def test_of_a_dead_worker_only_what_it_was_running_fails(using: str) -> None:
     jobs = Deaths(using)
     running, *untouched = jobs.claimed(3)
-    left = JournalSnapshot(running=frozenset({running.job_id}), ended={})
-    jobs.recovery.process_died("worker-1", left, ProcessExitError("It has left."))
+    left = JournalSnapshot(running=frozenset({running.job_id}), finished={})
+    jobs.recovery.rescue_process("worker-1", left, ProcessExitError("It has left."))
     assert jobs.failures == {running.job_id: f"{ERRORS}.ProcessExitError"}
     assert jobs.ids(ReadyExecution) == [claim.job_id for claim in untouched]
     assert not jobs.all.exclude(pk=running.job_id).exclude(attempts=0).exists()

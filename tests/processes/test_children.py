@@ -16,11 +16,11 @@ import pytest
 from steady_queue_core.configuration import Configuration
 from steady_queue_core.errors import ThreadTerminatedError
 from steady_queue_core.processes.dispatcher.dispatcher import Dispatcher
-from steady_queue_core.processes.supervisor.child import ProcessSpec
-from steady_queue_core.processes.supervisor.children import ManagedProcesses
-from steady_queue_core.processes.supervisor.forks import Forks
-from steady_queue_core.processes.supervisor.restarts import REFUSAL_PAUSE
-from steady_queue_core.processes.supervisor.threads import Threads
+from steady_queue_core.processes.supervisor.forks import ForkLauncher
+from steady_queue_core.processes.supervisor.managed_process import ProcessSpec
+from steady_queue_core.processes.supervisor.managed_processes import ManagedProcesses
+from steady_queue_core.processes.supervisor.restarts import START_RETRY_PAUSE
+from steady_queue_core.processes.supervisor.threads import ThreadLauncher
 
 from . import proc
 from .waiting import wait_for
@@ -36,11 +36,11 @@ def pipes() -> list[str]:
     return sorted(link for link in links if link.startswith("pipe:"))
 
 
-def role_of(options: Any) -> ProcessSpec:
+def spec_of(options: Any) -> ProcessSpec:
     return ProcessSpec(
         kind="worker",
         description="none",
-        slots=1,
+        capacity=1,
         build=partial(Dispatcher, settings=options.dispatchers[0]),
     )
 
@@ -52,17 +52,17 @@ def test_a_thread_that_python_refuses_is_tried_again(
         raise RuntimeError("can't start new thread")
 
     options = Configuration.Options(state_directory=tmp_path).resolve()
-    children = ManagedProcesses(options, Threads(options, "default", lambda: None))
+    children = ManagedProcesses(options, ThreadLauncher(options, "default", lambda: None))
     monkeypatch.setattr(Thread, "start", refuse)
-    children.start(role_of(options), None)
+    children.start(spec_of(options), None)
     assert not children
     assert "Could not start a worker" in caplog.text
     assert list(tmp_path.iterdir()) == []
-    assert REFUSAL_PAUSE - 1 < children.restarts.pause <= REFUSAL_PAUSE
+    assert START_RETRY_PAUSE - 1 < children.restarts.pause <= START_RETRY_PAUSE
 
 
 class Stuck:
-    """An actor that hears nothing."""
+    """A process that ignores requests to stop."""
 
     def __init__(self, context: Any) -> None:
         self.released = Event()
@@ -74,16 +74,16 @@ class Stuck:
 
 def test_a_thread_that_hangs_is_given_up_and_what_it_ran_is_lost(tmp_path: Path) -> None:
     options = Configuration.Options(state_directory=tmp_path, fork_startup_timeout=0.05).resolve()
-    children = ManagedProcesses(options, Threads(options, "default", lambda: None))
-    child: Any = children.start(replace(role_of(options), build=Stuck), None)
+    children = ManagedProcesses(options, ThreadLauncher(options, "default", lambda: None))
+    child: Any = children.start(replace(spec_of(options), build=Stuck), None)
     assert child is not None
     wait_for(lambda: hasattr(child.context, "stuck"), 10)
     child.journal.start(7, 1)
-    wait_for(lambda: children.look_after() or child.given_up, 10, "the end of our patience")
+    wait_for(lambda: children.check_health() or child.given_up, 10, "the end of our patience")
     [(ended, how)] = children.reap()
     assert (ended, how) == (child, "was given up")
-    assert child.journal.remains().running == {7}
-    error = child.lost(how)
+    assert child.journal.snapshot().running == {7}
+    error = child.lost_error(how)
     assert isinstance(error, ThreadTerminatedError)
     assert "was given up while it was running this job" in str(error)
     child.context.stuck.released.set()
@@ -96,15 +96,15 @@ def test_a_fork_that_the_system_refuses_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = Configuration.Options(state_directory=tmp_path).resolve()
-    children = ManagedProcesses(options, Forks(options, "default"))
+    children = ManagedProcesses(options, ForkLauncher(options, "default"))
     before = pipes()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     monkeypatch.setattr(os, "fork", refuse)
-    children.start(role_of(options), None)
+    children.start(spec_of(options), None)
     assert not children
     assert "Could not start a worker" in caplog.text
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == blocked
     assert pipes() == before
     assert list(tmp_path.iterdir()) == []
-    assert children.restarts.due() == []
-    assert REFUSAL_PAUSE - 1 < children.restarts.pause <= REFUSAL_PAUSE
+    assert children.restarts.take_due() == []
+    assert START_RETRY_PAUSE - 1 < children.restarts.pause <= START_RETRY_PAUSE

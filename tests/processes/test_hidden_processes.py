@@ -17,12 +17,11 @@ import pytest
 
 from steady_queue_core.models import Process
 from steady_queue_core.models import process as processes
-from steady_queue_core.processes.base import system as host
+from steady_queue_core.processes.base import system
 from steady_queue_core.processes.base.database import QueueDatabase
-from steady_queue_core.processes.base.identity import ProcessLocation
-from steady_queue_core.processes.base.registration import new_name
+from steady_queue_core.processes.base.registration import ProcessLocation, new_name
 from steady_queue_core.processes.supervisor.pruning import Pruner
-from steady_queue_core.processes.supervisor.recovery import Recovery
+from steady_queue_core.processes.supervisor.recovery import Rescuer
 
 from . import proc
 from .conftest import MakeProject
@@ -44,34 +43,34 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
 def test_what_is_hidden_has_not_ended(
     child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    born = host.birth(child.pid)
+    born = system.start_time(child.pid)
     assert born is not None
-    monkeypatch.setattr(host, "PROC", str(tmp_path))
-    assert host.birth(child.pid) is None
-    assert not host.has_ended(child.pid, born)
+    monkeypatch.setattr(system, "PROC", str(tmp_path))
+    assert system.start_time(child.pid) is None
+    assert not system.has_ended(child.pid, born)
     child.kill()
     child.wait()
-    assert host.has_ended(child.pid, born)
+    assert system.has_ended(child.pid, born)
 
 
 def test_what_is_to_be_seen_has_ended_as_a_zombie_or_when_another_has_its_pid(
     child: subprocess.Popen[bytes],
 ) -> None:
-    born = host.birth(child.pid)
-    assert not host.has_ended(child.pid, born)
-    assert not host.has_ended(child.pid)
-    assert host.has_ended(child.pid, "an earlier time")
+    born = system.start_time(child.pid)
+    assert not system.has_ended(child.pid, born)
+    assert not system.has_ended(child.pid)
+    assert system.has_ended(child.pid, "an earlier time")
     child.kill()
     wait_for(lambda: not proc.alive(child.pid), 10, "its end")
     found = proc.stat(child.pid)
     assert found is not None
     assert found.state == "Z"
-    assert host.has_ended(child.pid, born)
+    assert system.has_ended(child.pid, born)
 
 
 @pytest.mark.parametrize("pid", [0, 1 << 80])
 def test_a_pid_that_no_process_can_have_tells_nothing(pid: int) -> None:
-    assert not host.has_ended(pid, "1")
+    assert not system.has_ended(pid, "1")
 
 
 #: A view of the processes in which those of others are hidden, and the right to read our files.
@@ -138,16 +137,16 @@ def test_supervisors_of_two_users_who_cannot_see_each_other_leave_each_other_alo
 def test_a_dead_child_whose_marks_cannot_be_read_is_left_to_its_supervisor_while_that_lives(
     child: subprocess.Popen[bytes],
 ) -> None:
-    here = ProcessLocation(host.identity(), host.birth(child.pid), None)
+    here = ProcessLocation(system.host_id(), system.start_time(child.pid), None)
     alive = registered(child.pid, here)
     registered(child.pid, here._replace(birth="an earlier time"), supervisor_id=alive)
     database = QueueDatabase("default")
-    pruning = Pruner(database, Recovery(database), timedelta(minutes=5))
-    pruning.recover_dead(())
+    pruning = Pruner(database, Rescuer(database), timedelta(minutes=5))
+    pruning.prune_exited(())
     assert Process.objects.count() == 2
     child.kill()
     child.wait()
-    pruning.recover_dead(())
+    pruning.prune_exited(())
     assert Process.objects.count() == 0
 
 

@@ -13,7 +13,12 @@ import pytest
 from steady_queue_core.dialects import Ending, Outcome
 from steady_queue_core.processes.base import journal
 from steady_queue_core.processes.base.journal import RunJournal
-from steady_queue_core.processes.base.journal_reader import SLOT, Ended, JournalSnapshot, left_at
+from steady_queue_core.processes.base.journal_reader import (
+    ENTRY_SIZE,
+    FinishedEntry,
+    JournalSnapshot,
+    read_journal,
+)
 from steady_queue_core.processes.base.registration import new_name
 
 from .conftest import MakeProject
@@ -52,9 +57,9 @@ def test_started_jobs_are_running_until_they_are_cleared(own: RunJournal) -> Non
     for job_id in (11, 12, 13):
         own.start(job_id, TOKEN)
     own.clear(12, TOKEN)
-    assert own.remains().running == {11, 13}
+    assert own.snapshot().running == {11, 13}
     own.start(14, TOKEN)
-    left = left_at(own.path)
+    left = read_journal(own.path)
     assert left is not None
     assert left.running == {11, 13, 14}
 
@@ -63,20 +68,20 @@ def test_an_ended_job_is_not_running_and_its_outcome_is_kept(own: RunJournal) ->
     own.start(11, TOKEN)
     own.start(12, TOKEN)
     own.end(outcome(11, '{"text":"a b  c"}'))
-    left = left_at(own.path)
+    left = read_journal(own.path)
     assert left is not None
     assert left.running == {12}
-    assert left.ended == {11: Ended(TOKEN, BEGAN, True, '{"text":"a b  c"}')}
+    assert left.finished == {11: FinishedEntry(TOKEN, BEGAN, True, '{"text":"a b  c"}')}
 
 
 def test_a_slot_keeps_nothing_of_the_job_before(own: RunJournal) -> None:
     own.start(11, TOKEN)
     own.end(outcome(11))
     own.clear(11, TOKEN)
-    assert own.remains() == JournalSnapshot()
+    assert own.snapshot() == JournalSnapshot()
     own.start(12, TOKEN)
-    assert own.remains().running == {12}
-    assert not own.remains().ended
+    assert own.snapshot().running == {12}
+    assert not own.snapshot().finished
 
 
 def test_a_job_of_the_same_id_from_an_earlier_life_of_the_database_has_a_slot_of_its_own(
@@ -85,17 +90,17 @@ def test_a_job_of_the_same_id_from_an_earlier_life_of_the_database_has_a_slot_of
     own.start(11, 3)
     own.start(11, TOKEN)
     own.clear(11, 3)
-    assert own.remains().running == {11}
+    assert own.snapshot().running == {11}
     own.end(outcome(11))
-    assert own.remains().ended[11].token == TOKEN
+    assert own.snapshot().finished[11].token == TOKEN
     own.clear(11, TOKEN)
-    assert own.remains() == JournalSnapshot()
+    assert own.snapshot() == JournalSnapshot()
 
 
 @pytest.mark.parametrize(
     "noted",
     [
-        pytest.param(outcome(11, "x" * SLOT), id="too-long"),
+        pytest.param(outcome(11, "x" * ENTRY_SIZE), id="too-long"),
         pytest.param(outcome(11, ending=Ending.RETRIED), id="not-finished"),
     ],
 )
@@ -104,18 +109,18 @@ def test_an_outcome_that_is_not_noted_leaves_its_job_running(
 ) -> None:
     own.start(11, TOKEN)
     own.end(noted)
-    assert own.remains().running == {11}
+    assert own.snapshot().running == {11}
 
 
 def test_what_a_process_broke_off_in_good_order_was_not_running(own: RunJournal) -> None:
     own.start(11, TOKEN)
     own.start(12, TOKEN)
     own.end(outcome(12))
-    own.leave_cleanly()
-    left = left_at(own.path)
+    own.mark_clean_exit()
+    left = read_journal(own.path)
     assert left is not None
     assert left.running == frozenset()
-    assert set(left.ended) == {12}
+    assert set(left.finished) == {12}
 
 
 def test_only_a_journal_is_read(own: RunJournal, tmp_path: Path) -> None:
@@ -129,7 +134,7 @@ def test_only_a_journal_is_read(own: RunJournal, tmp_path: Path) -> None:
     copy.write_bytes(own.path.read_bytes())
     nul = tmp_path / "worker\0"
     for path in (None, link, pipe, copy, nul, tmp_path / "missing.journal"):
-        assert left_at(path) is None
+        assert read_journal(path) is None
 
 
 def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
@@ -147,22 +152,22 @@ def test_without_a_folder_a_journal_serves_the_supervisor(tmp_path: Path) -> Non
     made = RunJournal.create(new_name("worker"), 1, None)
     made.start(11, TOKEN)
     assert made.path is None
-    assert made.remains().running == {11}
+    assert made.snapshot().running == {11}
 
 
 def test_abandoned_journals_of_dead_processes_are_swept_and_others_stay(tmp_path: Path) -> None:
     mine, dead = create(tmp_path), create(tmp_path)
-    mine.belong_to(os.getpid())
+    mine.set_owner(os.getpid())
     pid = os.fork()
     if pid == 0:
         os._exit(0)
     os.waitpid(pid, 0)
-    dead.belong_to(pid)
+    dead.set_owner(pid)
     journal.sweep(tmp_path, older_than=0.0)
-    assert left_at(dead.path) is not None
+    assert read_journal(dead.path) is not None
     journal.sweep(tmp_path, older_than=datetime.now(UTC).timestamp() + 60)
-    assert left_at(dead.path) is None
-    assert left_at(mine.path) is not None
+    assert read_journal(dead.path) is None
+    assert read_journal(mine.path) is not None
 
 
 def journal_of(project: Project, pid: int) -> Path:
@@ -181,8 +186,8 @@ def test_an_outcome_that_a_killed_worker_did_not_come_to_store_is_stored(
     project.wait_started(job)
 
     def ended() -> bool:
-        left = left_at(path)
-        return left is not None and job in left.ended
+        left = read_journal(path)
+        return left is not None and job in left.finished
 
     with project.write_lock():
         wait_for(ended, 10, "the outcome in the worker's journal")

@@ -15,7 +15,7 @@ from steady_queue_core.models import Process
 from steady_queue_core.models.process import register
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.supervisor.pruning import Pruner
-from steady_queue_core.processes.supervisor.recovery import Recovery
+from steady_queue_core.processes.supervisor.recovery import Rescuer
 
 from .conftest import MakeProject
 from .harness import Project
@@ -169,7 +169,7 @@ def test_a_silent_process_is_told_of_when_it_was_pruned(
     past = portable.storable(datetime(2020, 1, 1, tzinfo=UTC))
     Process.objects.filter(name="silent").update(last_heartbeat_at=past)
     database = QueueDatabase("default")
-    pruning = Pruner(database, Recovery(database), timedelta(minutes=5))
+    pruning = Pruner(database, Rescuer(database), timedelta(minutes=5))
 
     pruning.prune(list(Process.objects.all()), lambda process: None)
 

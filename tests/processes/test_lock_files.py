@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from steady_queue_core.processes.base.journal_reader import HEADER, SLOT, JournalSnapshot
+from steady_queue_core.processes.base.journal_reader import ENTRY_SIZE, HEADER_SIZE, JournalSnapshot
 from steady_queue_core.processes.supervisor.pidfile import Pidfile, PidfileError
 from steady_queue_sqlite.lock_file import LockFile
 
@@ -151,5 +151,5 @@ def _share_a_database(folder: Path) -> None:
 def test_marks_with_an_impossible_instant_count_as_running(instant: str) -> None:
     outcome = f"1 {instant} 1 null".encode()
     slot = (7).to_bytes(8, "little") + len(outcome).to_bytes(8, "little") + outcome
-    found = JournalSnapshot.read(bytes(HEADER) + slot.ljust(SLOT, b"\0"))
+    found = JournalSnapshot.read(bytes(HEADER_SIZE) + slot.ljust(ENTRY_SIZE, b"\0"))
     assert found == JournalSnapshot(frozenset({7}), {})

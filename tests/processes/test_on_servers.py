@@ -99,7 +99,7 @@ def test_a_claim_that_a_killed_worker_had_under_way_costs_no_attempt(
                 wait_pruned(project, killed, seconds=1.5)
             cursor.execute("ROLLBACK")
             project.wait_done(90)
-            return "more jobs, and not started them" in supervisor.errors()
+            return "more jobs without starting them" in supervisor.errors()
 
         wait_for(has_claimed_too_late, 90, "a claim by a process that is not registered")
     stop_all(project)

@@ -10,15 +10,9 @@ import pytest
 from django.db import InternalError, OperationalError, ProgrammingError
 from django.dispatch import Signal
 
-from steady_queue_core.processes.base import connection_setup as preparation
-from steady_queue_core.processes.base import database
-from steady_queue_core.processes.base.database import (
-    LONGEST_PAUSE,
-    PATIENCE,
-    PROBATION,
-    QueueDatabase,
-    Unavailable,
-)
+from steady_queue_core.processes.base import connection_setup, database, outage
+from steady_queue_core.processes.base.database import QueueDatabase, Unavailable
+from steady_queue_core.processes.base.outage import MAX_CONFLICTS, MAX_PAUSE, REFUSAL_GRACE
 
 
 class Dialect:
@@ -42,7 +36,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(database, "time", clock)
+    for module in (database, outage):
+        monkeypatch.setattr(module, "time", clock)
     return clock
 
 
@@ -80,7 +75,7 @@ def test_a_refusal_is_not_ended_by_what_is_allowed(
         "Database 'default' is unavailable: permission denied"
     ]
     assert min(pauses[-5:]) > 2
-    clock.now += LONGEST_PAUSE + PROBATION
+    clock.now += MAX_PAUSE + REFUSAL_GRACE
     succeed(queue_database)
     assert "available again" in caplog.records[-1].message
     assert fail(queue_database, ProgrammingError("permission denied")).pause < 0.2
@@ -123,11 +118,11 @@ def test_an_outage_ends_with_the_first_answer(
 def test_locks_that_last_are_told_and_short_ones_are_not(
     queue_database: QueueDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for _ in range(PATIENCE):
+    for _ in range(MAX_CONFLICTS):
         assert not fail(queue_database, OperationalError("locked")).lost
     succeed(queue_database)
     assert caplog.records == []
-    for _ in range(PATIENCE * 3):
+    for _ in range(MAX_CONFLICTS * 3):
         fail(queue_database, OperationalError("locked"))
     succeed(queue_database)
     assert [record.message.split(":")[0] for record in caplog.records] == [
@@ -154,14 +149,14 @@ def test_a_connection_whose_preparation_failed_is_not_used(
 ) -> None:
     dialect, wrapper = mock.Mock(), mock.Mock(alias="default", connection=None)
     dialect.prepare.side_effect = OperationalError("canceled")
-    monkeypatch.setattr(preparation, "dialect_for", lambda using: dialect)
+    monkeypatch.setattr(connection_setup, "dialect_for", lambda using: dialect)
     connections = mock.MagicMock()
     connections.__getitem__.return_value = wrapper
-    monkeypatch.setattr(preparation, "connections", connections)
-    monkeypatch.setattr(preparation, "connection_created", Signal())
-    with preparation.preparing_connections("default", mock.Mock()):
+    monkeypatch.setattr(connection_setup, "connections", connections)
+    monkeypatch.setattr(connection_setup, "connection_created", Signal())
+    with connection_setup.preparing_connections("default", mock.Mock()):
         with pytest.raises(OperationalError):
-            preparation.connection_created.send(sender=type(wrapper), connection=wrapper)
+            connection_setup.connection_created.send(sender=type(wrapper), connection=wrapper)
         assert wrapper.close.called
 
 

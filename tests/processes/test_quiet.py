@@ -31,7 +31,7 @@ def test_statements_of_the_queue_are_kept_out_of_the_log_and_no_others(
     silent: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "django.db.backends")
-    database = QueueDatabase("default", silent=silent)
+    database = QueueDatabase("default", quiet=silent)
     with CaptureQueriesContext(connection):
         Process.objects.exists()
         database.run(lambda connection, dialect: Process.objects.filter(name="polled").exists())

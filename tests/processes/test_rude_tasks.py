@@ -181,4 +181,4 @@ def test_a_transaction_that_a_hook_leaves_open_takes_no_outcome_along(
     project.wait_started(last)
     assert supervisor.stop() == 0
     assert project.state_of(last) == "finished"
-    assert supervisor.errors().count("A receiver of a signal left a transaction open") == 2
+    assert supervisor.errors().count("A signal receiver left a transaction open") == 2

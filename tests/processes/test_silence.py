@@ -145,7 +145,7 @@ def test_a_supervisor_that_was_cut_off_takes_nobody_for_dead(
     line.project.enqueue("work", *durations(JOBS, 0.02))
     line.project.wait_done()
     assert "declared dead" not in other.errors()
-    assert "gave no heartbeat" not in cut_off.errors()
+    assert "sent no heartbeat" not in cut_off.errors()
     assert verdict(line.project) == []
 
 

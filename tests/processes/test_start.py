@@ -175,7 +175,7 @@ def test_a_process_that_hangs_at_its_start_is_replaced(make_project: MakeProject
     [worker] = supervisor.wait_ready(1, seconds=10)
     assert worker != hanging
     assert not proc.alive(hanging)
-    assert "did not get ready" in supervisor.errors()
+    assert "did not become ready" in supervisor.errors()
     assert supervisor.stop() == 0
 
 

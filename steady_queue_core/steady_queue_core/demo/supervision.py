@@ -9,7 +9,7 @@ import sys
 from functools import partial
 from types import TracebackType
 
-from ..processes.base import system as host
+from ..processes.base import system
 from .project import Project
 
 #: Seconds that the supervisor may take to stop after TERM: its own patience, and some more.
@@ -32,7 +32,7 @@ class Supervision:
                 stderr=log,
                 # Ctrl-C is for us; we stop it. Should we be killed, the system does.
                 start_new_session=True,
-                preexec_fn=partial(host.follow_parent, os.getpid()),
+                preexec_fn=partial(system.signal_on_parent_death, os.getpid()),
             )
         return self
 

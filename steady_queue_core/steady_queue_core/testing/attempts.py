@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..compat import task_started
 from ..dialects import ClaimedJob
 from ..logging import RunningTask, running_task
-from ..processes.base.clock import DatabaseClock
+from ..processes.base.database import DatabaseClock
 from ..processes.base.log_context import attempt_of
 from ..processes.worker.attempt import Attempt, Done
 from ..processes.worker.signal_sender import announce

@@ -1,3 +1,3 @@
-"""What every process of the queue is made of."""
+"""What workers, dispatchers, schedulers and supervisors have in common."""
 
 from __future__ import annotations

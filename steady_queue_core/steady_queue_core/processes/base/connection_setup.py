@@ -1,4 +1,4 @@
-"""The connections of queue processes: set up by the dialect, and never carried over a fork."""
+"""Sets up the connections of queue processes through the dialect, and closes them before a fork."""
 
 from __future__ import annotations
 
@@ -11,68 +11,68 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from ...dialects import dialect_for
-from .connections import OUR_THREADS, close_own_connections
+from .connections import THREAD_PREFIX, close_own_connections
 
 
-class _Place(threading.local):
-    """Whether the thread looks after a queue, and so has other things to do than to wait."""
+class _ThreadRole(threading.local):
+    """True in control threads, which must not block on locks."""
 
-    looks_after_queue = False
+    is_control_thread = False
 
 
-_place = _Place()
+_role = _ThreadRole()
 
 
 @contextmanager
-def looking_after_queue() -> Iterator[None]:
-    """Have the calling thread wait for no lock longer than it must; close its connections in the
-    end."""
-    _place.looks_after_queue = True
+def as_control_thread() -> Iterator[None]:
+    """Run the block as a control thread, whose connections wait only briefly for locks; close
+    them afterwards."""
+    _role.is_control_thread = True
     try:
         yield
     finally:
-        _place.looks_after_queue = False
+        _role.is_control_thread = False
         close_own_connections()
 
 
 @contextmanager
 def preparing_connections(
-    using: str, say: Callable[[list[str]], object], *, everywhere: bool = True
+    using: str, report: Callable[[list[str]], object], *, all_threads: bool = True
 ) -> Iterator[None]:
-    """Have every connection to the queue's database set up by its dialect; also in the processes
-    that are forked meanwhile. Not ``everywhere``: those of the queue's own threads alone, in a
-    process that has others.
+    """Prepare, through the dialect, each connection to the queue's database that is opened inside
+    the block, or in a process that is forked inside it. With ``all_threads=False``, only those of
+    the queue's own threads, in a process that has others.
 
-    ``say`` gets the sentences on what was changed. The main thread of a process has other things to
-    look after than a lock; tasks run in the other threads.
+    ``report`` receives the sentences about changed settings. The main thread of a process is a
+    control thread as well: tasks run in the others.
     """
 
     def prepare(connection: BaseDatabaseWrapper, **kwargs: object) -> None:
-        impatient = _place.looks_after_queue or (
-            everywhere and threading.current_thread() is threading.main_thread()
+        short_lock_wait = _role.is_control_thread or (
+            all_threads and threading.current_thread() is threading.main_thread()
         )
-        ours = everywhere or threading.current_thread().name.startswith(OUR_THREADS)
-        if connection.alias == using and (ours or impatient):
+        ours = all_threads or threading.current_thread().name.startswith(THREAD_PREFIX)
+        if connection.alias == using and (ours or short_lock_wait):
             try:
-                said = dialect_for(using).prepare(connection, impatient=impatient)
+                changes = dialect_for(using).prepare(connection, impatient=short_lock_wait)
             except BaseException:
-                connection.close()  # Who asks next would use it as it is.
+                connection.close()  # Otherwise the next query would use it unprepared.
                 raise
-            say(said)
+            report(changes)
 
     uid = f"steady_queue_prepare_{using}"
     connection_created.connect(prepare, weak=False, dispatch_uid=uid)
     try:
-        connections[using].close()  # Another one, when it is needed, is prepared.
+        connections[using].close()  # The next one, when needed, is prepared.
         yield
     finally:
         connection_created.disconnect(dispatch_uid=uid)
-        if everywhere:
+        if all_threads:
             close_connections()
 
 
 def close_connections() -> None:
-    """Close every connection of the calling thread, and the pools of the process."""
+    """Close all connections of the calling thread, and the pools of the process."""
     for connection in connections.all(initialized_only=True):
         with suppress(Exception):
             connection.close()

@@ -1,4 +1,4 @@
-"""Database connections of the threads that run tasks: kept from task to task, in good order."""
+"""Keeps the database connections of task threads from one task to the next, in a clean state."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from .driver_state import is_closed, is_in_transaction, settings_of
 
 logger = get_logger("steady_queue.worker")
 
-#: How the names of a worker's own threads begin.
-OUR_THREADS = "steady-queue-"
+#: The prefix of the names of a worker's own threads.
+THREAD_PREFIX = "steady-queue-"
 
-#: Whether another thread, as sync_to_async() starts it, has connected to a database.
+#: Set when another thread, such as those of sync_to_async(), has connected to a database.
 _served_coroutines = threading.Event()
-#: The settings of the session with which a connection began.
+#: The session settings of each connection when it was opened.
 _first_settings: WeakKeyDictionary[BaseDatabaseWrapper, dict[str, object]] = WeakKeyDictionary()
-#: Coroutine tasks that run: they share the connections of one thread.
+#: Running coroutine tasks: they share the connections of one thread.
 _coroutines: set[RunningTask] = set()
-#: Which of them has begun a transaction by a statement of its own.
+#: The task that has opened a transaction by a statement of its own, for each connection.
 _openers: WeakKeyDictionary[BaseDatabaseWrapper, RunningTask | None] = WeakKeyDictionary()
 
 
 def tidy_connections(*, fresh: bool = False) -> None:
-    """Leave no trace of a task on the calling thread's connections.
+    """Remove all traces of a task from the calling thread's connections.
 
-    A connection is kept, unless the task left it in a transaction, closed or with other settings,
-    it broke, is past its ``CONN_MAX_AGE``, belongs to a pool, or a ``fresh`` one is wanted. Django
-    asks it for a sign of life before the next task's first query, if that is set or if it would be
-    a new connection in a request.
+    A connection is kept unless the task left it in a transaction, closed or with other settings,
+    it is broken, past its ``CONN_MAX_AGE`` or from a pool, or ``fresh`` connections are wanted.
+    Django checks its health before the next task's first query if ``CONN_HEALTH_CHECKS`` says so,
+    or if a request would have opened a new connection.
     """
     for connection in connections.all(initialized_only=True):
         connection.queries_log.clear()  # With DEBUG, as Django does for each request.
         try:
             _tidy(connection, fresh)
         except Exception as error:
-            # That a server is gone is told once, by those who look after the queue.
+            # The control threads log that a server is down, and log it once.
             level = logging.DEBUG if _is_of_driver(error, connection) else logging.WARNING
             logger.log(
                 level,
@@ -64,7 +64,7 @@ def _is_of_driver(error: Exception, connection: Any) -> bool:
 
 
 def close_own_connections() -> None:
-    """Close the connections of the calling thread, which is about to end."""
+    """Close the connections of the calling thread before it ends."""
     for connection in connections.all(initialized_only=True):
         with suppress(Exception):
             connection.close()
@@ -72,7 +72,7 @@ def close_own_connections() -> None:
 
 @contextmanager
 def running_coroutine(task: RunningTask) -> Iterator[None]:
-    """Have a transaction that this task begins be left to it when others end."""
+    """Protect transactions that this task opens from the clean-up after other tasks."""
     _coroutines.add(task)
     try:
         yield
@@ -81,25 +81,25 @@ def running_coroutine(task: RunningTask) -> Iterator[None]:
 
 
 async def atidy_connections(*, fresh: bool = False) -> None:
-    """Do so on the thread that serves the queries of coroutines, if there have been any."""
+    """Async version of :func:`tidy_connections`, for the thread that runs coroutines' queries."""
     if _served_coroutines.is_set():
-        with suppress(CancelledError):  # The task is over, whoever wanted it cancelled.
+        with suppress(CancelledError):  # The task is over: a late cancellation has no effect.
             await sync_to_async(tidy_connections)(fresh=fresh)
 
 
 def watch_connections() -> None:
-    """Take note of connections as they are made: of their settings, and of those for coroutines."""
+    """Record the settings of each new connection, and whether it serves coroutines."""
     connection_created.connect(_note_connection, dispatch_uid="steady_queue_note_connection")
 
 
 def _note_connection(connection: BaseDatabaseWrapper, **kwargs: object) -> None:
     thread = threading.current_thread()
-    if thread is not threading.main_thread() and not thread.name.startswith(OUR_THREADS):
+    if thread is not threading.main_thread() and not thread.name.startswith(THREAD_PREFIX):
         _served_coroutines.set()
         _openers[connection] = None
         if _note_opener not in connection.execute_wrappers:
             connection.execute_wrappers.append(_note_opener)
-    with suppress(Exception):  # What a driver does not tell is not looked after.
+    with suppress(Exception):  # Settings that the driver does not report are not restored.
         _first_settings[connection] = settings_of(connection)
 
 
@@ -117,22 +117,22 @@ def _tidy(connection: BaseDatabaseWrapper, fresh: bool) -> None:
         return
     if connection.in_atomic_block or connection.closed_in_transaction:
         if connection.in_atomic_block:
-            _tell_left_open(connection, running_task.get())
+            _log_left_open(connection, running_task.get())
         _drop(connection)
     elif connection.connection is None:
         return
     elif is_closed(connection):
-        _tell_closed(connection)
+        _log_closed(connection)
         _drop(connection)
     elif is_in_transaction(connection):
         if not connection.settings_dict["AUTOCOMMIT"]:
-            connection.rollback()  # It is always in one; what was to be kept was committed.
+            connection.rollback()  # It is always in one; the task has committed its own changes.
             return
-        _tell_left_open(connection, opener or running_task.get())
+        _log_left_open(connection, opener or running_task.get())
         _drop(connection)
     elif fresh or _was_changed(connection):
         _drop(connection)
-    elif _is_spent(connection):
+    elif _is_used_up(connection):
         connection.close()
     else:
         _plan_health_check(connection)
@@ -146,8 +146,8 @@ def _was_changed(connection: BaseDatabaseWrapper) -> bool:
     changed = [name for name in first if settings.get(name) != first[name]]
     if changed:
         logger.info(
-            "%s changed %s on the connection to %r: the next task gets another",
-            _who(running_task.get()),
+            "%s changed %s on the connection to %r: the next task gets a new one",
+            _subject(running_task.get()),
             ", ".join(changed),
             connection.alias,
             extra=_about("worker.session_changed", connection, running_task.get()),
@@ -155,7 +155,7 @@ def _was_changed(connection: BaseDatabaseWrapper) -> bool:
     return bool(changed)
 
 
-def _is_spent(connection: BaseDatabaseWrapper) -> bool:
+def _is_used_up(connection: BaseDatabaseWrapper) -> bool:
     settings = connection.settings_dict
     if settings["OPTIONS"].get("pool"):
         return True
@@ -165,7 +165,7 @@ def _is_spent(connection: BaseDatabaseWrapper) -> bool:
         if not connection.is_usable():
             return True
         connection.errors_occurred = False
-    # Django's default age of 0 means one request; a worker has none.
+    # Django's default age of 0 means one request, and a worker has no requests.
     close_at = connection.close_at if settings["CONN_MAX_AGE"] else None
     return close_at is not None and time.monotonic() >= close_at
 
@@ -178,8 +178,8 @@ def _plan_health_check(connection: Any) -> None:
 
 
 def _drop(connection: BaseDatabaseWrapper) -> None:
-    """Roll back, close, and forget the wrapper: it may believe to be in a block that nobody will
-    leave. A pool gets the place back, and not the session."""
+    """Roll back, close, and discard the wrapper, which may count on the end of an atomic block
+    that never comes. A pool gets the slot back, but not the session."""
     wrapper: Any = connection
     driver = wrapper.connection
     if driver is not None:
@@ -190,30 +190,30 @@ def _drop(connection: BaseDatabaseWrapper) -> None:
     del connections[connection.alias]
 
 
-def _tell_left_open(connection: BaseDatabaseWrapper, task: RunningTask | None) -> None:
+def _log_left_open(connection: BaseDatabaseWrapper, task: RunningTask | None) -> None:
     logger.warning(
-        "%s left a transaction open on the connection to %r: what it had not committed is rolled "
-        "back, and the connection closed",
-        _who(task),
+        "%s left a transaction open on the connection to %r: its uncommitted changes are rolled "
+        "back, and the connection is closed",
+        _subject(task),
         connection.alias,
         extra=_about("worker.transaction_left_open", connection, task),
     )
 
 
-def _tell_closed(connection: BaseDatabaseWrapper) -> None:
+def _log_closed(connection: BaseDatabaseWrapper) -> None:
     task = running_task.get()
     logger.warning(
-        "%s left a closed connection to %r: the next task gets another",
-        _who(task),
+        "%s left a closed connection to %r: the next task gets a new one",
+        _subject(task),
         connection.alias,
         extra=_about("worker.connection_closed", connection, task),
     )
 
 
-def _who(task: RunningTask | None) -> str:
-    return f"Task {task.task} #{task.task_id}" if task else "A receiver of a signal"
+def _subject(task: RunningTask | None) -> str:
+    return f"Task {task.task} #{task.task_id}" if task else "A signal receiver"
 
 
 def _about(event: str, connection: BaseDatabaseWrapper, task: RunningTask | None) -> dict[str, Any]:
-    facts = task._asdict() if task else {}
-    return about(event, database=connection.alias, **facts)
+    details = task._asdict() if task else {}
+    return about(event, database=connection.alias, **details)

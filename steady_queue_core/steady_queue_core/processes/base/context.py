@@ -1,4 +1,4 @@
-"""What every child has: its settings, database, membership, and the wish to stop."""
+"""The environment of a worker, dispatcher or scheduler: options, database, registration, stop."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Protocol
 
 from ...configuration import ResolvedOptions
 from ...logging import about, get_logger, process_name
-from .answer_limits import Limits
 from .connections import tidy_connections
 from .database import QueueDatabase, Unavailable
 from .journal import RunJournal
 from .lifecycle import Lifecycle
-from .proctitle import set_title
 from .registration import ProcessRegistration
+from .response_timeout import ResponseTimeouts
+from .system import set_title
 from .waiter import Waiter
 
 logger = get_logger("steady_queue.process")
@@ -25,53 +25,55 @@ FAILURE_PAUSE = 5.0
 
 
 class Tasks(Protocol):
-    """What a worker lets its supervisor do with the tasks that run."""
+    """The running tasks of a worker, as its supervisor controls them."""
 
     @property
     def running(self) -> int:
-        """How many tasks run."""
+        """How many tasks are running."""
 
     def break_off(self) -> None:
-        """Break them off; again if they do not end."""
+        """Interrupt the tasks; may be called again if they do not end."""
 
     def close(self) -> None:
-        """Have their threads end."""
+        """Let the threads of the tasks end."""
 
 
 @dataclass
 class ProcessContext:
-    """The surroundings of a worker, dispatcher or scheduler."""
+    """The environment of a worker, dispatcher or scheduler."""
 
     options: ResolvedOptions
     using: str
     kind: str
     name: str
     journal: RunJournal
-    #: Tells the supervisor that the process lives, and, with an id, that it is ready.
+    #: Reports to the supervisor that the process is alive and, with its id, that it is ready.
     report: Callable[[int | None], None]
     supervisor_id: int | None = None
     waiter: Waiter = field(default_factory=Waiter)
     stop_requested: bool = False
-    #: What to say in the title of the process that it does just now.
+    #: The present activity, for the title of the process.
     activity: Callable[[], str] = str
     titled: bool = True
     #: Set by a worker.
     tasks: Tasks | None = None
-    #: What to say before the process ends at once.
-    last_words: Callable[[], None] = lambda: None
-    #: Whether not even to wait for tasks that were broken off.
+    #: Called before the process exits immediately.
+    before_exit: Callable[[], None] = lambda: None
+    #: Whether not even to wait for interrupted tasks.
     giving_up: bool = False
 
     def __post_init__(self) -> None:
         self.database = QueueDatabase(
-            self.using, silent=self.options.silence_polling, limits=Limits(self.options)
+            self.using,
+            quiet=self.options.silence_polling,
+            timeouts=ResponseTimeouts(self.options),
         )
         self.lifecycle = Lifecycle(self.kind, self.name, self.using, tidy_connections)
-        self._next_sign = 0.0
+        self._next_report = 0.0
         self._registration: ProcessRegistration | None = None
 
-    def live(self, work: Callable[[], None]) -> None:
-        """Do a child's work, and tell the project of its end."""
+    def run(self, work: Callable[[], None]) -> None:
+        """Call ``work()``, and announce the end of the process."""
         process_name.set(self.name)
         try:
             work()
@@ -82,34 +84,40 @@ class ProcessContext:
 
     @property
     def stopping(self) -> bool:
-        """Whether to take no more work: asked to stop, or orphaned."""
+        """Whether to take no more work: stop requested, or orphaned."""
         return self.stop_requested or self.orphaned
 
     @property
     def orphaned(self) -> bool:
-        """Whether the supervisor is gone."""
+        """Whether the supervisor is dead."""
         return False
 
-    def sign_of_life(self) -> None:
-        """Let the supervisor see, whatever the database does, that the main thread is at work."""
-        if time.monotonic() >= self._next_sign:
-            self._next_sign = time.monotonic() + self.sign_interval
+    def report_alive(self) -> None:
+        """Report to the supervisor, even during an outage, that the main thread is responsive."""
+        if time.monotonic() >= self._next_report:
+            self._next_report = time.monotonic() + self.report_interval
             self.report(None)
             if self.titled:
                 set_title(self.kind, self.activity())
 
     @property
-    def sign_interval(self) -> float:
-        """Seconds between two signs; the main thread sleeps no longer."""
+    def report_interval(self) -> float:
+        """Seconds between two reports; the main thread sleeps no longer."""
         return min(1.0, self.options.process_heartbeat_interval.total_seconds())
 
     def sleep(self, seconds: float) -> bool:
-        """Sleep at most ``seconds``, and give signs of life; say whether the bell has rung."""
-        self.sign_of_life()
-        return self.waiter.wait(min(seconds, self.sign_interval))
+        """Report, and sleep at most ``seconds``; return whether the listener was notified."""
+        self.report_alive()
+        return self.waiter.wait(min(seconds, self.report_interval))
 
-    def join(self, metadata: dict[str, object]) -> ProcessRegistration | None:
-        """Register among the processes, however long the database takes; ``None``: stopped."""
+    def rest(self, seconds: float) -> None:
+        """Sleep for ``seconds`` unless a stop is requested, reporting meanwhile."""
+        end = time.monotonic() + seconds
+        while not self.stopping and (left := end - time.monotonic()) > 0:
+            self.sleep(left)
+
+    def register(self, metadata: dict[str, object]) -> ProcessRegistration | None:
+        """Register the process, retrying through outages; return ``None`` if stopped before."""
         registration = ProcessRegistration(
             self.database,
             kind=self.kind,
@@ -129,16 +137,18 @@ class ProcessContext:
                 self.report(process_id)
                 self.lifecycle.started(metadata)
                 return registration
-        self.journal.leave_cleanly()
+        self.journal.mark_clean_exit()
         return None
 
-    def attend(self, metadata: dict[str, object], do: Callable[[], float]) -> None:
-        """Register, do rounds until asked to stop, and leave.
+    def run_until_stopped(
+        self, metadata: dict[str, object], run_round: Callable[[], float]
+    ) -> None:
+        """Register, call ``run_round()`` until a stop is requested, and deregister.
 
-        ``do`` returns the seconds until the next round is worth while. A round that fails, for
-        what a row holds, is logged and tried again.
+        ``run_round`` returns the seconds until the next round. A round that fails, because of the
+        contents of a row, is logged and retried.
         """
-        registration = self.join(metadata)
+        registration = self.register(metadata)
         if registration is None:
             return
         self._registration = registration
@@ -151,35 +161,30 @@ class ProcessContext:
                         extra=about("process.declared_dead"),
                     )
                     break
-                pause = min(do(), registration.until_beat)
+                pause = min(run_round(), registration.until_beat)
             except Unavailable as unavailable:
-                # However overdue the heartbeat is: it cannot be given sooner.
+                # Even with an overdue heartbeat: it cannot be sent sooner.
                 pause = unavailable.pause
             except Exception:
                 logger.exception(
-                    "%s could not do its work; it tries again",
+                    "A round of %s failed; retrying",
                     self.name,
                     extra=about("process.round_failed", kind=self.kind),
                 )
                 pause = min(FAILURE_PAUSE, registration.until_beat or FAILURE_PAUSE)
             self.rest(pause)
         self.lifecycle.stopping()
-        self.journal.leave_cleanly()
-        self.leave(registration)
+        self.journal.mark_clean_exit()
+        self.deregister(registration)
 
-    def tell(self, metadata: dict[str, object]) -> None:
-        """Have our row say what we do now, if that has changed. Raises ``Unavailable``."""
+    def save_metadata(self, metadata: dict[str, object]) -> None:
+        """Store the metadata in the process's row if they have changed. Raises
+        ``Unavailable``."""
         if self._registration is not None:
-            self._registration.tell(metadata)
+            self._registration.save_metadata(metadata)
 
-    def rest(self, seconds: float) -> None:
-        """Sleep for ``seconds`` unless asked to stop, and give signs of life."""
-        end = time.monotonic() + seconds
-        while not self.stopping and (left := end - time.monotonic()) > 0:
-            self.sleep(left)
-
-    def leave(self, registration: ProcessRegistration) -> None:
-        """Take the row away, unless the supervisor will do it."""
+    def deregister(self, registration: ProcessRegistration) -> None:
+        """Delete the row of an orphaned process; otherwise the supervisor deletes it."""
         if self.orphaned:
             try:
                 registration.deregister()

@@ -1,4 +1,4 @@
-"""What a driver knows of its session, mostly without another question to the server."""
+"""Reads the state of a session from its driver, mostly without a query to the server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-#: What PostgreSQL reports of its own accord when it changes, and what a task should find as it was.
+#: Parameters whose changes PostgreSQL reports unasked; every task should find the initial values.
 REPORTED = (
     "client_encoding",
     "DateStyle",
@@ -17,19 +17,19 @@ REPORTED = (
     "standard_conforming_strings",
     "TimeZone",
 )
-#: What psycopg lets its users set on a connection.
+#: Attributes of a psycopg connection that its users may set.
 ATTRIBUTES = ("autocommit", "isolation_level", "read_only", "deferrable")
-#: What a file's session is asked for: that costs no round trip.
+#: Settings that SQLite is queried for: that costs no round trip.
 PRAGMAS = ("query_only", "foreign_keys")
-#: MySQL and MariaDB refuse this within a transaction; elsewhere it sets what is set already.
+#: MySQL and MariaDB refuse this inside a transaction; outside it changes nothing.
 PROBE = "SET @@transaction_read_only = @@SESSION.transaction_read_only"
 REFUSED_WITHIN_TRANSACTION = 1568
-#: The bit of a MySQL server's status that says so.
+#: The bit of a MySQL server's status for an open transaction.
 IN_TRANSACTION = 1
 
 
 def is_closed(connection: BaseDatabaseWrapper) -> bool:
-    """Whether the driver's connection was closed, be it by its own ``close()`` or by an error."""
+    """Whether the driver's connection was closed, by its own ``close()`` or by an error."""
     wrapper: Any = connection
     driver = wrapper.connection
     if hasattr(driver, "closed"):  # psycopg, and most others
@@ -41,7 +41,7 @@ def is_closed(connection: BaseDatabaseWrapper) -> bool:
     if hasattr(driver, "_socket"):  # MySQL's own, in Python, which offers nothing but a ping
         return getattr(driver._socket, "sock", None) is None or driver._socket.sock.fileno() < 0
     try:
-        driver.in_transaction  # noqa: B018 - sqlite3 looks before it answers
+        driver.in_transaction  # noqa: B018 - sqlite3 raises if the connection is closed
     except AttributeError:
         return False
     except wrapper.Database.Error:
@@ -50,7 +50,7 @@ def is_closed(connection: BaseDatabaseWrapper) -> bool:
 
 
 def is_in_transaction(connection: BaseDatabaseWrapper) -> bool:
-    """Whether the session is in a transaction, whoever has begun it and how."""
+    """Whether the session is in a transaction, however that was opened."""
     driver: Any = connection.connection
     status = getattr(getattr(driver, "info", None), "transaction_status", None)
     if status is not None:  # psycopg; 0 is "idle"
@@ -61,31 +61,31 @@ def is_in_transaction(connection: BaseDatabaseWrapper) -> bool:
     flags = getattr(driver, "server_status", None)
     if flags is not None:  # PyMySQL
         return bool(flags & IN_TRANSACTION)
-    return _server_says_so(connection)
+    return _ask_server(connection)
 
 
 def settings_of(connection: BaseDatabaseWrapper) -> dict[str, object]:
-    """Return the settings of the session that its driver knows."""
+    """Return the session settings that the driver knows."""
     driver: Any = connection.connection
-    tell = getattr(getattr(driver, "info", None), "parameter_status", None)
-    if tell is not None:  # psycopg
-        said = {name: tell(name) for name in REPORTED}
-        return said | {name: getattr(driver, name, None) for name in ATTRIBUTES}
+    status_of = getattr(getattr(driver, "info", None), "parameter_status", None)
+    if status_of is not None:  # psycopg
+        reported = {name: status_of(name) for name in REPORTED}
+        return reported | {name: getattr(driver, name, None) for name in ATTRIBUTES}
     if hasattr(driver, "set_progress_handler"):  # sqlite3
-        asked = {name: driver.execute(f"PRAGMA {name}").fetchone()[0] for name in PRAGMAS}
-        return asked | {"isolation_level": driver.isolation_level}
+        pragmas = {name: driver.execute(f"PRAGMA {name}").fetchone()[0] for name in PRAGMAS}
+        return pragmas | {"isolation_level": driver.isolation_level}
     if hasattr(driver, "get_autocommit"):  # mysqlclient
         return {"autocommit": driver.get_autocommit()}
     return {}
 
 
-def _server_says_so(connection: BaseDatabaseWrapper) -> bool:
-    """Ask the server, where the driver keeps to itself what it was told (mysqlclient)."""
+def _ask_server(connection: BaseDatabaseWrapper) -> bool:
+    """Ask the server whether the session is in a transaction: mysqlclient does not expose it."""
     wrapper: Any = connection
     driver = wrapper.connection
     is_mariadb = getattr(wrapper, "mysql_is_mariadb", None)
     if is_mariadb is None:
-        driver.rollback()  # The one thing that any driver can do; it does not say for what.
+        driver.rollback()  # All that an unknown driver offers, and without an answer.
         return False
     cursor = driver.cursor()
     try:

@@ -1,4 +1,4 @@
-"""Reads the run journal that a dead process has left."""
+"""Reads the run journal of a dead process."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ...dialects import Outcome
-from . import system as host
+from . import system
 
-#: Bytes of a slot: the job's id, the length of its outcome, the outcome.
-SLOT = 1024
-ID, LENGTH, DATA = 8, 8, 16
-#: The slot that belongs to no job: whether the worker left in good order, and its pid.
-HEADER = 16
+#: Bytes of an entry: the job's id, the length of its outcome, the outcome.
+ENTRY_SIZE = 1024
+ID_SIZE, LENGTH_SIZE, DATA_OFFSET = 8, 8, 16
+#: Bytes before the first entry: whether the worker exited cleanly, and its pid.
+HEADER_SIZE = 16
 #: The name of a journal's file.
-NAME = re.compile(r"[a-z]+-[0-9a-f]{20}\.journal")
+FILE_NAME = re.compile(r"[a-z]+-[0-9a-f]{20}\.journal")
 #: Larger than any journal, in bytes.
-LARGEST_FILE = 64 << 20
+MAX_FILE_SIZE = 64 << 20
 
 
-class Ended(NamedTuple):
-    """A job that ended well, as its worker noted it."""
+class FinishedEntry(NamedTuple):
+    """A job that succeeded, as its worker recorded it."""
 
     token: int
     started_at: datetime
@@ -35,53 +35,55 @@ class Ended(NamedTuple):
     return_value: str
 
     @classmethod
-    def read(cls, data: bytes) -> Ended:
-        """Read what ``of`` made. Raises ``ValueError``."""
+    def read(cls, data: bytes) -> FinishedEntry:
+        """Parse the output of ``of``. Raises ``ValueError``."""
         token, started_at, preserve, return_value = data.decode("ascii").split(" ", 3)
         began = datetime.fromtimestamp(float(started_at), UTC)
         return cls(int(token), began, preserve == "1", return_value)
 
     @staticmethod
     def of(outcome: Outcome) -> bytes:
-        """Return the form in which an outcome is noted: there is one for every job that runs."""
+        """Return an outcome in its recorded form: compact, since every job writes one."""
         began = outcome.last_attempted_at.timestamp() if outcome.last_attempted_at else 0.0
         preserve = 1 if outcome.preserve else 0
         return f"{outcome.token} {began:.6f} {preserve} {outcome.return_value}".encode()
 
 
 class JournalSnapshot(NamedTuple):
-    """What a dead process leaves: of its claims, those that it had started."""
+    """The claimed jobs that a dead process had started."""
 
-    #: Jobs that had started and whose outcome is not known.
+    #: Jobs that had started and whose outcome is unknown.
     running: frozenset[int] = frozenset()
-    #: Jobs that ended well and whose outcome it did not come to store.
-    ended: Mapping[int, Ended] = MappingProxyType({})
+    #: Jobs that succeeded and whose outcome was not stored in the database yet.
+    finished: Mapping[int, FinishedEntry] = MappingProxyType({})
 
     @classmethod
     def read(cls, data: bytes) -> JournalSnapshot:
-        """Read the memory of a process's journal."""
-        running, ended = set(), {}
-        for slot in range(HEADER, len(data) - SLOT + 1, SLOT):
-            job_id = int.from_bytes(data[slot : slot + ID], "little")
-            length = int.from_bytes(data[slot + ID : slot + ID + LENGTH], "little")
+        """Parse the memory of a journal."""
+        running, finished = set(), {}
+        for entry in range(HEADER_SIZE, len(data) - ENTRY_SIZE + 1, ENTRY_SIZE):
+            job_id = int.from_bytes(data[entry : entry + ID_SIZE], "little")
+            length = int.from_bytes(data[entry + ID_SIZE : entry + ID_SIZE + LENGTH_SIZE], "little")
             if job_id and length:
+                outcome = data[entry + DATA_OFFSET : entry + DATA_OFFSET + length]
                 try:
-                    ended[job_id] = Ended.read(data[slot + DATA : slot + DATA + length])
+                    finished[job_id] = FinishedEntry.read(outcome)
                 except (ValueError, OverflowError, OSError):
                     running.add(job_id)
             elif job_id:
                 running.add(job_id)
-        # What a process broke off as it left in good order is no attempt.
-        left_cleanly = any(data[:8])
-        return cls(frozenset() if left_cleanly else frozenset(running), ended)
+        # Jobs that a clean exit interrupted use up no attempt.
+        exited_cleanly = any(data[:8])
+        return cls(frozenset() if exited_cleanly else frozenset(running), finished)
 
 
-def left_at(path: Path | None) -> JournalSnapshot | None:
-    """Return what a dead process left at ``path``; ``None``: nothing that can be believed.
+def read_journal(path: Path | None) -> JournalSnapshot | None:
+    """Return the journal of a dead process at ``path``, or ``None`` if there is none that can be
+    trusted.
 
-    A row of the database says where to look, so what is found there may be anything.
+    The path comes from a row of the database, so it may point to anything.
     """
-    if path is None or not NAME.fullmatch(path.name):
+    if path is None or not FILE_NAME.fullmatch(path.name):
         return None
     try:
         flags = os.O_RDONLY
@@ -89,15 +91,15 @@ def left_at(path: Path | None) -> JournalSnapshot | None:
             flags |= getattr(os, name, 0)
         with open(os.open(path, flags), "rb") as file:
             found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode) or not host.owns(found):
+            if not stat.S_ISREG(found.st_mode) or not system.is_owned(found):
                 return None
-            return JournalSnapshot.read(file.read(LARGEST_FILE))
+            return JournalSnapshot.read(file.read(MAX_FILE_SIZE))
     except (OSError, ValueError):
         return None
 
 
-def forget(path: Path | None) -> None:
-    """Remove the journal of a dead process, if there are any."""
-    if path is not None and NAME.fullmatch(path.name):
+def remove_journal(path: Path | None) -> None:
+    """Delete the journal of a dead process, if it has one."""
+    if path is not None and FILE_NAME.fullmatch(path.name):
         with suppress(OSError, ValueError):
             path.unlink()

@@ -1,4 +1,4 @@
-"""The signals that a supervisor follows while it runs."""
+"""Handling of POSIX signals in the supervisor and its processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
-#: Signals that are held back while a process is forked. Not every system has all of them.
+#: Signals that are blocked during a fork. Not every system has all of them.
 STOP_SIGNALS = {
     getattr(signal, name)
     for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
@@ -20,27 +20,27 @@ STOP_SIGNALS = {
 
 Handler = Callable[[int, FrameType | None], Any]
 
-#: Handlers of ours, with those that they took the place of.
+#: Our handlers, with those that they replaced.
 _installed: dict[signal.Signals, tuple[Handler, Any]] = {}
 
 
 def graceful_signals() -> list[signal.Signals]:
-    """Return the signals that ask for a graceful stop: HUP, which a closed terminal sends, is one
-    unless whoever started us (nohup) has it ignored."""
+    """Return the signals that ask for a graceful stop. HUP, which a closed terminal sends, is one
+    unless it was ignored from the start, as under nohup."""
     hangup = [each for each in STOP_SIGNALS if each.name == "SIGHUP"]
-    followed = [each for each in hangup if signal.getsignal(each) is not signal.SIG_IGN]
-    return [signal.SIGTERM, signal.SIGINT, *followed]
+    heeded = [each for each in hangup if signal.getsignal(each) is not signal.SIG_IGN]
+    return [signal.SIGTERM, signal.SIGINT, *heeded]
 
 
 def is_quit(signum: int) -> bool:
-    """Whether a signal asks for a stop at once."""
+    """Whether a signal asks for an immediate stop."""
     return signum == getattr(signal, "SIGQUIT", None)
 
 
 def install(handlers: Mapping[signal.Signals, Handler]) -> dict[signal.Signals, Any]:
-    """Have ``handlers`` called for signals, and return those that were. For the main thread.
+    """Install ``handlers`` and return the former ones. Only for the main thread.
 
-    Processes that tasks fork have the former ones: with ours, none would end when it is told to.
+    Processes that tasks fork get the former handlers back: with ours, TERM would not end them.
     """
     former = {signum: signal.signal(signum, handlers[signum]) for signum in handlers}
     _installed.clear()
@@ -53,12 +53,12 @@ def install(handlers: Mapping[signal.Signals, Handler]) -> dict[signal.Signals, 
 def _register_once() -> None:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(
-            before=_hold_back, after_in_parent=_let_through, after_in_child=_be_as_before
+            before=_block, after_in_parent=_unblock, after_in_child=_restore_handlers
         )
 
 
 class _Mask(threading.local):
-    """The signals that a thread held back before it forked."""
+    """The signal mask of a thread before it forked."""
 
     former: Iterable[int] | None = None
 
@@ -66,33 +66,34 @@ class _Mask(threading.local):
 _mask = _Mask()
 
 
-def _hold_back() -> None:
-    # One that comes before the child is as before would be lost: Python forgets it there.
+def _block() -> None:
+    # Python drops pending signals in the child: one that arrived before the child has its former
+    # handlers would be lost.
     if _installed:
         _mask.former = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
 
 
-def _let_through() -> None:
+def _unblock() -> None:
     if _mask.former is not None:
         signal.pthread_sigmask(signal.SIG_SETMASK, _mask.former)
         _mask.former = None
 
 
-def _be_as_before() -> None:
+def _restore_handlers() -> None:
     for signum, (ours, former) in _installed.items():
         if signal.getsignal(signum) == ours:
             signal.signal(signum, signal.SIG_DFL if former is None else former)
     if _installed:
-        # Its signals would wake us, not it.
+        # It shares our socket: signals to the child would wake us instead.
         signal.set_wakeup_fd(-1)
     _installed.clear()
-    _let_through()
+    _unblock()
 
 
 @contextmanager
 def handling(handler: Handler, wakeup_descriptor: int) -> Iterator[None]:
-    """Have ``handler`` called for the stop signals, and a byte written for each signal, also
-    when a child ends. Afterwards everything is as it was. For the main thread."""
+    """Call ``handler`` for the stop signals inside the block, and write a byte to the descriptor
+    for each signal, also when a child ends. Only for the main thread."""
     handlers: dict[signal.Signals, Handler] = dict.fromkeys(graceful_signals(), handler)
     if hasattr(signal, "SIGQUIT"):
         handlers |= {signal.SIGQUIT: handler, signal.SIGCHLD: lambda signum, frame: None}
@@ -101,9 +102,9 @@ def handling(handler: Handler, wakeup_descriptor: int) -> Iterator[None]:
     try:
         yield
     finally:
-        for signum, its_handler in former.items():
-            # None: it was not installed from Python, and cannot be from here.
-            if its_handler is not None:
-                signal.signal(signum, its_handler)
+        for signum, former_handler in former.items():
+            # None: it was not installed from Python, and cannot be restored from here.
+            if former_handler is not None:
+                signal.signal(signum, former_handler)
         signal.set_wakeup_fd(former_descriptor)
         _installed.clear()

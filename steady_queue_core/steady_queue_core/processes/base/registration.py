@@ -1,4 +1,4 @@
-"""A process's row among the processes, and the lease that its heartbeats renew."""
+"""A process's row in the table of processes, its heartbeat, and the lease that this renews."""
 
 from __future__ import annotations
 
@@ -8,25 +8,64 @@ import secrets
 import socket
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dialects import ProcessIdentity
 from ...models import process as processes
-from . import system as host
+from ...models.process import Process
+from . import system
 from .database import QueueDatabase
-from .identity import ProcessLocation
 
-#: The part of its lease before whose end a worker stops taking jobs.
+#: The last part of its lease, in which a worker no longer starts jobs.
 LEASE_MARGIN = 0.1
 
 
 def new_name(kind: str) -> str:
-    """Return a name that no other process has."""
+    """Return a unique name for a process."""
     return f"{kind}-{secrets.token_hex(10)}"
 
 
+class ProcessLocation(NamedTuple):
+    """Where a registered process runs, from its row's metadata: enough to see from outside
+    whether it is alive, and to find its run journal."""
+
+    #: See ``system.host_id``.
+    host: str | None
+    #: See ``system.start_time``.
+    birth: str | None
+    #: The file of its run journal, if it has one.
+    journal: Path | None
+
+    @classmethod
+    def here(cls, journal: Path | None) -> ProcessLocation:
+        """Return the location of the calling process."""
+        return cls(system.host_id(), system.start_time(os.getpid()), journal)
+
+    @classmethod
+    def of(cls, process: Process) -> ProcessLocation:
+        """Return the location of a registered process; unknown if its row is damaged."""
+        try:
+            known = json.loads(process.metadata)
+        except (ValueError, TypeError, RecursionError):
+            known = None
+        known = known if isinstance(known, dict) else {}
+        texts = {name: known.get(name) for name in cls._fields}
+        found = {name: text if isinstance(text, str) else None for name, text in texts.items()}
+        journal = found["journal"]
+        return cls(found["host"], found["birth"], Path(journal) if journal else None)
+
+    def as_metadata(self) -> dict[str, str | None]:
+        """Return the location in its stored form."""
+        return {**self._asdict(), "journal": str(self.journal) if self.journal else None}
+
+    def is_dead(self, pid: int) -> bool:
+        """Whether the process with this pid has certainly ended, and on this host."""
+        known = self.host is not None and self.birth is not None and type(pid) is int
+        return known and self.host == system.host_id() and system.has_ended(pid, self.birth)
+
+
 class ProcessRegistration:
-    """Registers a process, says regularly that it is alive, and knows how long that holds."""
+    """Registers a process, sends its heartbeats, and knows until when its lease holds."""
 
     def __init__(
         self,
@@ -42,7 +81,7 @@ class ProcessRegistration:
     ) -> None:
         self.database = database
         self.kind, self.name = kind, name
-        #: By what the database knows us; the id is 0 until we are registered.
+        #: Our identity in the database; the id is 0 before we are registered.
         self.identity = ProcessIdentity(0, name)
         self._supervisor_id = supervisor_id
         self._interval = interval.total_seconds()
@@ -53,7 +92,7 @@ class ProcessRegistration:
 
     def register(self) -> int:
         """Insert the row; return the process id. Raises ``Unavailable``."""
-        began = host.lease_clock()
+        began = system.lease_clock()
         self.identity = self.database.run(
             lambda connection, dialect: processes.register(
                 connection.alias,
@@ -68,8 +107,8 @@ class ProcessRegistration:
         self._renew(began)
         return self.process_id
 
-    def tell(self, metadata: dict[str, Any]) -> None:
-        """Write what the process does now, if that has changed. Raises ``Unavailable``."""
+    def save_metadata(self, metadata: dict[str, Any]) -> None:
+        """Store the metadata if they have changed. Raises ``Unavailable``."""
         if metadata != self._metadata:
             text = self._as_json(metadata)
             self.database.run(
@@ -78,9 +117,9 @@ class ProcessRegistration:
             self._metadata = metadata
 
     def beat_if_due(self) -> bool:
-        """Write a heartbeat if it is time; ``False``: we were declared dead. Raises
+        """Send a heartbeat if one is due; return ``False`` if we were declared dead. Raises
         ``Unavailable``."""
-        began = host.lease_clock()
+        began = system.lease_clock()
         if began < self._next_beat:
             return True
         alive = self.database.run(
@@ -98,12 +137,12 @@ class ProcessRegistration:
     @property
     def until_beat(self) -> float:
         """Seconds until the next heartbeat is due."""
-        return max(0.0, self._next_beat - host.lease_clock())
+        return max(0.0, self._next_beat - system.lease_clock())
 
     @property
     def holds_lease(self) -> bool:
-        """Whether nobody can have declared us dead yet."""
-        return host.lease_clock() < self._lease_end
+        """Whether it is too early for anybody to have declared us dead."""
+        return system.lease_clock() < self._lease_end
 
     def deregister(self) -> None:
         """Delete the row. Raises ``Unavailable``."""
@@ -113,6 +152,6 @@ class ProcessRegistration:
         return json.dumps(metadata | ProcessLocation.here(self._journal).as_metadata())
 
     def _renew(self, began: float) -> None:
-        # Counted from before the statement was sent: the database's instant is later.
+        # From before the statement was sent, since the database's own instant is later.
         self._next_beat = began + self._interval
         self._lease_end = began + self._threshold * (1 - LEASE_MARGIN)

@@ -1,4 +1,4 @@
-"""What the operating system tells of a process and of this host."""
+"""What the operating system knows about processes and this host, and their titles in ``ps``."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
+
+from ...printable import printable
 
 PR_SET_PDEATHSIG = 1
-#: Where the system tells of its processes.
+#: Where the system lists its processes.
 PROC = "/proc"
 
 
 def lease_clock() -> float:
-    """Return seconds that also pass while the host, or this process, is suspended."""
+    """Return seconds of a clock that also runs while the host, or this process, is suspended."""
     return time.clock_gettime(_LEASE_CLOCK) if _LEASE_CLOCK is not None else time.monotonic()
 
 
@@ -24,24 +28,24 @@ _LEASE_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def user_id() -> int:
-    """Return the user that we act as; where users have no numbers, 0."""
+    """Return the effective user id, or 0 where users have no numbers."""
     return os.geteuid() if hasattr(os, "geteuid") else 0
 
 
-def owns(found: os.stat_result) -> bool:
-    """Whether a file or folder is our user's, as far as the system tells."""
+def is_owned(found: os.stat_result) -> bool:
+    """Whether a file or folder belongs to our user, as far as the system knows."""
     return found.st_uid == user_id()
 
 
 def is_private(found: os.stat_result) -> bool:
-    """Whether nobody else may write to it, as far as the system tells."""
+    """Whether nobody else may write to a file or folder, as far as the system knows."""
     return not hasattr(os, "geteuid") or not found.st_mode & 0o022
 
 
 @cache
-def identity() -> str | None:
-    """Return what tells this boot of this host, and this view of its processes, from any other;
-    ``None`` where the system does not say."""
+def host_id() -> str | None:
+    """Return an id of this boot of this host and of our pid namespace, or ``None`` where the
+    system has none."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
             boot = file.read().strip()
@@ -50,52 +54,70 @@ def identity() -> str | None:
         return None
 
 
-def birth(pid: int) -> str | None:
-    """Return the start time of process ``pid`` in the system's own units; ``None``: none is to be
-    seen. With the pid it names a process that no later one can be taken for."""
-    seen = _status(pid)
-    return seen[19] if seen else None
+def start_time(pid: int) -> str | None:
+    """Return the start time of a process in the system's own units, or ``None`` if it cannot be
+    seen. Together with the pid it identifies the process even after the pid was reused."""
+    status = _status(pid)
+    return status[19] if status else None
 
 
-def has_ended(pid: int, born: str | None = None) -> bool:
-    """Whether it is certain, where ``identity`` is known, that a process has ended: the one that
-    was ``born`` then, or else whichever has this pid.
+def has_ended(pid: int, started: str | None = None) -> bool:
+    """Whether a process has certainly ended: the one with this start time, or without one
+    whichever process has this pid. Reliable only where ``host_id`` is known.
 
-    What cannot be seen may live: the system may hide what other users run.
+    A process that cannot be seen may live: the system may hide other users' processes.
     """
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):
-        pass  # Another user's, or a pid that no process can have.
-    seen = _status(pid)
-    if seen is None:
+        pass  # Another user's process, or a pid that no process can have.
+    status = _status(pid)
+    if status is None:
         return False
-    return seen[0] in ("Z", "X") or born not in (None, seen[19])
+    return status[0] in ("Z", "X") or started not in (None, status[19])
 
 
 def _status(pid: int) -> list[str] | None:
-    """Return what the system tells of a process: its state, and 19 further on when it began."""
+    """Return the fields of ``/proc/PID/stat`` from the state on; its start time is field 19."""
     try:
         with open(f"{PROC}/{pid}/stat") as file:
-            # The second field is the program's name, which may hold anything but is in brackets.
+            # The field before is the program's name: in parentheses, with any content.
             return file.read().rpartition(")")[2].split()
     except OSError:
         return None
 
 
-def outlast_thread(native_id: int | None) -> None:
-    """Wait until a thread that Python has done with is none to the system any more, either."""
+def await_thread_exit(native_id: int | None) -> None:
+    """Wait until the system, too, has removed a thread that has ended for Python."""
     for _ in range(100):
         if not os.path.exists(f"/proc/self/task/{native_id}"):
             return
         time.sleep(0.001)
 
 
-def follow_parent(parent: int, signum: int = signal.SIGTERM) -> bool:
-    """Have the system send us ``signum`` when our parent dies; ``False``: it is dead already."""
+def signal_on_parent_death(parent: int, signum: int = signal.SIGTERM) -> bool:
+    """Ask the system to send us ``signum`` when our parent dies; return ``False`` if it is dead
+    already."""
     if sys.platform.startswith("linux"):
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signum, 0, 0, 0)
     return os.getppid() == parent
+
+
+def set_title(kind: str, activity: str) -> None:
+    """Set the process title that ``ps`` and ``top`` show, if setproctitle is installed."""
+    if (setter := _title_setter()) is not None:
+        setter(
+            printable(f"steady-queue {kind}: {activity}" if activity else f"steady-queue {kind}")
+        )
+
+
+@cache
+def _title_setter() -> Callable[[str], object] | None:
+    try:
+        setter: Callable[[str], object] = import_module("setproctitle").setproctitle
+    except ImportError:
+        return None
+    return setter

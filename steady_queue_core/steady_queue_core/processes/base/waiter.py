@@ -1,4 +1,4 @@
-"""Sleeping until something happens: a signal, a finished task, a ringing bell, or the time."""
+"""Sleep that a signal, a finished task, or a wake-up from the database cuts short."""
 
 from __future__ import annotations
 
@@ -10,60 +10,60 @@ from ...dialects import Wakeup
 
 
 class Waiter:
-    """One thread waits; any thread, and signal handlers, may wake it."""
+    """Lets one thread wait; any thread, and signal handlers, may wake it."""
 
     def __init__(self) -> None:
-        # A pipe could not be waited for everywhere, and a late wake-up must not be written to
-        # whatever has got its number since.
+        # Not a pipe: select() on Windows takes sockets only. And not os.write() to a bare
+        # descriptor: a late wake-up must not go to a file that has reused its number.
         self._read_end, self._write_end = socket.socketpair()
         self._read_end.setblocking(False)
         self._write_end.setblocking(False)
         self._selector = _selector()
         self._selector.register(self._read_end, selectors.EVENT_READ)
-        self._bell: Wakeup | None = None
+        self._listener: Wakeup | None = None
         #: Whether the waiting thread sleeps, or is about to: otherwise waking it is needless.
         self.sleeping = False
 
-    def listen_to(self, bell: Wakeup | None) -> None:
-        """Also wake when ``bell`` rings."""
-        if self._bell is not None:
+    def listen_to(self, listener: Wakeup | None) -> None:
+        """Also wake when ``listener`` is notified; replaces the former listener."""
+        if self._listener is not None:
             with suppress(KeyError, ValueError):
-                self._selector.unregister(self._bell.fileno())
-            self._bell.close()
-        self._bell = bell
-        if bell is not None:
-            self._selector.register(bell.fileno(), selectors.EVENT_READ)
+                self._selector.unregister(self._listener.fileno())
+            self._listener.close()
+        self._listener = listener
+        if listener is not None:
+            self._selector.register(listener.fileno(), selectors.EVENT_READ)
 
     @property
-    def hears(self) -> bool:
-        """Whether a bell would ring if there were new work."""
-        return self._bell is not None and self._bell.in_order
+    def is_listening(self) -> bool:
+        """Whether a working listener would be notified of new jobs."""
+        return self._listener is not None and self._listener.in_order
 
     def wake(self) -> None:
         """Wake the waiting thread, now or when it next waits."""
-        with suppress(OSError):  # It is full of wake-ups already, or nobody waits any more.
+        with suppress(OSError):  # The buffer is full of wake-ups, or the waiter is closed.
             self._write_end.send(b"\0")
 
     @property
     def write_descriptor(self) -> int:
-        """The descriptor to which a written byte wakes; for ``signal.set_wakeup_fd``."""
+        """The descriptor for ``signal.set_wakeup_fd``: a byte written to it wakes."""
         return self._write_end.fileno()
 
     def wait(self, seconds: float) -> bool:
-        """Sleep at most ``seconds``; say whether the bell has rung."""
-        rung = False
+        """Sleep at most ``seconds``; return whether the listener was notified."""
+        notified = False
         for key, _ in self._selector.select(max(0.0, seconds)):
             if key.fileobj is self._read_end:
                 with suppress(BlockingIOError):
                     while len(self._read_end.recv(4096)) == 4096:
                         pass
-            elif self._bell is not None:
-                self._bell.clear()
-                rung = True
-        return rung
+            elif self._listener is not None:
+                self._listener.clear()
+                notified = True
+        return notified
 
     def close(self) -> None:
-        """Give the descriptors back."""
+        """Close the listener and all descriptors."""
         self.listen_to(None)
         self._selector.close()
         self._read_end.close()
@@ -71,6 +71,6 @@ class Waiter:
 
 
 def _selector() -> selectors.BaseSelector:
-    # Not epoll: it is a descriptor more, and a forked process would share it.
+    # Not epoll: it needs one more descriptor, which a forked process would share.
     kind = getattr(selectors, "PollSelector", selectors.SelectSelector)
     return kind()

@@ -33,7 +33,7 @@ class Dispatcher:
 
     def run(self) -> None:
         """Dispatch until asked to stop."""
-        self.context.attend({"batch_size": self.settings.batch_size}, self._round)
+        self.context.run_until_stopped({"batch_size": self.settings.batch_size}, self._round)
 
     def _round(self) -> float:
         waits = [self._dispatch(), self.context.database.run(self.housekeeping.do)]

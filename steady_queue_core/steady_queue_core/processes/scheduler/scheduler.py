@@ -6,8 +6,8 @@ import math
 import time
 
 from ...configuration import Configuration
-from ..base.clock import DatabaseClock
 from ..base.context import ProcessContext
+from ..base.database import DatabaseClock
 from .task_list import RecurringSchedule
 from .timetable import Timetable
 
@@ -34,7 +34,7 @@ class Scheduler:
 
     def run(self) -> None:
         """Schedule until asked to stop."""
-        self.context.attend(self._metadata(), self._round)
+        self.context.run_until_stopped(self._metadata(), self._round)
 
     def _round(self) -> float:
         """Enqueue what is due; return the seconds until something will be."""
@@ -43,7 +43,7 @@ class Scheduler:
         self.clock.set(present)
         if time.monotonic() >= self._next_look:
             self.timetable.look(present)
-            self.context.tell(self._metadata())
+            self.context.save_metadata(self._metadata())
             self._next_look = (
                 time.monotonic() + self.interval if self.schedule.dynamic else math.inf
             )

@@ -103,7 +103,7 @@ class Timetable:
         next_after = definition.schedule.next_after
         missed, slot = next_after(last), following(next_after, definition.catch_up, last, present)
         if missed < slot and present - missed >= grace:
-            away = self.database.was_away((present - missed).total_seconds())
+            away = self.database.was_unavailable((present - missed).total_seconds())
             logger.warning(
                 "Recurring task %r missed slots from %s on: %s",
                 definition.key,

@@ -1,31 +1,33 @@
-"""What the supervisor says when it starts."""
+"""The lines that the supervisor prints when it starts."""
 
 from __future__ import annotations
 
 import platform
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 import django
 
 from ... import __version__
+from ...dialects import DialectInfo
+from .managed_process import ProcessSpec
 
-if TYPE_CHECKING:
-    from .supervisor import Supervisor
 
-
-def write_banner(supervisor: Supervisor, set_up: list[str]) -> None:
-    """Say what runs: versions, database, processes, and what the dialect has set up."""
-    info = supervisor.maintenance.database.dialect.info
-    supervisor.say(
-        f"Steady Queue {__version__} · {info.display_name} (database "
-        f"{supervisor.using!r}, dialect {info.name}) · Python {platform.python_version()} · "
+def banner_lines(
+    using: str,
+    dialect: DialectInfo,
+    changes: Iterable[str],
+    specs: Iterable[ProcessSpec],
+    *,
+    drains: bool,
+) -> Iterator[str]:
+    """Yield the versions, the database, what the dialect has changed, and the processes."""
+    yield (
+        f"Steady Queue {__version__} · {dialect.display_name} (database {using!r}, "
+        f"dialect {dialect.name}) · Python {platform.python_version()} · "
         f"Django {django.get_version()}"
     )
-    for sentence in set_up:
-        supervisor.say(f"  {info.name}: {sentence}")
-    for spec in supervisor.specs:
-        supervisor.say(f"  {spec.kind}: {spec.description}")
-    if supervisor.drain is None:
-        supervisor.say("  Stop with Ctrl-C or TERM.")
-    else:
-        supervisor.say("  Stops when nothing is left to run.")
+    for change in changes:
+        yield f"  {dialect.name}: {change}"
+    for spec in specs:
+        yield f"  {spec.kind}: {spec.description}"
+    yield "  Stops when nothing is left to run." if drains else "  Stop with Ctrl-C or TERM."

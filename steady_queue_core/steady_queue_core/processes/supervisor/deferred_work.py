@@ -1,4 +1,4 @@
-"""Work on the database that has to be done sooner or later."""
+"""Database work that waits until the database is available."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ logger = get_logger("steady_queue.supervisor")
 
 
 class DeferredWork:
-    """Keeps work in order until the database answers. Any thread may add some, one does it."""
+    """A queue of callables, run in order. Any thread may add to it; one thread runs it."""
 
     def __init__(self) -> None:
         self._work: deque[Callable[[], None]] = deque()
@@ -23,11 +23,11 @@ class DeferredWork:
         return bool(self._work)
 
     def add(self, work: Callable[[], None]) -> None:
-        """Have ``work`` done after all that was postponed before it."""
+        """Run ``work`` after all that was added before it."""
         self._work.append(work)
 
-    def catch_up(self, *, now: bool = False) -> None:
-        """Do what was postponed, unless the database has asked for a pause; ``now``: even so."""
+    def run(self, *, now: bool = False) -> None:
+        """Run the work, unless a pause after an outage has not passed; ``now`` ignores that."""
         while self._work and (now or time.monotonic() >= self._retry_at):
             try:
                 self._work[0]()
@@ -36,7 +36,7 @@ class DeferredWork:
                 return
             except Exception:
                 logger.exception(
-                    "Work on the queue's database failed; it is given up",
+                    "Deferred work on the queue's database failed; dropping it",
                     extra=about("supervisor.work_given_up"),
                 )
             self._work.popleft()

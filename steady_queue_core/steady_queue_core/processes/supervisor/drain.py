@@ -1,4 +1,4 @@
-"""Drain mode: when there is nothing left to run."""
+"""Drain mode: stop when nothing is left to run."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ..base.database import QueueDatabase
 
 @dataclass(frozen=True)
 class Drain:
-    """Nothing is left when no job is running or blocked, none that our workers serve is ready,
-    and none is due within ``horizon``."""
+    """The queue is drained when no job is running or blocked, none in the queues of our workers is
+    ready, and none is due within ``horizon``."""
 
     horizon: timedelta = timedelta(seconds=60)
 
     def is_done(self, database: QueueDatabase, options: ResolvedOptions) -> bool:
-        """Ask the database. Raises ``Unavailable``."""
+        """Whether the queue is drained. Raises ``Unavailable``."""
         selectors = [QueueSelector(patterns=worker.queues) for worker in options.workers]
 
         def operation(connection: BaseDatabaseWrapper, dialect: Dialect) -> bool:
-            # In the order in which a job moves, so that none slips past between two looks.
+            # In the order in which jobs move, so that none slips through between two queries.
             return not (
                 self._any_scheduled(connection, dialect)
                 or BlockedExecution.objects.using(connection.alias).exists()

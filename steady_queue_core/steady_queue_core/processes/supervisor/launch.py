@@ -1,4 +1,4 @@
-"""From a command line to what a supervisor is to run."""
+"""Turns the settings and the command line into the options of a supervisor."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ...errors import SupervisorContextError
 MODE_VARIABLE = "STEADY_QUEUE_SUPERVISOR_MODE"
 
 
-def require_place(*, standalone: bool = True) -> None:
-    """Raise ``SupervisorContextError`` where a supervisor cannot run."""
+def require_supervisor_context(*, standalone: bool = True) -> None:
+    """Raise ``SupervisorContextError`` if a supervisor cannot run here."""
     if standalone and threading.current_thread() is not threading.main_thread():
         raise SupervisorContextError(
-            "The supervisor follows signals, which only the main thread of a process receives: "
+            "The supervisor handles signals, which only the main thread of a process receives: "
             "run it there, as a process of its own, or embedded: see EmbeddedQueue."
         )
     for connection in connections.all(initialized_only=True):
         if connection.in_atomic_block:
             raise SupervisorContextError(
                 f"A transaction is open on the database {connection.alias!r}: worker processes "
-                "could not see what it holds. Run the supervisor outside of transactions; in a "
+                "could not see its changes. Run the supervisor outside of transactions; in a "
                 "test, use TransactionTestCase instead of TestCase, and a test database in a file."
             )
 
@@ -68,7 +68,8 @@ def with_changes(
     pidfile: str | None,
     mode: str | None = None,
 ) -> ResolvedOptions:
-    """Return ``options`` with what the command line says. Raises ``ConfigurationError``."""
+    """Return ``options`` with the overrides of the command line. Raises
+    ``ConfigurationError``."""
     workers = [
         {f.name: getattr(worker, f.name) for f in fields(worker)} for worker in options.workers
     ]
@@ -87,18 +88,19 @@ def with_changes(
 
 
 def runs_threads(options: ResolvedOptions) -> bool:
-    """Whether workers, dispatchers and the scheduler are threads. Raises ``ConfigurationError``."""
+    """Whether workers, dispatchers and the scheduler run as threads. Raises
+    ``ConfigurationError``."""
     can_fork = hasattr(os, "fork")
     if options.supervisor_mode == "fork" and not can_fork:
         raise ConfigurationError(
             "STEADY_QUEUE['supervisor_mode']: this system cannot fork processes; leave it out, or "
-            "say 'async'"
+            "set it to 'async'"
         )
     return options.supervisor_mode == "async" or not can_fork
 
 
 def import_tasks(options: ResolvedOptions) -> None:
-    """Import the modules with tasks that the settings name. Raises ``ConfigurationError``."""
+    """Import the task modules that the settings name. Raises ``ConfigurationError``."""
     for module in options.task_modules:
         try:
             import_module(module)

@@ -1,4 +1,4 @@
-"""A supervisor's part in the database: its heartbeat, and the claims of dead processes."""
+"""The supervisor's work in the database: its heartbeat, and the rescue of dead processes' jobs."""
 
 from __future__ import annotations
 
@@ -11,38 +11,37 @@ from ...configuration import ResolvedOptions
 from ...logging import about, get_logger, process_name
 from ...models.process import Process
 from ...models.readiness import require_tables
-from ..base import journal_reader as remains
-from ..base.answer_limits import Limits
-from ..base.database import LONGEST_PAUSE, QueueDatabase, Unavailable
-from ..base.identity import ProcessLocation
-from ..base.journal_reader import JournalSnapshot
+from ..base.database import QueueDatabase, Unavailable
+from ..base.journal_reader import JournalSnapshot, read_journal, remove_journal
 from ..base.lifecycle import Lifecycle
-from ..base.registration import ProcessRegistration, new_name
-from ..scheduler import mirror as schedules
-from .child import ManagedProcess
-from .children import ManagedProcesses
+from ..base.outage import MAX_PAUSE
+from ..base.registration import ProcessLocation, ProcessRegistration, new_name
+from ..base.response_timeout import ResponseTimeouts
+from ..scheduler import mirror
 from .deferred_work import DeferredWork
 from .drain import Drain
+from .managed_process import ManagedProcess
+from .managed_processes import ManagedProcesses
 from .pruning import Pruner
-from .recovery import Recovery
+from .recovery import Rescuer
 
 logger = get_logger("steady_queue.supervisor")
 
-#: Seconds between two looks for processes of this host that died with their supervisor.
-LOOK_INTERVAL = 3.0
-#: Seconds, after an outage, for all processes to give a heartbeat before one may count as dead.
-REUNION = 2 * LONGEST_PAUSE
-#: Seconds between two signs that time goes on which are always taken for business as usual.
-USUAL = 2.0
-#: Seconds between two tries of what failed, for what a row holds.
+#: Seconds between two checks for processes of this host that died with their supervisor.
+EXITED_CHECK_INTERVAL = 3.0
+#: Seconds, after an outage, for all processes to send a heartbeat before one may count as dead.
+HEARTBEAT_GRACE = 2 * MAX_PAUSE
+#: Seconds between two clock checks that never count as a freeze.
+MIN_FREEZE = 2.0
+#: Seconds until a step that failed, because of the contents of a row, is retried.
 FAILURE_PAUSE = 5.0
 
 
 class Maintenance:
-    """Done a step at a time, in a thread of its own. No outage and no row can end it.
+    """Runs one step at a time, in a thread of its own. No outage and no row can end it.
 
-    The supervisor's own thread says which children have ended (``child_ended``), and asks what was
-    found out about the others; it signals and starts them, and never waits for the database.
+    The supervisor's main thread reports children that have ended (``child_ended``), and acts on the
+    findings about the others; it signals and starts them, and never waits for the database.
     """
 
     kind = "supervisor"
@@ -55,29 +54,31 @@ class Maintenance:
         drain: Drain | None = None,
     ) -> None:
         self.options, self.children, self.drain = options, children, drain
-        self.database = QueueDatabase(using, silent=options.silence_polling, limits=Limits(options))
-        self.recovery = Recovery(self.database)
-        self.pruning = Pruner(self.database, self.recovery, options.process_alive_threshold)
-        self.postponed = DeferredWork()
+        self.database = QueueDatabase(
+            using, quiet=options.silence_polling, timeouts=ResponseTimeouts(options)
+        )
+        self.rescuer = Rescuer(self.database)
+        self.pruner = Pruner(self.database, self.rescuer, options.process_alive_threshold)
+        self.deferred = DeferredWork()
         self.name = new_name(self.kind)
         self.lifecycle = Lifecycle(self.kind, self.name, using)
         self._registration: ProcessRegistration | None = None
-        self._next_look = self._next_prune = 0.0
-        self._went_on_at = time.monotonic()
-        #: Held while a child goes from the living to those whose claims are to be ended.
-        self.handing_over = Lock()
+        self._next_exited_check = self._next_prune = 0.0
+        self._clock_checked_at = time.monotonic()
+        #: Held while a child moves from the living ones to the deferred rescue of its claims.
+        self.handover_lock = Lock()
         #: Names of children that others have declared dead.
-        self.disowned: deque[str] = deque()
-        #: Whether somebody holds a lock that we wait for: perhaps a child that we gave up on.
-        self.locked_out = False
-        #: Whether nothing was left to run when we last looked.
+        self.declared_dead: deque[str] = deque()
+        #: Whether a query waited for a lock in vain; a replaced child may hold it.
+        self.lock_timed_out = False
+        #: Whether nothing was left to run at the last check.
         self.drained = False
 
-    def introduce(self) -> None:
-        """Have what the calling thread logs name us."""
+    def set_process_name(self) -> None:
+        """Set our name in the calling thread's log records."""
         process_name.set(self.name if self._registration else None)
 
-    def join(self) -> None:
+    def register(self) -> None:
         """Register. Raises ``Unavailable``, ``MigrationsMissing`` and ``DialectError``."""
         self.database.run(require_tables)
         registration = ProcessRegistration(
@@ -92,16 +93,16 @@ class Maintenance:
         process_name.set(self.name)
         registration.register()
         self._registration = registration
-        # The database may have been away until just now.
-        self._let_all_meet()
+        # The database may have been unavailable until just now.
+        self._postpone_pruning()
 
-    def leave(self) -> None:
-        """Do what was postponed, if the database answers, and take our row away."""
-        self.postponed.catch_up(now=True)
+    def finish(self) -> None:
+        """Do the deferred work and deregister, if the database is available."""
+        self.deferred.run(now=True)
         registration, self._registration = self._registration, None
-        if self.postponed:
+        if self.deferred:
             logger.warning(
-                "The database is away: claims are recovered by the next supervisor",
+                "The database is unavailable: the next supervisor will recover the claims",
                 extra=about("supervisor.claims_left"),
             )
         elif registration is not None:
@@ -122,8 +123,8 @@ class Maintenance:
         return self._registration.process_id if self._registration else None
 
     def child_ended(self, child: ManagedProcess, how: str) -> JournalSnapshot:
-        """End the claims of a child, now or when the database answers; return what it left."""
-        level = logging.INFO if child.journal.left_cleanly else logging.WARNING
+        """Rescue the claims of a child as soon as possible; return its journal."""
+        level = logging.INFO if child.journal.exited_cleanly else logging.WARNING
         logger.log(
             level,
             "%s (pid %d) %s",
@@ -138,98 +139,98 @@ class Maintenance:
                 exit_code=child.exit_code,
             ),
         )
-        left = child.journal.remains()
-        error = child.lost(how)
+        snapshot = child.journal.snapshot()
+        error = child.lost_error(how)
 
-        def recover() -> None:
-            self.recovery.process_died(child.name, left, error)
-            remains.forget(child.journal.path)
+        def rescue() -> None:
+            self.rescuer.rescue_process(child.name, snapshot, error)
+            remove_journal(child.journal.path)
 
-        self.postponed.add(recover)
-        return left
+        self.deferred.add(rescue)
+        return snapshot
 
     def mirror_schedules(self) -> None:
-        """Have the table of recurring tasks say what the code says, as soon as it can be done."""
-        self.postponed.add(lambda: self.database.run(schedules.mirror))
+        """Copy the recurring tasks from the code to their table as soon as possible."""
+        self.deferred.add(lambda: self.database.run(mirror.mirror))
         if not self.options.scheduler.dynamic_tasks_enabled:
-            self.postponed.add(lambda: self.database.run(schedules.warn_of_idle))
+            self.deferred.add(lambda: self.database.run(mirror.warn_of_idle))
 
     def step(self) -> None:
-        """Give a heartbeat, and look for the dead, as far as it is time for it."""
-        self.postponed.catch_up()
-        if self.postponed:
+        """Do what is due: deferred work, the heartbeat, and the checks for dead processes."""
+        self.deferred.run()
+        if self.deferred:
             return
         now = time.monotonic()
         try:
-            self._time_went_on()
+            self._clock_is_steady()
             self._beat()
-            if now >= self._next_look:
-                self._next_look = now + LOOK_INTERVAL
-                self._look_for_dead()
-            if self._time_went_on() and now >= self._next_prune:
-                self._next_prune = now + self.pruning.interval
-                self._prune()
+            if now >= self._next_exited_check:
+                self._next_exited_check = now + EXITED_CHECK_INTERVAL
+                self._prune_exited()
+            if self._clock_is_steady() and now >= self._next_prune:
+                self._next_prune = now + self.pruner.interval
+                self._prune_expired()
             if self.drain is not None:
                 self.drained = self.drain.is_done(self.database, self.options)
         except Unavailable as unavailable:
-            self.locked_out = not unavailable.lost
-            self._let_all_meet(unavailable.pause)
+            self.lock_timed_out = not unavailable.lost
+            self._postpone_pruning(unavailable.pause)
         except Exception:
             logger.exception(
-                "Looking after the processes failed; it is tried again",
+                "The maintenance of the processes failed; retrying",
                 extra=about("supervisor.round_failed"),
             )
-            self._next_look = self._next_prune = now + FAILURE_PAUSE
+            self._next_exited_check = self._next_prune = now + FAILURE_PAUSE
 
     def _beat(self) -> None:
         if self._registration is not None and not self._registration.beat_if_due():
             logger.warning(
-                "%s was declared dead; it registers anew",
+                "%s was declared dead; it registers again",
                 self.name,
                 extra=about("process.declared_dead"),
             )
             self.name = new_name(self.kind)
-            self.join()
+            self.register()
 
-    def _look_for_dead(self) -> None:
-        """Recover what died with its supervisor; replace children that others declared dead."""
-        with self.handing_over:
-            if self.postponed:
-                return  # Of those that are to be recovered more is known than their rows tell.
+    def _prune_exited(self) -> None:
+        """Rescue processes that died with their supervisor; find children that others declared
+        dead."""
+        with self.handover_lock:
+            if self.deferred:
+                return  # The journals of these children say more than their rows.
             own = list(self.children)
         ready = {child.name for child in own if child.ready_at is not None}
-        registered = self.pruning.recover_dead({child.name for child in own} | {self.name})
-        self.disowned.extend(ready - registered)
+        registered = self.pruner.prune_exited({child.name for child in own} | {self.name})
+        self.declared_dead.extend(ready - registered)
 
-    def _prune(self) -> None:
-        """End the claims of silent processes; of our children, of those that we gave up on."""
-        spared = {child.name for child in self.children if child.condemned_until is None}
-        silent = [
+    def _prune_expired(self) -> None:
+        """Prune processes without a heartbeat; of our own children, only replaced ones."""
+        spared = {child.name for child in self.children if child.kill_at is None}
+        expired = [
             process
-            for process in self.pruning.silent()
+            for process in self.pruner.expired()
             if process.name != self.name and process.name not in spared
         ]
-        if self._time_went_on():
-            self.pruning.prune(silent, self._left_by)
+        if self._clock_is_steady():
+            self.pruner.prune(expired, self._snapshot_of)
 
-    def _time_went_on(self) -> bool:
-        """Whether neither we nor the database have been frozen since the last call, for so long
-        that processes which give their heartbeats in time would look silent."""
+    def _clock_is_steady(self) -> bool:
+        """Return whether neither we nor the database were frozen since the last call, for so long
+        that processes with timely heartbeats would look dead; if we were, postpone pruning."""
         options, now = self.options, time.monotonic()
         spare = options.process_alive_threshold - options.process_heartbeat_interval
-        if now - self._went_on_at < max(USUAL, spare.total_seconds() / 2):
-            self._went_on_at = now
+        passed, self._clock_checked_at = now - self._clock_checked_at, now
+        if passed < max(MIN_FREEZE, spare.total_seconds() / 2):
             return True
-        self._went_on_at = now
-        self._let_all_meet()
+        self._postpone_pruning()
         return False
 
-    def _let_all_meet(self, pause: float = 0.0) -> None:
-        """Have all processes say that they live, before we look again who does not."""
-        self._next_prune = time.monotonic() + pause + REUNION
+    def _postpone_pruning(self, pause: float = 0.0) -> None:
+        """Give all processes time for a heartbeat before the next check for dead ones."""
+        self._next_prune = time.monotonic() + pause + HEARTBEAT_GRACE
 
-    def _left_by(self, process: Process) -> JournalSnapshot | None:
+    def _snapshot_of(self, process: Process) -> JournalSnapshot | None:
         own = [child for child in self.children if child.name == process.name]
         if own:
-            return own[0].journal.remains()
-        return remains.left_at(ProcessLocation.of(process).journal)
+            return own[0].journal.snapshot()
+        return read_journal(ProcessLocation.of(process).journal)

@@ -1,8 +1,9 @@
-"""The thread that does a supervisor's part in the database, so that the supervisor never waits for
-it.
+"""The thread that runs the supervisor's maintenance, so that the supervisor never waits for the
+database.
 
-A process with threads must not fork: the child inherits whatever lock another thread holds, held.
-So before the supervisor forks, the thread is asked to end, and afterwards it begins anew.
+A process with threads must not fork: the child inherits the locks that other threads hold, and
+nobody releases them there. So the thread is paused before the supervisor forks, and resumed
+afterwards.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Callable
 from threading import Event, Thread
 
 from ...logging import about, get_logger
-from ..base import system as host
-from ..base.connection_setup import looking_after_queue
+from ..base import system
+from ..base.connection_setup import as_control_thread
 from ..base.database import Unavailable
 from .maintenance import Maintenance
 
@@ -20,78 +21,78 @@ logger = get_logger("steady_queue.supervisor")
 
 
 class MaintenanceThread:
-    """Runs the maintenance. Its methods are the supervisor's to call, and do not wait."""
+    """Runs the maintenance. The supervisor calls the public methods, which do not block."""
 
     def __init__(self, maintenance: Maintenance, tick: float, wake: Callable[[], None]) -> None:
         self.maintenance, self.tick, self._wake_supervisor = maintenance, tick, wake
-        #: Why it cannot do its work, if anything but an outage keeps it from that.
+        #: The error, other than an outage, that has ended the maintenance.
         self.failure: BaseException | None = None
-        #: Whether it was left waiting for the database.
+        #: Whether the thread was left waiting for the database.
         self.gave_up = False
         self._thread: Thread | None = None
         self._called = Event()
         self._is_ending = False
-        self._retiring = self._leaving = self._left = False
+        self._pausing = self._leaving = self._left = False
 
-    def begin(self) -> None:
-        """Go to work, unless it is at work already."""
-        self._retiring = False
+    def start(self) -> None:
+        """Start or resume the thread, unless it is running."""
+        self._pausing = False
         if self._has_ended() and self.failure is None:
             self._is_ending = False
             self._thread = Thread(target=self._work, name="steady-queue-maintenance", daemon=True)
             self._thread.start()
 
     def call(self) -> None:
-        """Have it look now whether there is something to do."""
-        self.begin()
+        """Make the thread do its next round now."""
+        self.start()
         self._called.set()
 
-    def has_retired(self) -> bool:
-        """Have it end its thread as soon as the database lets it; say whether that is done."""
-        self._retiring = True
+    def pause(self) -> bool:
+        """Ask the thread to end after its present round; return whether it has ended."""
+        self._pausing = True
         self._called.set()
         return self._has_ended()
 
-    def leave(self, may_wait: Callable[[], bool]) -> None:
-        """Have it do what is left to do, as long as ``may_wait()``, and take the supervisor's row
-        away; then it is of no more use."""
+    def finish(self, may_wait: Callable[[], bool]) -> None:
+        """Let the maintenance finish and deregister the supervisor, as long as ``may_wait()``.
+        Nothing can be called after that."""
         self._leaving = True
         while self.failure is None and not self._left:
             self.call()
-            self._has_ended(patience=0.02)
+            self._has_ended(timeout=0.02)
             if not may_wait():
                 self.gave_up = True
                 logger.warning(
-                    "The database does not answer: what is left is done by the next supervisor",
+                    "The database does not answer: the next supervisor will do the rest",
                     extra=about("supervisor.claims_left"),
                 )
                 return
-        self._has_ended(patience=0.1)
+        self._has_ended(timeout=0.1)
 
-    def _has_ended(self, patience: float = 0.0) -> bool:
+    def _has_ended(self, timeout: float = 0.0) -> bool:
         if self._thread is not None:
-            # It wakes the supervisor a moment before it has ended.
-            self._thread.join(None if self._is_ending else patience)
+            # It wakes the supervisor a moment before it ends.
+            self._thread.join(None if self._is_ending else timeout)
             if self._thread.is_alive():
                 return False
-            host.outlast_thread(self._thread.native_id)
+            system.await_thread_exit(self._thread.native_id)
             self._thread = None
         return True
 
-    # --- its thread ----------------------------------------------------------------------------
+    # --- the thread itself ---------------------------------------------------------------------
 
     def _work(self) -> None:
         try:
-            with looking_after_queue():
-                self.maintenance.introduce()
+            with as_control_thread():
+                self.maintenance.set_process_name()
                 while not self._leaving:
                     pause = self._round()
-                    if self._retiring:
+                    if self._pausing:
                         break
                     self._called.wait(pause)
                     self._called.clear()
                 if self._leaving:
-                    self.maintenance.leave()
+                    self.maintenance.finish()
                     self._left = True
         except BaseException as error:
             self.failure = error
@@ -100,12 +101,12 @@ class MaintenanceThread:
             self._wake_supervisor()
 
     def _round(self) -> float:
-        """Do what is to be done; return the seconds until it is worth another look."""
+        """Register, or do a step of the maintenance; return the seconds until the next round."""
         if self.maintenance.process_id is not None:
             self.maintenance.step()
             return self.tick
         try:
-            self.maintenance.join()
+            self.maintenance.register()
         except Unavailable as unavailable:
             return unavailable.pause
         self._wake_supervisor()

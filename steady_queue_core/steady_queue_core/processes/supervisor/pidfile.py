@@ -1,4 +1,4 @@
-"""The supervisor's pidfile. The lock on it decides, never the number in it."""
+"""The supervisor's pidfile. The lock on it is decisive, never the number in it."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ class Pidfile:
         except OSError as error:
             raise PidfileError(
                 f"The pidfile {self.path} cannot be used: {error.strerror}. Choose a path in a "
-                "folder that this user may write to, and that is no link."
+                "folder that this user may write to, and that is not a link."
             ) from error
-        # The lock belongs to the open file, which children share: they must not hold it on.
+        # The lock belongs to the open file, which children share: they must not keep it locked.
         os.register_at_fork(after_in_child=self._close)
 
     def _try(self) -> None:
-        # Not to wait for somebody at the other end of a pipe.
+        # O_NONBLOCK: opening a named pipe would wait for its other end.
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(self.path, flags, 0o600)
         try:
             self._require_own(os.fstat(descriptor))
-            # Whoever can open a file can lock it.
+            # Other users who can open the file could lock it.
             os.fchmod(descriptor, 0o600)
             self._lock(descriptor)
             # The last holder may have removed the file between our open and our lock.
@@ -71,10 +71,10 @@ class Pidfile:
                 os.close(descriptor)
 
     def _require_own(self, found: os.stat_result) -> None:
-        """Refuse what another user may hold, or what is something else under another name."""
+        """Refuse a file that another user may lock, or that is another file under this name."""
         reason = None
         if not stat.S_ISREG(found.st_mode):
-            reason = "it is no regular file"
+            reason = "it is not a regular file"
         elif found.st_uid != os.geteuid():
             reason = f"it belongs to the user with the id {found.st_uid}"
         elif found.st_nlink > 1:
@@ -96,7 +96,7 @@ class Pidfile:
             ) from None
 
     def release(self) -> None:
-        """Remove the file and give up the lock."""
+        """Delete the file and release the lock."""
         if self._descriptor is None:
             return
         with suppress(OSError):

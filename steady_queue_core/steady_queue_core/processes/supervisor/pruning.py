@@ -1,4 +1,4 @@
-"""Finding processes that are dead, and ending what they had claimed."""
+"""Prunes dead processes: finds them, and has their claims rescued."""
 
 from __future__ import annotations
 
@@ -9,82 +9,93 @@ from ...errors import ProcessExitError, ProcessPrunedError
 from ...logging import about, get_logger
 from ...models import process as processes
 from ...models.process import Process
-from ..base import journal_reader as remains
+from ...signals import ProcessLifecycle, process_pruned, tell
 from ..base.database import QueueDatabase
-from ..base.identity import ProcessLocation
-from ..base.journal_reader import JournalSnapshot
-from ..base.lifecycle import announce_pruned
-from .recovery import Recovery
+from ..base.journal_reader import JournalSnapshot, read_journal
+from ..base.registration import ProcessLocation
+from .recovery import Rescuer
 
 logger = get_logger("steady_queue.supervisor")
 
 
 class Pruner:
-    """What a supervisor does about processes that are not its own, or that have gone silent.
-    Raises ``Unavailable`` when the database is away."""
+    """Prunes processes that have gone silent, or that died together with their supervisor. Raises
+    ``Unavailable`` during an outage."""
 
-    def __init__(self, database: QueueDatabase, recovery: Recovery, threshold: timedelta) -> None:
-        self.database, self.recovery, self.threshold = database, recovery, threshold
+    def __init__(self, database: QueueDatabase, rescuer: Rescuer, threshold: timedelta) -> None:
+        self.database, self.rescuer, self.threshold = database, rescuer, threshold
 
     @property
     def interval(self) -> float:
-        """Seconds between two looks, so that nobody is dead for much longer than the threshold."""
+        """Seconds between two rounds: short enough to find the dead soon after the threshold."""
         return max(0.5, min(60.0, self.threshold.total_seconds() / 4))
 
-    def silent(self) -> list[Process]:
-        """Return the processes without a heartbeat for the threshold; only reads."""
+    def expired(self) -> list[Process]:
+        """Return the processes whose last heartbeat is older than the threshold. Read only."""
         return self.database.run(
             lambda connection, _: processes.expired(connection.alias, self.threshold)
         )
 
     def prune(
-        self, silent: list[Process], remains_of: Callable[[Process], JournalSnapshot | None]
+        self, expired: list[Process], snapshot_of: Callable[[Process], JournalSnapshot | None]
     ) -> None:
-        """End the claims of silent processes, and those of processes that are not registered.
+        """Rescue the claims of expired processes, and those of processes that are not registered.
 
-        ``remains_of(process)`` tells what a process had started.
+        ``snapshot_of(process)`` returns the jobs that a process had started, if they are known.
         """
-        for process in silent:
+        for process in expired:
             if not self._declare_dead(process):
                 continue
             logger.warning(
-                "%s gave no heartbeat for %s; its jobs are recovered",
+                "%s sent no heartbeat for %s; its jobs are recovered",
                 process,
                 self.threshold,
                 extra=about("process.pruned", lost_process=process.name, kind=process.kind),
             )
             error = ProcessPrunedError(
-                f"The process {process} was found dead: it gave no heartbeat for {self.threshold}."
+                f"The process {process} was found dead: it sent no heartbeat for {self.threshold}."
             )
-            # Read now: a process that wakes up marks a start first, and then looks at its lease.
-            self.recovery.process_died(process.name, remains_of(process), error)
-            announce_pruned(process, self.database.using)
-        self.recovery.orphaned_claims(self.threshold.total_seconds())
+            # Only now: a process that wakes up records a start first, and then checks its lease.
+            self.rescuer.rescue_process(process.name, snapshot_of(process), error)
+            _announce_pruned(process, self.database.using)
+        self.rescuer.rescue_orphans(self.threshold.total_seconds())
 
-    def recover_dead(self, ours: Collection[str]) -> set[str]:
-        """End the claims of processes of this host that ended with their supervisor; return the
-        names of all that are registered. ``ours`` are seen to by their parent."""
+    def prune_exited(self, own: Collection[str]) -> set[str]:
+        """Rescue the claims of processes of this host that died with their supervisor; return the
+        names of all registered processes. ``own`` are left to the supervisor that reaps them."""
         registered = self.database.run(lambda connection, _: processes.registered(connection.alias))
         dead = {each.pk for each in registered if ProcessLocation.of(each).is_dead(each.pid)}
         living = {each.pk for each in registered} - dead
         for process in registered:
-            if process.pk in dead and process.name not in ours:
-                left = remains.left_at(ProcessLocation.of(process).journal)
-                if left is None and process.supervisor_id in living:
-                    continue  # Its supervisor, of another user, can read what it leaves.
+            if process.pk in dead and process.name not in own:
+                snapshot = read_journal(ProcessLocation.of(process).journal)
+                if snapshot is None and process.supervisor_id in living:
+                    continue  # Its supervisor, another user's, can read the journal.
                 logger.warning(
                     "%s ended without its supervisor; its jobs are recovered",
                     process,
                     extra=about("process.found_dead", lost_process=process.name, kind=process.kind),
                 )
                 error = ProcessExitError(f"The process {process} ended while running this job.")
-                self.recovery.process_died(process.name, left, error)
+                self.rescuer.rescue_process(process.name, snapshot, error)
         return {process.name for process in registered}
 
     def _declare_dead(self, process: Process) -> bool:
-        # It may have woken up since it was found silent.
+        # Checked again: it may have woken up since it was found expired.
         return self.database.run(
             lambda connection, _: processes.declare_dead(
                 connection.alias, process.identity, self.threshold
             )
         )
+
+
+def _announce_pruned(process: Process, using: str) -> None:
+    tell(
+        process_pruned,
+        ProcessLifecycle,
+        process_kind=process.kind,
+        process_name=process.name,
+        pid=process.pid,
+        hostname=process.hostname,
+        using=using,
+    )

@@ -1,4 +1,4 @@
-"""What becomes of the claims of a process that is dead."""
+"""Rescues the claimed jobs of dead processes."""
 
 from __future__ import annotations
 
@@ -17,105 +17,103 @@ from ...models import claims
 from ...models import process as processes
 from ...signals import task_lost, tell
 from ...tasks.results import task_of
-from ..base import journal_reader as remains
 from ..base.database import QueueDatabase
-from ..base.identity import ProcessLocation
-from ..base.journal_reader import JournalSnapshot
+from ..base.journal_reader import JournalSnapshot, remove_journal
 from ..base.log_context import about_job
+from ..base.registration import ProcessLocation
 from ..worker import outcomes
 from ..worker.attempt import Attempt, Done
 from ..worker.signal_sender import announce
 
 logger = get_logger("steady_queue.supervisor")
 
-#: Claims that are handled in one transaction.
-BATCH = 200
-#: Processes that are remembered when their claims have ended.
-MOST_ENDED = 100
+#: Claims that one transaction handles.
+BATCH_SIZE = 200
+#: How many rescued processes are remembered.
+MAX_REMEMBERED = 100
 
 Read = Callable[[BaseDatabaseWrapper, Dialect], list[ClaimedJob]]
 
 
-class Recovery:
-    """Ends the claims of dead processes: jobs that were running lose the attempt, outcomes that
-    were known are stored, the other jobs are ready again, untouched.
+class Rescuer:
+    """Ends the claims of dead processes: running jobs lose the attempt, known outcomes are stored,
+    all other jobs become ready again, untouched.
 
-    Raises ``Unavailable`` when the database is away; to do it again does no harm.
+    Raises ``Unavailable`` during an outage. All methods are idempotent.
     """
 
     def __init__(self, database: QueueDatabase) -> None:
         self.database = database
-        #: Processes whose claims have ended. What they claim after that they cannot have started:
-        #: a statement of theirs was still under way.
-        self._ended: deque[int] = deque(maxlen=MOST_ENDED)
-        #: Claims of other processes that are not registered, and when each was first seen.
+        #: Rescued processes. A claim of theirs that shows up later was never started: its
+        #: statement was still running when they died.
+        self._rescued: deque[int] = deque(maxlen=MAX_REMEMBERED)
+        #: Claims of unregistered processes, and when each was first seen.
         self._orphans: dict[tuple[int, int], float] = {}
 
-    def process_died(
-        self, name: str, left: JournalSnapshot | None, error: SteadyQueueError
+    def rescue_process(
+        self, name: str, snapshot: JournalSnapshot | None, error: SteadyQueueError
     ) -> None:
         """End the claims of the process ``name`` and delete its row.
 
-        The jobs that it was running end with ``error``; where nothing is ``left`` those are all.
+        The jobs that it was running end with ``error``; without a ``snapshot``, all of its jobs.
         """
         process = self.database.run(lambda connection, _: processes.named(connection.alias, name))
         if process is None:
             return
 
         def read(connection: BaseDatabaseWrapper, dialect: Dialect) -> list[ClaimedJob]:
-            return claims.held_by(connection.alias, process.pk, BATCH)
+            return claims.held_by(connection.alias, process.pk, BATCH_SIZE)
 
-        self._end_all(read, left, error, process.name)
+        self._end_all(read, snapshot, error, process.name)
         self.database.run(
             lambda connection, _: processes.deregister(connection.alias, process.name)
         )
-        self._ended.append(process.pk)
+        self._rescued.append(process.pk)
         self._release_late_claims()
-        remains.forget(ProcessLocation.of(process).journal)
+        remove_journal(ProcessLocation.of(process).journal)
 
-    def orphaned_claims(self, patience: float = 0.0) -> None:
-        """End the claims whose process is not registered.
+    def rescue_orphans(self, grace: float = 0.0) -> None:
+        """End the claims of unregistered processes, once they are ``grace`` seconds old to us.
 
-        Of most processes it is not known how they ended. If they live, they may store an outcome
-        within ``patience`` seconds; if another supervisor has seen to them, it releases by then
-        what they claimed too late to start it.
+        How such a process ended is mostly unknown. If it lives, it may store an outcome within the
+        grace; if another supervisor has rescued it, that releases its late claims by then.
         """
 
         def read(connection: BaseDatabaseWrapper, dialect: Dialect) -> list[ClaimedJob]:
-            found = claims.without_process(connection.alias, BATCH)
+            found = claims.without_process(connection.alias, BATCH_SIZE)
             now = time.monotonic()
             seen = {claim[:2]: self._orphans.get(claim[:2], now) for claim in found}
             self._orphans = seen
-            return [claim for claim in found if now - seen[claim[:2]] >= patience]
+            return [claim for claim in found if now - seen[claim[:2]] >= grace]
 
         self._release_late_claims()
         self.database.run(lambda connection, _: claims.discard_without_job(connection.alias))
         error = ProcessMissingError(
-            "The process that had claimed this job is not registered any more."
+            "The process that had claimed this job is no longer registered."
         )
         self._end_all(read, None, error, "unknown")
 
     def _release_late_claims(self) -> None:
-        """Release what processes have claimed whose claims had ended already."""
+        """Release claims that rescued processes have made after their rescue."""
 
         def read(connection: BaseDatabaseWrapper, dialect: Dialect) -> list[ClaimedJob]:
-            late = claims.held_by_any(connection.alias, self._ended, BATCH)
+            late = claims.held_by_any(connection.alias, self._rescued, BATCH_SIZE)
             if late:
                 logger.info(
-                    "Processes that have ended had claimed %d more jobs, and not started them",
+                    "Processes that have ended had claimed %d more jobs without starting them",
                     len(late),
                     extra=about("supervisor.late_claims", jobs=len(late)),
                 )
             return late
 
-        if self._ended:
+        if self._rescued:
             self._end_all(read, JournalSnapshot(), ProcessMissingError(), "unknown")
 
     def _end_all(
-        self, read: Read, left: JournalSnapshot | None, error: SteadyQueueError, worker: str
+        self, read: Read, snapshot: JournalSnapshot | None, error: SteadyQueueError, worker: str
     ) -> None:
         while batch := self.database.run(read):
-            done = [_done(claim, left, error, worker) for claim in batch]
+            done = [_done(claim, snapshot, error, worker) for claim in batch]
             try:
                 held = self._settle(done)
             except (DataError, IntegrityError):
@@ -146,7 +144,7 @@ class Recovery:
                         )
                     announce(each)
             if not held:
-                return  # Somebody else ends them, or nobody can: not now, in any case.
+                return  # Another client ends these claims, or they cannot be ended now.
 
     def _settle(self, done: list[Done]) -> set[int]:
         return self.database.run(
@@ -162,7 +160,7 @@ class Recovery:
                 held |= self._settle([each])
             except (DataError, IntegrityError) as problem:
                 logger.exception(
-                    "The outcome of job %s is refused",
+                    "The database refused the outcome of job %s",
                     claim.job_id,
                     extra=about_job("task.outcome_refused", claim),
                 )
@@ -179,15 +177,15 @@ class Recovery:
 
 
 def _done(
-    claim: ClaimedJob, left: JournalSnapshot | None, error: SteadyQueueError, worker: str
+    claim: ClaimedJob, snapshot: JournalSnapshot | None, error: SteadyQueueError, worker: str
 ) -> Done:
-    """Return what a claim ends with; whatever its row holds, it has to end."""
+    """Return the result of a claim, even if its row is damaged: it has to end."""
     try:
-        if left is None or claim.job_id in left.running:
+        if snapshot is None or claim.job_id in snapshot.running:
             return _attempt(claim, worker).failed(error, claim.claimed_at)
-        ended = left.ended.get(claim.job_id)
-        if ended is not None and ended.token == claim.token:
-            return _attempt(claim, worker).remembered(ended)
+        finished = snapshot.finished.get(claim.job_id)
+        if finished is not None and finished.token == claim.token:
+            return _attempt(claim, worker).remembered(finished)
         return Done(outcomes.released(claim))
     except Exception as problem:
         logger.exception(

@@ -1,4 +1,4 @@
-"""Supervisor: starts the processes, watches them, and stops them."""
+"""Supervisor: starts the other processes, watches them, and stops them."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from types import FrameType
 
 from ...configuration import ResolvedOptions
 from ...logging import about, get_logger
-from ..base import journal as journal
-from ..base.connection_setup import looking_after_queue, preparing_connections
+from ..base import journal
+from ..base.connection_setup import as_control_thread, preparing_connections
 from ..base.posix_signals import handling, is_quit
-from ..base.proctitle import set_title
+from ..base.system import set_title
 from ..base.waiter import Waiter
-from . import topology as team
-from .banner import write_banner
-from .child import Launcher
-from .children import ManagedProcesses
+from . import topology
+from .banner import banner_lines
 from .drain import Drain
-from .forks import Forks
-from .launch import require_place
+from .forks import ForkLauncher
+from .launch import require_supervisor_context
 from .maintenance import Maintenance
 from .maintenance_thread import MaintenanceThread
+from .managed_process import Launcher
+from .managed_processes import ManagedProcesses
 from .pidfile import Pidfile
-from .threads import Threads
+from .threads import ThreadLauncher
 
 logger = get_logger("steady_queue.supervisor")
 
-#: Seconds between two looks at everything, signals apart.
+#: Seconds between two rounds, unless a signal wakes the supervisor earlier.
 TICK = 1.0
-#: The same while the queue is to be drained.
+#: The same in drain mode.
 DRAIN_TICK = 0.2
-#: Seconds after which the journal of a dead process belongs to nobody.
-ABANDONED = 7 * 24 * 3600.0
-#: Seconds that a child may take to break its tasks off before it is killed.
+#: Seconds after which the journal of a dead process is abandoned.
+MAX_JOURNAL_AGE = 7 * 24 * 3600.0
+#: Seconds that a child gets to interrupt its tasks before it is killed.
 QUIT_GRACE = 2.0
-#: Seconds, after that, for the database to take what is left to be stored.
-LEAVE_GRACE = 1.5
-#: The same at the least, however long the children took to end.
-SHORTEST_LEAVE = 0.5
+#: Seconds, after that, to store the remaining outcomes in the database.
+FINISH_GRACE = 1.5
+#: The minimum of that, however long the children took to end.
+MIN_FINISH_GRACE = 0.5
 
 
 class Supervisor:
-    """Runs until it is asked to stop, or until the queue is drained.
+    """Runs until a stop is requested, or until the queue is drained.
 
-    It starts the others as processes, or in one process as ``threads`` of it. ``standalone``, it
-    has the process for itself: it follows TERM, INT, HUP and QUIT. It never asks the database:
-    that is the caretaker's, in a thread that is not there while it forks. It outlives any outage
-    of the database, and stops in time whatever the database does.
+    It starts the others as processes, or as ``threads`` of its own process. ``standalone``, it owns
+    the process and handles TERM, INT, HUP and QUIT. It makes no database queries: the maintenance
+    does, in a thread that does not exist during a fork. It survives any outage of the database, and
+    stops in time during one.
     """
 
     def __init__(
@@ -64,75 +64,74 @@ class Supervisor:
         standalone: bool = True,
     ) -> None:
         self.options, self.using, self.drain, self.say = options, using, drain, say
-        # A drained queue must stay empty: nothing new is scheduled.
+        # A drained queue must stay empty, so nothing new is scheduled.
         self.scheduling = drain is None and not skip_recurring and only in (None, "schedule")
-        specs = team.specs(options, using, scheduling=self.scheduling, one_each=threads)
-        self.specs = [spec for spec in specs if only is None or spec.kind == team.KINDS[only]]
+        specs = topology.specs(options, using, scheduling=self.scheduling, one_each=threads)
+        self.specs = [spec for spec in specs if only is None or spec.kind == topology.KINDS[only]]
         self.threads, self.standalone = threads, standalone
         self.waiter = Waiter()
-        launcher: Launcher = Forks(options, using)
+        launcher: Launcher = ForkLauncher(options, using)
         if threads:
-            launcher = Threads(options, using, self.waiter.wake)
+            launcher = ThreadLauncher(options, using, self.waiter.wake)
         self.children = ManagedProcesses(options, launcher)
         self.maintenance = Maintenance(options, using, self.children, drain)
         tick = TICK if drain is None else DRAIN_TICK
         self.maintenance_thread = MaintenanceThread(self.maintenance, tick, self.waiter.wake)
-        #: What the dialect said of the connection that was opened first.
-        self._set_up: list[str] = []
-        self._asked_to_stop = self._hurried = self._stopping = False
-        #: When the children and the caretaker are to be done.
-        self._end = 0.0
+        #: Settings that the dialect changed when the first connection was opened.
+        self._changes: list[str] = []
+        self._stop_requested = self._stop_at_once = self._stopping = False
+        #: Until when the children and the maintenance have to finish.
+        self._deadline = 0.0
 
     def run(self) -> None:
         """Supervise. Raises ``SupervisorContextError``, ``PidfileError``, ``MigrationsMissing`` and
-        ``DialectError``; leaves the calling process as it was."""
-        require_place(standalone=self.standalone)
+        ``DialectError``; restores the state of the calling process."""
+        require_supervisor_context(standalone=self.standalone)
         with ExitStack() as stack:
             stack.callback(self.waiter.close)
             if path := self.options.supervisor_pidfile:
                 stack.enter_context(Pidfile(path))
             if self.standalone:
-                stack.enter_context(handling(self._note_signal, self.waiter.write_descriptor))
+                stack.enter_context(handling(self._handle_signal, self.waiter.write_descriptor))
             else:
-                stack.enter_context(looking_after_queue())
+                stack.enter_context(as_control_thread())
             stack.enter_context(
-                preparing_connections(self.using, self._note_set_up, everywhere=self.standalone)
+                preparing_connections(self.using, self._note_changes, all_threads=self.standalone)
             )
-            stack.push(self._tell_end)
-            stack.callback(self._leave)
-            if self._join():
+            stack.push(self._announce_end)
+            stack.callback(self._finish_maintenance)
+            if self._register():
                 stack.callback(self._stop)
                 self._start()
                 self._supervise()
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Ask for a graceful stop, or for one ``at_once``, which overrides that; any thread may."""
-        self._asked_to_stop = True
-        self._hurried = self._hurried or at_once
+        """Request a graceful stop, or an immediate one, which overrides it. Thread safe."""
+        self._stop_requested = True
+        self._stop_at_once = self._stop_at_once or at_once
         self.waiter.wake()
-
-    def _note_set_up(self, said: list[str]) -> None:
-        # What the first connection found to do was changed; later ones find it done.
-        self._set_up = self._set_up or said
 
     @property
     def left_running(self) -> bool:
-        """Whether threads may be left: of tasks that were broken off, or one that waits for the
-        database."""
-        return self.children.broke_off or self.maintenance_thread.gave_up
+        """Whether threads may be left: of interrupted tasks, or one that waits for the database."""
+        return self.children.left_tasks or self.maintenance_thread.gave_up
 
-    def _note_signal(self, signum: int, frame: FrameType | None) -> None:
+    def _note_changes(self, changes: list[str]) -> None:
+        # The first connection finds most to change; later ones find it changed.
+        self._changes = self._changes or changes
+
+    def _handle_signal(self, signum: int, frame: FrameType | None) -> None:
         # A second TERM changes nothing.
-        self._asked_to_stop = True
-        self._hurried = self._hurried or is_quit(signum)
+        self._stop_requested = True
+        self._stop_at_once = self._stop_at_once or is_quit(signum)
 
-    def _tell_end(self, kind: object, error: BaseException | None, traceback: object) -> None:
+    def _announce_end(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self.maintenance.lifecycle.stopped(error)
 
-    def _join(self) -> bool:
-        """Register when the database answers; ``False``: asked to stop before."""
-        self.maintenance_thread.begin()
-        while not self._asked_to_stop:
+    def _register(self) -> bool:
+        """Wait until the maintenance has registered; return ``False`` if stopped before."""
+        self.maintenance_thread.start()
+        while not self._stop_requested:
             if self.maintenance_thread.failure is not None:
                 raise self.maintenance_thread.failure
             if self.maintenance.process_id is not None:
@@ -141,94 +140,96 @@ class Supervisor:
         return False
 
     def _start(self) -> None:
-        self.maintenance.introduce()
+        self.maintenance.set_process_name()
         self.maintenance.lifecycle.started({})
-        write_banner(self, self._set_up)
-        journal.sweep(journal.folder_for(self.options.state_directory), time.time() - ABANDONED)
+        dialect = self.maintenance.database.dialect.info
+        drains = self.drain is not None
+        for line in banner_lines(self.using, dialect, self._changes, self.specs, drains=drains):
+            self.say(line)
+        folder = journal.folder_for(self.options.state_directory)
+        journal.sweep(folder, time.time() - MAX_JOURNAL_AGE)
         if self.scheduling:
-            # Also without a scheduler: the code may have had schedules before.
+            # Even without a scheduler, since the code may have had schedules before.
             self.maintenance.mirror_schedules()
         for spec in self.specs:
-            self.children.restarts.first(spec)
+            self.children.restarts.plan_first(spec)
 
     def _supervise(self) -> None:
-        while not self._asked_to_stop:
+        while not self._stop_requested:
             self._reap()
-            self._heed_maintenance()
-            self.children.look_after()
-            rest = self._fill_vacancies()
+            self._apply_findings()
+            self.children.check_health()
+            pause = self._start_due()
             if self.standalone:
                 set_title("supervisor", f"{len(self.children)} {self._unit}")
             if self.children and self.maintenance.drained:
                 return
-            self.waiter.wait(rest)
+            self.waiter.wait(pause)
 
-    def _fill_vacancies(self) -> float:
-        """Start the children that are due; return the seconds until there may be others."""
+    def _start_due(self) -> float:
+        """Start the children that are due; return the seconds until the next ones are."""
         pause = self.children.restarts.pause
         if pause <= 0:
-            if (
-                self.children.launcher.wants_no_threads
-                and not self.maintenance_thread.has_retired()
-            ):
+            if self.children.launcher.wants_no_threads and not self.maintenance_thread.pause():
                 return self.maintenance_thread.tick  # It wakes us when its thread has ended.
-            for successor in self.children.restarts.due():
-                self.children.restart(successor, self.maintenance.process_id)
+            for planned in self.children.restarts.take_due():
+                self.children.start_planned(planned, self.maintenance.process_id)
             self.maintenance.drained = False
-            self.maintenance_thread.begin()
+            self.maintenance_thread.start()
             pause = self.children.restarts.pause
         return min(self.maintenance_thread.tick, pause)
 
-    def _heed_maintenance(self) -> None:
-        """Do what follows from what the caretaker has found in the database."""
+    def _apply_findings(self) -> None:
+        """Act on the findings of the maintenance in the database."""
         if self.maintenance_thread.failure is not None:
             raise self.maintenance_thread.failure
-        self.maintenance.introduce()
-        while self.maintenance.disowned:
-            child = self.children.named(self.maintenance.disowned.popleft())
+        self.maintenance.set_process_name()
+        while self.maintenance.declared_dead:
+            child = self.children.named(self.maintenance.declared_dead.popleft())
             if child is not None:
-                self.children.condemn(child)
-        if self.maintenance.locked_out:
-            self.maintenance.locked_out = False
-            self.children.hurry()
+                self.children.replace(child)
+        if self.maintenance.lock_timed_out:
+            self.maintenance.lock_timed_out = False
+            self.children.kill_replaced()
 
     def _reap(self) -> None:
-        with self.maintenance.handing_over:
+        with self.maintenance.handover_lock:
             for child, how in self.children.reap():
-                left = self.maintenance.child_ended(child, how)
+                snapshot = self.maintenance.child_ended(child, how)
                 self.maintenance_thread.call()
-                if not self._stopping and child.condemned_until is None:
-                    self.children.restarts.plan(child, at_work=bool(left.running))
+                if not self._stopping and child.kill_at is None:
+                    self.children.restarts.plan(child, at_work=bool(snapshot.running))
 
     def _stop(self) -> None:
-        """Stop the children, and give back what they had claimed."""
+        """Stop the children, and have their claims released."""
         self._stopping = True
         self.maintenance.lifecycle.stopping()
-        self.maintenance_thread.begin()
-        patience = self.options.shutdown_timeout.total_seconds()
-        self._end = time.monotonic() + patience + QUIT_GRACE + LEAVE_GRACE
-        if not self._hurried:
+        self.maintenance_thread.start()
+        timeout = self.options.shutdown_timeout.total_seconds()
+        self._deadline = time.monotonic() + timeout + QUIT_GRACE + FINISH_GRACE
+        if not self._stop_at_once:
             logger.info(
                 "Stopping: running tasks may take up to %s",
                 self.options.shutdown_timeout,
                 extra=about("supervisor.stopping"),
             )
-            self.children.ask_to_stop()
-            self._await_children(patience)
-        if self._hurried:
-            self._end = time.monotonic() + QUIT_GRACE + LEAVE_GRACE
-        self.children.break_off()
+            self.children.request_stop()
+            self._await_children(timeout)
+        if self._stop_at_once:
+            self._deadline = time.monotonic() + QUIT_GRACE + FINISH_GRACE
+        self.children.terminate()
         self._await_children(QUIT_GRACE, interruptible=False)
         self.children.kill()
         while self.children:
             self._await_children(1.0, interruptible=False)
 
-    def _leave(self) -> None:
-        """Let the caretaker end, as long as there is time."""
-        was_hurried = self._hurried
-        end = max(self._end, time.monotonic() + (SHORTEST_LEAVE if self._end else LEAVE_GRACE))
-        self.maintenance_thread.leave(
-            lambda: time.monotonic() < end and (was_hurried or not self._hurried)
+    def _finish_maintenance(self) -> None:
+        """Let the maintenance finish, as long as there is time."""
+        was_at_once = self._stop_at_once
+        grace = MIN_FINISH_GRACE if self._deadline else FINISH_GRACE
+        deadline = max(self._deadline, time.monotonic() + grace)
+        self.maintenance_thread.finish(
+            lambda: time.monotonic() < deadline and (was_at_once or not self._stop_at_once)
         )
 
     @property
@@ -238,7 +239,7 @@ class Supervisor:
     def _await_children(self, seconds: float, *, interruptible: bool = True) -> None:
         deadline = time.monotonic() + seconds
         while self.children and time.monotonic() < deadline:
-            if interruptible and self._hurried:
+            if interruptible and self._stop_at_once:
                 return
             self._reap()
             if self.children:

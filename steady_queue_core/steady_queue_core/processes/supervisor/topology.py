@@ -1,4 +1,4 @@
-"""Which processes a supervisor runs."""
+"""The processes that a supervisor runs."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from ..dispatcher.dispatcher import Dispatcher
 from ..scheduler.scheduler import Scheduler
 from ..worker import worker
 from ..worker.worker import Worker
-from .child import ProcessSpec
+from .managed_process import ProcessSpec
 
-#: What ``--only`` names, and the processes that do it.
+#: The values of ``--only``, and the kind of process that each selects.
 KINDS = {"work": Worker.kind, "dispatch": Dispatcher.kind, "schedule": Scheduler.kind}
 
 
 def specs(
     options: ResolvedOptions, using: str, *, scheduling: bool = True, one_each: bool = False
 ) -> Iterator[ProcessSpec]:
-    """Yield a role for every process that ``options`` ask for, on the database ``using``.
+    """Yield a spec for every process that ``options`` configure on the database ``using``.
 
-    ``one_each``: one for each kind of worker, whatever its ``processes`` say.
+    With ``one_each``, each worker configuration gets one, whatever its ``processes``.
     """
     for dispatcher in options.dispatchers:
         yield ProcessSpec(
             kind=Dispatcher.kind,
             description=f"every {dispatcher.polling_interval.total_seconds():g} s, "
             f"batches of {dispatcher.batch_size}",
-            slots=0,
+            capacity=0,
             build=partial(Dispatcher, settings=dispatcher),
         )
     tasks = recurring_tasks_on(using)
     if scheduling and (tasks or options.scheduler.dynamic_tasks_enabled):
         yield ProcessSpec(
             kind=Scheduler.kind,
-            description=_agenda(len(tasks), options.scheduler),
-            slots=0,
+            description=_describe_schedule(len(tasks), options.scheduler),
+            capacity=0,
             build=partial(Scheduler, settings=options.scheduler),
         )
     for settings in options.workers:
@@ -46,12 +46,12 @@ def specs(
                 kind=Worker.kind,
                 description=f"queues {', '.join(settings.queues)}; "
                 f"{settings.threads} thread{'s' if settings.threads > 1 else ''}",
-                slots=worker.slots(settings),
+                capacity=worker.slots(settings),
                 build=partial(Worker, settings=settings),
             )
 
 
-def _agenda(tasks: int, settings: Configuration.Scheduler) -> str:
+def _describe_schedule(tasks: int, settings: Configuration.Scheduler) -> str:
     static = f"{tasks} recurring task{'' if tasks == 1 else 's'}"
     if not settings.dynamic_tasks_enabled:
         return static

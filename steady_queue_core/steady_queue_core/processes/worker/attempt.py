@@ -17,7 +17,7 @@ from ...tasks.definition import SteadyQueueTask, SteadyQueueTaskContext, SteadyQ
 from ...tasks.model_arguments import require_permitted_models
 from ...tasks.results import task_errors, workers_of
 from ...timezones import from_utc
-from ..base.journal_reader import Ended
+from ..base.journal_reader import FinishedEntry
 from ..base.log_context import about_job, milliseconds
 from . import outcomes, unknown_tasks
 from .error_text import describe
@@ -124,7 +124,7 @@ class Attempt:
         object.__setattr__(self.result, "_return_value", value)
         return Done(outcome, self.result, self.backend)
 
-    def remembered(self, ended: Ended) -> Done:
+    def remembered(self, ended: FinishedEntry) -> Done:
         """Return the outcome that a worker had noted, and did not live to store."""
         outcome = outcomes.finished(
             self.claim, self.worker, ended.started_at, ended.return_value, ended.preserve

@@ -14,7 +14,7 @@ from typing import Any
 from ...compat import Task
 from ...dialects import ClaimedJob
 from ...logging import about, get_logger
-from ..base.interruption import TaskInterrupted, interrupt
+from ..base.thread_interrupt import TaskInterrupted, interrupt
 from .thread_pool import Work
 
 logger = get_logger("steady_queue.worker")

@@ -17,13 +17,13 @@ from ...errors import UnregisteredTaskError
 from ...logging import OF_TASKS, get_logger, running_task
 from ...tasks.definition import find_task, rebuilt
 from ...tasks.results import asend, send, task_of
-from ..base.clock import DatabaseClock
 from ..base.connections import (
     atidy_connections,
     running_coroutine,
     tidy_connections,
     watch_connections,
 )
+from ..base.database import DatabaseClock
 from ..base.log_context import about_job, running_of
 from . import outcomes, unknown_tasks
 from .attempt import Attempt, Done

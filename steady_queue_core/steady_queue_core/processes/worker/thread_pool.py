@@ -11,7 +11,7 @@ from threading import Thread, current_thread
 from ...compat import Task
 from ...dialects import ClaimedJob
 from ..base.connections import close_own_connections
-from ..base.interruption import TaskInterrupted, interrupt
+from ..base.thread_interrupt import TaskInterrupted, interrupt
 
 Work = tuple[ClaimedJob, Task]
 

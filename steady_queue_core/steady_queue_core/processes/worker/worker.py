@@ -13,9 +13,8 @@ from ...dialects import ClaimedJob, Ending, QueueSelector, Wakeup
 from ...errors import UnregisteredTaskError
 from ...logging import about, get_logger
 from ...tasks.definition import registered_tasks
-from ..base.clock import DatabaseClock
 from ..base.context import ProcessContext
-from ..base.database import Unavailable
+from ..base.database import DatabaseClock, Unavailable
 from ..base.registration import ProcessRegistration
 from . import outcomes
 from .attempt import Done
@@ -75,7 +74,7 @@ class Worker:
         self._outages_at_bell = 0
         context.activity = self._activity
         context.tasks = self
-        context.last_words = self.settlement.signal_sender.tell_dropped
+        context.before_exit = self.settlement.signal_sender.tell_dropped
 
     def run(self) -> None:
         """Work until asked to stop; then let the running tasks end, and return."""
@@ -83,7 +82,7 @@ class Worker:
             "queues": list(self.settings.queues),
             "threads": self.settings.threads,
         }
-        registration = self.context.join(metadata)
+        registration = self.context.register(metadata)
         if registration is None:
             return
         self.registration = self.settlement.registration = registration
@@ -103,9 +102,9 @@ class Worker:
         # Before the supervisor's patience ends, for what was not sent to be told.
         left = deadline - min(LAST_MOMENT, timeout / 4) - time.monotonic()
         self.settlement.signal_sender.stop(0.0 if self.context.giving_up else left)
-        self.context.journal.leave_cleanly()
+        self.context.journal.mark_clean_exit()
         if not self.settlement.held:
-            self.context.leave(self.registration)
+            self.context.deregister(self.registration)
 
     # --- for the supervisor, where the worker is a thread ---------------------------------------
 
@@ -145,7 +144,7 @@ class Worker:
 
     def _sleep(self, seconds: float) -> None:
         waiter = self.context.waiter
-        self.context.sign_of_life()
+        self.context.report_alive()
         # Set before the last look: a thread that finishes after it will wake us.
         waiter.sleeping = True
         if not self._finished and self.context.sleep(seconds):
@@ -214,7 +213,7 @@ class Worker:
 
     def _plan_next_poll(self, limit: int, claimed: int) -> None:
         longest = self.settings.polling_interval.total_seconds()
-        if self.context.waiter.hears:
+        if self.context.waiter.is_listening:
             longest *= RESTING
         if limit and claimed >= limit:
             self._pause = 0.0

@@ -1,0 +1,20 @@
+"""Interrupts tasks that run in threads, by an asynchronous exception: threads cannot be killed."""
+
+from __future__ import annotations
+
+import ctypes
+from threading import Thread
+
+
+class TaskInterrupted(BaseException):
+    """Raised inside a running task to end it, because the queue stops or its worker has ended. A
+    task that catches it should raise it again."""
+
+
+def interrupt(thread: Thread) -> None:
+    """Raise ``TaskInterrupted`` in a thread before its next bytecode; if it is in a C call, when
+    that returns."""
+    if thread.ident is not None and thread.is_alive():
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread.ident), ctypes.py_object(TaskInterrupted)
+        )

@@ -1,0 +1,132 @@
+"""The child's side of a fork: signals, and the watch for a supervisor that dies."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Thread
+from types import FrameType
+
+from ..base import system
+from ..base.context import ProcessContext
+from ..base.posix_signals import STOP_SIGNALS, graceful_signals, install
+from ..worker.forked_copies import end_daemons
+from .managed_process import ProcessSpec
+
+#: Seconds that a process whose supervisor died may take to end.
+ORPHAN_GRACE = 3.0
+#: Seconds beyond the shutdown timeout after which a process interrupts its own tasks.
+STOP_GRACE = 2.0
+#: Seconds between two checks whether the supervisor is alive.
+WATCH_INTERVAL = 0.5
+#: Seconds that the main thread gets to handle a signal.
+HANDLER_TIMEOUT = 0.3
+
+
+@dataclass(kw_only=True)
+class ForkedContext(ProcessContext):
+    """The environment of a child that is a process: signals, and a parent that may die.
+
+    The main thread may be waiting for the database in a driver that lets no signal handler run. So
+    a watcher thread learns of each signal as it arrives, and acts in its place.
+    """
+
+    parent: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._signals, self._signal_writer = socket.socketpair()
+        self._signal_writer.setblocking(False)
+
+    @property
+    def orphaned(self) -> bool:
+        return os.getppid() != self.parent
+
+    def run_spec(self, spec: ProcessSpec) -> int:
+        """Do the work of ``spec`` in the forked process; return its exit code."""
+        self.install_signals()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        if not system.signal_on_parent_death(self.parent):
+            return 1
+        self.watch()
+        self.journal.set_owner(os.getpid())
+        random.seed()
+        self.run(lambda: spec.build(self).run())
+        return 0
+
+    def install_signals(self) -> None:
+        """Stop gracefully on TERM, INT and HUP; exit cleanly and at once on QUIT."""
+        signal.set_wakeup_fd(self._signal_writer.fileno(), warn_on_full_buffer=False)
+        install({**dict.fromkeys(graceful_signals(), self._stop), signal.SIGQUIT: self._quit})
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+    def watch(self) -> None:
+        """Start the watcher, which ends the process for certain: at once on QUIT, and after a
+        grace period when a stop was requested or the supervisor has died."""
+        Thread(target=self._watch, name="steady-queue-watch", daemon=True).start()
+
+    def _stop(self, signum: int, frame: FrameType | None) -> None:
+        self.stop_requested = True
+
+    def _quit(self, signum: int, frame: FrameType | None) -> None:
+        self.journal.mark_clean_exit()
+        with suppress(BaseException):
+            self.before_exit()
+        exit_now(0)
+
+    def _watch(self) -> None:
+        stopping_since = None
+        while not self.orphaned:
+            self._handle(self._await_signals(WATCH_INTERVAL))
+            if self.database.is_waiting:
+                self.report(None)
+            if self.stop_requested:
+                stopping_since = stopping_since or time.monotonic()
+                timeout = self.options.shutdown_timeout.total_seconds() + STOP_GRACE
+                if time.monotonic() - stopping_since > timeout:
+                    self._quit(signal.SIGQUIT, None)
+        self.waiter.wake()
+        time.sleep(ORPHAN_GRACE)
+        with suppress(BaseException):
+            self.before_exit()
+        exit_now(1)
+
+    def _await_signals(self, seconds: float) -> bytes:
+        """Return the numbers of signals that arrive within ``seconds``."""
+        self._signals.settimeout(seconds)
+        try:
+            arrived = self._signals.recv(4096)
+        except TimeoutError:
+            return b""
+        self.waiter.wake()
+        return arrived
+
+    def _handle(self, arrived: bytes) -> None:
+        """Handle signals for the main thread, but only while that waits for the database.
+
+        Otherwise the main thread must: the signal may have been sent to a process that a task has
+        just forked, which writes to the same socket until it has detached from it.
+        """
+        if not arrived:
+            return
+        arrived_at = time.monotonic()
+        while self.database.is_waiting_since(arrived_at):
+            if time.monotonic() - arrived_at > HANDLER_TIMEOUT:
+                if signal.SIGQUIT in arrived:
+                    self._quit(signal.SIGQUIT, None)
+                if set(arrived).intersection(graceful_signals()):
+                    self.stop_requested = True
+                return
+            time.sleep(HANDLER_TIMEOUT / 10)
+
+
+def exit_now(code: int) -> None:
+    """End the process without unwinding, and with it the daemons that its tasks have started."""
+    with suppress(BaseException):
+        end_daemons()
+    os._exit(code)

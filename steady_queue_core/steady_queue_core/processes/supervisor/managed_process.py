@@ -1,0 +1,100 @@
+"""A child of the supervisor, whether it is a process or a thread."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ...errors import SteadyQueueError
+from ..base.context import ProcessContext
+from ..base.journal import RunJournal
+
+
+class Runnable(Protocol):
+    """A worker, dispatcher or scheduler."""
+
+    def run(self) -> None:
+        """Work until a stop is requested."""
+
+
+@dataclass(frozen=True)
+class ProcessSpec:
+    """Describes one process of the topology; one child at a time runs it."""
+
+    kind: str
+    #: The work of the process, for people to read.
+    description: str
+    #: How many jobs it can hold.
+    capacity: int
+    build: Callable[[ProcessContext], Runnable]
+
+
+@dataclass(eq=False)
+class ManagedProcess(ABC):
+    """A worker, dispatcher or scheduler as its supervisor sees it."""
+
+    spec: ProcessSpec
+    name: str
+    pid: int
+    journal: RunJournal
+    started_at: float = field(default_factory=time.monotonic)
+    #: Until when it must have reported ready, or at least alive.
+    deadline: float = 0.0
+    ready_at: float | None = None
+    #: When it was last known to be alive, on our own clock.
+    seen_at: float = field(default_factory=time.monotonic)
+    #: When to kill it: it was declared dead and replaced, but may still wake up and exit by itself.
+    kill_at: float | None = None
+    #: The exit status, negative for the signal that killed it; ``None`` for a thread.
+    exit_code: int | None = None
+    #: Whether tasks of it may still hang in this process.
+    left_tasks: bool = False
+
+    def note_alive(self, timeout: float, *, ready: bool) -> None:
+        """Record that the child is alive, and whether it is ready."""
+        self.seen_at = time.monotonic()
+        self.deadline = self.seen_at + timeout
+        if ready and self.ready_at is None:
+            self.ready_at = self.seen_at
+
+    @abstractmethod
+    def read_reports(self, timeout: float) -> None:
+        """Process the reports that have arrived from the child."""
+
+    @abstractmethod
+    def request_stop(self) -> None:
+        """Ask the child to take no more work, and to end when its tasks have."""
+
+    @abstractmethod
+    def terminate(self) -> None:
+        """Ask the child to interrupt its tasks and end immediately, but cleanly."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """End the child, whatever its state."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the supervisor's resources for the child; its journal stays for the rescue."""
+
+    @abstractmethod
+    def lost_error(self, how: str) -> SteadyQueueError:
+        """Return the error of jobs that were running when the child ended; ``how`` says how."""
+
+
+class Launcher(Protocol):
+    """Starts children and detects which have ended: as processes, or as threads."""
+
+    #: Whether no other thread may exist in this process while it starts a child.
+    wants_no_threads: bool
+
+    def start(
+        self, spec: ProcessSpec, supervisor_id: int | None, siblings: list[ManagedProcess]
+    ) -> ManagedProcess:
+        """Start a child for ``spec``. Raises ``OSError`` if the system lacks the resources."""
+
+    def ended(self, children: list[ManagedProcess]) -> list[tuple[ManagedProcess, str]]:
+        """Return those of ``children`` that have ended, each once, and how each has ended."""

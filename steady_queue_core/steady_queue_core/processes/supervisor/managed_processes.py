@@ -1,0 +1,162 @@
+"""The children of a supervisor: starts them, watches their health, and replaces them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterator
+
+from ...configuration import ResolvedOptions
+from ...logging import about, get_logger
+from ...signals import ProcessLifecycle, process_restarted, tell
+from .managed_process import Launcher, ManagedProcess, ProcessSpec
+from .restarts import PlannedStart, Restarts
+
+logger = get_logger("steady_queue.supervisor")
+
+#: Seconds without a report, at the least, after which a child counts as frozen.
+MIN_FROZEN = 3.0
+#: Seconds between two health checks; after a longer gap, the supervisor itself was frozen.
+MAX_CHECK_GAP = 2.0
+#: Seconds that a replaced child gets to wake up and exit by itself.
+MIN_KILL_GRACE, MAX_KILL_GRACE = 10.0, 60.0
+
+
+class ManagedProcesses:
+    """Starts children, reaps them, and replaces those that hang. Makes no database queries, since
+    such a child may hold the very locks that a query would wait for."""
+
+    def __init__(self, options: ResolvedOptions, launcher: Launcher) -> None:
+        self.options, self.launcher = options, launcher
+        self.restarts = Restarts()
+        self._by_name: dict[str, ManagedProcess] = {}
+        self._checked_at = time.monotonic()
+        #: Whether tasks of an ended child may still hang in this process.
+        self.left_tasks = False
+
+    def __iter__(self) -> Iterator[ManagedProcess]:
+        return iter(list(self._by_name.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def start(self, spec: ProcessSpec, supervisor_id: int | None) -> ManagedProcess | None:
+        """Start a child for ``spec``, or plan another try and return ``None`` if the system
+        refuses."""
+        try:
+            child = self.launcher.start(spec, supervisor_id, list(self))
+        except (OSError, RuntimeError):  # Python raises RuntimeError for a refused thread.
+            logger.exception(
+                "Could not start a %s; retrying later",
+                spec.kind,
+                extra=about("process.not_started", kind=spec.kind),
+            )
+            self.restarts.plan_retry(spec)
+            return None
+        self._by_name[child.name] = child
+        logger.info(
+            "Started %s (pid %d): %s",
+            child.name,
+            child.pid,
+            spec.description,
+            extra=about("process.started", child=child.name, child_pid=child.pid, kind=spec.kind),
+        )
+        return child
+
+    def start_planned(self, planned: PlannedStart, supervisor_id: int | None) -> None:
+        """Start a planned child; announce it if it replaces another."""
+        child = self.start(planned.spec, supervisor_id)
+        if child is not None and planned.replaces is not None:
+            _announce_restart(planned.replaces, child)
+
+    def reap(self) -> list[tuple[ManagedProcess, str]]:
+        """Remove and return the children that have ended, and how each has ended."""
+        ended = self.launcher.ended(list(self))
+        for child, _ in ended:
+            del self._by_name[child.name]
+            child.read_reports(0.0)
+            child.close()
+            self.left_tasks = self.left_tasks or child.left_tasks
+        return ended
+
+    def check_health(self) -> None:
+        """Kill children that never got ready; replace those that are frozen or hang."""
+        now = time.monotonic()
+        # While we were frozen ourselves, we could not see any reports.
+        absent = max(0.0, now - self._checked_at - MAX_CHECK_GAP)
+        self._checked_at = now
+        timeout = self.options.fork_startup_timeout.total_seconds()
+        threshold = max(MIN_FROZEN, self.options.process_alive_threshold.total_seconds())
+        for child in self:
+            child.seen_at += absent
+            child.read_reports(timeout)
+            if child.ready_at is None and now > child.deadline:
+                logger.error(
+                    "%s (pid %d) did not become ready; killing it",
+                    child.name,
+                    child.pid,
+                    extra=about(
+                        "process.not_ready",
+                        child=child.name,
+                        child_pid=child.pid,
+                        kind=child.spec.kind,
+                    ),
+                )
+                child.kill()
+                child.deadline = now + timeout
+            elif child.ready_at is not None and now - child.seen_at > threshold:
+                self.replace(child)
+            if child.kill_at is not None and now > child.kill_at:
+                child.kill()
+
+    def replace(self, child: ManagedProcess) -> None:
+        """Replace a child that counts as dead; kill it later unless it exits by itself."""
+        if child.kill_at is not None:
+            return
+        threshold = self.options.process_alive_threshold.total_seconds()
+        grace = max(MIN_KILL_GRACE, min(MAX_KILL_GRACE, threshold))
+        child.kill_at = time.monotonic() + grace
+        child.request_stop()
+        self.restarts.plan_now(child)
+
+    def named(self, name: str) -> ManagedProcess | None:
+        """Return the child of that name, unless it has ended."""
+        return self._by_name.get(name)
+
+    def kill_replaced(self) -> None:
+        """Kill replaced children without further grace: one may hold a lock that we wait for."""
+        for child in self:
+            if child.kill_at is not None:
+                child.kill_at = time.monotonic()
+
+    def request_stop(self) -> None:
+        """Ask all children to take no more work, and to end when their tasks have."""
+        for child in self:
+            child.request_stop()
+
+    def terminate(self) -> None:
+        """Ask all children to interrupt their tasks and end immediately, but cleanly."""
+        for child in self:
+            child.terminate()
+
+    def kill(self) -> None:
+        """Kill all children. Since we interrupt their jobs, those lose no attempt."""
+        for child in self:
+            child.journal.mark_clean_exit()
+            child.kill()
+
+
+def _announce_restart(former: ManagedProcess, replacement: ManagedProcess) -> None:
+    tell(
+        process_restarted,
+        ProcessLifecycle,
+        process_kind=former.spec.kind,
+        process_name=former.name,
+        pid=former.pid,
+        hostname=socket.gethostname(),
+        exitcode=former.exit_code,
+        replacement_name=replacement.name,
+        replacement_pid=replacement.pid,
+        supervisor_pid=os.getpid(),
+    )
