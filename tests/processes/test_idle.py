@@ -5,11 +5,16 @@ from __future__ import annotations
 import time
 from statistics import median
 
+import pytest
+
 from . import proc
 from .conftest import MakeProject
 from .harness import Project
 from .scenarios import stop_all, verdict
 from .waiting import wait_for
+
+# Counts wake-ups, and tens of milliseconds: what else runs on the machine shows in both.
+pytestmark = pytest.mark.alone
 
 #: Seconds between two looks of a worker that nothing wakes.
 POLLING = 5.0

@@ -73,7 +73,8 @@ def test_a_second_supervisor_with_the_same_pidfile_is_refused(make_project: Make
     assert last.stop() == 0
 
 
-@pytest.mark.parametrize("content", [b"", b"nonsense\xff\n", f"{os.getpid()}\n".encode()])
+@pytest.mark.parametrize("content", [b"", b"nonsense\xff\n", f"{os.getpid()}\n".encode()],
+                         ids=["empty", "nonsense", "another process"])  # fmt: skip
 def test_a_pidfile_that_nobody_holds_does_not_matter(
     make_project: MakeProject, content: bytes
 ) -> None:

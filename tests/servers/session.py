@@ -1,7 +1,7 @@
 """The servers of one session of pytest: started when the tests that were chosen need them.
 
-With pytest-xdist it is the controlling process that starts them, all that there are, before its
-workers: to those the environment names the addresses.
+With pytest-xdist each worker starts its own, so that no test meets the sessions or the settings of
+another worker's, and the controlling process reports what one of them has found.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import platform
 import sqlite3
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import django
 import pytest
@@ -23,6 +24,8 @@ from .kinds import KINDS, Kind
 
 #: A file to which a session adds a line about the databases that it has tested.
 MATRIX = "STEADY_QUEUE_TEST_MATRIX"
+#: Where a worker of pytest-xdist leaves what it has found.
+FOUND = "steady_queue_databases"
 
 
 class ServerSession:
@@ -47,10 +50,14 @@ class ServerSession:
             for alias, kind in KINDS.items()
         ]
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionstart(self, session: pytest.Session) -> None:
-        if session.config.pluginmanager.has_plugin("dsession"):
-            self._start(set(KINDS))
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        if config.getoption("--no-servers"):
+            others = [item for item in items if needs(item)]
+            items[:] = [item for item in items if not needs(item)]
+            config.hook.pytest_deselected(items=others)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -58,10 +65,20 @@ class ServerSession:
             return
         self._tests = Counter(alias for item in session.items for alias in needs(item))
         self._start(set(self._tests))
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput[FOUND] = self._found()
         for item in session.items:
             for alias in needs(item) & self.fleet.missing.keys():
                 reason = f"no {KINDS[alias].title} here; the summary of the databases says why"
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take over what a worker of pytest-xdist has found; each one has collected all tests."""
+        found = getattr(node, "workeroutput", {}).get(FOUND)
+        if found is not None:
+            self.fleet.versions, self.fleet.missing, tests = found
+            self._tests = Counter(tests)
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
@@ -76,6 +93,9 @@ class ServerSession:
 
     def pytest_unconfigure(self) -> None:
         self.fleet.close()
+
+    def _found(self) -> list[dict[str, Any]]:
+        return [self.fleet.versions, self.fleet.missing, dict(self._tests)]
 
     def _start(self, aliases: set[str]) -> None:
         try:
