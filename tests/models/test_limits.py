@@ -153,7 +153,7 @@ def test_to_run_now_waits_for_those_who_hold_the_semaphore(using: str) -> None:
     discarding = threads.start(using, discard)
     assert locked.wait(20)
     with mock.patch.object(jobs.dialect, "lock_rows", lock_rows):
-        found = run_now(using, [second])
+        found = run_now(Job.objects.using(using), [second])
     discarding.result(20)
     assert found == 0
     assert jobs.ids(ReadyExecution) == jobs.ids(Permit) == [second]

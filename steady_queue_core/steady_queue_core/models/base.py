@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 
 from ..dialects import Dialect, dialect_for
 from .fields import InstantField
@@ -26,6 +27,13 @@ class Record(models.Model):
 def queue_database(using: str) -> tuple[BaseDatabaseWrapper, Dialect]:
     """Return the calling thread's connection to ``using``, and its dialect."""
     return connections[using], dialect_for(using)
+
+
+def unfiltered(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Return all rows of the table that ``rows`` selects from, in the same database."""
+    model: Any = rows.model._meta.concrete_model
+    table: QuerySet[Any] = model._base_manager.using(rows.db)
+    return table
 
 
 def alters_data(method: F) -> F:

@@ -7,7 +7,6 @@ from django.db import models
 from ..dialects import tables
 from .base import Record
 from .fields import ExactCharField, ExactTextField, InstantField
-from .job import Job
 
 
 class Execution(Record):
@@ -15,7 +14,7 @@ class Execution(Record):
     the constraint alone costs 70 % of the throughput."""
 
     job = models.OneToOneField(
-        Job,
+        "steady_queue.Job",
         primary_key=True,
         on_delete=models.CASCADE,
         db_constraint=False,

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from django.db import models
 
-from .base import alters_data, queue_database
-
-if TYPE_CHECKING:
-    from .execution import Execution
+from ..configuration.module_settings import module_setting
+from .base import alters_data, queue_database, unfiltered
+from .execution import Execution
+from .operations import discard, retry, run_now
+from .operations.clear import FinishedJobs
 
 #: Rows of one transaction, unless the caller says otherwise.
 BATCH = 500
@@ -32,21 +33,17 @@ class JobQuerySet(models.QuerySet[Any]):
 
         Their errors so far are kept.
         """
-        from .operations import retry as failures
-
         jobs = self._to_change("retry_failed", batch_size)
-        batches = jobs._batches(failures.STATES, batch_size)
-        return sum(failures.retry(jobs.db, keys) for keys in batches)
+        batches = jobs._batches(retry.STATES, batch_size)
+        return sum(retry.retry(unfiltered(jobs), keys) for keys in batches)
 
     @alters_data
     def run_now(self, batch_size: int = BATCH) -> int:
         """Have those that are scheduled run now, as if they were due, and those that are blocked
         beyond their limit; return how many."""
-        from .operations import run_now as dispatching
-
         jobs = self._to_change("run_now", batch_size)
-        batches = jobs._batches(dispatching.STATES, batch_size)
-        return sum(dispatching.run_now(jobs.db, keys) for keys in batches)
+        batches = jobs._batches(run_now.STATES, batch_size)
+        return sum(run_now.run_now(unfiltered(jobs), keys) for keys in batches)
 
     @alters_data
     def discard(self, batch_size: int = BATCH) -> int:
@@ -54,11 +51,9 @@ class JobQuerySet(models.QuerySet[Any]):
 
         Leaves alone those that run, and those that have finished.
         """
-        from .operations import discard as discarding
-
         jobs = self._to_change("discard", batch_size)
-        batches = jobs._batches(discarding.STATES, batch_size)
-        return sum(discarding.discard(jobs.db, keys) for keys in batches)
+        batches = jobs._batches(discard.STATES, batch_size)
+        return sum(discard.discard(unfiltered(jobs), keys) for keys in batches)
 
     @alters_data
     def clear_finished_in_batches(
@@ -74,8 +69,6 @@ class JobQuerySet(models.QuerySet[Any]):
         the database's clock. ``task_path`` restricts it to one task. ``sleep_between_batches`` is
         in seconds.
         """
-        from .operations.clear import FinishedJobs
-
         jobs = self._to_change("clear_finished_in_batches", batch_size)
         if task_path is not None:
             jobs = jobs.filter(task_path=task_path)
@@ -126,10 +119,8 @@ def _refusal(name: str, after: str) -> str:
 
 
 def _keeping_since(using: str) -> datetime:
-    import steady_queue_core
-
     connection, dialect = queue_database(using)
-    period: timedelta | None = steady_queue_core.clear_finished_jobs_after
+    period = cast("timedelta | None", module_setting("clear_finished_jobs_after"))
     if period is None:
         raise ValueError(
             "clear_finished_in_batches(): finished_before is needed, since "

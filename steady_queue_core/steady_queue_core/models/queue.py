@@ -79,10 +79,11 @@ class Queue:
         if batch_size < 1:
             raise ValueError(f"clear(): batch_size is {batch_size}; it must be at least 1.")
         first = self._ready().order_by("rank", "job_id").values_list("pk", flat=True)
+        jobs = Job.objects.using(self._database)
         total = 0
         known: list[int] = []
         while (ids := list(first[:batch_size])) and ids != known:
-            total, known = total + discard(self._database, ids), ids
+            total, known = total + discard(jobs, ids), ids
         return total
 
     def _tell(self, signal: Signal, changed: bool) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..dialects import Dialect, tables
 from .fields import ExactCharField
-from .job import Job
 
 
 class Semaphore(models.Model):
@@ -33,7 +33,7 @@ class Permit(models.Model):
     """A job that is ready or runs under a concurrency key. It has the job's id as its own."""
 
     job = models.OneToOneField(
-        Job,
+        "steady_queue.Job",
         primary_key=True,
         on_delete=models.CASCADE,
         db_constraint=False,
@@ -50,10 +50,10 @@ class Permit(models.Model):
         return f"{self.key}: job {self.job_id}"
 
 
-def keys_of(using: str, job_ids: Collection[int]) -> list[str]:
-    """Return the concurrency keys of jobs, sorted."""
-    jobs = Job.objects.using(using).filter(pk__in=job_ids).exclude(concurrency_key=None)
-    return sorted(set(jobs.values_list("concurrency_key", flat=True)))
+def concurrency_keys(jobs: models.QuerySet[Any]) -> list[str]:
+    """Return the distinct concurrency keys of ``jobs``, sorted."""
+    limited = jobs.exclude(concurrency_key=None)
+    return sorted(set(limited.values_list("concurrency_key", flat=True)))
 
 
 def lock_semaphores(

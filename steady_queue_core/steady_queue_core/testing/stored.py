@@ -14,7 +14,7 @@ from django.db import DatabaseError, connections
 from ..backend import SteadyQueueBackend, own_backend, own_backends
 from ..compat import TaskResult
 from ..dialects import ClaimedJob, Outcome, ProcessIdentity, QueueSelector, dialect_for, portable
-from ..models import ScheduledExecution
+from ..models import Job, ScheduledExecution
 from ..models import process as processes
 from ..models.operations import run_now as dispatching
 from .jobs import matching
@@ -63,7 +63,8 @@ class StoredJobs:
 
     def make_due(self, until: datetime) -> None:
         dispatching.run_now(
-            self.using, [job_id for job_id, due in self._scheduled() if due <= until]
+            Job.objects.using(self.using),
+            [job_id for job_id, due in self._scheduled() if due <= until],
         )
 
     def keeps(self, result: TaskResult) -> bool:

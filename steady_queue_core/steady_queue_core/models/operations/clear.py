@@ -10,9 +10,8 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from ...dialects import portable
-from ..base import queue_database
+from ..base import queue_database, unfiltered
 from ..execution import FailedExecution
-from ..job import Job
 from ..recurring import RecurringExecution
 
 
@@ -67,12 +66,12 @@ class Sweep(ABC):
 class FinishedJobs(Sweep):
     """Those of some jobs that ended well before an instant, oldest first. Never failed ones."""
 
-    def __init__(self, jobs: QuerySet[Job], before: datetime) -> None:
+    def __init__(self, jobs: QuerySet[Any], before: datetime) -> None:
         super().__init__(jobs.db, before)
         self.jobs = jobs
 
     def _next_rows(self) -> QuerySet[Any, tuple[Any, ...]]:
-        return self._after(Job.objects.using(self.using), "finished_at")
+        return self._after(unfiltered(self.jobs), "finished_at")
 
     def _delete(self, keys: Sequence[int]) -> int:
         failed = FailedExecution.objects.using(self.using).filter(pk__in=keys)
@@ -83,14 +82,14 @@ class FinishedJobs(Sweep):
         found = [pk for pk, instant in chosen if instant is not None and instant < self.before]
         if found:
             with self.dialect.transaction(self.connection):
-                Job.objects.using(self.using).filter(pk__in=found)._raw_delete(self.using)
+                unfiltered(self.jobs).filter(pk__in=found)._raw_delete(self.using)
         return len(found)
 
 
 class FailedJobs(Sweep):
     """Those of some jobs that failed for good before an instant, oldest first."""
 
-    def __init__(self, jobs: QuerySet[Job], before: datetime) -> None:
+    def __init__(self, jobs: QuerySet[Any], before: datetime) -> None:
         super().__init__(jobs.db, before)
         self.jobs = jobs
 
@@ -107,7 +106,7 @@ class FailedJobs(Sweep):
             locked = self.dialect.lock_rows(self.connection, rows, wait=False)
             held = [row.pk for row in locked if row.created_at < self.before]
             self._failed().filter(pk__in=held)._raw_delete(self.using)
-            Job.objects.using(self.using).filter(pk__in=held)._raw_delete(self.using)
+            unfiltered(self.jobs).filter(pk__in=held)._raw_delete(self.using)
         return len(held)
 
     def _failed(self) -> QuerySet[FailedExecution]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import QuerySet
 
 from ...signals import task_discarded, tell_after_commit
 from ..base import queue_database
@@ -13,8 +16,7 @@ from ..execution import (
     ReadyExecution,
     ScheduledExecution,
 )
-from ..job import Job
-from ..semaphore import Permit, keys_of, lock_semaphores
+from ..semaphore import Permit, concurrency_keys, lock_semaphores
 
 #: The states that a job can be discarded in: it neither runs nor has it finished. In the order in
 #: which jobs pass through them: one that moves on while we wait for its row is found in the next.
@@ -26,14 +28,15 @@ STATES: tuple[type[Execution], ...] = (
 )
 
 
-def discard(using: str, job_ids: Sequence[int]) -> int:
+def discard(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     """Delete jobs with their executions, in one transaction; return how many.
 
     A job that is claimed meanwhile is left alone: who locks its execution first has it.
     """
+    using = jobs.db
     connection, dialect = queue_database(using)
     with dialect.transaction(connection):
-        keys = keys_of(using, job_ids)
+        keys = concurrency_keys(jobs.filter(pk__in=job_ids))
         found: list[int] = []
         for state in STATES:
             if state is BlockedExecution:
@@ -45,11 +48,11 @@ def discard(using: str, job_ids: Sequence[int]) -> int:
                 rows.filter(pk__in=held)._raw_delete(using)
                 found += held
         Permit.objects.using(using).filter(pk__in=found)._raw_delete(using)
-        Job.objects.using(using).filter(pk__in=found)._raw_delete(using)
+        jobs.filter(pk__in=found)._raw_delete(using)
         admitted = dialect.admit(connection, keys)
         if found:
             task_ids = [str(job_id) for job_id in found]
-            tell_after_commit(task_discarded, Job, using, task_ids=task_ids)
+            tell_after_commit(task_discarded, jobs.model, using, task_ids=task_ids)
     if admitted:
         dialect.ring_after_commit(connection, [])
     return len(found)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 
 from ...dialects import Dialect, portable
 from ..base import queue_database
@@ -19,9 +21,10 @@ STATES = (BlockedExecution, ScheduledExecution)
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def run_now(using: str, job_ids: Sequence[int]) -> int:
+def run_now(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     """Dispatch scheduled jobs as if they were due, and make blocked ones ready beyond their limit,
     in one transaction; return how many: others may have moved on meanwhile."""
+    using = jobs.db
     connection, dialect = queue_database(using)
     with dialect.transaction(connection):
         # Locked before the semaphores, as who dispatches does. Dispatched after those that are
