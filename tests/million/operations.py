@@ -13,10 +13,10 @@ from steady_queue_core.dialects import Ending, ProcessIdentity, QueueSelector
 from steady_queue_core.dialects.conformance.base import ending, new_job
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import Job, Queue, claims, process
+from steady_queue_core.models.job import find_job
 from steady_queue_core.models.operations import discard, retry, run_now
-from steady_queue_core.models.operations.clear import FailedJobs, FinishedJobs, PastSlots
+from steady_queue_core.models.operations.clear import FailedJobs, FinishedJobs, PastRuns
 from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
-from steady_queue_core.models.results import find_job
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.dispatcher.retention import expired
 from steady_queue_core.processes.scheduler.timetable import _known_slots
@@ -108,7 +108,7 @@ OPERATIONS: dict[str, Operation] = {
     "clear failed of others": Operation(
         lambda p: FailedJobs(p.jobs.exclude(backend_name="default"), p.present).clear(150), 1_500
     ),
-    "clear slots": Operation(lambda p: p.sweep(PastSlots(p.using, p.present - DAY)), 2_500),
+    "clear slots": Operation(lambda p: p.sweep(PastRuns(p.using, p.present - DAY)), 2_500),
     "upkeep": Operation(lambda p: SemaphoreMaintenance(p.using).do(), 12_000),
     # A scheduler.
     "last slot": Operation(lambda p: _known_slots(p.connection, "schedule7"), 100),

@@ -7,11 +7,12 @@ from datetime import timedelta
 from typing import Any
 from unittest import mock
 
-from django.db import connections, transaction
+from django.db import transaction
 
 from steady_queue_core.dialects import ClaimedJob, Ending, Outcome, portable
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.conformance.base import ending, limited_job, stored_id
+from steady_queue_core.dialects.database import Database
 from steady_queue_core.models import (
     BlockedExecution,
     ClaimedExecution,
@@ -144,7 +145,7 @@ def test_to_run_now_waits_for_those_who_hold_the_semaphore(using: str) -> None:
 
     def discard() -> None:
         with transaction.atomic(using=using):
-            lock_semaphores(connections[using], jobs.dialect, ["key"])
+            lock_semaphores(Database.of(using), ["key"])
             locked.set()
             assert waits.wait(20)
             jobs.all.get(pk=first).discard()

@@ -186,7 +186,9 @@ WRONGS: dict[str, Any] = {
         "SELECT job_id FROM steady_queue_blocked_executions WHERE concurrency_key = %s "
         "ORDER BY job_id LIMIT %s",
     ),
-    "a retried failure needs no permit": lambda: mock.patch.object(retry, "_placed", ready_at_once),
+    "a retried failure needs no permit": lambda: mock.patch.object(
+        retry, "_execution", ready_at_once
+    ),
     "a discarded job keeps its permit": discarded_keep_their_permits,
     "a silent process keeps its permits": lambda: mock.patch.object(
         SemaphoreMaintenance, "_silent", return_value={}

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from ...dialects.database import Database
 from ...signals import task_discarded, tell_after_commit
-from ..base import queue_database
 from ..execution import (
     BlockedExecution,
     Execution,
@@ -18,8 +18,8 @@ from ..execution import (
 )
 from ..semaphore import Permit, concurrency_keys, lock_semaphores
 
-#: The states that a job can be discarded in: it neither runs nor has it finished. In the order in
-#: which jobs pass through them: one that moves on while we wait for its row is found in the next.
+#: The states in which a job can be discarded: it is neither running nor finished. In the order in
+#: which jobs pass through them: a job that moves on while its row is awaited is found in the next.
 STATES: tuple[type[Execution], ...] = (
     ScheduledExecution,
     BlockedExecution,
@@ -29,30 +29,30 @@ STATES: tuple[type[Execution], ...] = (
 
 
 def discard(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
-    """Delete jobs with their executions, in one transaction; return how many.
+    """Delete these of all ``jobs`` and their executions in one transaction; return the count.
 
-    A job that is claimed meanwhile is left alone: who locks its execution first has it.
+    A job that is claimed meanwhile is left alone: whoever locks its execution first has it.
     """
-    using = jobs.db
-    connection, dialect = queue_database(using)
-    with dialect.transaction(connection):
+    using, database = jobs.db, Database.of(jobs.db)
+    with database.transaction():
         keys = concurrency_keys(jobs.filter(pk__in=job_ids))
         found: list[int] = []
         for state in STATES:
             if state is BlockedExecution:
-                # After what is scheduled, as who dispatches; before all that others move under it.
-                lock_semaphores(connection, dialect, keys)
+                # Lock order: scheduled rows first (like the dispatcher), then semaphores, then
+                # everything that a permit moves.
+                lock_semaphores(database, keys)
             rows = state._default_manager.using(using).filter(pk__in=job_ids).order_by("pk")
-            held = [row.pk for row in dialect.lock_rows(connection, rows, wait=True)]
+            held = [row.pk for row in database.lock_rows(rows, wait=True)]
             if held:
                 rows.filter(pk__in=held)._raw_delete(using)
                 found += held
         Permit.objects.using(using).filter(pk__in=found)._raw_delete(using)
         jobs.filter(pk__in=found)._raw_delete(using)
-        admitted = dialect.admit(connection, keys)
+        admitted = database.admit(keys)
         if found:
             task_ids = [str(job_id) for job_id in found]
             tell_after_commit(task_discarded, jobs.model, using, task_ids=task_ids)
     if admitted:
-        dialect.ring_after_commit(connection, [])
+        database.ring_after_commit([])
     return len(found)

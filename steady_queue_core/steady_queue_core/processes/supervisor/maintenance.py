@@ -79,7 +79,7 @@ class Maintenance:
 
     def join(self) -> None:
         """Register. Raises ``Unavailable``, ``MigrationsMissing`` and ``DialectError``."""
-        self.database.run(require_tables)
+        self.database.run(lambda connection, _: require_tables(connection))
         registration = ProcessRegistration(
             self.database,
             kind=self.kind,
