@@ -37,7 +37,7 @@ from .compat import (
 )
 from .concurrency import ConcurrencyLimit
 from .configuration import ConfigurationError
-from .dialects import Dialect, EnqueuedJob, Limit, NewJob, dialect_for
+from .dialects import EnqueuedJob, Limit, NewJob, dialect_for
 from .tasks.definition import (
     SteadyQueueTask,
     SteadyQueueTaskResult,
@@ -192,7 +192,7 @@ class SteadyQueueBackend(BaseTaskBackend):
 
     def get_result(self, result_id: str) -> TaskResult:
         """Return the present state of a job; raise ``TaskResultDoesNotExist``."""
-        from .models.results import find_job
+        from .models.job import find_job
 
         job = find_job(self.database, result_id)
         if job is None:
@@ -243,7 +243,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         try:
             stored = dialect.enqueue(connection, [self._new_job(call) for call in calls])
         except (OperationalError, ProgrammingError):
-            self._require_tables(connection, dialect)
+            self._require_tables(connection)
             raise
         dialect.ring_after_commit(
             connection, list(dict.fromkeys(call.task.queue_name for call in calls))
@@ -266,12 +266,12 @@ class SteadyQueueBackend(BaseTaskBackend):
         transaction.on_commit(insert, using=self.caller_database)
         return pending
 
-    def _require_tables(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
+    def _require_tables(self, connection: BaseDatabaseWrapper) -> None:
         """Raise ``MigrationsMissing`` if that is why a statement failed."""
         from .models.readiness import require_tables
 
         with suppress(DatabaseError):
-            require_tables(connection, dialect)
+            require_tables(connection)
 
     def _new_job(self, call: EncodedCall) -> NewJob:
         task = call.task

@@ -13,12 +13,10 @@ from steady_queue_core.dialects import Ending, ProcessIdentity, QueueSelector
 from steady_queue_core.dialects.conformance.base import ending, new_job
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import Job, Queue, claims, process
-from steady_queue_core.models.operations import discard as discarding
-from steady_queue_core.models.operations import retry as failures
-from steady_queue_core.models.operations import run_now as dispatching
-from steady_queue_core.models.operations.clear import FailedJobs, FinishedJobs, PastSlots
+from steady_queue_core.models.job import find_job
+from steady_queue_core.models.operations import discard, retry, run_now
+from steady_queue_core.models.operations.clear import FailedJobs, FinishedJobs, PastRuns
 from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
-from steady_queue_core.models.results import find_job
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.dispatcher.retention import expired
 from steady_queue_core.processes.scheduler.timetable import _known_slots
@@ -110,7 +108,7 @@ OPERATIONS: dict[str, Operation] = {
     "clear failed of others": Operation(
         lambda p: FailedJobs(p.jobs.exclude(backend_name="default"), p.present).clear(150), 1_500
     ),
-    "clear slots": Operation(lambda p: p.sweep(PastSlots(p.using, p.present - DAY)), 2_500),
+    "clear slots": Operation(lambda p: p.sweep(PastRuns(p.using, p.present - DAY)), 2_500),
     "upkeep": Operation(lambda p: SemaphoreMaintenance(p.using).do(), 12_000),
     # A scheduler.
     "last slot": Operation(lambda p: _known_slots(p.connection, "schedule7"), 100),
@@ -129,23 +127,19 @@ OPERATIONS: dict[str, Operation] = {
     "recovery": Operation(_recovery, 9_000),
     # The API, a batch each.
     # Jobs that lie between those of the state may be cheaper to read than to step over.
-    "failed jobs": Operation(lambda p: p.batches("retry_failed", failures.STATES), 40_000),
+    "failed jobs": Operation(lambda p: p.batches("retry_failed", retry.STATES), 40_000),
     "failed jobs of a task": Operation(
-        lambda p: p.batches("retry_failed", failures.STATES, task_path="shop.tasks.t3"), 250_000
+        lambda p: p.batches("retry_failed", retry.STATES, task_path="shop.tasks.t3"), 250_000
     ),
-    "jobs to discard": Operation(lambda p: p.batches("discard", discarding.STATES), 40_000),
-    "jobs to run now": Operation(lambda p: p.batches("run_now", dispatching.STATES), 40_000),
+    "jobs to discard": Operation(lambda p: p.batches("discard", discard.STATES), 40_000),
+    "jobs to run now": Operation(lambda p: p.batches("run_now", run_now.STATES), 40_000),
     "clear a queue": Operation(lambda p: Queue("q1", p.using).clear(), 90_000),
-    "retry": Operation(lambda p: failures.retry(p.using, p.failed_ids), 9_000),
-    "discard failed": Operation(lambda p: discarding.discard(p.using, p.failed_ids), 9_000),
-    "discard ready": Operation(lambda p: discarding.discard(p.using, p.ids("ready", 400)), 9_000),
-    "discard blocked": Operation(
-        lambda p: discarding.discard(p.using, p.ids("blocked", 400)), 12_000
-    ),
-    "run scheduled": Operation(
-        lambda p: dispatching.run_now(p.using, p.ids("scheduled", 100)), 40_000
-    ),
-    "run blocked": Operation(lambda p: dispatching.run_now(p.using, p.ids("blocked", 400)), 12_000),
+    "retry": Operation(lambda p: retry.retry(p.jobs, p.failed_ids), 9_000),
+    "discard failed": Operation(lambda p: discard.discard(p.jobs, p.failed_ids), 9_000),
+    "discard ready": Operation(lambda p: discard.discard(p.jobs, p.ids("ready", 400)), 9_000),
+    "discard blocked": Operation(lambda p: discard.discard(p.jobs, p.ids("blocked", 400)), 12_000),
+    "run scheduled": Operation(lambda p: run_now.run_now(p.jobs, p.ids("scheduled", 100)), 40_000),
+    "run blocked": Operation(lambda p: run_now.run_now(p.jobs, p.ids("blocked", 400)), 12_000),
     "result": Operation(lambda p: task_result_of(find_job(p.using, "1234")), 50),
     "result of a claim": Operation(
         lambda p: task_result_of(find_job(p.using, str(p.shape.first("claimed")))), 50

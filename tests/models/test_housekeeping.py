@@ -14,8 +14,8 @@ from steady_queue_core import schedule_recurring_task
 from steady_queue_core.dialects import portable
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.models import FailedExecution, Job, ReadyExecution, RecurringExecution
-from steady_queue_core.models.operations import retry as failures
 from steady_queue_core.models.operations.clear import FailedJobs
+from steady_queue_core.models.operations.retry import retry as retry_jobs
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.dispatcher import retention as housekeeping
 from steady_queue_core.processes.dispatcher.retention import Cleaner, expired
@@ -123,7 +123,7 @@ def test_a_failed_job_that_is_retried_while_it_is_cleared_stays(using: str) -> N
 
     def retry() -> None:
         with transaction.atomic(using=using):
-            assert failures.retry(using, [retried]) == 1
+            assert retry_jobs(Job.objects.using(using), [retried]) == 1
             locked.set()
             assert done.wait(20)
 

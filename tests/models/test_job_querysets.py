@@ -141,7 +141,7 @@ def test_what_is_not_a_whole_queryset_is_refused_and_nothing_changes(using: str,
 @pytest.mark.django_db
 def test_without_a_time_to_keep_them_clearing_asks_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("steady_queue_core.clear_finished_jobs_after", None)
-    with pytest.raises(ValueError, match="finished_before is needed"):
+    with pytest.raises(ValueError, match="finished_before is required"):
         Job.objects.clear_finished_in_batches()
 
 

@@ -123,7 +123,7 @@ def test_a_job_that_is_dispatched_while_it_is_to_run_now_is_so_once(using: str) 
 
     dispatching = threads.start(using, dispatch)
     assert moved.wait(20)
-    asking = threads.start(using, lambda: run_now(using, [job_id]))
+    asking = threads.start(using, lambda: run_now(Job.objects.using(using), [job_id]))
     asked_for.set()
     dispatching.result(20)
     assert asking.result(20) == 0
@@ -173,7 +173,7 @@ def test_a_job_that_becomes_ready_while_it_is_discarded_is_gone_all_the_same(usi
     dispatching = threads.start(using, dispatch)
     assert moved.wait(20)
     with mock.patch.object(jobs.dialect, "lock_rows", lock_rows):
-        assert discard(using, [job_id]) == 1
+        assert discard(Job.objects.using(using), [job_id]) == 1
     dispatching.result(20)
     assert jobs.ids(Job) == jobs.ids(ReadyExecution) == []
 

@@ -7,11 +7,12 @@ from datetime import timedelta
 from typing import Any
 from unittest import mock
 
-from django.db import connections, transaction
+from django.db import transaction
 
 from steady_queue_core.dialects import ClaimedJob, Ending, Outcome, portable
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.conformance.base import ending, limited_job, stored_id
+from steady_queue_core.dialects.database import Database
 from steady_queue_core.models import (
     BlockedExecution,
     ClaimedExecution,
@@ -144,7 +145,7 @@ def test_to_run_now_waits_for_those_who_hold_the_semaphore(using: str) -> None:
 
     def discard() -> None:
         with transaction.atomic(using=using):
-            lock_semaphores(connections[using], jobs.dialect, ["key"])
+            lock_semaphores(Database.of(using), ["key"])
             locked.set()
             assert waits.wait(20)
             jobs.all.get(pk=first).discard()
@@ -153,7 +154,7 @@ def test_to_run_now_waits_for_those_who_hold_the_semaphore(using: str) -> None:
     discarding = threads.start(using, discard)
     assert locked.wait(20)
     with mock.patch.object(jobs.dialect, "lock_rows", lock_rows):
-        found = run_now(using, [second])
+        found = run_now(Job.objects.using(using), [second])
     discarding.result(20)
     assert found == 0
     assert jobs.ids(ReadyExecution) == jobs.ids(Permit) == [second]

@@ -22,7 +22,7 @@ from steady_queue_core.dialects import Ending, QueueSelector
 from steady_queue_core.dialects.registry import override
 from steady_queue_core.models import ClaimedExecution, Pause, ScheduledExecution
 from steady_queue_core.models.operations import discard as discarding
-from steady_queue_core.models.operations import retry as failures
+from steady_queue_core.models.operations import retry
 from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
 from steady_queue_core.models.semaphore import Permit
 from steady_queue_sqlite import plugin as sqlite
@@ -154,9 +154,9 @@ def moves_what_is_not_due(connection: Any, limit: int) -> Any:
 def discarded_keep_their_permits() -> Iterator[None]:
     discard = discarding.discard
 
-    def keep(using: str, job_ids: Any) -> int:
+    def keep(jobs: Any, job_ids: Any) -> int:
         permits = list(Permit.objects.filter(pk__in=job_ids))
-        gone = discard(using, job_ids)
+        gone = discard(jobs, job_ids)
         Permit.objects.bulk_create(permits, ignore_conflicts=True)
         return gone
 
@@ -165,7 +165,7 @@ def discarded_keep_their_permits() -> Iterator[None]:
 
 
 def ready_at_once(job: Any, present: Any) -> Any:
-    return failures.ReadyExecution(
+    return retry.ReadyExecution(
         job_id=job.pk, queue_name=job.queue_name, rank=job.rank, token=job.token, created_at=present
     )
 
@@ -187,7 +187,7 @@ WRONGS: dict[str, Any] = {
         "ORDER BY job_id LIMIT %s",
     ),
     "a retried failure needs no permit": lambda: mock.patch.object(
-        failures, "_placed", ready_at_once
+        retry, "_execution", ready_at_once
     ),
     "a discarded job keeps its permit": discarded_keep_their_permits,
     "a silent process keeps its permits": lambda: mock.patch.object(

@@ -382,7 +382,7 @@ def test_a_task_that_was_removed_meanwhile_cannot_be_switched(using: str) -> Non
     row = Recurrence(using).row("noon")
     unschedule_recurring_task("noon")
     for act in (row.disable, row.enable):
-        with pytest.raises(UnknownRecurringTaskError, match="no recurring task 'noon' any more"):
+        with pytest.raises(UnknownRecurringTaskError, match="'noon' no longer exists"):
             act()
 
 

@@ -68,7 +68,7 @@ def test_a_process_of_an_earlier_life_does_not_keep_the_row_of_another_alive(usi
     rows = Process.objects.using(using).filter(pk=process.id)
     before = rows.values().get()
     assert not processes.beat(using, earlier)
-    processes.tell(using, earlier, '{"queues": ["other"]}')
+    processes.save_metadata(using, earlier, '{"queues": ["other"]}')
     processes.deregister(using, earlier.name)
     assert not processes.declare_dead(using, earlier, LEASE)
     assert rows.values().get() == before

@@ -9,8 +9,8 @@ from django.contrib.admin import SimpleListFilter
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from ..dialects.database import Database
 from ..models import Pause
-from ..models.base import queue_database
 from ..tasks.definition import registered_tasks
 from . import databases
 from .corrupt_rows import readable
@@ -104,10 +104,9 @@ class KeyFilter(Parameter):
 
 def queue_names(using: str) -> set[str]:
     """Return the queues that have ready jobs, are paused, or that a task of this process names."""
-    connection, dialect = queue_database(using)
     paused = Pause.objects.using(using).values_list("queue_name", flat=True)
     sources: tuple[Callable[[], Iterable[str]], ...] = (
-        lambda: dialect.list_queues(connection),
+        Database.of(using).list_queues,
         lambda: paused,
     )
     return queues_of_tasks().union(*map(readable, sources))

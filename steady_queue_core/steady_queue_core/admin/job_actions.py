@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from django.contrib.admin.models import CHANGE, DELETION
 
+from ..dialects.database import Database
 from ..models import Job
-from ..models.base import queue_database
 from ..models.execution import Execution
 from ..models.job_queryset import JobQuerySet
 from ..models.operations import discard as discarding
@@ -55,8 +55,6 @@ class Act:
     def _run(
         self, using: str, chunks: Iterable[Sequence[int]], permitted: Permitted, record: Record
     ) -> Done:
-        connection, dialect = queue_database(using)
-
         def do(ids: Sequence[int]) -> int:
             able = self._able(using, permitted(ids))
             count = self.do(using, able)
@@ -65,7 +63,7 @@ class Act:
             record([each for each in able if each not in left])
             return count
 
-        return in_batches(chunks, do, lambda error: dialect.is_contention(connection, error))
+        return in_batches(chunks, do, Database.of(using).is_contention)
 
     def _able(self, using: str, ids: Sequence[int]) -> list[int]:
         """Return those of ``ids`` whose jobs are in a state for it."""

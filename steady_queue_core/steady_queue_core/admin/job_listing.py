@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from ..models.results import MAX_ID
+from ..models.job import MAX_ID
 from .corrupt_rows import ERRORS, is_damage
 from .counts import Tally, tallies
 from .job_rows import read_jobs

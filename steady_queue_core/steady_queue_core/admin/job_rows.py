@@ -8,8 +8,8 @@ from typing import Any
 from django.db.models import F, QuerySet
 from django.db.models.functions import Left
 
+from ..dialects.database import Database
 from ..models import Job, Process
-from ..models.base import queue_database
 from .corrupt_rows import DAMAGED, read_each
 from .states import ALL, FAILED, STATES, State
 
@@ -67,10 +67,9 @@ def state_of(job: Job) -> State:
 
 
 def _with_columns(rows: QuerySet[Any], state: State) -> QuerySet[Any]:
-    connection, dialect = queue_database(rows.db)
     relations = list(RELATED) if state is ALL else [state.relation] if state.relation else []
     columns = [f"{relation}__{column}" for relation in relations for column in RELATED[relation]]
-    rows = rows.select_related(None).annotate(present=dialect.now(connection))
+    rows = rows.select_related(None).annotate(present=Database.of(rows.db).now())
     if state is FAILED:
         rows = rows.annotate(message=Left(F("failedexecution__message"), MESSAGE))
     if relations:

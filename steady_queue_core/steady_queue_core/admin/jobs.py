@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern
 
 from ..models import Job, Process
-from ..models.results import MAX_ID
+from ..models.job import parse_job_id
 from . import databases, texts
 from .actions import Done, record, tell
 from .base import QueueAdmin
@@ -86,8 +86,8 @@ class JobAdmin(QueueAdmin):
         self, request: HttpRequest, queryset: Any, search_term: str
     ) -> tuple[Any, bool]:
         """Find a job by its id, for forms that complete what is typed: no index serves more."""
-        term = search_term.strip()
-        found = queryset.filter(pk=int(term)) if _is_id(term) else queryset.none()
+        job_id = parse_job_id(search_term.strip())
+        found = queryset.filter(pk=job_id) if job_id is not None else queryset.none()
         return found.order_by("pk"), False
 
     def changelist_view(
@@ -95,7 +95,11 @@ class JobAdmin(QueueAdmin):
     ) -> HttpResponse:
         if request.method == "POST":
             given = request.POST.copy()
-            ids = [each for each in given.getlist(helpers.ACTION_CHECKBOX_NAME) if _is_id(each)]
+            ids = [
+                each
+                for each in given.getlist(helpers.ACTION_CHECKBOX_NAME)
+                if parse_job_id(each) is not None
+            ]
             given.setlist(helpers.ACTION_CHECKBOX_NAME, ids)
             request.POST = given  # type: ignore[assignment]  # The same class, not yet immutable.
         return super().changelist_view(request, extra_context)
@@ -189,12 +193,14 @@ class JobAdmin(QueueAdmin):
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         rows = self.rows(request).select_related(None).select_related(*RELATED)
-        return rows.filter(pk=int(object_id)).first() if _is_id(object_id) else None
+        job_id = parse_job_id(object_id)
+        return None if job_id is None else rows.filter(pk=job_id).first()
 
     def get_object_to_act_on(self, request: HttpRequest, object_id: str) -> Any:
-        if not _is_id(object_id):
+        job_id = parse_job_id(object_id)
+        if job_id is None:
             return None
-        return next(iter(read_briefly(self.rows(request), [int(object_id)])), None)
+        return next(iter(read_briefly(self.rows(request), [job_id])), None)
 
     def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
         job, state = row, state_of(row)
@@ -240,10 +246,6 @@ class JobAdmin(QueueAdmin):
 
 def _state(request: HttpRequest) -> State:
     return STATES.get(request.GET.get("state", ""), ALL)
-
-
-def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= MAX_ID
 
 
 def _past(act: Act, done: Done) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import CharField, DateTimeField, Model, QuerySet
 
 from ..dialects import portable
-from ..models.results import MAX_ID
+from ..models.job import MAX_ID
 
 #: The columns of the order, of one row.
 Key = tuple[Any, ...]

@@ -13,8 +13,8 @@ from django.utils.html import format_html
 
 from ..configuration import Configuration, ConfigurationError
 from ..dialects import portable
+from ..dialects.database import Database
 from ..models import ClaimedExecution, Process
-from ..models.base import queue_database
 from ..models.process import NEVER_AGAIN
 from . import databases, texts
 from .base import QueueAdmin
@@ -39,11 +39,10 @@ class ProcessAdmin(QueueAdmin):
 
     def dress(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
         using = databases.chosen(request)
-        connection, dialect = queue_database(using)
         claims = ClaimedExecution.objects.using(using).filter(process_id__in=[r.pk for r in rows])
         claims = self.scope(request).only(claims)
         held = dict(claims.values_list("process_id").annotate(Count("pk")).order_by())
-        present, threshold = dialect.current_time(connection), alive_threshold()
+        present, threshold = Database.of(using).current_time(), alive_threshold()
         for row in rows:
             row.present, row.running = present, held.get(row.pk, 0)
             row.threshold = threshold

@@ -17,8 +17,8 @@ from django.urls import URLPattern
 from django.utils.html import format_html
 
 from ..configuration.queues import LONGEST_NAME
+from ..dialects.database import Database
 from ..models import Job, Pause, Queue, ReadyExecution
-from ..models.base import queue_database
 from . import databases, texts
 from .actions import record, tell
 from .base import QueueAdmin
@@ -103,7 +103,6 @@ class QueuesAdmin(QueueAdmin):
 
     def dress(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
         using = databases.chosen(request)
-        connection, dialect = queue_database(using)
         names = [row.queue_name for row in rows]
         waiting = ReadyExecution.objects.using(using).order_by("rank", "job_id")
         of_each = [waiting.filter(queue_name=each) for each in names]
@@ -115,7 +114,7 @@ class QueuesAdmin(QueueAdmin):
                 raise
             counts = tallies(using, of_each, scope=scope)
         pauses = read_each(Pause.objects.using(using), names)
-        present = dialect.current_time(connection)
+        present = Database.of(using).current_time()
         for row, tally in zip(rows, counts, strict=True):
             row.tally, row.present = tally, present
             row.paused = row.queue_name in pauses

@@ -13,9 +13,9 @@ from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern
 
+from ..dialects.database import Database
 from ..errors import SteadyQueueError
 from ..models import RecurringExecution, RecurringTask
-from ..models.base import queue_database
 from ..schedules.validators import stored_schedule
 from . import databases, texts
 from .actions import BATCH, record, tell
@@ -56,13 +56,12 @@ class RecurringTaskAdmin(QueueAdmin):
 
     def dress(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
         using = databases.chosen(request)
-        connection, dialect = queue_database(using)
         slots = RecurringExecution.objects.using(using)
         latest = slots.filter(task_key=OuterRef("key")).order_by("-run_at").values("pk")[:1]
         tasks = self.rows(request).filter(pk__in=[row.pk for row in rows])
         ids = [pk for pk in tasks.values_list(Subquery(latest), flat=True) if pk is not None]
         last = {slot.task_key: slot.run_at for slot in slots.filter(pk__in=ids)}
-        present = dialect.current_time(connection)
+        present = Database.of(using).current_time()
         for row in rows:
             row.last_run = last.get(row.pk)
             row.next_runs = next_runs(row, present, NEXT_RUNS)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from django.db import connections, models
-from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db import models
+from django.db.models import QuerySet
 
-from ..dialects import Dialect, dialect_for
 from .fields import InstantField
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Record(models.Model):
-    """A row of the queue, with the instant of its insertion by the database's clock."""
+    """A row of the queue with the time of its insertion, by the database's clock."""
 
     created_at = InstantField()
 
@@ -23,12 +22,14 @@ class Record(models.Model):
         abstract = True
 
 
-def queue_database(using: str) -> tuple[BaseDatabaseWrapper, Dialect]:
-    """Return the calling thread's connection to ``using``, and its dialect."""
-    return connections[using], dialect_for(using)
+def unfiltered(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Return all rows of the table that ``rows`` selects from, in the same database."""
+    model: Any = rows.model._meta.concrete_model
+    table: QuerySet[Any] = model._base_manager.using(rows.db)
+    return table
 
 
 def alters_data(method: F) -> F:
-    """Keep templates from calling ``method``, as Django's own ``delete()``."""
+    """Keep templates from calling ``method``, as Django does for ``delete()``."""
     method.alters_data = True  # type: ignore[attr-defined]  # Templates look for it.
     return method

@@ -1,4 +1,4 @@
-"""Reading the claims that a process holds."""
+"""The claims that processes hold."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from django.db.models import Exists, OuterRef, QuerySet
 
 from ..dialects import ClaimedJob, portable
+from ..dialects.database import Database
 from ..logging import about, get_logger
-from .base import queue_database
 from .execution import ClaimedExecution
 from .job import Job
 from .process import Process
@@ -20,14 +20,14 @@ logger = get_logger("steady_queue.supervisor")
 def held_by(
     using: str, process_id: int, limit: int, known: Collection[int] = ()
 ) -> list[ClaimedJob]:
-    """Return up to ``limit`` claims of a process, with their jobs, oldest job first; without
-    those of the jobs ``known``."""
+    """Return up to ``limit`` claims of a process with their jobs, oldest job first, except those
+    of the jobs ``known``."""
     rows = ClaimedExecution.objects.using(using).filter(process_id=process_id)
     return _read(rows.exclude(job_id__in=known), limit)
 
 
 def held_by_any(using: str, process_ids: Collection[int], limit: int) -> list[ClaimedJob]:
-    """Return up to ``limit`` claims of some processes."""
+    """Return up to ``limit`` claims of these processes."""
     rows = ClaimedExecution.objects.using(using).filter(process_id__in=process_ids)
     return _read(rows, limit)
 
@@ -39,10 +39,9 @@ def without_process(using: str, limit: int) -> list[ClaimedJob]:
 
 
 def discard_without_job(using: str) -> int:
-    """Delete the claims of jobs that do not exist any more; return how many there were."""
-    connection, dialect = queue_database(using)
+    """Delete the claims of jobs that no longer exist; return their number."""
     job = Job.objects.using(using).filter(pk=OuterRef("pk"))
-    with dialect.transaction(connection):
+    with Database.of(using).transaction():
         return ClaimedExecution.objects.using(using).filter(~Exists(job))._raw_delete(using)
 
 
@@ -56,7 +55,7 @@ def _read(rows: QuerySet[ClaimedExecution], limit: int) -> list[ClaimedJob]:
 
 
 def _readable(rows: QuerySet[ClaimedExecution], job_id: Any) -> ClaimedJob:
-    """Return a claim; of one whose job somebody has damaged, what it takes to end it."""
+    """Return a claim; if the row of its job is damaged, with only what ends the claim."""
     row = rows.filter(job_id=job_id)
     try:
         return _claimed_job(row.select_related("job").get())
@@ -67,8 +66,7 @@ def _readable(rows: QuerySet[ClaimedExecution], job_id: Any) -> ClaimedJob:
     token, queue_name, rank = row.values_list("token", "queue_name", "rank").get()
     job = Job.objects.using(rows.db).filter(pk=job_id)
     concurrency_key = job.values_list("concurrency_key", flat=True).first()
-    connection, dialect = queue_database(rows.db)
-    present = dialect.current_time(connection)
+    present = Database.of(rows.db).current_time()
     return ClaimedJob(
         job_id=job_id,
         token=token,

@@ -1,4 +1,4 @@
-"""The execution rows: each says that a job is in one state."""
+"""Executions: rows that say which state a job is in."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from django.db import models
 from ..dialects import tables
 from .base import Record
 from .fields import ExactCharField, ExactTextField, InstantField
-from .job import Job
 
 
 class Execution(Record):
-    """A job's place in one state. It has the job's id as its own, and no foreign key: on MySQL
-    the constraint alone costs 70 % of the throughput."""
+    """The row of a job in one state. Its primary key is the job's id, without a foreign key
+    constraint: on MySQL that alone costs 70 % of the throughput."""
 
     job = models.OneToOneField(
-        Job,
+        "steady_queue.Job",
         primary_key=True,
         on_delete=models.CASCADE,
         db_constraint=False,
@@ -27,11 +26,11 @@ class Execution(Record):
 
 
 class QueuedExecution(Execution):
-    """An execution that waits, or has waited, for its turn in a queue."""
+    """An execution that waits in a queue, or has been taken from one."""
 
     queue_name = ExactCharField(max_length=255)
     rank = models.SmallIntegerField(default=0)
-    #: That of the last claim, 0 before the first; the next one's is greater.
+    #: Token of the last claim, 0 before the first; the next claim has a greater one.
     token = models.BigIntegerField(default=0)
 
     class Meta:
@@ -51,7 +50,7 @@ class ReadyExecution(QueuedExecution):
 
 
 class ScheduledExecution(QueuedExecution):
-    """The job runs when it is due."""
+    """The job becomes ready when it is due."""
 
     due_at = InstantField()
     concurrency_key = ExactCharField(max_length=255, null=True)
@@ -80,7 +79,7 @@ class BlockedExecution(QueuedExecution):
 
 
 class ClaimedExecution(QueuedExecution):
-    """The job is taken by a process. ``created_at`` is the time of the claim."""
+    """The job has been claimed by a process. ``created_at`` is the time of the claim."""
 
     process_id = models.BigIntegerField()
 
@@ -91,7 +90,7 @@ class ClaimedExecution(QueuedExecution):
 
 
 class FailedExecution(Execution):
-    """The job has failed for good, until somebody retries or discards it."""
+    """The job has failed for good and stays so until it is retried or discarded."""
 
     exception_class = ExactCharField(max_length=255)
     message = ExactTextField()

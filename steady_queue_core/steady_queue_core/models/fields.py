@@ -14,10 +14,10 @@ from ..errors import DialectNotFound
 
 
 class ExactCharField(models.CharField):
-    """Text that is compared by code point: no two different names are ever equal.
+    """Text compared by code point, so that different names are never equal.
 
-    Under the default collation of MySQL ``A``, ``a`` and ``á`` are one name, and under MariaDB's
-    ``a `` is ``a``. The dialect names the collation that compares exactly.
+    MySQL's default collation takes ``A``, ``a`` and ``á`` for one name, and MariaDB's takes ``a ``
+    for ``a``. The dialect names the collation that compares exactly.
     """
 
     def db_parameters(self, connection: BaseDatabaseWrapper) -> dict[str, Any]:
@@ -25,9 +25,9 @@ class ExactCharField(models.CharField):
 
 
 class ExactTextField(models.TextField):
-    """Text of any length that holds every character.
+    """Text of any length, with any character.
 
-    Under the default character set of older MariaDB servers it would hold those of latin1.
+    The default character set of older MariaDB servers is limited to latin1.
     """
 
     def db_parameters(self, connection: BaseDatabaseWrapper) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def _exact(given: Any, connection: BaseDatabaseWrapper) -> dict[str, Any]:
     try:
         collation = dialect_for(connection.alias).exact_collation(connection)
     except DialectNotFound:
-        # Migrations also run on databases that do not hold the queue.
+        # Migrations also run on databases without a queue.
         collation = None
     if collation:
         parameters["collation"] = collation
@@ -47,10 +47,10 @@ def _exact(given: Any, connection: BaseDatabaseWrapper) -> dict[str, Any]:
 
 
 class InstantField(models.DateTimeField):
-    """An instant: aware under ``USE_TZ``, else naive in UTC; in microseconds.
+    """A point in time, in microseconds: aware with ``USE_TZ``, otherwise naive in UTC.
 
-    A column that knows zones would take and give naive instants in the zone of the session, where
-    an hour is missing in spring. Migrations see an ordinary ``DateTimeField``.
+    A column with time zones would interpret naive values in the zone of the session, where an hour
+    is missing in spring. Migrations see an ordinary ``DateTimeField``.
     """
 
     def deconstruct(self) -> Any:
@@ -68,7 +68,7 @@ class InstantField(models.DateTimeField):
         ):
             return value.replace(tzinfo=UTC)
         if isinstance(value, str) and "." not in value:
-            # Compared as text, a full second would be before itself.
+            # Compared as text, a full second would sort before itself.
             return f"{value}.000000"
         return value
 

@@ -10,14 +10,17 @@ from .base import alters_data
 from .fields import ExactCharField, ExactTextField, InstantField
 from .job_queryset import JobQuerySet
 
+#: The largest primary key.
+MAX_ID = 2**63 - 1
+
 JobManager = models.Manager.from_queryset(JobQuerySet)
 
 
 class Job(models.Model):
-    """One call of a task with its arguments, and what became of it.
+    """One call of a task: its arguments and its outcome.
 
-    Where a job stands is the one execution row it has; a job that has ended well has none. Of all
-    that have ended, well or failed, ``finished_at`` says when.
+    The state of a job is the one execution row that it has; a finished job has none. A job that
+    has finished or failed has ``finished_at``.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -25,11 +28,11 @@ class Job(models.Model):
     task_path = ExactCharField(max_length=255)
     #: Alias in ``TASKS`` of the backend that enqueued the job.
     backend_name = ExactCharField(max_length=255)
-    #: Negated priority, so that ascending indexes serve the order of the poll everywhere.
+    #: Negated priority, so that ascending indexes serve the poll's order on every database.
     rank = models.SmallIntegerField(default=0)
     #: The encoded call; see ``steady_queue_core.arguments``.
     arguments = ExactTextField()
-    #: Of a job with a limit: what it shares with others, and how; see ``dialects.Limit``.
+    #: The job's concurrency limit, if it has one; see ``dialects.Limit``.
     concurrency_key = ExactCharField(max_length=255, null=True)
     concurrency_limit = models.IntegerField(null=True)
     concurrency_duration = models.DurationField(null=True)
@@ -50,7 +53,7 @@ class Job(models.Model):
     #: Start of the first attempt.
     started_at = InstantField(null=True)
     last_attempted_at = InstantField(null=True)
-    #: When the job ended, well or failed.
+    #: When the job finished or failed.
     finished_at = InstantField(null=True)
 
     objects = JobManager()
@@ -71,23 +74,23 @@ class Job(models.Model):
 
     @property
     def priority(self) -> int:
-        """The job's priority, -100 to 100; larger runs first."""
+        """The priority, from -100 to 100; higher runs first."""
         return -self.rank
 
     @alters_data
     def retry(self) -> bool:
-        """Make this job ready again if it has failed; say whether it had."""
+        """Make this job ready again if it has failed; return whether it had."""
         return bool(self._alone().retry_failed())
 
     @alters_data
     def run_now(self) -> bool:
-        """Have this job run now if it is scheduled, as if it were due, or blocked, beyond its
-        limit; say whether it was."""
+        """Dispatch this job if it is scheduled, or unblock it beyond its limit if it is blocked;
+        return whether it was either."""
         return bool(self._alone().run_now())
 
     @alters_data
     def discard(self) -> None:
-        """Delete this job, which waits or has failed.
+        """Delete this waiting or failed job.
 
         Raises ``UndiscardableError`` if it runs or has finished.
         """
@@ -99,3 +102,19 @@ class Job(models.Model):
     def _alone(self) -> JobQuerySet:
         using = router.db_for_write(Job, instance=self)
         return Job.objects.using(using).filter(pk=self.pk)
+
+
+def parse_job_id(text: object) -> int | None:
+    """Return the job id that ``text`` spells, or ``None`` if no job can have it."""
+    if not (isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= 19):
+        return None
+    return int(text) if int(text) <= MAX_ID else None
+
+
+def find_job(using: str, result_id: str) -> Job | None:
+    """Return the job of a task result, with its claim and failure, if it exists."""
+    job_id = parse_job_id(result_id)
+    if job_id is None:
+        return None
+    jobs = Job.objects.using(using).select_related("claimedexecution", "failedexecution")
+    return jobs.filter(pk=job_id).first()

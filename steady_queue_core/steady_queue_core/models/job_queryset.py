@@ -1,65 +1,60 @@
-"""What can be done with many jobs at once: retry, run now, discard, clear."""
+"""Operations on many jobs: retry, run now, discard, clear."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from django.db import models
 
 from ..configuration.module_settings import module_setting
-from .base import alters_data, queue_database
+from ..dialects.database import Database
+from .base import alters_data, unfiltered
+from .execution import Execution
+from .operations import discard, retry, run_now
+from .operations.clear import FinishedJobs
 
-if TYPE_CHECKING:
-    from .execution import Execution
-
-#: Rows of one transaction, unless the caller says otherwise.
+#: Default number of rows per transaction.
 BATCH = 500
 
 
 class JobQuerySet(models.QuerySet[Any]):
-    """Jobs, and what can be done with them. All of it goes in batches, each one transaction, and
-    to the database for writing, unless ``using()`` names another one.
+    """A queryset of jobs with operations that work in batches, each in its own transaction, on the
+    database for writing unless ``using()`` names another.
 
-    Like ``delete()``, none of it can be called after a slice, ``distinct(*fields)``, ``values()``
-    or ``union()``.
+    Like ``delete()``, they cannot be called after a slice, ``distinct(*fields)``, ``values()`` or
+    ``union()``.
     """
 
     @alters_data
     def retry_failed(self, batch_size: int = BATCH) -> int:
-        """Make those that have failed ready again, with all their attempts; return how many.
+        """Make failed jobs ready again, with all their attempts; return their number.
 
-        Their errors so far are kept.
+        The errors of earlier attempts are kept.
         """
-        from .operations import retry as failures
-
         jobs = self._to_change("retry_failed", batch_size)
-        batches = jobs._batches(failures.STATES, batch_size)
-        return sum(failures.retry(jobs.db, keys) for keys in batches)
+        batches = jobs._batches(retry.STATES, batch_size)
+        return sum(retry.retry(unfiltered(jobs), ids) for ids in batches)
 
     @alters_data
     def run_now(self, batch_size: int = BATCH) -> int:
-        """Have those that are scheduled run now, as if they were due, and those that are blocked
-        beyond their limit; return how many."""
-        from .operations import run_now as dispatching
-
+        """Dispatch scheduled jobs as if they were due, and unblock blocked jobs beyond their limit;
+        return their number."""
         jobs = self._to_change("run_now", batch_size)
-        batches = jobs._batches(dispatching.STATES, batch_size)
-        return sum(dispatching.run_now(jobs.db, keys) for keys in batches)
+        batches = jobs._batches(run_now.STATES, batch_size)
+        return sum(run_now.run_now(unfiltered(jobs), ids) for ids in batches)
 
     @alters_data
     def discard(self, batch_size: int = BATCH) -> int:
-        """Delete those that wait (ready, scheduled, blocked) or have failed; return how many.
+        """Delete ready, scheduled, blocked and failed jobs; return their number.
 
-        Leaves alone those that run, and those that have finished.
+        Running and finished jobs are left alone.
         """
-        from .operations import discard as discarding
-
         jobs = self._to_change("discard", batch_size)
-        batches = jobs._batches(discarding.STATES, batch_size)
-        return sum(discarding.discard(jobs.db, keys) for keys in batches)
+        batches = jobs._batches(discard.STATES, batch_size)
+        return sum(discard.discard(unfiltered(jobs), ids) for ids in batches)
 
     @alters_data
     def clear_finished_in_batches(
@@ -69,18 +64,16 @@ class JobQuerySet(models.QuerySet[Any]):
         task_path: str | None = None,
         sleep_between_batches: float = 0.0,
     ) -> int:
-        """Delete those that finished before an instant; return how many. Failed ones stay.
+        """Delete jobs that finished before a point in time; return their number. Failed jobs stay.
 
-        ``finished_before`` is aware; by default the setting ``clear_finished_jobs_after`` ago, by
-        the database's clock. ``task_path`` restricts it to one task. ``sleep_between_batches`` is
-        in seconds.
+        ``finished_before`` is aware. By default it is ``clear_finished_jobs_after`` ago, by the
+        database's clock. ``task_path`` limits the jobs to one task. ``sleep_between_batches`` is in
+        seconds.
         """
-        from .operations.clear import FinishedJobs
-
         jobs = self._to_change("clear_finished_in_batches", batch_size)
         if task_path is not None:
             jobs = jobs.filter(task_path=task_path)
-        finished = FinishedJobs(jobs, finished_before or _keeping_since(jobs.db))
+        finished = FinishedJobs(jobs, finished_before or _retention_limit(jobs.db))
         total = cleared = finished.clear(batch_size)
         while not finished.exhausted:
             time.sleep(sleep_between_batches if cleared else 0)
@@ -89,8 +82,8 @@ class JobQuerySet(models.QuerySet[Any]):
         return total
 
     def _to_change(self, name: str, batch_size: int) -> JobQuerySet:
-        """Return these jobs as they are in the database for writing; raise TypeError where they
-        are not all that a filter leaves."""
+        """Return these jobs for writing. Raise TypeError if a slice, ``distinct()``, ``values()``
+        or ``union()`` came before."""
         query: Any = self.query
         if query.combinator:
             raise TypeError(_refusal(name, f"{query.combinator}()"))
@@ -108,30 +101,29 @@ class JobQuerySet(models.QuerySet[Any]):
         return cast(JobQuerySet, jobs)
 
     def _batches(self, states: Sequence[type[Execution]], batch_size: int) -> Iterator[list[int]]:
-        """Yield the keys of the jobs in each of these states, in the order of their ids, as they
-        are at each batch. They are read from the table of the state, which has no history."""
+        """Yield the ids of the jobs in each of these states, in ascending order. Each batch is read
+        anew, from the table of the state, which has no history."""
         for state in states:
-            place = f"{state._meta.model_name}__pk"
-            jobs = self.order_by(place).values_list(place, flat=True)
+            column = f"{state._meta.model_name}__pk"
+            jobs = self.order_by(column).values_list(column, flat=True)
             last = 0
-            while keys := list(jobs.filter(**{f"{place}__gt": last})[:batch_size]):
-                yield keys
-                last = keys[-1]
+            while job_ids := list(jobs.filter(**{f"{column}__gt": last})[:batch_size]):
+                yield job_ids
+                last = job_ids[-1]
 
 
 def _refusal(name: str, after: str) -> str:
     return (
-        f"{name}() cannot be called after {after}. Choose the jobs by their ids first: "
+        f"{name}() cannot be called after {after}. Select the jobs by their ids first: "
         f"Job.objects.filter(pk__in=[...]).{name}()."
     )
 
 
-def _keeping_since(using: str) -> datetime:
-    connection, dialect = queue_database(using)
-    period: timedelta | None = module_setting("clear_finished_jobs_after")
+def _retention_limit(using: str) -> datetime:
+    period = cast("timedelta | None", module_setting("clear_finished_jobs_after"))
     if period is None:
         raise ValueError(
-            "clear_finished_in_batches(): finished_before is needed, since "
-            "clear_finished_jobs_after is None and jobs are kept for ever."
+            "clear_finished_in_batches(): finished_before is required, because "
+            "clear_finished_jobs_after is None and jobs are kept forever."
         )
-    return dialect.current_time(connection) - period
+    return Database.of(using).current_time() - period

@@ -1,4 +1,4 @@
-"""Pause: a queue that is not polled for the time being."""
+"""Pause: marks a queue from which workers take no jobs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from .fields import ExactCharField
 
 
 class Pause(Record):
-    """While the row exists, no worker takes jobs from the queue."""
+    """A paused queue. No worker takes jobs from it while the row exists."""
 
     queue_name = ExactCharField(max_length=255, primary_key=True)
 
     class Meta:
         db_table = tables.PAUSES
-        # The admin shows queues in its place.
+        # The admin lists queues under this model.
         verbose_name = "queue"
         default_permissions = ()
         permissions = (

@@ -7,15 +7,16 @@ from datetime import UTC, datetime, timedelta
 from django.db import models
 
 from ..dialects import ProcessIdentity, portable, tables
-from .base import Record, queue_database
+from ..dialects.database import Database
+from .base import Record
 from .fields import ExactCharField, ExactTextField, InstantField
 
-#: The last heartbeat of a process that was declared dead: it can give no other.
+#: The last heartbeat of a process that was declared dead, which can never send another.
 NEVER_AGAIN = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Process(Record):
-    """A process that is, or was, alive. It holds the claims of the jobs that it runs."""
+    """A process that is or was running. It holds the claims of the jobs that it runs."""
 
     id = models.BigAutoField(primary_key=True)
     kind = models.CharField(max_length=32)
@@ -23,7 +24,7 @@ class Process(Record):
     pid = models.PositiveIntegerField()
     hostname = models.CharField(max_length=255)
     supervisor_id = models.BigIntegerField(null=True)
-    #: JSON object: what the process serves, and where it can be found.
+    #: JSON object: the process's configuration and location.
     metadata = ExactTextField(default="{}")
     last_heartbeat_at = InstantField()
 
@@ -38,7 +39,7 @@ class Process(Record):
 
     @property
     def identity(self) -> ProcessIdentity:
-        """Its id and its name."""
+        """The id and name that identify the process."""
         return ProcessIdentity(self.pk, self.name)
 
 
@@ -52,10 +53,10 @@ def register(
     supervisor_id: int | None,
     metadata: str,
 ) -> ProcessIdentity:
-    """Insert the row of a process that begins; return by what it is known from then on."""
-    connection, dialect = queue_database(using)
-    with dialect.transaction(connection):
-        present = portable.storable(dialect.current_time(connection))
+    """Insert the row of a starting process; return its identity."""
+    database = Database.of(using)
+    with database.transaction():
+        present = database.storable_time()
         process = Process.objects.using(using).create(
             kind=kind,
             name=name,
@@ -70,44 +71,42 @@ def register(
 
 
 def beat(using: str, process: ProcessIdentity) -> bool:
-    """Write that a process is alive; ``False``: it was declared dead, its row may be gone, and its
-    id be that of another process."""
-    connection, dialect = queue_database(using)
-    with dialect.transaction(connection):
+    """Record a heartbeat. Return ``False`` if the process was declared dead: its row may be gone,
+    and its id may belong to another process."""
+    database = Database.of(using)
+    with database.transaction():
         rows = _row(using, process).filter(last_heartbeat_at__gt=portable.storable(NEVER_AGAIN))
-        return bool(rows.update(last_heartbeat_at=dialect.now(connection)))
+        return bool(rows.update(last_heartbeat_at=database.now()))
 
 
-def tell(using: str, process: ProcessIdentity, metadata: str) -> None:
-    """Write what a process serves now."""
-    connection, dialect = queue_database(using)
-    with dialect.transaction(connection):
+def save_metadata(using: str, process: ProcessIdentity, metadata: str) -> None:
+    """Update the metadata of a process."""
+    with Database.of(using).transaction():
         _row(using, process).update(metadata=metadata)
 
 
 def declare_dead(using: str, process: ProcessIdentity, threshold: timedelta) -> bool:
-    """End the lease of a process for good; ``False``: it has given a heartbeat after all.
+    """End the lease of a process for good. Return ``False`` if it has sent a heartbeat after all.
 
-    From then on its claims may be ended: it can neither renew its lease nor claim anything.
+    From then on its claims may be ended, for it can neither renew its lease nor claim anything.
     """
-    connection, dialect = queue_database(using)
-    with dialect.transaction(connection):
-        limit = dialect.current_time(connection) - threshold
+    database = Database.of(using)
+    with database.transaction():
+        limit = database.current_time() - threshold
         rows = _row(using, process).filter(last_heartbeat_at__lt=portable.storable(limit))
         return bool(rows.update(last_heartbeat_at=portable.storable(NEVER_AGAIN)))
 
 
 def deregister(using: str, name: str) -> None:
-    """Delete the row of a process, if it is there."""
-    connection, dialect = queue_database(using)
-    with dialect.transaction(connection):
+    """Delete the row of a process, if it exists."""
+    with Database.of(using).transaction():
         Process.objects.using(using).filter(name=name).delete()
 
 
 def expired(using: str, threshold: timedelta) -> list[Process]:
     """Return the processes whose last heartbeat is older than ``threshold``."""
-    connection, dialect = queue_database(using)
-    limit = dialect.current_time(connection) - threshold
+    database = Database.of(using)
+    limit = database.current_time() - threshold
     return list(_identified(using).filter(last_heartbeat_at__lt=portable.storable(limit)))
 
 
@@ -126,6 +125,6 @@ def _row(using: str, process: ProcessIdentity) -> models.QuerySet[Process]:
 
 
 def _identified(using: str) -> models.QuerySet[Process]:
-    # Without the instants: one that somebody has damaged would hide all other rows.
+    # Without the timestamps: one that was damaged by hand would hide all other rows.
     instants = ("created_at", "last_heartbeat_at")
     return Process.objects.using(using).defer(*instants).order_by("pk")

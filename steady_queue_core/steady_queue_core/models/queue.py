@@ -1,4 +1,4 @@
-"""Queue: a name on jobs, seen as a whole."""
+"""Queue: the waiting jobs of one name."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from django.db import DEFAULT_DB_ALIAS, router
 from django.db.models import QuerySet
 
 from ..dialects import portable
+from ..dialects.database import Database
 from ..signals import QueueLifecycle, Signal, queue_paused, queue_resumed, tell_after_commit
-from .base import alters_data, queue_database
+from .base import alters_data
 from .execution import ReadyExecution
 from .job import Job
 from .operations.discard import discard
@@ -19,86 +20,89 @@ from .pause import Pause
 
 @dataclass(frozen=True)
 class Queue:
-    """The jobs of one name that wait, and whether workers take them. Names compare exactly."""
+    """The waiting jobs of one name, which can be paused. Names are compared exactly."""
 
     name: str
-    #: Alias of the database; ``""``: the one that the routers give for jobs.
+    #: Database alias; ``""`` for the one that the database routers choose for jobs.
     using: str = ""
 
     @classmethod
     def all(cls, using: str = "") -> list[Queue]:
-        """Return the queues that have ready jobs or are paused, by name."""
+        """Return the queues that have ready jobs or are paused, sorted by name."""
         using = using or _default()
-        connection, dialect = queue_database(using)
         paused = Pause.objects.using(using).values_list("queue_name", flat=True)
-        return [cls(name, using) for name in sorted({*dialect.list_queues(connection), *paused})]
+        waiting = Database.of(using).list_queues()
+        return [cls(name, using) for name in sorted({*waiting, *paused})]
 
     @property
     def size(self) -> int:
-        """How many jobs are ready. Counts rows: with millions of them it takes time."""
+        """The number of ready jobs. Counts rows, which takes time for millions of them."""
         return self._ready().count()
 
     @property
     def latency(self) -> timedelta:
-        """How long the job has waited that became ready first; none: zero. Looks at every row."""
+        """The waiting time of the oldest ready job, or zero. Reads every row of the queue."""
         first = self._ready().order_by("created_at").values_list("created_at", flat=True).first()
         if first is None:
             return timedelta(0)
-        connection, dialect = queue_database(self._database)
-        return max(timedelta(0), dialect.current_time(connection) - portable.aware(first))
+        present = self._database.current_time()
+        return max(timedelta(0), present - portable.aware(first))
 
     @property
     def paused(self) -> bool:
-        """Whether workers leave this queue alone."""
+        """Whether the queue is paused."""
         return self._pauses().exists()
 
     @alters_data
     def pause(self) -> bool:
-        """Have workers take no more jobs from this queue, from their next poll on; say whether
-        that is new. Jobs that run go on."""
-        connection, dialect = queue_database(self._database)
-        present = portable.storable(dialect.current_time(connection))
-        row = Pause(queue_name=self.name, created_at=present)
-        changed = dialect.insert_if_absent(connection, row, ["queue_name"])
-        self._tell(queue_paused, changed)
+        """Stop workers from taking jobs from this queue, from their next poll on; return whether
+        it was open. Running jobs go on."""
+        row = Pause(queue_name=self.name, created_at=self._database.storable_time())
+        changed = self._database.insert_if_absent(row, ["queue_name"])
+        self._send(queue_paused, changed)
         return changed
 
     @alters_data
     def resume(self) -> bool:
-        """Have workers take jobs again; say whether the queue was paused."""
-        connection, dialect = queue_database(self._database)
-        with dialect.transaction(connection):
-            gone = self._pauses()._raw_delete(self._database)
-        dialect.ring_after_commit(connection, [self.name])
-        self._tell(queue_resumed, bool(gone))
-        return bool(gone)
+        """Let workers take jobs again; return whether the queue was paused."""
+        database = self._database
+        with database.transaction():
+            deleted = self._pauses()._raw_delete(database.alias)
+        database.ring_after_commit([self.name])
+        self._send(queue_resumed, bool(deleted))
+        return bool(deleted)
 
     @alters_data
     def clear(self, batch_size: int = 500) -> int:
-        """Discard all ready jobs; return how many."""
+        """Discard all ready jobs; return their number."""
         if batch_size < 1:
             raise ValueError(f"clear(): batch_size is {batch_size}; it must be at least 1.")
         first = self._ready().order_by("rank", "job_id").values_list("pk", flat=True)
+        jobs = Job.objects.using(self._alias)
         total = 0
         known: list[int] = []
         while (ids := list(first[:batch_size])) and ids != known:
-            total, known = total + discard(self._database, ids), ids
+            total, known = total + discard(jobs, ids), ids
         return total
 
-    def _tell(self, signal: Signal, changed: bool) -> None:
+    def _send(self, signal: Signal, changed: bool) -> None:
         tell_after_commit(
-            signal, QueueLifecycle, self._database, queue_name=self.name, changed=changed
+            signal, QueueLifecycle, self._alias, queue_name=self.name, changed=changed
         )
 
     @property
-    def _database(self) -> str:
+    def _alias(self) -> str:
         return self.using or _default()
 
+    @property
+    def _database(self) -> Database:
+        return Database.of(self._alias)
+
     def _ready(self) -> QuerySet[ReadyExecution]:
-        return ReadyExecution.objects.using(self._database).filter(queue_name=self.name)
+        return ReadyExecution.objects.using(self._alias).filter(queue_name=self.name)
 
     def _pauses(self) -> QuerySet[Pause]:
-        return Pause.objects.using(self._database).filter(pk=self.name)
+        return Pause.objects.using(self._alias).filter(pk=self.name)
 
 
 def _default() -> str:

@@ -1,15 +1,14 @@
-"""Whether the database is ready for the queue."""
+"""Whether a database is ready for the queue."""
 
 from __future__ import annotations
 
 from django.apps import apps
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ..dialects import Dialect
 from ..errors import MigrationsMissing
 
 
-def require_tables(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
+def require_tables(connection: BaseDatabaseWrapper) -> None:
     """Raise ``MigrationsMissing`` unless all tables of the queue exist."""
     wanted = {model._meta.db_table for model in apps.get_app_config("steady_queue").get_models()}
     missing = wanted - set(connection.introspection.table_names())
@@ -18,5 +17,5 @@ def require_tables(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
         raise MigrationsMissing(
             f"Database {connection.alias!r} lacks the tables of Steady Queue "
             f"({', '.join(sorted(missing)[:2])}, ...). Run: manage.py migrate{option} "
-            "(or, if they are there, let the user of the database see them)"
+            "(or, if they exist, grant the database user access to them)"
         )

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import models, router
 
-from ..dialects import portable, tables
+from ..dialects import tables
+from ..dialects.database import Database
 from ..errors import UnknownRecurringTaskError, UnusableRecurringTaskError
-from .base import Record, alters_data, queue_database
+from .base import Record, alters_data
 from .fields import ExactCharField, ExactTextField, InstantField
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RecurringTask(Record):
-    """A task with a schedule. Static ones mirror the code, dynamic ones live here alone."""
+    """A task with a schedule. Static tasks mirror the code, dynamic ones exist only here."""
 
     key = ExactCharField(max_length=255, primary_key=True)
     task_path = ExactCharField(max_length=255)
@@ -30,10 +31,10 @@ class RecurringTask(Record):
     #: ``skip``, ``last``, or a duration such as ``36 hours``.
     catch_up = models.CharField(max_length=64, default="skip")
     static = models.BooleanField(default=True)
-    #: Whether its slots are enqueued.
+    #: Whether its runs are enqueued.
     enabled = models.BooleanField(default=True)
-    #: Slots up to this instant are never made up for: it was added, enabled or given another
-    #: schedule then. NULL: not known.
+    #: When it was added, enabled or rescheduled. Runs missed up to then are never made up for.
+    #: NULL if not known.
     active_since = InstantField(null=True)
     updated_at = InstantField()
 
@@ -47,11 +48,11 @@ class RecurringTask(Record):
 
     @alters_data
     def run_now(self) -> TaskResult:
-        """Enqueue the task once, beside its schedule; in the caller's transaction if there is one.
+        """Enqueue the task once, apart from its schedule, in the caller's transaction if any.
 
         Raises ``UnusableRecurringTaskError`` if the row cannot be run in this process.
         """
-        # Models are loaded where there is no task framework as well: a check says so.
+        # Models are loaded even without a task framework, which a system check reports.
         from ..compat import InvalidTaskBackend, task_backends
 
         try:
@@ -67,18 +68,19 @@ class RecurringTask(Record):
 
     @alters_data
     def disable(self, *, using: str | None = None) -> bool:
-        """Let no further slot be enqueued; say whether that is new. Jobs that are enqueued stay.
+        """Stop enqueueing runs; return whether the task was enabled. Enqueued jobs stay.
 
-        It waits for a slot that is being enqueued just now, and holds as soon as the caller's
-        transaction has committed. ``using`` is that of Django's ``save()``. Raises
-        ``UnknownRecurringTaskError`` if the row is gone.
+        Waits for a run that is being enqueued, and takes effect when the caller's transaction
+        commits. ``using`` is as in Django's ``save()``.
+
+        Raises ``UnknownRecurringTaskError`` if the row is gone.
         """
         return self._switch(using, enabled=False)
 
     @alters_data
     def enable(self, *, using: str | None = None) -> bool:
-        """Let slots be enqueued from now on; say whether that is new. None is made up for.
-        ``using`` is that of Django's ``save()``.
+        """Enqueue runs from now on; return whether the task was disabled. Runs missed meanwhile
+        are not made up for. ``using`` is as in Django's ``save()``.
 
         Raises ``UnknownRecurringTaskError`` if the row is gone.
         """
@@ -86,17 +88,17 @@ class RecurringTask(Record):
 
     def _switch(self, using: str | None, *, enabled: bool) -> bool:
         using = using or router.db_for_write(RecurringTask, instance=self)
-        connection, dialect = queue_database(using)
+        database = Database.of(using)
         row = RecurringTask.objects.using(using).filter(pk=self.pk)
-        with dialect.transaction(connection):
-            present = portable.storable(dialect.current_time(connection))
+        with database.transaction():
+            present = database.storable_time()
             changes: dict[str, Any] = {"enabled": enabled, "updated_at": present}
             if enabled:
                 changes["active_since"] = present
             changed = bool(row.filter(enabled=not enabled).update(**changes))
             if not changed and not row.exists():
                 raise UnknownRecurringTaskError(
-                    f"There is no recurring task {self.key!r} any more."
+                    f"The recurring task {self.key!r} no longer exists."
                 )
         for name, value in changes.items() if changed else ():
             setattr(self, name, value)
@@ -104,7 +106,7 @@ class RecurringTask(Record):
 
 
 class RecurringExecution(Record):
-    """One slot of a schedule that was enqueued: the reason why it is enqueued only once."""
+    """One run of a schedule that was enqueued. Its row keeps the run from being enqueued twice."""
 
     task_key = ExactCharField(max_length=255)
     run_at = InstantField()

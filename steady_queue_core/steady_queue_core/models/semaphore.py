@@ -1,24 +1,24 @@
-"""Semaphore and permits: who may run under a concurrency key."""
+"""Semaphores and their permits: how many jobs of a concurrency key may run."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from django.db import models
-from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ..dialects import Dialect, tables
+from ..dialects import tables
+from ..dialects.database import Database
 from .fields import ExactCharField
-from .job import Job
 
 
 class Semaphore(models.Model):
-    """The permits of a concurrency key. No row: all of them are there."""
+    """The permits of a concurrency key. A key without a row has all of its permits."""
 
     key = ExactCharField(max_length=255, primary_key=True)
-    #: Permits left.
+    #: Free permits.
     value = models.IntegerField()
-    #: Permits in all, as the job that was enqueued last had it.
+    #: Number of permits, as set by the job that was enqueued last.
     limit = models.IntegerField()
 
     class Meta:
@@ -30,10 +30,10 @@ class Semaphore(models.Model):
 
 
 class Permit(models.Model):
-    """A job that is ready or runs under a concurrency key. It has the job's id as its own."""
+    """The permit of a ready or running job. Its primary key is the job's id."""
 
     job = models.OneToOneField(
-        Job,
+        "steady_queue.Job",
         primary_key=True,
         on_delete=models.CASCADE,
         db_constraint=False,
@@ -50,17 +50,17 @@ class Permit(models.Model):
         return f"{self.key}: job {self.job_id}"
 
 
-def keys_of(using: str, job_ids: Collection[int]) -> list[str]:
-    """Return the concurrency keys of jobs, sorted."""
-    jobs = Job.objects.using(using).filter(pk__in=job_ids).exclude(concurrency_key=None)
-    return sorted(set(jobs.values_list("concurrency_key", flat=True)))
+def concurrency_keys(jobs: models.QuerySet[Any]) -> list[str]:
+    """Return the distinct concurrency keys of ``jobs``, sorted."""
+    limited = jobs.exclude(concurrency_key=None)
+    return sorted(set(limited.values_list("concurrency_key", flat=True)))
 
 
-def lock_semaphores(
-    connection: BaseDatabaseWrapper, dialect: Dialect, keys: Collection[str]
-) -> None:
-    """Wait for whoever takes or ends permits of ``keys``; before the rows of their jobs,
-    but for those that are scheduled."""
+def lock_semaphores(database: Database, keys: Collection[str]) -> None:
+    """Wait for transactions that take or end permits of ``keys``, and lock their semaphores.
+
+    Lock order: before the rows of their jobs, but after scheduled rows.
+    """
     if keys:
-        rows = Semaphore.objects.using(connection.alias).filter(pk__in=keys).order_by("pk")
-        list(dialect.lock_rows(connection, rows, wait=True))
+        rows = Semaphore.objects.using(database.alias).filter(pk__in=keys).order_by("pk")
+        list(database.lock_rows(rows, wait=True))

@@ -1,4 +1,4 @@
-"""A migration step that the dialect decides on."""
+"""A migration operation whose statements come from the dialect."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..errors import DialectNotFound
 
 
 class TuneTables(Operation):
-    """Let the dialect make the tables fit for a queue: how they are stored and cleaned."""
+    """Sets the storage and vacuum options that the dialect recommends for the tables."""
 
     reversible = True
 
     def state_forwards(self, app_label: str, state: Any) -> None:
-        """The models stay as they are."""
+        """Leave the models unchanged."""
 
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
@@ -28,14 +28,14 @@ class TuneTables(Operation):
         try:
             statements = dialect_for(connection.alias).tune_tables(connection)
         except DialectNotFound:
-            return  # Migrations also run on databases that do not hold the queue.
+            return  # Migrations also run on databases without a queue.
         for statement in statements:
             schema_editor.execute(statement)
 
     def database_backwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
     ) -> None:
-        """The tables may stay tuned."""
+        """Leave the tables tuned."""
 
     def describe(self) -> str:
         return "Let the dialect tune the tables"

@@ -15,7 +15,7 @@ from ..backend import SteadyQueueBackend
 from ..compat import TaskResult
 from ..configured_backends import own_backend, own_backends, queue_databases
 from ..dialects import ClaimedJob, Outcome, ProcessIdentity, QueueSelector, dialect_for, portable
-from ..models import ScheduledExecution
+from ..models import Job, ScheduledExecution
 from ..models import process as processes
 from ..models.operations import run_now as dispatching
 from .jobs import matching
@@ -64,7 +64,8 @@ class StoredJobs:
 
     def make_due(self, until: datetime) -> None:
         dispatching.run_now(
-            self.using, [job_id for job_id, due in self._scheduled() if due <= until]
+            Job.objects.using(self.using),
+            [job_id for job_id, due in self._scheduled() if due <= until],
         )
 
     def keeps(self, result: TaskResult) -> bool:

@@ -61,7 +61,7 @@ def _admit(connection: BaseDatabaseWrapper, key: str, limit: int | None) -> int:
     left = max(0, semaphore.limit - holders)
     admitted = list(lock_rows(connection, waiting[:left], wait=True)) if left else []
     if admitted:
-        _let_in(connection, key, admitted)
+        unblock(connection, admitted)
     semaphore.value = left - len(admitted)
     semaphore.save(using=using, update_fields=["value", "limit"])
     return len(admitted)
@@ -86,11 +86,12 @@ def _locked(
     return semaphore
 
 
-def _let_in(connection: BaseDatabaseWrapper, key: str, admitted: Sequence[Any]) -> None:
+def unblock(connection: BaseDatabaseWrapper, rows: Sequence[Any]) -> None:
+    """Give each of these locked blocked rows a permit, and make its job ready."""
     using = connection.alias
     present = storable(current_time(connection, now(connection)))
-    job_ids = [row.pk for row in admitted]
-    permits = [model("Permit")(job_id=job_id, key=key) for job_id in job_ids]
+    job_ids = [row.pk for row in rows]
+    permits = [model("Permit")(job_id=row.pk, key=row.concurrency_key) for row in rows]
     model("Permit").objects.using(using).bulk_create(permits)
     ready = [
         model("ReadyExecution")(
@@ -100,7 +101,7 @@ def _let_in(connection: BaseDatabaseWrapper, key: str, admitted: Sequence[Any]) 
             token=row.token,
             created_at=present,
         )
-        for row in admitted
+        for row in rows
     ]
     model("ReadyExecution").objects.using(using).bulk_create(ready)
     model("BlockedExecution").objects.using(using).filter(pk__in=job_ids)._raw_delete(using)

@@ -1,3 +1,3 @@
-"""What can be done with many jobs at once, and with what they leave."""
+"""Operations on many jobs, and maintenance of their tables."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Clearing what is kept no longer, in bounded batches."""
+"""Deleting rows past their retention period, in bounded batches."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from ...dialects import portable
-from ..base import queue_database
+from ...dialects.database import Database
+from ..base import unfiltered
 from ..execution import FailedExecution
-from ..job import Job
 from ..recurring import RecurringExecution
 
 
 class Sweep(ABC):
-    """Goes through rows that are older than an instant, and deletes those that are not kept.
+    """Walks the rows older than a point in time, and deletes those that need not be kept.
 
-    A batch reads a bounded number of rows, in the order of an index, whatever else the tables
-    hold. The next one begins where it has ended, so that what stays is read once.
+    A batch reads a bounded number of rows in the order of an index, however large the tables are.
+    The next one starts where it ended, so that rows that are kept are read only once.
     """
 
     def __init__(self, using: str, before: datetime) -> None:
         self.using = using
-        self.connection, self.dialect = queue_database(using)
+        self.database = Database.of(using)
         self.before = portable.storable(before)
-        #: The last row that was looked at: another sweep may begin there.
+        #: The last row that was read, from which another sweep may continue.
         self.position: Any = None
         self.exhausted = False
 
     def clear(self, batch_size: int) -> int:
-        """Look at the next rows; return how many of them were deleted."""
+        """Read the next rows; return the number of those that were deleted."""
         rows = self._past(list(self._next_rows()[:batch_size]))
         cleared = self._delete([row[-1] for row in rows]) if rows else 0
         self.position = rows[-1] if rows else self.position
@@ -40,20 +40,20 @@ class Sweep(ABC):
         return cleared
 
     def _past(self, rows: list[Any]) -> list[Any]:
-        """Return those that are old enough. Not by a condition: before it knows its tables,
-        PostgreSQL would take few rows to lie between two instants, and sort them all."""
+        """Return the rows that are old enough. Not a condition of the query: PostgreSQL without
+        statistics would expect few rows in the range, and sort all of them."""
         return [row for row in rows if row[0] < self.before]
 
     @abstractmethod
     def _next_rows(self) -> QuerySet[Any, tuple[Any, ...]]:
-        """Return the rows after the position, each as what orders them, the key last."""
+        """Return the rows after the position, each as its ordering columns, primary key last."""
 
     @abstractmethod
     def _delete(self, keys: Sequence[int]) -> int:
-        """Delete those of these rows that are not kept."""
+        """Delete those of these rows that need not be kept; return their number."""
 
     def _after(self, rows: QuerySet[Any], instant: str) -> QuerySet[Any, tuple[Any, ...]]:
-        """Return those of ``rows`` after the position, in the order of an indexed instant."""
+        """Return the ``rows`` after the position, in the order of an indexed timestamp."""
         if self.position is None:
             rows = rows.filter(**{f"{instant}__isnull": False})
         else:
@@ -65,32 +65,32 @@ class Sweep(ABC):
 
 
 class FinishedJobs(Sweep):
-    """Those of some jobs that ended well before an instant, oldest first. Never failed ones."""
+    """Those of ``jobs`` that finished before a point in time, oldest first, without failed ones."""
 
-    def __init__(self, jobs: QuerySet[Job], before: datetime) -> None:
+    def __init__(self, jobs: QuerySet[Any], before: datetime) -> None:
         super().__init__(jobs.db, before)
         self.jobs = jobs
 
     def _next_rows(self) -> QuerySet[Any, tuple[Any, ...]]:
-        return self._after(Job.objects.using(self.using), "finished_at")
+        return self._after(unfiltered(self.jobs), "finished_at")
 
     def _delete(self, keys: Sequence[int]) -> int:
         failed = FailedExecution.objects.using(self.using).filter(pk__in=keys)
         well = set(keys) - set(failed.values_list("pk", flat=True))
         chosen = self.jobs.filter(pk__in=well).order_by().values_list("pk", "finished_at")
-        # Once more: one that has just been retried is none of them. Not by a condition, for which
-        # a database might go through all that is old.
+        # Checked again: a job may just have been retried. Not a condition of the query, for which
+        # the database might scan all old rows.
         found = [pk for pk, instant in chosen if instant is not None and instant < self.before]
         if found:
-            with self.dialect.transaction(self.connection):
-                Job.objects.using(self.using).filter(pk__in=found)._raw_delete(self.using)
+            with self.database.transaction():
+                unfiltered(self.jobs).filter(pk__in=found)._raw_delete(self.using)
         return len(found)
 
 
 class FailedJobs(Sweep):
-    """Those of some jobs that failed for good before an instant, oldest first."""
+    """Those of ``jobs`` that failed for good before a point in time, oldest first."""
 
-    def __init__(self, jobs: QuerySet[Job], before: datetime) -> None:
+    def __init__(self, jobs: QuerySet[Any], before: datetime) -> None:
         super().__init__(jobs.db, before)
         self.jobs = jobs
 
@@ -102,60 +102,60 @@ class FailedJobs(Sweep):
         if not chosen:
             return 0
         rows = self._failed().filter(pk__in=chosen).order_by("pk")
-        with self.dialect.transaction(self.connection):
-            # Those that somebody retries or discards just now are left to them.
-            locked = self.dialect.lock_rows(self.connection, rows, wait=False)
+        with self.database.transaction():
+            # Rows that are being retried or discarded are skipped.
+            locked = self.database.lock_rows(rows, wait=False)
             held = [row.pk for row in locked if row.created_at < self.before]
             self._failed().filter(pk__in=held)._raw_delete(self.using)
-            Job.objects.using(self.using).filter(pk__in=held)._raw_delete(self.using)
+            unfiltered(self.jobs).filter(pk__in=held)._raw_delete(self.using)
         return len(held)
 
     def _failed(self) -> QuerySet[FailedExecution]:
         return FailedExecution.objects.using(self.using)
 
 
-class PastSlots(Sweep):
-    """The slots of schedules before an instant, but for each schedule's last one: the next slot
-    follows from that."""
+class PastRuns(Sweep):
+    """The runs of recurring tasks before a point in time, except the last run of each task, from
+    which the next one is computed."""
 
     def __init__(self, using: str, before: datetime) -> None:
         super().__init__(using, before)
         self._any_past = False
-        #: The key of each schedule's last slot, as far as it has been looked for.
+        #: The primary key of the last run of each task that was looked up so far.
         self._last: dict[str, int | None] = {}
 
     def clear(self, batch_size: int) -> int:
         cleared = super().clear(batch_size)
-        # They were stored in the order of their instants, more or less: what follows is younger.
+        # Rows are stored roughly in the order of their due times: those that follow are younger.
         self.exhausted = self.exhausted or not self._any_past
         return cleared
 
     def _next_rows(self) -> QuerySet[Any, tuple[Any, ...]]:
-        slots = self._slots()
+        runs = self._runs()
         if self.position is not None:
-            slots = slots.filter(pk__gt=self.position[0])
-        return slots.order_by("pk").values_list("pk")
+            runs = runs.filter(pk__gt=self.position[0])
+        return runs.order_by("pk").values_list("pk")
 
     def _past(self, rows: list[Any]) -> list[Any]:
         return rows
 
     def _delete(self, keys: Sequence[int]) -> int:
-        slots = self._slots()
-        # These are all that lie between them.
-        past = slots.filter(pk__range=(keys[0], keys[-1]), run_at__lt=self.before).order_by()
-        schedules = dict(past.values_list("pk", "task_key"))
-        self._any_past = bool(schedules)
-        kept = [pk for pk, schedule in schedules.items() if pk == self._last_of(schedule)]
-        if len(kept) == len(schedules):
+        runs = self._runs()
+        # The keys are all rows of this range.
+        past = runs.filter(pk__range=(keys[0], keys[-1]), run_at__lt=self.before).order_by()
+        tasks = dict(past.values_list("pk", "task_key"))
+        self._any_past = bool(tasks)
+        kept = [pk for pk, task_key in tasks.items() if pk == self._last_of(task_key)]
+        if len(kept) == len(tasks):
             return 0
-        with self.dialect.transaction(self.connection):
+        with self.database.transaction():
             return past.exclude(pk__in=kept)._raw_delete(self.using)
 
-    def _last_of(self, schedule: str) -> int | None:
-        if schedule not in self._last:
-            slots = self._slots().filter(task_key=schedule).order_by("-run_at")
-            self._last[schedule] = slots.values_list("pk", flat=True).first()
-        return self._last[schedule]
+    def _last_of(self, task_key: str) -> int | None:
+        if task_key not in self._last:
+            runs = self._runs().filter(task_key=task_key).order_by("-run_at")
+            self._last[task_key] = runs.values_list("pk", flat=True).first()
+        return self._last[task_key]
 
-    def _slots(self) -> QuerySet[RecurringExecution]:
+    def _runs(self) -> QuerySet[RecurringExecution]:
         return RecurringExecution.objects.using(self.using)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from django.db.models import QuerySet
+
+from ...dialects.database import Database
 from ...signals import task_discarded, tell_after_commit
-from ..base import queue_database
 from ..execution import (
     BlockedExecution,
     Execution,
@@ -13,11 +16,10 @@ from ..execution import (
     ReadyExecution,
     ScheduledExecution,
 )
-from ..job import Job
-from ..semaphore import Permit, keys_of, lock_semaphores
+from ..semaphore import Permit, concurrency_keys, lock_semaphores
 
-#: The states that a job can be discarded in: it neither runs nor has it finished. In the order in
-#: which jobs pass through them: one that moves on while we wait for its row is found in the next.
+#: The states in which a job can be discarded: it is neither running nor finished. In the order in
+#: which jobs pass through them: a job that moves on while its row is awaited is found in the next.
 STATES: tuple[type[Execution], ...] = (
     ScheduledExecution,
     BlockedExecution,
@@ -26,30 +28,31 @@ STATES: tuple[type[Execution], ...] = (
 )
 
 
-def discard(using: str, job_ids: Sequence[int]) -> int:
-    """Delete jobs with their executions, in one transaction; return how many.
+def discard(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
+    """Delete these of all ``jobs`` and their executions in one transaction; return the count.
 
-    A job that is claimed meanwhile is left alone: who locks its execution first has it.
+    A job that is claimed meanwhile is left alone: whoever locks its execution first has it.
     """
-    connection, dialect = queue_database(using)
-    with dialect.transaction(connection):
-        keys = keys_of(using, job_ids)
+    using, database = jobs.db, Database.of(jobs.db)
+    with database.transaction():
+        keys = concurrency_keys(jobs.filter(pk__in=job_ids))
         found: list[int] = []
         for state in STATES:
             if state is BlockedExecution:
-                # After what is scheduled, as who dispatches; before all that others move under it.
-                lock_semaphores(connection, dialect, keys)
+                # Lock order: scheduled rows first (like the dispatcher), then semaphores, then
+                # everything that a permit moves.
+                lock_semaphores(database, keys)
             rows = state._default_manager.using(using).filter(pk__in=job_ids).order_by("pk")
-            held = [row.pk for row in dialect.lock_rows(connection, rows, wait=True)]
+            held = [row.pk for row in database.lock_rows(rows, wait=True)]
             if held:
                 rows.filter(pk__in=held)._raw_delete(using)
                 found += held
         Permit.objects.using(using).filter(pk__in=found)._raw_delete(using)
-        Job.objects.using(using).filter(pk__in=found)._raw_delete(using)
-        admitted = dialect.admit(connection, keys)
+        jobs.filter(pk__in=found)._raw_delete(using)
+        admitted = database.admit(keys)
         if found:
             task_ids = [str(job_id) for job_id in found]
-            tell_after_commit(task_discarded, Job, using, task_ids=task_ids)
+            tell_after_commit(task_discarded, jobs.model, using, task_ids=task_ids)
     if admitted:
-        dialect.ring_after_commit(connection, [])
+        database.ring_after_commit([])
     return len(found)

@@ -112,7 +112,7 @@ class ProcessRegistration:
         if metadata != self._metadata:
             text = self._as_json(metadata)
             self.database.run(
-                lambda connection, _: processes.tell(connection.alias, self.identity, text)
+                lambda connection, _: processes.save_metadata(connection.alias, self.identity, text)
             )
             self._metadata = metadata
 

@@ -15,7 +15,7 @@ from ...dialects import Dialect
 from ...durations import LONGEST
 from ...logging import about, get_logger
 from ...models import Job, RecurringTask
-from ...models.operations.clear import FailedJobs, FinishedJobs, PastSlots, Sweep
+from ...models.operations.clear import FailedJobs, FinishedJobs, PastRuns, Sweep
 from ...schedules import catch_up
 
 logger = get_logger("steady_queue.dispatcher")
@@ -84,7 +84,7 @@ def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
     longest = _longest(finished)
     if longest is not None:
         kept = max(longest, _longest_catch_up(using) + SLOTS_BEYOND)
-        yield "slots", PastSlots(using, present - kept)
+        yield "slots", PastRuns(using, present - kept)
 
 
 def _of_backends(

@@ -80,7 +80,7 @@ class Maintenance:
 
     def register(self) -> None:
         """Register. Raises ``Unavailable``, ``MigrationsMissing`` and ``DialectError``."""
-        self.database.run(require_tables)
+        self.database.run(lambda connection, _: require_tables(connection))
         registration = ProcessRegistration(
             self.database,
             kind=self.kind,

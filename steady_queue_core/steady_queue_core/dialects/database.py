@@ -1,0 +1,75 @@
+"""One database of the queue: the calling thread's connection to it, and its dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Expression, Model, QuerySet
+
+from . import portable
+from .dialect import Dialect
+from .registry import dialect_for
+
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True)
+class Database:
+    """A connection together with the dialect that drives it.
+
+    Connections belong to threads: create one where it is used rather than passing it on.
+    """
+
+    connection: BaseDatabaseWrapper
+    dialect: Dialect
+
+    @classmethod
+    def of(cls, alias: str) -> Database:
+        """Return the calling thread's handle for a database alias."""
+        return cls(connections[alias], dialect_for(alias))
+
+    @property
+    def alias(self) -> str:
+        return self.connection.alias
+
+    def transaction(self) -> AbstractContextManager[None]:
+        return self.dialect.transaction(self.connection)
+
+    def lock_rows(self, rows: QuerySet[M], *, wait: bool) -> QuerySet[M]:
+        return self.dialect.lock_rows(self.connection, rows, wait=wait)
+
+    def insert_if_absent(self, row: Model, unique_fields: Sequence[str]) -> bool:
+        return self.dialect.insert_if_absent(self.connection, row, unique_fields)
+
+    def now(self) -> Expression:
+        """The database's clock as an SQL expression."""
+        return self.dialect.now(self.connection)
+
+    def current_time(self) -> datetime:
+        """Read the database's clock; aware, in UTC."""
+        return self.dialect.current_time(self.connection)
+
+    def storable_time(self) -> datetime:
+        """Read the database's clock, in the form in which columns store it."""
+        return portable.storable(self.current_time())
+
+    def list_queues(self) -> list[str]:
+        return self.dialect.list_queues(self.connection)
+
+    def admit(self, keys: Sequence[str]) -> int:
+        return self.dialect.admit(self.connection, keys)
+
+    def ring(self, queue_names: Sequence[str]) -> None:
+        self.dialect.ring(self.connection, queue_names)
+
+    def ring_after_commit(self, queue_names: Sequence[str]) -> None:
+        self.dialect.ring_after_commit(self.connection, queue_names)
+
+    def is_contention(self, error: BaseException) -> bool:
+        return self.dialect.is_contention(self.connection, error)
