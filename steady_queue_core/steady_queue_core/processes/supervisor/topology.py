@@ -9,8 +9,7 @@ from ...configuration import Configuration, ResolvedOptions
 from ..dispatcher.dispatcher import Dispatcher
 from ..scheduler.mirror import registered_on
 from ..scheduler.scheduler import Scheduler
-from ..worker import worker
-from ..worker.worker import Worker
+from ..worker.worker import Worker, capacity
 from .child import ProcessSpec
 
 #: What ``--only`` names, and the processes that do it.
@@ -46,7 +45,7 @@ def specs(
                 kind=Worker.kind,
                 description=f"queues {', '.join(settings.queues)}; "
                 f"{settings.threads} thread{'s' if settings.threads > 1 else ''}",
-                slots=worker.slots(settings),
+                slots=capacity(settings),
                 build=partial(Worker, settings=settings),
             )
 
