@@ -21,7 +21,7 @@ from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreM
 from steady_queue_core.models.results import find_job
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.dispatcher.retention import expired
-from steady_queue_core.processes.scheduler.timetable import _known_slots
+from steady_queue_core.processes.scheduler.due_times import _known_slots
 from steady_queue_core.processes.supervisor.recovery import Recovery
 from steady_queue_core.tasks.results import task_result_of
 

@@ -149,7 +149,7 @@ def refuse(driver: Driver) -> RunResult:
     [claim] = driver.claim(limit=1)
     with pytest.raises(UnregisteredTaskError) as raised:
         driver.executor.task_of(claim)
-    done = driver.executor.refuse(claim, raised.value)
+    done = driver.executor.unknown(claim, raised.value)
     driver.settle(done)
     return done
 

@@ -18,7 +18,7 @@ from ..base.identity import ProcessLocation
 from ..base.journal_reader import JournalSnapshot
 from ..base.lifecycle import Lifecycle
 from ..base.registration import ProcessRegistration, new_name
-from ..scheduler import mirror as schedules
+from ..scheduler import mirror
 from .child import ManagedProcess
 from .children import ManagedProcesses
 from .deferred_work import DeferredWork
@@ -150,9 +150,9 @@ class Maintenance:
 
     def mirror_schedules(self) -> None:
         """Have the table of recurring tasks say what the code says, as soon as it can be done."""
-        self.postponed.add(lambda: self.database.run(schedules.mirror))
+        self.postponed.add(lambda: self.database.run(mirror.mirror))
         if not self.options.scheduler.dynamic_tasks_enabled:
-            self.postponed.add(lambda: self.database.run(schedules.warn_of_idle))
+            self.postponed.add(lambda: self.database.run(mirror.warn_of_unscheduled))
 
     def step(self) -> None:
         """Give a heartbeat, and look for the dead, as far as it is time for it."""
