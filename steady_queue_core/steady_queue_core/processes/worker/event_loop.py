@@ -41,7 +41,7 @@ class EventLoop:
         self._closing = self._cancelled = False
 
     def submit(self, work: list[Work]) -> None:
-        """Queue jobs, and start as many as there are free slots."""
+        """Queue jobs, and start as many as may run at once."""
         if self._loop is None:
             self._loop = _new_event_loop()
             self._thread = Thread(

@@ -26,7 +26,7 @@ STALL = 0.25
 
 
 class Runner(Protocol):
-    """Runs jobs as slots become free; jobs that have not started can be withdrawn."""
+    """Runs a limited number of jobs at once; jobs that have not started can be withdrawn."""
 
     @property
     def waiting(self) -> int: ...
@@ -100,7 +100,7 @@ class Lanes:
 
     @property
     def limit(self) -> int:
-        """Number of jobs to claim for the free slots of both lanes."""
+        """Number of jobs to claim for both lanes."""
         return self.prefetch.limit(self.threads.held, self.loop.held)
 
     @property
@@ -175,7 +175,7 @@ class Lanes:
         self._finish(result, self.threads, began)
 
     def _begin(self, claim: ClaimedJob, task: Task) -> Coroutine[None, None, None]:
-        # The job has its slot from now on, even if other tasks keep the loop busy for a while.
+        # The job counts as running from now on, even if other tasks block the loop for a while.
         return self._arun(claim, task, began=time.monotonic())
 
     async def _arun(self, claim: ClaimedJob, task: Task, began: float) -> None:

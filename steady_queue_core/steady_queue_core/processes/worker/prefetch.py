@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-#: Seconds of work to keep at hand so that no slot idles while the database is queried. If a host
+#: Seconds of work to keep at hand so that no thread idles while the database is queried. If a host
 #: is lost together with its run journals, nothing tells which of these jobs had started.
 HORIZON = 0.0125
 #: The same for jobs so short that a statement for a few of them would cost more than they do.
@@ -16,8 +16,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
 
 
 class Throughput:
-    """Estimates how soon the ``size`` slots of one lane become free, and how many jobs to prefetch
-    for them: at most ``max_prefetch``."""
+    """Running mean of the job durations in one lane, which runs ``size`` jobs at once; at most
+    ``max_prefetch`` others are prefetched."""
 
     def __init__(self, size: int, max_prefetch: int) -> None:
         self.size, self.max_prefetch = size, max_prefetch
@@ -30,24 +30,24 @@ class Throughput:
         self._mean += (seconds - self._mean) * WEIGHT
 
     def observe_stall(self) -> None:
-        """Record that prefetched jobs found no free slot in time."""
+        """Record that prefetched jobs could not start in time."""
         self._mean = max(self._mean, self._slow)
 
     @property
     def prefetch(self) -> int:
-        """Number of jobs beyond ``size`` that will find a free slot within the horizon."""
+        """Number of jobs beyond ``size`` that are expected to start within the horizon."""
         horizon = HORIZON_OF_SHORT if self._mean < SHORT else HORIZON
         return min(self.max_prefetch, int(self.size * horizon / max(self._mean, 1e-6)))
 
 
 class Prefetch:
-    """Decides how many jobs to claim, from the free slots and recent job durations.
+    """Decides how many jobs to claim, from the free capacity and recent job durations.
 
-    Short tasks are prefetched: as many as will find a free slot soon. Long tasks are claimed only
-    when they can start at once, since a job that waits in one worker cannot start in another.
-    Whether a job needs a thread or the event loop is unknown until it is claimed: if only one of
-    the two lanes has free slots and the project has tasks of both kinds (``mixed``), the worker
-    claims a single job now and then as a probe.
+    Short tasks are prefetched: as many as will start soon. Long tasks are claimed only when they
+    can start at once, since a job that waits in one worker cannot start in another. Whether a job
+    needs a thread or the event loop is unknown until it is claimed: if only one of the two lanes
+    has free capacity and the project has tasks of both kinds (``mixed``), the worker claims a
+    single job now and then as a probe.
     """
 
     def __init__(self, threads: int, coroutines: int, prefetch: int, *, mixed: bool) -> None:
@@ -64,7 +64,7 @@ class Prefetch:
         self._pause = FIRST_PAUSE
 
     def observe_stall(self, throughput: Throughput) -> None:
-        """Record that jobs waited in vain for a free slot in one lane."""
+        """Record that the prefetched jobs of one lane could not start in time."""
         throughput.observe_stall()
         self._next_probe = time.monotonic() + self._pause
         self._pause = min(LONGEST_PAUSE, self._pause * 2)
