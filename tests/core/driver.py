@@ -13,9 +13,9 @@ from steady_queue_core.dialects import ClaimedJob, QueueSelector, dialect_for
 from steady_queue_core.models import process as processes
 from steady_queue_core.processes.base.database import DatabaseClock
 from steady_queue_core.processes.base.registration import new_name
-from steady_queue_core.processes.worker.attempt import Done
+from steady_queue_core.processes.worker.attempt import RunResult
 from steady_queue_core.processes.worker.executor import Executor, is_coroutine
-from steady_queue_core.processes.worker.signal_sender import announce
+from steady_queue_core.processes.worker.signal_sender import send_signals
 
 
 class Driver:
@@ -47,25 +47,25 @@ class Driver:
             self.clock.set(claimed[0].claimed_at)
         return claimed
 
-    def run(self, claim: ClaimedJob) -> Done:
+    def run(self, claim: ClaimedJob) -> RunResult:
         """Run a job, in a context of its own; its outcome is not stored yet."""
         task = self.executor.task_of(claim)
         run = async_to_sync(self.executor.arun) if is_coroutine(task) else self.executor.run
         return copy_context().run(run, claim, task)
 
-    def settle(self, done: Done) -> None:
+    def settle(self, done: RunResult) -> None:
         """Store an outcome, and say so."""
         dialect = dialect_for(self.using)
         assert dialect.settle(connections[self.using], [done.outcome]) == {done.outcome.job_id}
-        announce(done)
+        send_signals(done)
 
     def dispatch(self) -> None:
         """Make the jobs ready that are due."""
         dialect_for(self.using).dispatch(connections[self.using], 500)
 
-    def work(self) -> list[Done]:
+    def work(self) -> list[RunResult]:
         """Run everything that is ready, and what becomes ready by it."""
-        outcomes: list[Done] = []
+        outcomes: list[RunResult] = []
         while claimed := self.claim():
             for claim in claimed:
                 outcomes.append(self.run(claim))

@@ -19,7 +19,7 @@ from steady_queue_core.models.operations.clear import FailedJobs, FinishedJobs, 
 from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.dispatcher.retention import expired
-from steady_queue_core.processes.scheduler.timetable import _known_slots
+from steady_queue_core.processes.scheduler.due_times import _known_slots
 from steady_queue_core.processes.supervisor.recovery import Rescuer
 from steady_queue_core.tasks.results import task_result_of
 

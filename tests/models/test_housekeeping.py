@@ -17,10 +17,10 @@ from steady_queue_core.models import FailedExecution, Job, ReadyExecution, Recur
 from steady_queue_core.models.operations.clear import FailedJobs
 from steady_queue_core.models.operations.retry import retry as retry_jobs
 from steady_queue_core.processes.base.database import QueueDatabase
-from steady_queue_core.processes.dispatcher import retention as housekeeping
+from steady_queue_core.processes.dispatcher import retention
 from steady_queue_core.processes.dispatcher.retention import Cleaner, expired
-from steady_queue_core.processes.scheduler.task_list import RecurringSchedule
-from steady_queue_core.processes.scheduler.timetable import Timetable
+from steady_queue_core.processes.scheduler.due_times import DueTimes
+from steady_queue_core.processes.scheduler.recurring_schedule import RecurringSchedule
 from steady_queue_core.schedules import definition as recurring_task
 
 from .everywhere import Jobs, on_every_database, on_every_server
@@ -45,7 +45,7 @@ def test_each_backends_jobs_are_kept_for_its_own_time(
     using: str, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.TASKS = tasks(using, default=timedelta(hours=1), archive=timedelta(days=30))
-    monkeypatch.setattr(housekeeping, "BATCH", 2)
+    monkeypatch.setattr(retention, "BATCH", 2)
     jobs = Jobs(using)
     short = jobs.finished(5)
     long = jobs.finished(3, backend_name="archive")
@@ -54,15 +54,15 @@ def test_each_backends_jobs_are_kept_for_its_own_time(
     old = [*short, *long, *unknown, *failed]
     present = jobs.dialect.current_time(jobs.connection)
     jobs.all.filter(pk__in=old).update(finished_at=portable.storable(present - timedelta(days=2)))
-    keeper = Cleaner(using)
+    cleaner = Cleaner(using)
 
     rounds = 1
-    while keeper.do(jobs.connection, jobs.dialect) == 0.0:
+    while cleaner.clean(jobs.connection, jobs.dialect) == 0.0:
         rounds += 1
 
     assert jobs.ids(Job) == sorted([*long, *unknown, *young, *failed])
     assert rounds > 3
-    assert 0 < keeper.do(jobs.connection, jobs.dialect) <= housekeeping.INTERVAL
+    assert 0 < cleaner.clean(jobs.connection, jobs.dialect) <= retention.INTERVAL
 
 
 @on_every_database
@@ -91,7 +91,7 @@ def test_failed_jobs_are_kept_unless_their_backend_says_for_how_long(
     configured = tasks(using, default=timedelta(days=30), archive=timedelta(days=30))
     configured["archive"]["OPTIONS"]["clear_failed_jobs_after"] = 3600
     settings.TASKS = configured
-    monkeypatch.setattr(housekeeping, "BATCH", 2)
+    monkeypatch.setattr(retention, "BATCH", 2)
     jobs = Jobs(using)
     kept, unknown = jobs.failed(3), jobs.failed(1, backend_name="gone")
     jobs.failed(5, backend_name="archive")
@@ -140,30 +140,30 @@ def test_what_stays_is_looked_at_once_and_again_after_a_while(
     using: str, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.TASKS = tasks(using, default=timedelta(hours=1))
-    monkeypatch.setattr(housekeeping, "BATCH", 2)
+    monkeypatch.setattr(retention, "BATCH", 2)
     jobs = Jobs(using)
     failed = jobs.failed(9)
     past = portable.storable(jobs.present(using) - timedelta(days=2))
     jobs.all.update(finished_at=past)
-    keeper = Cleaner(using)
-    batches = [cleared_by(keeper, jobs) for _ in range(2)]
+    cleaner = Cleaner(using)
+    batches = [cleared_by(cleaner, jobs) for _ in range(2)]
     assert batches[0] > batches[1]
 
     # One that was committed late has an instant that was passed already.
     [late] = jobs.finished(1)
     jobs.all.filter(pk=late).update(finished_at=past - timedelta(hours=1))
-    cleared_by(keeper, jobs)
+    cleared_by(cleaner, jobs)
     assert late in jobs.ids(Job)
-    monkeypatch.setattr(housekeeping, "FRESH_START", 0.0)
-    keeper._next_start = 0.0
-    cleared_by(keeper, jobs)
+    monkeypatch.setattr(retention, "FRESH_START", 0.0)
+    cleaner._next_start = 0.0
+    cleared_by(cleaner, jobs)
     assert jobs.ids(Job) == failed
 
 
-def cleared_by(keeper: Cleaner, jobs: Jobs) -> int:
+def cleared_by(cleaner: Cleaner, jobs: Jobs) -> int:
     """Let one pass clear all that it does; return how many batches it took."""
-    keeper._next_pass, rounds = 0.0, 1
-    while keeper.do(jobs.connection, jobs.dialect) == 0.0:
+    cleaner._next_pass, rounds = 0.0, 1
+    while cleaner.clean(jobs.connection, jobs.dialect) == 0.0:
         rounds += 1
     return rounds
 
@@ -181,23 +181,23 @@ def test_a_scheduler_that_lags_behind_enqueues_no_slot_again(
     schedule_recurring_task("k", greet, schedule=HOUR, catch_up=timedelta(days=3))
     recurrence.since("k", present - timedelta(days=30))
 
-    def scheduler(began: datetime) -> Timetable:
-        timetable = Timetable(QueueDatabase(using), RecurringSchedule(using, dynamic=True))
-        timetable.look(began)
-        return timetable
+    def scheduler(began: datetime) -> DueTimes:
+        due_times = DueTimes(QueueDatabase(using), RecurringSchedule(using, dynamic=True))
+        due_times.refresh(began)
+        return due_times
 
-    def work(timetable: Timetable) -> None:
-        while (due := timetable.enqueue_due(present)) is not None and due <= present:
+    def work(due_times: DueTimes) -> None:
+        while (due := due_times.enqueue_due(present)) is not None and due <= present:
             pass
 
     ahead, *behind = (scheduler(present - timedelta(days=days, minutes=1)) for days in (3, 2.9, 5))
     work(ahead)
     enqueued = len(recurrence.jobs())
     assert enqueued >= 72
-    for timetable in behind:
+    for due_times in behind:
         for _, sweep in expired(using, present):
             while not sweep.exhausted:
                 sweep.clear(100)
-        work(timetable)
+        work(due_times)
     # Of those that finished, the slots are all that says so.
     assert len(recurrence.jobs()) == enqueued

@@ -23,7 +23,7 @@ from steady_queue_core.models import (
     ReadyExecution,
     ScheduledExecution,
 )
-from steady_queue_core.processes.worker.attempt import Done
+from steady_queue_core.processes.worker.attempt import RunResult
 from steady_queue_core.processes.worker.error_text import MOST_EARLIER
 from steady_queue_core.retries import constant
 
@@ -144,12 +144,12 @@ def test_a_job_whose_task_is_gone_fails_and_keeps_nobody_waiting(
     assert ids(Permit, using) == [next_one] * limited
 
 
-def refuse(driver: Driver) -> Done:
+def refuse(driver: Driver) -> RunResult:
     """Have the next job claimed by a worker that does not know its task."""
     [claim] = driver.claim(limit=1)
     with pytest.raises(UnregisteredTaskError) as raised:
         driver.executor.task_of(claim)
-    done = driver.executor.refuse(claim, raised.value)
+    done = driver.executor.unknown(claim, raised.value)
     driver.settle(done)
     return done
 

@@ -24,7 +24,7 @@ from steady_queue_core.errors import (
     UnknownRecurringTaskError,
     UnusableRecurringTaskError,
 )
-from steady_queue_core.processes.scheduler.mirror import mirror, warn_of_idle
+from steady_queue_core.processes.scheduler.mirror import mirror, warn_of_unscheduled
 from steady_queue_core.schedules import definition as recurring_task
 
 from .everywhere import on_every_database
@@ -305,10 +305,10 @@ def test_a_hint_is_given_where_no_scheduler_would_look(
     settings.STEADY_QUEUE = {}
     schedule_recurring_task("late", greet, schedule="0 23 * * *")
     assert "'late' is stored, but STEADY_QUEUE['scheduler']['dynamic_tas" in caplog.messages[0]
-    warn_of_idle(found.connection, found.dialect)
+    warn_of_unscheduled(found.connection, found.dialect)
     assert caplog.messages[1].startswith("Recurring tasks that were added at run time (2) are not")
     found.tasks.all().delete()
-    warn_of_idle(found.connection, found.dialect)
+    warn_of_unscheduled(found.connection, found.dialect)
     assert len(caplog.messages) == 2
 
 
@@ -447,7 +447,7 @@ def test_a_task_of_the_code_takes_the_place_of_one_that_was_added(
         mirror(found.connection, found.dialect)
         mirror(found.connection, found.dialect)
     assert caplog.messages == [
-        "Recurring task 'noon' of the code takes the place of the one that was added at run time"
+        "Recurring task 'noon' in code replaces the one that was added at run time"
     ]
     noon = found.row("noon")
     assert (noon.static, noon.schedule, noon.task_path) == (True, "0 13 * * *", greet.module_path)

@@ -24,9 +24,9 @@ from steady_queue_core.backend import SteadyQueueBackend
 from steady_queue_core.compat import NATIVE, InvalidTask, task_enqueued
 from steady_queue_core.models import RecurringExecution
 from steady_queue_core.processes.base.database import QueueDatabase, Unavailable
+from steady_queue_core.processes.scheduler.due_times import BUSY_PAUSE, DueTimes
 from steady_queue_core.processes.scheduler.mirror import mirror
-from steady_queue_core.processes.scheduler.task_list import RecurringSchedule
-from steady_queue_core.processes.scheduler.timetable import BUSY_PAUSE, Timetable
+from steady_queue_core.processes.scheduler.recurring_schedule import RecurringSchedule
 from steady_queue_core.schedules import definition as recurring_task
 
 from ..app.models import Item
@@ -58,11 +58,11 @@ class Plan(Recurrence):
         self.dynamic = dynamic
         #: On a full minute of the future: what is added now, was there long before.
         self.clock = self.present().replace(second=0) + 2 * MINUTE
-        self.timetable = self.start()
+        self.due_times = self.start()
 
-    def start(self) -> Timetable:
+    def start(self) -> DueTimes:
         """Return the timetable of another scheduler."""
-        return Timetable(
+        return DueTimes(
             QueueDatabase(self.using), RecurringSchedule(self.using, dynamic=self.dynamic)
         )
 
@@ -70,19 +70,19 @@ class Plan(Recurrence):
         mirror(self.connection, self.dialect)
 
     def look(self) -> None:
-        self.timetable.look(self.clock)
+        self.due_times.refresh(self.clock)
 
     def begin(self) -> None:
         """Look for the first time, at tasks that are there since just now."""
         for key in self.keys:
             self.since(key, self.clock)
-        self.timetable = self.start()
+        self.due_times = self.start()
         self.look()
 
     def pass_by(self, duration: timedelta) -> datetime | None:
         """Let time go on, and enqueue a slot of each task that is due then."""
         self.clock += duration
-        return self.timetable.enqueue_due(self.clock)
+        return self.due_times.enqueue_due(self.clock)
 
     def slots_from(self, key: str, start: datetime) -> list[timedelta]:
         return [slot - start for slot in self.slots(key)]
@@ -126,10 +126,10 @@ def test_a_change_counts_for_the_very_next_slot_and_loses_none(plan: Plan) -> No
     plan.pass_by(MINUTE)
     change_recurring_task("each", args=["Bob"], queue_name="slow", priority=9)
     plan.pass_by(MINUTE)
-    assert plan.timetable.outdated
+    assert plan.due_times.outdated
     assert plan.slots_from("each", began) == [MINUTE]
     plan.look()
-    assert not plan.timetable.outdated
+    assert not plan.due_times.outdated
     plan.pass_by(0 * SECOND)
     assert plan.slots_from("each", began) == [MINUTE, 2 * MINUTE]
     assert plan.calls() == [
@@ -192,7 +192,7 @@ def test_another_task_time_zone_or_policy_is_noticed(plan: Plan) -> None:
     plan.tasks.update(timezone="Asia/Kathmandu", task_path=send.module_path, catch_up="last")
     plan.look()
     assert plan.pass_by(0 * SECOND) != coming
-    definition = plan.timetable.schedule.entries["k"].definition
+    definition = plan.due_times.schedule.entries["k"].definition
     assert (definition.task.module_path, definition.catch_up) == (send.module_path, "last")
 
 
@@ -204,7 +204,7 @@ def test_a_task_that_is_removed_has_no_further_slot_even_before_the_next_look(pl
     plan.pass_by(MINUTE)
     unschedule_recurring_task("k")
     plan.pass_by(MINUTE)
-    assert plan.timetable.outdated
+    assert plan.due_times.outdated
     plan.look()
     plan.pass_by(MINUTE)
     assert (len(plan.slots("k")), len(plan.slots("other"))) == (1, 3)
@@ -214,7 +214,7 @@ def test_a_task_that_is_removed_has_no_further_slot_even_before_the_next_look(pl
 def test_what_was_added_is_not_looked_at_unless_that_is_enabled(using: str) -> None:
     plan = Plan(using, dynamic=False)
     recurring(schedule=MINUTE, key="static")(greet)
-    plan.timetable = plan.start()
+    plan.due_times = plan.start()
     schedule_recurring_task("dynamic", greet, schedule=MINUTE)
     plan.look()
     plan.pass_by(MINUTE)
@@ -226,7 +226,7 @@ def test_two_schedulers_enqueue_each_slot_of_what_was_added_once(plan: Plan) -> 
     schedule_recurring_task("k", greet, schedule=SECOND)
     both = [plan.start(), plan.start()]
     for each in both:
-        each.look(plan.clock)
+        each.refresh(plan.clock)
     for _ in range(5):
         plan.clock += SECOND
         for each in both:
@@ -240,13 +240,13 @@ def test_a_task_of_the_code_comes_before_one_that_was_added(
 ) -> None:
     schedule_recurring_task("k", greet, schedule=MINUTE, args=["added"])
     recurring(schedule=MINUTE, key="k")(greet)
-    plan.timetable = plan.start()
+    plan.due_times = plan.start()
     for _ in range(3):
         plan.look()
         plan.pass_by(MINUTE)
     assert plan.calls() == [("default", 0, FOR_ANYBODY)] * 3
     assert [each for each in caplog.messages if "'k'" in each and "code" in each] == [
-        "The recurring task 'k' is in the code as well, and that one counts"
+        "The recurring task 'k' is also defined in code, which takes precedence"
     ]
 
 
@@ -335,7 +335,7 @@ def test_what_a_task_missed_while_it_was_disabled_is_never_made_up_for(
     another = plan.start()
     plan.since(key, began + 9.5 * MINUTE)
     plan.clock += 4 * MINUTE
-    another.look(plan.clock)
+    another.refresh(plan.clock)
     for _ in range(10):
         another.enqueue_due(plan.clock)
     assert plan.slots_from(key, began)[4:] == [n * MINUTE for n in (10, 11)]
@@ -345,7 +345,7 @@ def test_what_a_task_missed_while_it_was_disabled_is_never_made_up_for(
 def test_a_disabled_task_stays_so_for_a_scheduler_that_starts_later(plan: Plan, key: str) -> None:
     plan.row(key).disable()
     plan.mirror()
-    plan.timetable = plan.start()
+    plan.due_times = plan.start()
     plan.look()
     plan.pass_by(MINUTE)
     assert plan.slots(key) == []
@@ -358,7 +358,7 @@ def test_a_disabled_task_stays_so_for_a_scheduler_that_starts_later(plan: Plan, 
 @on_every_database
 def test_a_task_of_the_code_runs_although_its_row_is_gone(plan: Plan) -> None:
     recurring(schedule=MINUTE, key="k")(greet)
-    plan.timetable = plan.start()
+    plan.due_times = plan.start()
     plan.look()
     plan.pass_by(MINUTE)
     assert len(plan.slots("k")) == 1
@@ -545,7 +545,7 @@ def test_a_row_of_what_only_sqlite_stores_harms_no_other(
     plan.mirror()
     for key in ("a", "dynamic", "z"):
         schedule_recurring_task(key, greet, schedule=MINUTE)
-    plan.timetable = plan.start()
+    plan.due_times = plan.start()
     with plan.connection.cursor() as cursor:
         cursor.execute(
             f"UPDATE steady_queue_recurring_tasks SET {damage} WHERE key = %s", [damaged]
@@ -554,7 +554,7 @@ def test_a_row_of_what_only_sqlite_stores_harms_no_other(
         plan.look()
         plan.pass_by(MINUTE)
     plan.mirror()
-    assert plan.timetable.schedule.entries.keys() <= {"a", "dynamic", "static", "z"}
+    assert plan.due_times.schedule.entries.keys() <= {"a", "dynamic", "static", "z"}
     # What is neither true nor false counts as false.
     for key in {"a", "static", "z"} - ({damaged} if "enabled" in damage else set()):
         assert len(plan.slots(key)) == 2, key
@@ -572,7 +572,7 @@ def test_a_last_slot_at_the_end_of_time_harms_no_other(
     plan.look()
     plan.pass_by(MINUTE)
     assert (len(plan.slots("a")), len(plan.slots("b")), len(plan.slots("c"))) == (1, 0, 1)
-    assert "What recurring task 'b' has missed is not known" in caplog.messages
+    assert "The missed slots of recurring task 'b' are unknown" in caplog.messages
 
 
 # --- arguments -------------------------------------------------------------------------------

@@ -7,8 +7,7 @@ from itertools import accumulate
 
 import pytest
 
-from steady_queue_core.processes.worker.prefetch import Prefetch
-from steady_queue_core.processes.worker.throughput import Throughput
+from steady_queue_core.processes.worker.prefetch import Prefetch, Throughput
 
 from .conftest import MakeProject
 from .harness import Project
@@ -60,50 +59,50 @@ def test_one_kind_runs_while_the_other_fills_its_place(
 
 
 def test_a_worker_asks_for_one_job_where_only_one_kind_could_start() -> None:
-    appetite = Prefetch(3, 5, 0, mixed=True)
-    assert appetite.limit(0, 0) == 3
-    assert appetite.limit(3, 0) == 1
-    assert appetite.limit(0, 5) == 1
-    assert appetite.limit(3, 5) == 0
-    assert appetite.limit(4, 0) == 0, "one waits in vain already"
+    prefetch = Prefetch(3, 5, 0, mixed=True)
+    assert prefetch.limit(0, 0) == 3
+    assert prefetch.limit(3, 0) == 1
+    assert prefetch.limit(0, 5) == 1
+    assert prefetch.limit(3, 5) == 0
+    assert prefetch.limit(4, 0) == 0, "one waits in vain already"
     assert Prefetch(3, 5, 0, mixed=False).limit(3, 0) == 0
 
 
 def test_it_asks_ever_more_rarely_while_that_is_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    appetite = Prefetch(3, 5, 0, mixed=True)
+    prefetch = Prefetch(3, 5, 0, mixed=True)
     pauses = []
     for _ in range(6):
-        appetite.observe_stall(appetite.threads)
+        prefetch.observe_stall(prefetch.threads)
         began = now
-        while not appetite.limit(3, 0):
+        while not prefetch.limit(3, 0):
             now += 0.125
         pauses.append(now - began)
     assert pauses == [0.5, 1, 2, 4, 8, 8]
-    appetite.observe_ends(appetite.threads, 0.001)
-    appetite.observe_stall(appetite.threads)
+    prefetch.observe_ends(prefetch.threads, 0.001)
+    prefetch.observe_stall(prefetch.threads)
     now += 0.5
-    assert appetite.limit(3, 0) == 1
+    assert prefetch.limit(3, 0) == 1
 
 
 @pytest.mark.parametrize("kind", ["threads", "coroutines"])
 def test_of_short_tasks_it_asks_for_as_many_as_will_soon_find_room(kind: str) -> None:
-    appetite = Prefetch(10, 10, 30, mixed=False)
-    appetite.observe_kinds(int(kind == "coroutines"), 1)
-    pace: Throughput = getattr(appetite, kind)
-    assert pace.prefetch == 0
+    prefetch = Prefetch(10, 10, 30, mixed=False)
+    prefetch.observe_kinds(int(kind == "coroutines"), 1)
+    throughput: Throughput = getattr(prefetch, kind)
+    assert throughput.prefetch == 0
     for _ in range(100):
-        appetite.observe_ends(pace, 0.01)
+        prefetch.observe_ends(throughput, 0.01)
     # Each of the ten has room for one in 12.5 ms, and for a quarter of another.
-    assert pace.prefetch == 12
+    assert throughput.prefetch == 12
     for _ in range(100):
-        appetite.observe_ends(pace, 0.0)
-    assert pace.prefetch == 30
-    before = appetite.limit(0, 0)
-    appetite.observe_stall(pace)
-    assert pace.prefetch == 0
-    assert appetite.limit(0, 0) < before
+        prefetch.observe_ends(throughput, 0.0)
+    assert throughput.prefetch == 30
+    before = prefetch.limit(0, 0)
+    prefetch.observe_stall(throughput)
+    assert throughput.prefetch == 0
+    assert prefetch.limit(0, 0) < before
 
 
 def test_a_coroutine_that_is_kept_waiting_by_others_takes_that_long(

@@ -7,22 +7,22 @@ from ..dialects import ClaimedJob
 from ..logging import RunningTask, running_task
 from ..processes.base.database import DatabaseClock
 from ..processes.base.log_context import attempt_of
-from ..processes.worker.attempt import Attempt, Done
-from ..processes.worker.signal_sender import announce
+from ..processes.worker.attempt import Attempt, RunResult
+from ..processes.worker.signal_sender import send_signals
 from ..tasks.results import send, task_of
 from .jobs import Jobs
 from .transactions import as_a_worker_would
 
 
-def perform(jobs: Jobs, claim: ClaimedJob, worker: str) -> Done:
+def perform(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
     """Run a claimed job, store what becomes of it, and send the signals."""
     done = _run(jobs, claim, worker)
     jobs.settle(done.outcome)
-    announce(done)
+    send_signals(done)
     return done
 
 
-def _run(jobs: Jobs, claim: ClaimedJob, worker: str) -> Done:
+def _run(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
     clock = DatabaseClock()
     clock.set(claim.claimed_at)
     # A stand-in, where the task is not known: it raises what a worker would say.
@@ -33,8 +33,8 @@ def _run(jobs: Jobs, claim: ClaimedJob, worker: str) -> Done:
     try:
         with as_a_worker_would():
             attempt.decode()
-            send(task_started, type(attempt.backend), attempt.result)
-            value = task.call(*attempt.positional(), **attempt.result.kwargs)
+            send(task_started, type(attempt.backend), attempt.task_result)
+            value = task.call(*attempt.positional_args(), **attempt.task_result.kwargs)
     except KeyboardInterrupt:
         raise  # Of whoever runs the tests.
     except BaseException as error:

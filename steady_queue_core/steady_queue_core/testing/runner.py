@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 
 from ..compat import TaskResult, task_backends
 from ..dialects import ClaimedJob, Ending, QueueSelector
-from ..processes.worker.attempt import Done
+from ..processes.worker.attempt import RunResult
 from ..timezones import to_utc
 from .attempts import perform
 from .backends import MemoryBackend
@@ -114,8 +114,8 @@ class Runner:
             )
         with captured_tasks() as enqueued:
             done = perform(jobs, claim, WORKER)
-        if done.result is not None:
-            self.results[id(jobs), claim.job_id] = done.result
+        if done.task_result is not None:
+            self.results[id(jobs), claim.job_id] = done.task_result
         if self.clock is not None:
             self._put_off(self.clock, jobs, done, enqueued)
         if done.error is not None and self.raise_errors:
@@ -124,7 +124,7 @@ class Runner:
             raise done.error
 
     def _put_off(
-        self, clock: datetime, jobs: Jobs, done: Done, enqueued: Sequence[EnqueuedTask]
+        self, clock: datetime, jobs: Jobs, done: RunResult, enqueued: Sequence[EnqueuedTask]
     ) -> None:
         """Have what the task has delayed count from the time at which it ran."""
         outcome = done.outcome

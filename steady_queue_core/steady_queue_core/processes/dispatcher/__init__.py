@@ -1,3 +1,3 @@
-"""The dispatcher: due jobs, old jobs, concurrency limits."""
+"""Dispatcher process: due jobs, semaphores and retention."""
 
 from __future__ import annotations

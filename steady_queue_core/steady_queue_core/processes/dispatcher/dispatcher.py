@@ -1,4 +1,4 @@
-"""Dispatcher: moves scheduled jobs to ready when they are due."""
+"""Dispatcher: makes scheduled jobs ready when they are due."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ from .retention import Cleaner
 
 logger = get_logger("steady_queue.dispatcher")
 
-#: Seconds until the next look while somebody holds all that is due; each the double.
+#: First pause while all due jobs are locked by other transactions; doubled up to the polling
+#: interval.
 FIRST_PAUSE = 0.01
 
 
 class Dispatcher:
-    """Looks for due jobs at every polling interval, and when the next one is due; in between it
-    clears what has finished long ago, and keeps the concurrency limits in order."""
+    """Dispatches due jobs at every polling interval and whenever the next one is due.
+
+    In between it deletes old rows and maintains the semaphores of concurrency limits.
+    """
 
     kind = "dispatcher"
 
     def __init__(self, context: ProcessContext, settings: Configuration.Dispatcher) -> None:
         self.context, self.settings = context, settings
-        self.housekeeping = Cleaner(context.using)
-        self._next_upkeep = time.monotonic()
+        self.cleaner = Cleaner(context.using)
+        self._next_maintenance = time.monotonic()
         self._pause = 0.0
 
     def run(self) -> None:
@@ -36,29 +39,29 @@ class Dispatcher:
         self.context.run_until_stopped({"batch_size": self.settings.batch_size}, self._round)
 
     def _round(self) -> float:
-        waits = [self._dispatch(), self.context.database.run(self.housekeeping.do)]
+        waits = [self._dispatch(), self.context.database.run(self.cleaner.clean)]
         if self.settings.concurrency_maintenance:
-            waits.append(self._keep_up())
+            waits.append(self._maintain_semaphores())
         return min(waits)
 
-    def _keep_up(self) -> float:
-        """Keep the concurrency limits in order if it is time; return the seconds until it is."""
-        if time.monotonic() >= self._next_upkeep:
+    def _maintain_semaphores(self) -> float:
+        """Maintain the semaphores if it is time; return the seconds until the next time."""
+        if time.monotonic() >= self._next_maintenance:
             admitted = self.context.database.run(
                 lambda *_: SemaphoreMaintenance(self.context.using).do()
             )
             if admitted:
                 logger.info(
-                    "Let in %d jobs that had waited for others under their limit",
+                    "Admitted %d blocked jobs to free permits of their concurrency limits",
                     admitted,
                     extra=about("dispatcher.admitted", jobs=admitted),
                 )
             interval = self.settings.concurrency_maintenance_interval.total_seconds()
-            self._next_upkeep = time.monotonic() + interval
-        return max(0.0, self._next_upkeep - time.monotonic())
+            self._next_maintenance = time.monotonic() + interval
+        return max(0.0, self._next_maintenance - time.monotonic())
 
     def _dispatch(self) -> float:
-        """Move what is due; return the seconds until it is worth another look."""
+        """Dispatch a batch of due jobs; return the seconds until the next try."""
         batch_size = self.settings.batch_size
 
         def dispatch(connection: BaseDatabaseWrapper, dialect: Dialect) -> Dispatched:

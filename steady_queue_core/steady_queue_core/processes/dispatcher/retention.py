@@ -1,4 +1,4 @@
-"""Clearing what is kept no longer, little by little and beside other work."""
+"""Deletes finished and failed jobs and records of runs once their retention period is over."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from ...schedules import catch_up
 
 logger = get_logger("steady_queue.dispatcher")
 
-#: Rows that one statement looks at and deletes.
+#: Most rows that one statement reads and deletes.
 BATCH = 500
-#: Seconds between two passes.
+#: Seconds between the starts of two passes.
 INTERVAL = 60.0
-#: Seconds after which a pass begins with the oldest rows again, not where the last one ended:
-#: rows that were passed over may be due now, or were committed late.
+#: Seconds after which a pass starts at the oldest rows again instead of where the last one ended:
+#: rows that were skipped may have expired since, and others may have been committed late.
 FRESH_START = 3600.0
-#: A slot is kept this long beyond the time in which it may be made up for: as long as schedulers
-#: may differ in what they know.
-SLOTS_BEYOND = timedelta(days=1)
+#: Time for which the record of a run is kept after the end of its catch-up period, since schedulers
+#: may know different versions of a schedule.
+RUNS_BEYOND = timedelta(days=1)
 
 
 class Cleaner:
-    """Goes through what may be cleared once a minute, a batch for each call."""
+    """Makes a pass over the expired rows once a minute, one batch per call."""
 
     def __init__(self, using: str) -> None:
         self.using = using
@@ -41,8 +41,8 @@ class Cleaner:
         self._left: list[tuple[str, Sweep]] = []
         self._positions: dict[str, Any] = {}
 
-    def do(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> float:
-        """Clear one batch if it is time; return the seconds until the next one is worth while."""
+    def clean(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> float:
+        """Delete one batch if it is time; return the seconds until the next one."""
         if not self._left:
             wait = self._next_pass - time.monotonic()
             if wait > 0:
@@ -75,7 +75,7 @@ class Cleaner:
 
 
 def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
-    """Yield what the backends that store their jobs in ``using`` keep no longer, by name."""
+    """Yield the expired rows of the backends that store their jobs in ``using``, with a name."""
     settings = {alias: backend.settings for alias, backend in backends_on(using).items()}
     finished = {alias: each.clear_finished_jobs_after for alias, each in settings.items()}
     failed = {alias: each.clear_failed_jobs_after for alias, each in settings.items()}
@@ -83,7 +83,7 @@ def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
     yield from _of_backends(FailedJobs, failed, using, present)
     longest = _longest(finished)
     if longest is not None:
-        kept = max(longest, _longest_catch_up(using) + SLOTS_BEYOND)
+        kept = max(longest, _longest_catch_up(using) + RUNS_BEYOND)
         yield "slots", PastRuns(using, present - kept)
 
 
@@ -102,19 +102,19 @@ def _of_backends(
             )
     longest = _longest(kept)
     if longest is not None:
-        # Jobs of backends that are not in TASKS any more go with those that are kept longest.
+        # Jobs of backends that are no longer in TASKS are kept for the longest period.
         others = jobs.exclude(backend_name__in=list(kept))
         yield f"{kind.__name__} of others", kind(others, present - longest)
 
 
 def _longest(kept: Mapping[str, timedelta | None]) -> timedelta | None:
-    """Return the longest of these periods; ``None``: one has no end, or there is none."""
+    """Return the longest period, or ``None`` if there is none or one is unlimited."""
     periods = [period for period in kept.values() if period is not None]
     return max(periods) if periods and len(periods) == len(kept) else None
 
 
 def _longest_catch_up(using: str) -> timedelta:
-    """Return for how long a slot may be made up for, by any schedule of the code or the table."""
+    """Return the longest catch-up period of the recurring tasks in code and in the database."""
     policies: list[object] = [each.catch_up for each in recurring_tasks_on(using)]
     rows = RecurringTask.objects.using(using).order_by()
     for text in rows.values_list("catch_up", flat=True).distinct():

@@ -1,3 +1,3 @@
-"""The scheduler: enqueues recurring tasks when they are due."""
+"""Scheduler process: enqueues recurring tasks when they are due."""
 
 from __future__ import annotations

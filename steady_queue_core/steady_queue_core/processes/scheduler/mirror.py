@@ -1,4 +1,4 @@
-"""The schedules of the code: which a database has to do with, and their mirror in it."""
+"""Recurring tasks defined in code, and the rows that mirror them in the database."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ...schedules.stored import TIMING, row_of
 
 logger = get_logger("steady_queue.scheduler")
 
-#: What the code does not know: since when the row is there, since when its slots count, and whether
-#: somebody has disabled it.
-KEPT = ("key", "created_at", "active_since", "enabled")
+#: Columns that an update leaves alone, since the code does not know them: when the row was created,
+#: since when its slots count, and whether the task is disabled.
+UNMIRRORED = ("key", "created_at", "active_since", "enabled")
 
 
 def mirror(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
-    """Store them for people to see, in place of all that the code had before.
+    """Replace the rows of the recurring tasks that were in code with those that are now.
 
-    One that is disabled stays so. It keeps its row even while the code does not have it: the code
-    may be the older one of a release under way.
+    A disabled task stays disabled. Its row stays even if the code does not define the task: this
+    may be the older code during a rolling release.
     """
     present = portable.storable(dialect.current_time(connection))
     rows = [
@@ -30,34 +30,34 @@ def mirror(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
     ]
     keys = [row.key for row in rows]
     fields = [field.attname for field in RecurringTask._meta.concrete_fields]
+    mirrored = [name for name in fields if name not in UNMIRRORED]
     stored = RecurringTask.objects.using(connection.alias)
     with dialect.transaction(connection):
         stored.filter(static=True, enabled=True).exclude(key__in=keys).delete()
         known = stored.filter(key__in=keys).order_by("key").values_list("key", "static", *TIMING)
         before = {row[0]: row for row in dialect.lock_rows(connection, known, wait=True)}
-        dialect.upsert(connection, rows, ["key"], [name for name in fields if name not in KEPT])
-        # Another schedule has missed nothing before now.
-        anew = [row.key for row in rows if before.get(row.key) != _unchanged(row)]
-        stored.filter(key__in=anew).update(active_since=present)
+        dialect.upsert(connection, rows, ["key"], mirrored)
+        # A new schedule has missed no slot so far.
+        rescheduled = [row.key for row in rows if before.get(row.key) != _unchanged(row)]
+        stored.filter(key__in=rescheduled).update(active_since=present)
     for key, static, *_ in before.values():
         if not static:
             logger.warning(
-                "Recurring task %r of the code takes the place of the one that was added at run "
-                "time",
+                "Recurring task %r in code replaces the one that was added at run time",
                 key,
                 extra=about("recurring.replaced", recurring_key=key),
             )
 
 
-def warn_of_idle(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
-    """Say that there are tasks which were added at run time, where no scheduler looks at them."""
-    idle = RecurringTask.objects.using(connection.alias).filter(static=False).count()
-    if idle:
+def warn_of_unscheduled(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
+    """Warn of tasks that were added at run time if no scheduler enqueues them."""
+    count = RecurringTask.objects.using(connection.alias).filter(static=False).count()
+    if count:
         logger.warning(
             "Recurring tasks that were added at run time (%d) are not scheduled: "
             "STEADY_QUEUE['scheduler']['dynamic_tasks_enabled'] is not set",
-            idle,
-            extra=about("recurring.not_scheduled", rows=idle),
+            count,
+            extra=about("recurring.not_scheduled", rows=count),
         )
 
 

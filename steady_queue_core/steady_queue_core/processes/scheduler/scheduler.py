@@ -1,4 +1,4 @@
-"""Scheduler: enqueues recurring tasks when they are due, each slot once."""
+"""Scheduler: enqueues recurring tasks when they are due."""
 
 from __future__ import annotations
 
@@ -8,49 +8,52 @@ import time
 from ...configuration import Configuration
 from ..base.context import ProcessContext
 from ..base.database import DatabaseClock
-from .task_list import RecurringSchedule
-from .timetable import Timetable
+from .due_times import DueTimes
+from .recurring_schedule import RecurringSchedule
 
-#: Longest sleep, in seconds: the database's clock is looked at again by then.
+#: Longest sleep in seconds; after it, the database's clock is read again.
 LONGEST_SLEEP = 60.0
-#: How many keys the row of the process names.
+#: Most keys that the metadata of the process lists.
 MOST_KEYS = 100
 
 
 class Scheduler:
-    """Any number of schedulers may run: the record of a slot is inserted in the transaction of
-    its job, and whoever finds it there already enqueues nothing."""
+    """Enqueues each slot of each recurring task once, however many schedulers run.
+
+    The record of a slot is inserted in the same transaction as its job; a scheduler that finds the
+    record already there enqueues nothing.
+    """
 
     kind = "scheduler"
 
     def __init__(self, context: ProcessContext, settings: Configuration.Scheduler) -> None:
         self.context = context
         self.schedule = RecurringSchedule(context.using, dynamic=settings.dynamic_tasks_enabled)
-        self.timetable = Timetable(context.database, self.schedule)
+        self.due_times = DueTimes(context.database, self.schedule)
         self.clock = DatabaseClock()
-        #: Seconds between two looks at what was added at run time.
+        #: Seconds between two reads of the tasks that were added at run time.
         self.interval = settings.polling_interval.total_seconds()
-        self._next_look = 0.0
+        self._next_refresh = 0.0
 
     def run(self) -> None:
         """Schedule until asked to stop."""
         self.context.run_until_stopped(self._metadata(), self._round)
 
     def _round(self) -> float:
-        """Enqueue what is due; return the seconds until something will be."""
+        """Enqueue the tasks that are due; return the seconds until the next one is."""
         database = self.context.database
         present = database.run(lambda connection, dialect: dialect.current_time(connection))
         self.clock.set(present)
-        if time.monotonic() >= self._next_look:
-            self.timetable.look(present)
+        if time.monotonic() >= self._next_refresh:
+            self.due_times.refresh(present)
             self.context.save_metadata(self._metadata())
-            self._next_look = (
+            self._next_refresh = (
                 time.monotonic() + self.interval if self.schedule.dynamic else math.inf
             )
-        nearest = self.timetable.enqueue_due(present)
-        if self.timetable.outdated:
-            self._next_look = 0.0
-        pause = min(LONGEST_SLEEP, self._next_look - time.monotonic())
+        nearest = self.due_times.enqueue_due(present)
+        if self.due_times.outdated:
+            self._next_refresh = 0.0
+        pause = min(LONGEST_SLEEP, self._next_refresh - time.monotonic())
         if nearest is not None:
             pause = min(pause, (nearest - self.clock.now()).total_seconds())
         return max(0.0, pause)

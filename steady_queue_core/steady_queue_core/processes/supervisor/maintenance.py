@@ -153,7 +153,7 @@ class Maintenance:
         """Copy the recurring tasks from the code to their table as soon as possible."""
         self.deferred.add(lambda: self.database.run(mirror.mirror))
         if not self.options.scheduler.dynamic_tasks_enabled:
-            self.deferred.add(lambda: self.database.run(mirror.warn_of_idle))
+            self.deferred.add(lambda: self.database.run(mirror.warn_of_unscheduled))
 
     def step(self) -> None:
         """Do what is due: deferred work, the heartbeat, and the checks for dead processes."""

@@ -22,8 +22,8 @@ from ..base.journal_reader import JournalSnapshot, remove_journal
 from ..base.log_context import about_job
 from ..base.registration import ProcessLocation
 from ..worker import outcomes
-from ..worker.attempt import Attempt, Done
-from ..worker.signal_sender import announce
+from ..worker.attempt import Attempt, RunResult
+from ..worker.signal_sender import send_signals
 
 logger = get_logger("steady_queue.supervisor")
 
@@ -138,21 +138,21 @@ class Rescuer:
                         tell(
                             task_lost,
                             type(each.backend),
-                            task_result=each.result,
+                            task_result=each.task_result,
                             process_name=worker,
                             error=error,
                         )
-                    announce(each)
+                    send_signals(each)
             if not held:
                 return  # Another client ends these claims, or they cannot be ended now.
 
-    def _settle(self, done: list[Done]) -> set[int]:
+    def _settle(self, done: list[RunResult]) -> set[int]:
         return self.database.run(
             lambda connection, dialect: dialect.settle(connection, [each.outcome for each in done])
         )
 
     def _settle_one_by_one(
-        self, batch: list[ClaimedJob], done: list[Done], worker: str
+        self, batch: list[ClaimedJob], done: list[RunResult], worker: str
     ) -> set[int]:
         held: set[int] = set()
         for claim, each in zip(batch, done, strict=True):
@@ -164,7 +164,7 @@ class Rescuer:
                     claim.job_id,
                     extra=about_job("task.outcome_refused", claim),
                 )
-                refusal = Done(outcomes.unreadable(claim, worker, claim.claimed_at, problem))
+                refusal = RunResult(outcomes.unreadable(claim, worker, claim.claimed_at, problem))
                 try:
                     held |= self._settle([refusal])
                 except (DataError, IntegrityError):
@@ -178,25 +178,25 @@ class Rescuer:
 
 def _done(
     claim: ClaimedJob, snapshot: JournalSnapshot | None, error: SteadyQueueError, worker: str
-) -> Done:
+) -> RunResult:
     """Return the result of a claim, even if its row is damaged: it has to end."""
     try:
         if snapshot is None or claim.job_id in snapshot.running:
             return _attempt(claim, worker).failed(error, claim.claimed_at)
         finished = snapshot.finished.get(claim.job_id)
         if finished is not None and finished.token == claim.token:
-            return _attempt(claim, worker).remembered(finished)
-        return Done(outcomes.released(claim))
+            return _attempt(claim, worker).journaled(finished)
+        return RunResult(outcomes.released(claim))
     except Exception as problem:
         logger.exception(
             "The row of job %s is damaged", claim.job_id, extra=about_job("task.damaged", claim)
         )
-        return Done(outcomes.unreadable(claim, worker, claim.claimed_at, problem))
+        return RunResult(outcomes.unreadable(claim, worker, claim.claimed_at, problem))
 
 
 def _attempt(claim: ClaimedJob, worker: str) -> Attempt:
     backend = own_backend(claim.backend_name)
     task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
     attempt = Attempt(claim, task, backend, worker, claim.claimed_at)
-    attempt.recall()
+    attempt.decode_for_signals()
     return attempt

@@ -9,8 +9,7 @@ from ...configuration import Configuration, ResolvedOptions
 from ...configured_backends import recurring_tasks_on
 from ..dispatcher.dispatcher import Dispatcher
 from ..scheduler.scheduler import Scheduler
-from ..worker import worker
-from ..worker.worker import Worker
+from ..worker.worker import Worker, capacity
 from .managed_process import ProcessSpec
 
 #: The values of ``--only``, and the kind of process that each selects.
@@ -46,7 +45,7 @@ def specs(
                 kind=Worker.kind,
                 description=f"queues {', '.join(settings.queues)}; "
                 f"{settings.threads} thread{'s' if settings.threads > 1 else ''}",
-                capacity=worker.slots(settings),
+                capacity=capacity(settings),
                 build=partial(Worker, settings=settings),
             )
 

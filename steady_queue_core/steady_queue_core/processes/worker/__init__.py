@@ -1,3 +1,3 @@
-"""The worker: claims jobs, runs them, and stores what became of them."""
+"""Worker process: claims jobs, runs their tasks and stores the outcomes."""
 
 from __future__ import annotations

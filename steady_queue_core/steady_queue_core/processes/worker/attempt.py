@@ -1,4 +1,4 @@
-"""One attempt at a job: from the claim to its outcome."""
+"""One attempt at a job, from its claim to its outcome."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 logger = get_logger("steady_queue.worker")
 
 
-class Done(NamedTuple):
-    """An outcome to be stored, and what to tell the project when it is."""
+class RunResult(NamedTuple):
+    """An outcome to store, with the payload of the signals to send once it is stored."""
 
     outcome: Outcome
-    result: TaskResult | None = None
+    task_result: TaskResult | None = None
     backend: SteadyQueueBackend | None = None
     error: BaseException | None = None
 
 
 class Attempt:
-    """Holds what an attempt needs to begin and to end; the caller runs the task in between."""
+    """The state of an attempt before and after its task runs; the caller runs the task."""
 
-    __slots__ = ("backend", "claim", "result", "started_at", "task", "worker")
+    __slots__ = ("backend", "claim", "started_at", "task", "task_result", "worker")
 
     def __init__(
         self,
@@ -51,11 +51,11 @@ class Attempt:
         started_at: datetime,
     ) -> None:
         if claim.errors:
-            claim = unknown_tasks.found(claim)
+            claim = unknown_tasks.without_note(claim)
         self.claim, self.task, self.backend = claim, task, backend
         self.worker, self.started_at = worker, started_at
         first = claim.started_at or started_at
-        self.result: TaskResult = SteadyQueueTaskResult(
+        self.task_result: TaskResult = SteadyQueueTaskResult(
             task=task,
             id=str(claim.job_id),
             status=TaskResultStatus.RUNNING,
@@ -78,37 +78,26 @@ class Attempt:
 
     def decode(self) -> None:
         """Decode the arguments. Raises ``DeserializationError``."""
-        limits = self.backend.limits
         if self.needs_models:
-            args, kwargs = arguments.decode_call(
-                self.claim.arguments, resolve_models=False, limits=limits
-            )
+            args, kwargs = self._decode(resolve_models=False)
             permitted = self.backend.settings.argument_models
             require_permitted_models(self.task, args, kwargs, permitted)
-        args, kwargs = arguments.decode_call(
-            self.claim.arguments, resolve_models=True, limits=limits
-        )
-        object.__setattr__(self.result, "args", args)
-        object.__setattr__(self.result, "kwargs", kwargs)
+        self._set_call(*self._decode(resolve_models=True))
 
-    def recall(self) -> None:
-        """Show the arguments, as far as they can be read, to those who are told of the end."""
+    def decode_for_signals(self) -> None:
+        """Decode the arguments without their models, or leave them empty if they are unreadable."""
         with suppress(DeserializationError):
-            args, kwargs = arguments.decode_call(
-                self.claim.arguments, resolve_models=False, limits=self.backend.limits
-            )
-            object.__setattr__(self.result, "args", args)
-            object.__setattr__(self.result, "kwargs", kwargs)
+            self._set_call(*self._decode(resolve_models=False))
 
-    def positional(self) -> list[Any]:
-        """Return the positional arguments, the context first if the task takes it."""
+    def positional_args(self) -> list[Any]:
+        """Return the positional arguments, preceded by the context if the task takes it."""
         if not self.task.takes_context:
-            return self.result.args
-        context = SteadyQueueTaskContext(task_result=self.result, token=self.claim.token)
-        return [context, *self.result.args]
+            return self.task_result.args
+        context = SteadyQueueTaskContext(task_result=self.task_result, token=self.claim.token)
+        return [context, *self.task_result.args]
 
-    def succeeded(self, value: Any, ended_at: datetime) -> Done:
-        """Return the outcome of a task that returned ``value``."""
+    def succeeded(self, value: Any, ended_at: datetime) -> RunResult:
+        """Return the result of a task that returned ``value``."""
         try:
             text = arguments.encode(value, limits=self.backend.limits, root="return value")
         except TaskArgumentError as error:
@@ -121,63 +110,57 @@ class Attempt:
             self.backend.settings.preserve_finished_jobs,
         )
         self._end(TaskResultStatus.SUCCESSFUL, ended_at)
-        object.__setattr__(self.result, "_return_value", value)
-        return Done(outcome, self.result, self.backend)
+        object.__setattr__(self.task_result, "_return_value", value)
+        return RunResult(outcome, self.task_result, self.backend)
 
-    def remembered(self, ended: FinishedEntry) -> Done:
-        """Return the outcome that a worker had noted, and did not live to store."""
+    def journaled(self, entry: FinishedEntry) -> RunResult:
+        """Return the result that a worker noted in its journal but did not live to store."""
         outcome = outcomes.finished(
-            self.claim, self.worker, ended.started_at, ended.return_value, ended.preserve
+            self.claim, self.worker, entry.started_at, entry.return_value, entry.preserve
         )
-        self._end(TaskResultStatus.SUCCESSFUL, ended.started_at)
+        self._end(TaskResultStatus.SUCCESSFUL, entry.started_at)
         with suppress(DeserializationError):
             limits = self.backend.limits
-            value = arguments.decode(ended.return_value, resolve_models=False, limits=limits)
-            object.__setattr__(self.result, "_return_value", value)
-        return Done(outcome, self.result, self.backend)
+            value = arguments.decode(entry.return_value, resolve_models=False, limits=limits)
+            object.__setattr__(self.task_result, "_return_value", value)
+        return RunResult(outcome, self.task_result, self.backend)
 
-    def failed(self, error: BaseException, ended_at: datetime) -> Done:
-        """Return the outcome of a task that raised ``error``, or could not begin for it."""
+    def failed(self, error: BaseException, ended_at: datetime) -> RunResult:
+        """Return the result of an attempt that ``error`` ended, before or while the task ran."""
         failure = describe(error)
         outcome = outcomes.unsuccessful(
             self.claim,
             self.worker,
             self.started_at,
             failure,
-            lambda: self._delay(error),
+            lambda: self._retry_delay(error),
         )
-        self.result.errors[:] = task_errors(outcome.errors)
+        self.task_result.errors[:] = task_errors(outcome.errors)
         if outcome.ending is Ending.RETRIED:
-            logger.info(
-                "Task id=%s path=%s failed in attempt %d of %d, again in %.1f s: %s",
-                self.result.id,
-                self.claim.task_path,
-                outcome.attempts,
-                self.claim.max_attempts,
-                outcome.delay,
-                failure.exception_class,
-                extra=about_job(
-                    "task.retried",
-                    self.claim,
-                    status=outcome.ending.value,
-                    error_type=failure.exception_class,
-                    delay_ms=round(outcome.delay * 1000),
-                    duration_ms=milliseconds(self.started_at, ended_at),
-                ),
-            )
-            object.__setattr__(self.result, "status", TaskResultStatus.READY)
-            return Done(outcome, self.result, self.backend, error)
-        self._end(TaskResultStatus.FAILED, ended_at)
-        return Done(outcome, self.result, self.backend, error)
+            self._log_retry(outcome, failure.exception_class, ended_at)
+            object.__setattr__(self.task_result, "status", TaskResultStatus.READY)
+        else:
+            self._end(TaskResultStatus.FAILED, ended_at)
+        return RunResult(outcome, self.task_result, self.backend, error)
 
-    def _delay(self, error: BaseException) -> float | None:
+    def _decode(self, *, resolve_models: bool) -> tuple[list[Any], dict[str, Any]]:
+        return arguments.decode_call(
+            self.claim.arguments, resolve_models=resolve_models, limits=self.backend.limits
+        )
+
+    def _set_call(self, args: list[Any], kwargs: dict[str, Any]) -> None:
+        object.__setattr__(self.task_result, "args", args)
+        object.__setattr__(self.task_result, "kwargs", kwargs)
+
+    def _retry_delay(self, error: BaseException) -> float | None:
         if isinstance(error, DeserializationError):
-            return None  # It will not go better the next time.
+            return None  # The arguments will be no better the next time.
         backoff = None
         if isinstance(self.task, SteadyQueueTask):
             backoff = self.task.backoff
         try:
-            return delay_of(backoff or self.backend.settings.resolve_backoff(), error, self.result)
+            backoff = backoff or self.backend.settings.resolve_backoff()
+            return delay_of(backoff, error, self.task_result)
         except (ConfigurationError, ValueError):
             logger.exception(
                 "The back-off of task %s failed: no retry",
@@ -186,6 +169,25 @@ class Attempt:
             )
             return None
 
+    def _log_retry(self, outcome: Outcome, error_type: str, ended_at: datetime) -> None:
+        logger.info(
+            "Task id=%s path=%s failed in attempt %d of %d, retry in %.1f s: %s",
+            self.task_result.id,
+            self.claim.task_path,
+            outcome.attempts,
+            self.claim.max_attempts,
+            outcome.delay,
+            error_type,
+            extra=about_job(
+                "task.retried",
+                self.claim,
+                status=outcome.ending.value,
+                error_type=error_type,
+                delay_ms=round(outcome.delay * 1000),
+                duration_ms=milliseconds(self.started_at, ended_at),
+            ),
+        )
+
     def _end(self, status: TaskResultStatus, ended_at: datetime) -> None:
-        object.__setattr__(self.result, "status", status)
-        object.__setattr__(self.result, "finished_at", from_utc(ended_at))
+        object.__setattr__(self.task_result, "status", status)
+        object.__setattr__(self.task_result, "finished_at", from_utc(ended_at))

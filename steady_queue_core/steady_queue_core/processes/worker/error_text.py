@@ -1,4 +1,4 @@
-"""The text of what went wrong, in a form that can always be stored."""
+"""Text of an exception, in a form that any database can store."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 from ...tasks.results import errors_of
 
-#: Most characters kept of a traceback, of those of earlier attempts, and of a message.
+#: Most characters stored of a traceback, of the traceback of an earlier attempt, and of a message.
 LONGEST_TRACEBACK, LONGEST_EARLIER, LONGEST_MESSAGE = 65_536, 8_192, 2_048
 LONGEST_PATH = 255
-#: Most earlier attempts whose errors are kept; each claim loads them.
+#: Most earlier attempts whose errors are stored; every claim of the job loads them.
 MOST_EARLIER = 19
 
 
 class Failure(NamedTuple):
-    """An exception as it is stored."""
+    """Stored form of an exception."""
 
     exception_class: str
     message: str
@@ -24,7 +24,7 @@ class Failure(NamedTuple):
 
 
 def describe(error: BaseException) -> Failure:
-    """Return the class path, message and traceback of ``error``, whatever it does to prevent it."""
+    """Return the class path, message and traceback of ``error``, even if its methods raise."""
     return Failure(
         _storable(_path(error)[:LONGEST_PATH])[:LONGEST_PATH],
         bounded(_message(error), LONGEST_MESSAGE),
@@ -33,15 +33,15 @@ def describe(error: BaseException) -> Failure:
 
 
 def appended(errors: str | None, failure: Failure) -> str:
-    """Return the stored list of errors with one more; the earlier ones shortened, the last of
-    them."""
+    """Return the stored list of errors with ``failure`` added; of the earlier errors only the
+    most recent, shortened."""
     earlier = errors_of(errors)[-MOST_EARLIER:]
     kept = [[path, bounded(text, LONGEST_EARLIER)] for path, text in earlier]
     return json.dumps([*kept, [failure.exception_class, failure.traceback]])
 
 
 def bounded(text: str, longest: int) -> str:
-    """Return ``text`` without characters that a database refuses, its middle cut if it is long."""
+    """Return ``text`` without characters that a database rejects, its middle cut if too long."""
     if len(text) > longest:
         note = f"\n... {len(text) - longest} characters cut ...\n"
         half = max(0, longest - len(note)) // 2
@@ -57,13 +57,13 @@ def _path(error: BaseException) -> str:
     kind = type(error)
     try:
         return f"{kind.__module__}.{kind.__qualname__}"
-    except BaseException:  # A metaclass may do anything.
+    except BaseException:  # A metaclass may raise anything.
         return "builtins.BaseException"
 
 
 def _message(error: BaseException) -> str:
     try:
-        # It may be of a subclass of str with methods of its own.
+        # str() may return a subclass of str that overrides any method.
         return str.__str__(str(error))
     except BaseException as problem:
         return f"<str() of the exception failed with {type(problem).__name__}>"
@@ -73,5 +73,5 @@ def _traceback(error: BaseException) -> str:
     try:
         return "".join(format_exception(error))
     except BaseException as problem:
-        # Such as a chain of causes deeper than the stack.
+        # For example, a chain of causes deeper than the stack.
         return f"{_path(error)}\n<no traceback: {type(problem).__name__}>\n"

@@ -1,4 +1,4 @@
-"""A worker's event loop, in a thread of its own."""
+"""Event loop of a worker, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ logger = get_logger("steady_queue.worker")
 
 
 class EventLoop:
-    """Runs ``size`` coroutine tasks at once, in order; what it has not begun can be withdrawn.
+    """Runs up to ``size`` coroutine tasks at once, in order; jobs that have not started can be
+    withdrawn.
 
-    Its thread starts with the first of them.
+    Its thread starts with the first job.
     """
 
     def __init__(
@@ -31,16 +32,16 @@ class EventLoop:
     ) -> None:
         self.size, self._run = size, run
         self._loop: asyncio.AbstractEventLoop | None = None
-        #: Filled by the worker's main thread, emptied by either.
+        #: Filled by the worker's main thread, emptied by either thread.
         self._waiting: deque[Work] = deque()
-        #: What runs; beside it, until its first step, what it is to do.
+        #: The running asyncio tasks; until its first step, each with its job and its coroutine.
         self._running: dict[asyncio.Task[None], tuple[Work, Coroutine[Any, Any, None]] | None] = {}
         self._context = copy_context()
         self._thread: Thread | None = None
         self._closing = self._cancelled = False
 
     def submit(self, work: list[Work]) -> None:
-        """Queue jobs, and start them as far as there is room."""
+        """Queue jobs, and start as many as may run at once."""
         if self._loop is None:
             self._loop = _new_event_loop()
             self._thread = Thread(
@@ -52,16 +53,16 @@ class EventLoop:
 
     @property
     def waiting(self) -> int:
-        """How many jobs have not begun."""
+        """Number of jobs that have not started."""
         return len(self._waiting)
 
     @property
     def running(self) -> int:
-        """How many jobs run."""
+        """Number of running tasks."""
         return len(self._running)
 
     def withdraw(self) -> list[ClaimedJob]:
-        """Take back the jobs that have not begun."""
+        """Take back the jobs that have not started."""
         withdrawn: list[ClaimedJob] = []
         with suppress(IndexError):
             while True:
@@ -69,7 +70,7 @@ class EventLoop:
         return withdrawn
 
     def interrupt(self) -> None:
-        """Break off the tasks that run: cancel them, or wrest the loop from one that keeps it."""
+        """Cancel the running tasks; if called again, interrupt a task that blocks the loop."""
         if self._loop is None or self._thread is None or not self._running:
             return
         if self._cancelled:
@@ -79,10 +80,10 @@ class EventLoop:
             self._loop.call_soon_threadsafe(self._cancel)
 
     def close(self) -> None:
-        """Have the thread end when nothing runs any more."""
+        """End the thread once no task is running."""
         self._closing = True
         if self._loop is not None:
-            with suppress(RuntimeError):  # It has ended.
+            with suppress(RuntimeError):  # The loop has ended already.
                 self._loop.call_soon_threadsafe(self._end_if_idle)
 
     def _cancel(self) -> None:
@@ -99,24 +100,26 @@ class EventLoop:
         with suppress(IndexError):
             while len(self._running) < self.size:
                 work = self._waiting.popleft()
-                steps = self._run(*work)
-                # The loop itself keeps only weak references to what runs on it.
-                running = self._loop.create_task(self._take(steps), context=self._context.copy())
-                self._running[running] = work, steps
+                coroutine = self._run(*work)
+                # The loop itself keeps only weak references to its tasks.
+                running = self._loop.create_task(
+                    self._execute(coroutine), context=self._context.copy()
+                )
+                self._running[running] = work, coroutine
                 running.add_done_callback(self._ended)
 
-    async def _take(self, steps: Coroutine[Any, Any, None]) -> None:
+    async def _execute(self, coroutine: Coroutine[Any, Any, None]) -> None:
         current = asyncio.current_task()
         assert current is not None
         self._running[current] = None
-        await steps
+        await coroutine
 
     def _ended(self, running: asyncio.Task[None]) -> None:
-        untouched = self._running.pop(running)
-        if untouched is not None:
-            # Another task has cancelled it (all of them, perhaps) before its first step.
-            work, steps = untouched
-            steps.close()
+        not_started = self._running.pop(running)
+        if not_started is not None:
+            # Another task cancelled this one (or all tasks of the loop) before its first step.
+            work, coroutine = not_started
+            coroutine.close()
             self._waiting.appendleft(work)
         if self._waiting:
             self._start()
@@ -130,16 +133,16 @@ class EventLoop:
             except TaskInterrupted:
                 continue
             except BaseException:
-                # A task spawned by a task raised SystemExit: the others run on.
+                # A task spawned by a task raised SystemExit: the others keep running.
                 logger.exception(
-                    "The event loop was interrupted; it goes on",
+                    "The event loop was interrupted; it continues",
                     extra=about("worker.loop_interrupted"),
                 )
         loop.close()
 
 
 def _new_event_loop() -> asyncio.AbstractEventLoop:
-    # It logs how it is made, and with a log that cannot be written it would not be.
+    # asyncio logs the creation of a loop, which would fail if the log cannot be written.
     log = logging.getLogger("asyncio")
     former, log.disabled = log.disabled, True
     try:

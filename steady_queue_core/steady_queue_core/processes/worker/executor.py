@@ -1,4 +1,4 @@
-"""Runs claimed jobs: finds their task, calls it, and makes the outcome of what it does."""
+"""Runs claimed jobs: looks up the task, calls it and turns the end into an outcome."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from ..base.connections import (
 from ..base.database import DatabaseClock
 from ..base.log_context import about_job, running_of
 from . import outcomes, unknown_tasks
-from .attempt import Attempt, Done
+from .attempt import Attempt, RunResult
 from .forked_copies import end_if_copy
 
 logger = get_logger("steady_queue.worker")
 task_logger = get_logger(OF_TASKS)
 
-#: Most paths of unknown tasks that are remembered.
-MOST_UNKNOWN = 1000
+#: Most tasks that are cached, and most unknown tasks that are remembered as logged.
+MOST_TASKS, MOST_UNKNOWN_TASKS = 10_000, 1_000
 
-#: It takes as long as the rest of what is done with a claim.
+#: Cached, because the check takes as long as everything else that is done with a claim.
 _is_coroutine = lru_cache(maxsize=1000)(iscoroutinefunction)
 
 
@@ -45,19 +45,19 @@ def is_coroutine(task: Task) -> bool:
 
 
 class Executor:
-    """Executes jobs on behalf of one worker. Used by its threads and its event loop at once."""
+    """Executes the jobs of one worker. Its threads and its event loop share it."""
 
     def __init__(
         self, worker: str, clock: DatabaseClock, *, fresh_connections: bool = False
     ) -> None:
         self.worker, self.clock, self.pid = worker, clock, os.getpid()
-        #: Whether no task gets a connection that another has used.
+        #: Whether a task never gets a connection that another task has used.
         self.fresh_connections = fresh_connections
         self._backend_of = cache(own_backend)
-        #: Whether what tasks raise now is our own doing, and no outcome.
+        #: Whether the worker is interrupting its tasks: an exception is then no outcome.
         self.breaking_off = False
         self._tasks: dict[tuple[str, str, int, str], Task] = {}
-        #: Paths of tasks that are not known here, and were told of.
+        #: Paths of unknown tasks that have been logged.
         self._unknown: set[str] = set()
         watch_connections()
 
@@ -66,7 +66,7 @@ class Executor:
         key = (claim.task_path, claim.queue_name, claim.rank, claim.backend_name)
         task = self._tasks.get(key)
         if task is None:
-            if len(self._tasks) > 10_000:
+            if len(self._tasks) > MOST_TASKS:
                 self._tasks.clear()
             task = self._tasks[key] = rebuilt(
                 find_task(claim.task_path),
@@ -76,98 +76,91 @@ class Executor:
             )
         return task
 
-    def refuse(self, claim: ClaimedJob, error: UnregisteredTaskError) -> Done:
-        """Return the outcome of a job whose task is not known here: it is left to other workers,
-        or the attempt has failed."""
+    def unknown(self, claim: ClaimedJob, error: UnregisteredTaskError) -> RunResult:
+        """Return the result of a job whose task this worker does not know: the job is left to
+        other workers, or the attempt fails."""
         try:
             backend, present = self._backend_of(claim.backend_name), self.clock.now()
             patience = backend.settings.unknown_task_patience
-            postponed = unknown_tasks.put_off(claim, error, present, patience)
+            postponed = unknown_tasks.postpone(claim, error, present, patience)
             if postponed is not None:
-                self._tell_unknown(claim, error, patience)
-                return Done(postponed)
+                self._log_unknown(claim, error, patience)
+                return RunResult(postponed)
             task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
-            done = Attempt(claim, task, backend, self.worker, present).failed(error, present)
+            attempt = Attempt(claim, task, backend, self.worker, present)
+            result = attempt.failed(error, present)
         except Exception as problem:
             return self.broken(claim, problem)
-        if done.outcome.ending is Ending.FAILED:
+        if result.outcome.ending is Ending.FAILED:
             logger.error(
                 "Job %d failed: %s",
                 claim.job_id,
                 error,
                 extra=about_job("task.refused", claim, error_type=type(error).__name__),
             )
-        return done
+        return result
 
-    def _tell_unknown(
+    def _log_unknown(
         self, claim: ClaimedJob, error: UnregisteredTaskError, patience: timedelta
     ) -> None:
-        """Say once for each task that its jobs are left to others."""
+        """Log, once for each task, that its jobs are left to other workers."""
         if claim.task_path in self._unknown:
             return
-        if len(self._unknown) > MOST_UNKNOWN:
+        if len(self._unknown) > MOST_UNKNOWN_TASKS:
             self._unknown.clear()
         self._unknown.add(claim.task_path)
         logger.warning(
-            "Job %d is left to other workers, as others of this task, for up to %s: %s",
+            "Job %d and others of its task are left to other workers for up to %s: %s",
             claim.job_id,
             patience,
             error,
             extra=about_job("task.unknown", claim, error_type=type(error).__name__),
         )
 
-    def broken(self, claim: ClaimedJob, error: BaseException) -> Done:
-        """Return the outcome of a job whose row made our own code, or the database, fail."""
+    def broken(self, claim: ClaimedJob, error: BaseException) -> RunResult:
+        """Return the result of a job whose row made the worker itself or the database fail."""
         logger.error(
             "Job %d could not be run",
             claim.job_id,
             exc_info=error,
             extra=about_job("task.broken", claim, error_type=type(error).__name__),
         )
-        return Done(outcomes.unreadable(claim, self.worker, self.clock.now(), error))
+        return RunResult(outcomes.unreadable(claim, self.worker, self.clock.now(), error))
 
-    def run(self, claim: ClaimedJob, task: Task) -> Done:
-        """Run a job in the calling thread. Raises what it raises while it is broken off."""
+    def run(self, claim: ClaimedJob, task: Task) -> RunResult:
+        """Run a job in the calling thread. Lets exceptions escape only while breaking off."""
         attempt = self._begin(claim, task)
         try:
             attempt.decode()
-            send(task_started, type(attempt.backend), attempt.result)
-            value = task.call(*attempt.positional(), **attempt.result.kwargs)
+            send(task_started, type(attempt.backend), attempt.task_result)
+            value = task.call(*attempt.positional_args(), **attempt.task_result.kwargs)
         except BaseException as error:
-            end_if_copy(self.pid, error)
-            if self.breaking_off:
-                raise
-            return attempt.failed(error, self.clock.now())
+            return self._failed(attempt, error)
         else:
-            end_if_copy(self.pid)
-            return attempt.succeeded(value, self.clock.now())
+            return self._succeeded(attempt, value)
         finally:
             tidy_connections(fresh=self.fresh_connections)
 
-    async def arun(self, claim: ClaimedJob, task: Task) -> Done:
-        """Run a job on the running event loop. Raises as ``run`` does."""
+    async def arun(self, claim: ClaimedJob, task: Task) -> RunResult:
+        """Run a job on the running event loop. Async version of :meth:`run`."""
         attempt = self._begin(claim, task)
         with running_coroutine(running_of(claim)):
-            done = await self._arun(attempt, task)
+            result = await self._arun(attempt, task)
         await atidy_connections(fresh=self.fresh_connections)
-        return done
+        return result
 
-    async def _arun(self, attempt: Attempt, task: Task) -> Done:
+    async def _arun(self, attempt: Attempt, task: Task) -> RunResult:
         try:
             if attempt.needs_models:
                 await sync_to_async(attempt.decode)()
             else:
                 attempt.decode()
-            await asend(task_started, type(attempt.backend), attempt.result)
-            value = await task.acall(*attempt.positional(), **attempt.result.kwargs)
+            await asend(task_started, type(attempt.backend), attempt.task_result)
+            value = await task.acall(*attempt.positional_args(), **attempt.task_result.kwargs)
         except BaseException as error:
-            end_if_copy(self.pid, error)
-            if self.breaking_off:
-                raise
-            return attempt.failed(error, self.clock.now())
+            return self._failed(attempt, error)
         else:
-            end_if_copy(self.pid)
-            return attempt.succeeded(value, self.clock.now())
+            return self._succeeded(attempt, value)
 
     def _begin(self, claim: ClaimedJob, task: Task) -> Attempt:
         running_task.set(running_of(claim))
@@ -181,3 +174,13 @@ class Executor:
         return Attempt(
             claim, task, self._backend_of(claim.backend_name), self.worker, self.clock.now()
         )
+
+    def _succeeded(self, attempt: Attempt, value: object) -> RunResult:
+        end_if_copy(self.pid)
+        return attempt.succeeded(value, self.clock.now())
+
+    def _failed(self, attempt: Attempt, error: BaseException) -> RunResult:
+        end_if_copy(self.pid, error)
+        if self.breaking_off:
+            raise error
+        return attempt.failed(error, self.clock.now())

@@ -1,4 +1,4 @@
-"""Processes that tasks fork: they are no part of the queue."""
+"""Child processes that tasks fork, which must leave the queue alone."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from contextlib import suppress
 
 
 def end_if_copy(owner: int, error: BaseException | None = None) -> None:
-    """End the calling process, whose task has returned or raised ``error``, unless it is ``owner``.
+    """Exit the calling process if it is a forked copy of the worker, whose pid is ``owner``.
 
-    A task that forks comes back twice. The copy must touch nothing that it shares with the worker:
-    neither the claim nor the journal, nor a connection, which closing would end for both.
+    A task that forks returns, or raises ``error``, in both processes. The copy must not touch
+    anything that it shares with the worker: the claim, the journal, or a connection, which closing
+    would end for both.
     """
     if os.getpid() == owner:
         return
@@ -27,7 +28,7 @@ def end_if_copy(owner: int, error: BaseException | None = None) -> None:
 
 
 def end_daemons() -> None:
-    """Terminate the daemonic processes that tasks have left, as Python does at its own end."""
+    """Terminate the daemonic processes that tasks have left behind, as Python does on exit."""
     multiprocessing = sys.modules.get("multiprocessing")
     if multiprocessing is not None:
         for child in multiprocessing.active_children():
@@ -36,7 +37,7 @@ def end_daemons() -> None:
 
 
 def flush_output() -> None:
-    """Write what is buffered."""
+    """Flush the standard output and standard error."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()

@@ -1,20 +1,32 @@
-"""Where claimed jobs run: the threads, or the event loop, and how they get on there."""
+"""Lanes: the two places where a worker's jobs run, its threads and its event loop."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections import deque
+from collections.abc import Coroutine
 from typing import Protocol
 
-from ...dialects import ClaimedJob
-from .thread_pool import Work
+from ...compat import Task
+from ...configuration import Configuration
+from ...dialects import ClaimedJob, Ending
+from ...tasks.definition import registered_tasks
+from ..base.context import ProcessContext
+from ..base.registration import ProcessRegistration
+from . import outcomes
+from .attempt import RunResult
+from .event_loop import EventLoop
+from .executor import Executor, is_coroutine
+from .prefetch import Prefetch, Throughput
+from .thread_pool import ThreadPool, Work
 
 #: Seconds after which jobs that wait behind long tasks go back to the queue.
 STALL = 0.25
 
 
 class Runner(Protocol):
-    """What runs jobs: at once, or when there is room."""
+    """Runs a limited number of jobs at once; jobs that have not started can be withdrawn."""
 
     @property
     def waiting(self) -> int: ...
@@ -26,17 +38,17 @@ class Runner(Protocol):
     def close(self) -> None: ...
 
 
-class Place:
-    """Counts the jobs at a runner. Used by the worker's main thread only."""
+class Lane:
+    """Counts the jobs of a runner and notices when they stall. Main thread only."""
 
-    def __init__(self, runner: Runner) -> None:
-        self.runner = runner
-        #: Jobs that run or wait there.
+    def __init__(self, runner: Runner, throughput: Throughput) -> None:
+        self.runner, self.throughput = runner, throughput
+        #: Number of jobs that run or wait in this lane.
         self.held = 0
         self._progress_at = 0.0
 
     def submit(self, work: list[Work]) -> None:
-        """Hand jobs over."""
+        """Queue jobs for the runner."""
         if work:
             if not self.runner.waiting:
                 self._progress_at = time.monotonic()
@@ -44,17 +56,158 @@ class Place:
             self.runner.submit(work)
 
     def withdraw(self) -> list[ClaimedJob]:
-        """Take back the jobs that have not begun."""
+        """Take back the jobs that have not started."""
         withdrawn = self.runner.withdraw()
         self.held -= len(withdrawn)
         return withdrawn
 
     def note_end(self) -> None:
-        """Note that a job there has ended."""
+        """Record that a job of this lane has ended."""
         self.held -= 1
         self._progress_at = time.monotonic()
 
     @property
     def until_stall(self) -> float:
-        """Seconds until the jobs that wait have waited in vain; infinite while none waits."""
-        return self._progress_at + STALL - time.monotonic() if self.runner.waiting else math.inf
+        """Seconds until the waiting jobs count as stalled; infinite while none waits."""
+        if not self.held or not self.runner.waiting:
+            return math.inf
+        return self._progress_at + STALL - time.monotonic()
+
+
+class Lanes:
+    """Runs claimed jobs, each in its lane, and collects their results for the main thread."""
+
+    def __init__(
+        self, context: ProcessContext, settings: Configuration.Worker, executor: Executor
+    ) -> None:
+        self.context, self.executor = context, executor
+        kinds = {is_coroutine(task) for task in registered_tasks()}
+        self.prefetch = Prefetch(
+            settings.threads, settings.coroutines, settings.prefetch, mixed=len(kinds) > 1
+        )
+        self.threads = Lane(ThreadPool(settings.threads, self._run), self.prefetch.threads)
+        self.loop = Lane(EventLoop(settings.coroutines, self._begin), self.prefetch.coroutines)
+        self.registration: ProcessRegistration
+        #: Results on their way to the main thread, each with its lane and its duration.
+        self._finished: deque[tuple[RunResult, Lane, float]] = deque()
+
+    # --- main thread -----------------------------------------------------------------------------
+
+    @property
+    def has_results(self) -> bool:
+        """Whether results are waiting to be collected."""
+        return bool(self._finished)
+
+    @property
+    def limit(self) -> int:
+        """Number of jobs to claim for both lanes."""
+        return self.prefetch.limit(self.threads.held, self.loop.held)
+
+    @property
+    def until_stall(self) -> float:
+        """Seconds until the waiting jobs of a lane count as stalled."""
+        return min(self.threads.until_stall, self.loop.until_stall)
+
+    def submit(self, work: list[Work]) -> None:
+        """Run claimed jobs."""
+        on_loop = [each for each in work if is_coroutine(each[1])]
+        in_threads = [each for each in work if not is_coroutine(each[1])]
+        self.threads.submit(in_threads)
+        self.loop.submit(on_loop)
+        self.prefetch.observe_kinds(len(on_loop), len(work))
+
+    def collect(self, limit: int) -> list[RunResult]:
+        """Return up to ``limit`` results, and learn from their durations."""
+        results: list[RunResult] = []
+        durations: dict[Lane, list[float]] = {self.threads: [], self.loop: []}
+        while self._finished and len(results) < limit:
+            result, lane, seconds = self._finished.popleft()
+            results.append(result)
+            lane.note_end()
+            if result.outcome.ending is not Ending.RELEASED:
+                durations[lane].append(seconds)
+        for lane, all_seconds in durations.items():
+            if all_seconds:
+                mean = sum(all_seconds) / len(all_seconds)
+                self.prefetch.observe_ends(lane.throughput, mean)
+        return results
+
+    def withdraw(self, *, stalled: bool = False) -> list[ClaimedJob]:
+        """Take back the jobs that have not started, or only those of a stalled lane."""
+        withdrawn: list[ClaimedJob] = []
+        for lane in (self.threads, self.loop):
+            if stalled and lane.until_stall > 0:
+                continue
+            if stalled:
+                self.prefetch.observe_stall(lane.throughput)
+            withdrawn += lane.withdraw()
+        return withdrawn
+
+    # --- any thread ------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> int:
+        """Number of running tasks."""
+        return self.threads.runner.running + self.loop.runner.running
+
+    def interrupt(self) -> None:
+        """Interrupt the running tasks. No job starts afterwards."""
+        self.executor.breaking_off = True
+        self.threads.runner.interrupt()
+        self.loop.runner.interrupt()
+
+    def close(self) -> None:
+        """End the threads as soon as their tasks have ended."""
+        self.threads.runner.close()
+        self.loop.runner.close()
+
+    # --- the threads and the event loop ----------------------------------------------------------
+
+    def _run(self, claim: ClaimedJob, task: Task) -> None:
+        began = time.monotonic()
+        if self._may_start(claim):
+            try:
+                result = self.executor.run(claim, task)
+            except BaseException as error:
+                result = self._broken(claim, error)
+        else:
+            result = RunResult(outcomes.released(claim))
+        self._finish(result, self.threads, began)
+
+    def _begin(self, claim: ClaimedJob, task: Task) -> Coroutine[None, None, None]:
+        # The job counts as running from now on, even if other tasks block the loop for a while.
+        return self._arun(claim, task, began=time.monotonic())
+
+    async def _arun(self, claim: ClaimedJob, task: Task, began: float) -> None:
+        if self._may_start(claim):
+            try:
+                result = await self.executor.arun(claim, task)
+            except BaseException as error:
+                result = self._broken(claim, error)
+        else:
+            result = RunResult(outcomes.released(claim))
+        self._finish(result, self.loop, began)
+
+    def _may_start(self, claim: ClaimedJob) -> bool:
+        """Mark a job as started, unless the worker may have lost it while the host was asleep."""
+        if self.executor.breaking_off:
+            return False  # The worker has ended, and another one will run its jobs.
+        # In this order: either the mark is found when this worker is declared dead, or the lease
+        # is seen to have expired.
+        self.context.journal.start(claim.job_id, claim.token)
+        if self.registration.holds_lease:
+            return True
+        self.context.journal.clear(claim.job_id, claim.token)
+        return False
+
+    def _broken(self, claim: ClaimedJob, error: BaseException) -> RunResult:
+        if self.executor.breaking_off:
+            return RunResult(outcomes.released(claim))
+        return self.executor.broken(claim, error)
+
+    def _finish(self, result: RunResult, lane: Lane, began: float) -> None:
+        self.context.journal.end(result.outcome)
+        self._finished.append((result, lane, time.monotonic() - began))
+        if self.context.waiter.sleeping:
+            self.context.waiter.sleeping = False
+            self.context.waiter.wake()

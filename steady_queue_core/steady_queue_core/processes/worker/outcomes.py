@@ -1,4 +1,4 @@
-"""Outcomes of claims: what is stored when a job finished, failed, is tried again or given back."""
+"""Outcomes of claims: finished, failed, retried, postponed or released."""
 
 from __future__ import annotations
 
@@ -14,14 +14,9 @@ from .error_text import Failure, appended, describe
 def finished(
     claim: ClaimedJob, worker: str, started_at: datetime, return_value: str, preserve: bool
 ) -> Outcome:
-    """The task returned."""
-    return Outcome(
+    """Return the outcome of a task that returned."""
+    return released(claim)._replace(
         ending=Ending.FINISHED,
-        job_id=claim.job_id,
-        token=claim.token,
-        queue_name=claim.queue_name,
-        rank=claim.rank,
-        concurrency_key=claim.concurrency_key,
         attempts=claim.attempts + 1,
         worker_ids=with_worker(claim.worker_ids, worker),
         errors=claim.errors,
@@ -39,16 +34,12 @@ def unsuccessful(
     failure: Failure,
     delay: Callable[[], float | None],
 ) -> Outcome:
-    """The attempt failed: another one follows if there is one left and ``delay()`` gives a time."""
+    """Return the outcome of a failed attempt: a retry if an attempt is left and ``delay()`` returns
+    the seconds until then."""
     attempts = claim.attempts + 1
     pause = delay() if attempts < claim.max_attempts else None
-    return Outcome(
+    return released(claim)._replace(
         ending=Ending.FAILED if pause is None else Ending.RETRIED,
-        job_id=claim.job_id,
-        token=claim.token,
-        queue_name=claim.queue_name,
-        rank=claim.rank,
-        concurrency_key=claim.concurrency_key,
         attempts=attempts,
         worker_ids=with_worker(claim.worker_ids, worker),
         errors=appended(claim.errors, failure),
@@ -61,14 +52,10 @@ def unsuccessful(
 
 
 def postponed(claim: ClaimedJob, errors: str | None, delay: float) -> Outcome:
-    """The job was not started, and is not to be for ``delay`` seconds: no attempt is counted."""
-    return Outcome(
+    """Return the outcome of a job that was not started and becomes ready in ``delay`` seconds.
+    No attempt is counted."""
+    return released(claim)._replace(
         ending=Ending.RETRIED,
-        job_id=claim.job_id,
-        token=claim.token,
-        queue_name=claim.queue_name,
-        rank=claim.rank,
-        concurrency_key=claim.concurrency_key,
         attempts=claim.attempts,
         worker_ids=claim.worker_ids,
         errors=errors,
@@ -81,15 +68,11 @@ def postponed(claim: ClaimedJob, errors: str | None, delay: float) -> Outcome:
 def unreadable(
     claim: ClaimedJob, worker: str, started_at: datetime, error: BaseException
 ) -> Outcome:
-    """Nothing can be made of the job's row: it fails, and what the row said is not used."""
+    """Return the outcome of a job whose row cannot be used: it fails, and the values of the row are
+    discarded."""
     failure = describe(error)
-    return Outcome(
+    return released(claim)._replace(
         ending=Ending.FAILED,
-        job_id=claim.job_id,
-        token=claim.token,
-        queue_name=claim.queue_name,
-        rank=claim.rank,
-        concurrency_key=claim.concurrency_key,
         attempts=1,
         worker_ids=with_worker(None, worker),
         errors=appended(None, failure),
@@ -101,7 +84,8 @@ def unreadable(
 
 
 def released(claim: ClaimedJob) -> Outcome:
-    """The job was not started: it is ready again, and no attempt is counted."""
+    """Return the outcome of a job that was not started and is ready again. No attempt is
+    counted."""
     return Outcome(
         ending=Ending.RELEASED,
         job_id=claim.job_id,
@@ -113,7 +97,7 @@ def released(claim: ClaimedJob) -> Outcome:
 
 
 def with_worker(worker_ids: str | None, worker: str) -> str:
-    """Return the stored list of workers with one more."""
+    """Return the stored list of workers with ``worker`` added."""
     if not worker_ids:
         return f'["{worker}"]'
     return json.dumps([*workers_of(worker_ids), worker])

@@ -1,4 +1,4 @@
-"""A worker's claims and the outcomes that end them, on their way to the database."""
+"""Jobs that a worker holds, and the statement that settles them and claims others."""
 
 from __future__ import annotations
 
@@ -14,23 +14,22 @@ from ..base.context import ProcessContext
 from ..base.database import Unavailable
 from ..base.registration import ProcessRegistration
 from . import outcomes
-from .attempt import Done
+from .attempt import RunResult
 from .executor import Executor
 from .signal_sender import SignalSender
 
 logger = get_logger("steady_queue.worker")
 
-#: Most claims that are given back at once.
-MOST_UNKNOWN = 1000
+#: Most unknown claims that are released at once.
+MOST_UNKNOWN_CLAIMS = 1000
 
 
 class Refused(Exception):
-    """The database refused to store or to claim something: rows are at odds with each other."""
+    """The database refused outcomes or claims because rows contradict each other."""
 
 
 class Settlement:
-    """Knows which jobs the worker holds. One statement stores the outcomes that have gathered and
-    claims the next jobs. Used by the worker's main thread only."""
+    """Stores outcomes, claims jobs and keeps track of the jobs held. Main thread only."""
 
     def __init__(
         self, context: ProcessContext, executor: Executor, selector: QueueSelector
@@ -38,42 +37,47 @@ class Settlement:
         self.context, self.executor, self.selector = context, executor, selector
         self.registration: ProcessRegistration
         self.signal_sender = SignalSender(context.waiter.wake)
-        #: Claims whose outcome is not stored, by job.
+        #: Claims without a stored outcome, by job id.
         self.held: dict[int, ClaimedJob] = {}
-        #: Outcomes to be stored.
-        self.waiting: list[Done] = []
-        #: Claims of which a lost connection left open whether their outcome was stored.
-        self._doubtful: set[tuple[int, int]] = set()
-        #: When to look for claims that we do not know of.
+        #: Results whose outcomes are to be stored.
+        self.waiting: list[RunResult] = []
+        #: Claims whose outcome may have been stored just before a connection was lost.
+        self._uncertain: set[tuple[int, int]] = set()
+        #: When to look for claims in the database that the worker does not know of.
         self._next_audit = time.monotonic() + self._audit_interval
 
-    def add(self, done: Done) -> None:
-        """Have an outcome stored by the next exchange."""
-        self.waiting.append(done)
+    def add(self, result: RunResult) -> None:
+        """Queue a result for the next statement."""
+        self.waiting.append(result)
 
-    def exchange(self, limit: int) -> list[ClaimedJob]:
-        """Store the outcomes that wait, and claim up to ``limit`` jobs; return those.
+    def settle_and_claim(self, limit: int) -> list[ClaimedJob]:
+        """Store the outcomes of the waiting results, and claim and return up to ``limit`` jobs.
 
-        Raises ``Unavailable``, and ``Refused`` when nothing was claimed for other reasons.
+        Raises ``Unavailable``, and ``Refused`` if the database rejects one of the rows.
         """
         batch = self.waiting
 
         def operation(
             connection: BaseDatabaseWrapper, dialect: Dialect
         ) -> tuple[set[int], list[ClaimedJob]]:
-            # Part of it, since one that can only read would otherwise seem to end an outage.
+            # In the same operation: on its own, a mere read would seem to end the outage of a
+            # server that has become read-only.
             if time.monotonic() >= self._next_audit:
                 self._release_unknown_claims(connection, dialect)
-            given = [done.outcome for done in batch]
+            outcomes_of_batch = [result.outcome for result in batch]
             return dialect.settle_and_claim(
-                connection, given, self.registration.identity, self.selector, limit
+                connection,
+                outcomes_of_batch,
+                self.registration.identity,
+                self.selector,
+                limit,
             )
 
         try:
             held, claimed = self.context.database.run(operation)
         except Unavailable as unavailable:
             if unavailable.lost:
-                self._doubtful |= {_claim_of(done) for done in batch}
+                self._uncertain |= {_claim_of(result) for result in batch}
                 self._next_audit = 0.0
             raise
         except (DataError, IntegrityError) as error:
@@ -88,57 +92,61 @@ class Settlement:
         self.held.update((claim.job_id, claim) for claim in claimed)
         return claimed
 
-    def _settle(self, batch: list[Done]) -> set[int]:
+    def _settle(self, result: RunResult) -> set[int]:
         return self.context.database.run(
-            lambda connection, dialect: dialect.settle(connection, [done.outcome for done in batch])
+            lambda connection, dialect: dialect.settle(connection, [result.outcome])
         )
 
     def _settle_one_by_one(self) -> None:
-        """Find the outcome that the database refuses, and store a refusal in its place."""
+        """Find the outcome that the database refuses, and fail its job instead."""
         while self.waiting:
-            done = self.waiting[0]
+            result = self.waiting[0]
             try:
-                held = self._settle([done])
+                held = self._settle(result)
             except (DataError, IntegrityError) as error:
-                done = self.executor.broken(self.held[done.outcome.job_id], error)
-                held = self._settle([done])
-            self._settled([done], held)
+                result = self.executor.broken(self.held[result.outcome.job_id], error)
+                held = self._settle(result)
+            self._settled([result], held)
             self.waiting.pop(0)
 
-    def _settled(self, batch: list[Done], held: set[int]) -> None:
+    def _settled(self, batch: list[RunResult], held: set[int]) -> None:
         stored = []
-        for done in batch:
-            job_id, token = _claim_of(done)
+        for result in batch:
+            job_id, token = _claim_of(result)
             claim = self.held.get(job_id)
-            # After a restore of the database the job of this id may be another, and ours as well.
+            # After the database was restored from a backup, the job of this id may be a new one
+            # that this worker has claimed, too.
             if claim is not None and claim.token == token:
                 del self.held[job_id]
             self.context.journal.clear(job_id, token)
-            doubtful = _claim_of(done) in self._doubtful and self.registration.holds_lease
-            if job_id in held or doubtful:
-                stored.append(done)
+            uncertain = (job_id, token) in self._uncertain and self.registration.holds_lease
+            if job_id in held or uncertain:
+                stored.append(result)
             else:
                 logger.warning(
                     "The claim of job %d (token %d) was lost: its outcome, %s, is not recorded",
                     job_id,
                     token,
-                    done.outcome.ending.value,
+                    result.outcome.ending.value,
                     extra=about(
                         "task.outcome_lost",
                         task_id=str(job_id),
-                        queue=done.outcome.queue_name,
-                        status=done.outcome.ending.value,
+                        queue=result.outcome.queue_name,
+                        status=result.outcome.ending.value,
                     ),
                 )
-        self._doubtful.difference_update(map(_claim_of, batch))
+        self._uncertain.difference_update(map(_claim_of, batch))
         if stored:
-            self.signal_sender.tell(stored)
+            self.signal_sender.put(stored)
 
     def _release_unknown_claims(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
-        """Give back what a claim took whose answer never reached us. It may take it long after
-        its connection was lost: where the server hung, or a pooler was between us."""
+        """Release jobs of a claim whose answer never arrived.
+
+        The claim may commit long after its connection was lost, for example if the server hung or
+        there was a pooler in between.
+        """
         process_id = self.registration.process_id
-        unknown = claims.held_by(connection.alias, process_id, MOST_UNKNOWN, known=self.held)
+        unknown = claims.held_by(connection.alias, process_id, MOST_UNKNOWN_CLAIMS, known=self.held)
         if unknown:
             dialect.settle(connection, [outcomes.released(claim) for claim in unknown])
         self._next_audit = time.monotonic() + self._audit_interval
@@ -148,5 +156,5 @@ class Settlement:
         return self.context.options.process_heartbeat_interval.total_seconds()
 
 
-def _claim_of(done: Done) -> tuple[int, int]:
-    return done.outcome.job_id, done.outcome.token
+def _claim_of(result: RunResult) -> tuple[int, int]:
+    return result.outcome.job_id, result.outcome.token

@@ -1,4 +1,4 @@
-"""Tells the project of stored outcomes, apart from the thread that stores them."""
+"""Sends the signals of stored outcomes from a thread of its own."""
 
 from __future__ import annotations
 
@@ -20,136 +20,139 @@ from ...signals import task_retried, tell
 from ...tasks.results import send
 from ..base.connections import tidy_connections
 from ..base.log_context import milliseconds
-from .attempt import Done
+from .attempt import RunResult
 from .forked_copies import end_if_copy
-from .throughput import WEIGHT
+from .prefetch import WEIGHT
 
 logger = get_logger("steady_queue.worker")
 task_logger = get_logger(OF_TASKS)
 
-#: Signals that may wait however fast they are sent, and however slowly.
+#: Most signals that may be queued even if they are sent fast, and even if they are sent slowly.
 MOST_WAITING, FEW = 2000, 20
-#: Seconds that what waits may take to send.
+#: Most seconds that sending the queued signals may take.
 HORIZON = 1.0
-#: Seconds that a receiver may go on when there is no more time.
+#: Seconds that a running receiver is given once the time is over.
 LAST_GRACE = 0.25
 
 
 class SignalSender:
-    """Sends signals of outcomes from a thread of its own: a slow receiver keeps nobody from storing
-    them, or from giving heartbeats.
+    """Sends the signals of stored outcomes, so that a slow receiver delays neither the storing of
+    outcomes nor the heartbeats.
 
-    Where receivers take longer than the tasks, it is ``behind`` by some second, and the worker is
-    to claim nothing; ``wake()`` is called when it has caught up.
+    If receivers take longer than the tasks, the sender falls ``behind`` by about a second; the
+    worker then claims nothing until ``wake()`` reports that it has caught up.
     """
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake, self._pid = wake, os.getpid()
-        self._batches: SimpleQueue[list[Done] | None] = SimpleQueue()
-        #: How many signals were to be sent, and were.
-        self._told = self._sent = 0
-        #: What a signal takes, of late.
-        self._seconds = 0.0
-        self._keeps_waiting = self._given_up = self._told_dropped = False
+        self._batches: SimpleQueue[list[RunResult] | None] = SimpleQueue()
+        #: Number of signals that were queued, and that were sent.
+        self._queued = self._sent = 0
+        #: Running mean of the seconds that sending a signal takes.
+        self._mean = 0.0
+        self._keeps_waiting = self._given_up = self._logged_dropped = False
         work = partial(copy_context().run, self._work)
-        self._thread = Thread(target=work, name="steady-queue-notifier", daemon=True)
+        self._thread = Thread(target=work, name="steady-queue-signals", daemon=True)
         self._thread.start()
 
-    def tell(self, stored: list[Done]) -> None:
-        """Queue the signals of outcomes that were stored."""
-        batch = [done for done in stored if done.result is not None]
-        self._told += len(batch)
+    def put(self, stored: list[RunResult]) -> None:
+        """Queue the signals of results whose outcomes are stored."""
+        batch = [result for result in stored if result.task_result is not None]
+        self._queued += len(batch)
         self._batches.put(batch)
 
     @property
     def behind(self) -> bool:
-        """Whether so much is queued that no more should be added soon."""
-        # In this order: what is sent after the look wakes us.
+        """Whether so many signals are queued that the worker should not claim more jobs."""
+        # Set before the check: a signal that is sent after it calls wake().
         self._keeps_waiting = True
         self._keeps_waiting = self._is_behind
         return self._keeps_waiting
 
     @property
     def _is_behind(self) -> bool:
-        waiting = self._told - self._sent
-        return waiting > MOST_WAITING or (waiting > FEW and waiting * self._seconds > HORIZON)
+        waiting = self._queued - self._sent
+        return waiting > MOST_WAITING or (waiting > FEW and waiting * self._mean > HORIZON)
 
     def stop(self, seconds: float) -> None:
-        """Send what is queued, for at most ``seconds``; tell how much was not sent."""
+        """Send the queued signals for at most ``seconds``, then log how many were not sent."""
         self._batches.put(None)
         self._thread.join(max(0.0, seconds))
         self._given_up = True
-        # The one that is being sent has begun: it may yet end.
+        # A receiver may be running: let it end.
         self._thread.join(LAST_GRACE if seconds > 0 else 0.0)
-        self.tell_dropped()
+        self.log_dropped()
 
-    def tell_dropped(self) -> None:
-        """Log how many signals will not be sent, once: the process ends."""
+    def log_dropped(self) -> None:
+        """Log once how many signals will not be sent because the process ends."""
         self._given_up = True
-        dropped = self._told - self._sent
-        if dropped and not self._told_dropped:
-            self._told_dropped = True
+        dropped = self._queued - self._sent
+        if dropped and not self._logged_dropped:
+            self._logged_dropped = True
             logger.warning(
                 "%d signals of tasks that have ended were not sent: receivers took too long, "
-                "%.0f ms for each of late",
+                "recently %.0f ms per signal",
                 dropped,
-                self._seconds * 1000,
+                self._mean * 1000,
                 extra=about("worker.signals_dropped", jobs=dropped),
             )
 
     def _work(self) -> None:
         while (batch := self._batches.get()) is not None:
-            for done in batch:
+            for result in batch:
                 if self._given_up:
                     return
-                self._announce(done)
+                self._send(result)
             tidy_connections()
 
-    def _announce(self, done: Done) -> None:
+    def _send(self, result: RunResult) -> None:
         began = time.monotonic()
-        with suppress(Exception):  # A log that cannot be written.
-            announce(done)
+        with suppress(Exception):  # The log may not be writable.
+            send_signals(result)
         end_if_copy(self._pid)
         self._sent += 1
-        self._seconds += (time.monotonic() - began - self._seconds) * WEIGHT
+        self._mean += (time.monotonic() - began - self._mean) * WEIGHT
         if self._keeps_waiting and not self._is_behind:
             self._keeps_waiting = False
             self._wake()
 
 
-def announce(done: Done) -> None:
-    """Send ``task_finished`` for a stored outcome that ended its job, ``task_retried`` for one that
-    did not. What receivers log, Django's among them, belongs to the task."""
-    if done.result is None:
+def send_signals(result: RunResult) -> None:
+    """Send ``task_finished`` if a stored outcome ended its job, or ``task_retried`` if it did not.
+
+    Records that receivers log (Django's own receiver, too) carry the task of the job.
+    """
+    task_result, outcome = result.task_result, result.outcome
+    if task_result is None:
         return
-    result, outcome = done.result, done.outcome
-    ended = running_task.set(RunningTask(result.task.module_path, result.id, outcome.attempts))
+    path = task_result.task.module_path
+    former = running_task.set(RunningTask(path, task_result.id, outcome.attempts))
     try:
-        _log_end(result, outcome)
-        _send(result, done)
+        _log_end(task_result, outcome)
+        _send(task_result, result)
     finally:
-        running_task.reset(ended)
+        running_task.reset(former)
 
 
-def _send(result: TaskResult, done: Done) -> None:
-    sender = type(done.backend)
-    if done.outcome.ending is Ending.RETRIED:
-        delay = timedelta(seconds=done.outcome.delay)
-        tell(task_retried, sender, task_result=result, delay=delay, error=done.error)
+def _send(task_result: TaskResult, result: RunResult) -> None:
+    sender = type(result.backend)
+    if result.outcome.ending is Ending.RETRIED:
+        delay = timedelta(seconds=result.outcome.delay)
+        tell(task_retried, sender, task_result=task_result, delay=delay, error=result.error)
         return
-    if done.error is None:
-        send(task_finished, sender, result)
+    if result.error is None:
+        send(task_finished, sender, task_result)
         return
     try:
-        raise done.error
+        raise result.error
     except BaseException:
-        # Receivers, Django's own log among them, look at the exception being handled.
-        send(task_finished, sender, result)
+        # Receivers (Django's own logs it) look at the exception that is being handled.
+        send(task_finished, sender, task_result)
 
 
 def _log_end(result: TaskResult, outcome: Outcome) -> None:
     if outcome.ending is Ending.RETRIED or not task_logger.isEnabledFor(logging.INFO):
-        return  # Of a retry the attempt itself has logged more than is known here.
+        return  # The attempt itself has logged a retry, with more details.
     task = result.task
     wait = milliseconds(result.enqueued_at, result.last_attempted_at)
     duration = milliseconds(result.last_attempted_at, result.finished_at)

@@ -1,4 +1,4 @@
-"""A worker's threads."""
+"""Thread pool of a worker."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Work = tuple[ClaimedJob, Task]
 
 
 class ThreadPool:
-    """Hands jobs to threads, in order; what no thread has begun can be withdrawn."""
+    """Runs jobs in ``size`` threads, in order; jobs that have not started can be withdrawn."""
 
     def __init__(self, size: int, run: Callable[[ClaimedJob, Task], None]) -> None:
         self._run = run
         self._waiting: SimpleQueue[Work | None] = SimpleQueue()
         self._context = copy_context()
-        #: Threads that run a task.
+        #: Threads that are running a task.
         self._busy: set[Thread] = set()
         self._threads = [
             Thread(target=self._work, name=f"steady-queue-{number}", daemon=True)
@@ -39,16 +39,16 @@ class ThreadPool:
 
     @property
     def waiting(self) -> int:
-        """How many jobs no thread has begun."""
+        """Number of jobs that have not started."""
         return self._waiting.qsize()
 
     @property
     def running(self) -> int:
-        """How many jobs run."""
+        """Number of running tasks."""
         return len(self._busy)
 
     def withdraw(self) -> list[ClaimedJob]:
-        """Take back the jobs that no thread has begun."""
+        """Take back the jobs that have not started."""
         withdrawn: list[ClaimedJob] = []
         while True:
             try:
@@ -59,21 +59,21 @@ class ThreadPool:
                 withdrawn.append(work[0])
 
     def interrupt(self) -> None:
-        """Break off the tasks that run."""
+        """Interrupt the running tasks."""
         for thread in list(self._busy):
             interrupt(thread)
 
     def close(self) -> None:
-        """Have the threads end when they have done what is queued."""
+        """End each thread once the queued jobs are done."""
         for _ in self._threads:
             self._waiting.put(None)
 
     def _work(self) -> None:
         thread = current_thread()
-        # An interruption that comes too late ends the thread: the pool is to end anyway.
+        # An interruption that arrives too late ends the thread: the pool is closing anyway.
         with suppress(TaskInterrupted):
             while (work := self._waiting.get()) is not None:
-                # A context of its own keeps one task's context variables from the next.
+                # A copy for each job keeps one task's context variables from the next.
                 context: Context = self._context.copy()
                 self._busy.add(thread)
                 context.run(self._run, *work)

@@ -1,7 +1,7 @@
-"""Jobs whose task a worker does not know: others may, such as those with newer code.
+"""Jobs whose task this worker does not know, though a worker with newer code may.
 
-Such a job is put off, and uses up no attempt. Since when workers have met it in vain is kept among
-its errors, until one finds its task, or the backend's patience is over.
+Such a job is postponed and uses up no attempt. The time at which a worker first failed to find the
+task is noted in the job's errors until a worker finds it or the backend's patience runs out.
 """
 
 from __future__ import annotations
@@ -17,43 +17,44 @@ from ...tasks.results import errors_of
 from . import outcomes
 from .error_text import Failure, appended, describe
 
-#: Seconds between two looks at a job: a part of the time that it has waited, within bounds.
-SHORTEST, LONGEST, PART = 1.0, 60.0, 0.25
-#: Those who were put off together shall not come back together.
+#: Seconds until the job is tried again: a fraction of the time it has waited, within bounds.
+SHORTEST, LONGEST, FRACTION = 1.0, 60.0, 0.25
+#: Keeps jobs that were postponed together from coming back together.
 JITTER = 0.25
 
 _PATH = f"{UnregisteredTaskError.__module__}.{UnregisteredTaskError.__qualname__}"
 _SINCE = re.compile(r"Left to workers that know it since (\S+)\.\Z")
 
 
-def put_off(
+def postpone(
     claim: ClaimedJob, error: UnregisteredTaskError, present: datetime, patience: timedelta
 ) -> Outcome | None:
-    """Return the outcome that leaves a job to other workers; ``None``: long enough."""
+    """Return an outcome that leaves the job to other workers, or ``None`` if it has waited too
+    long."""
     known = errors_of(claim.errors)
     if claim.attempts and known and _is_unregistered(known[-1]) and not _since(known[-1]):
-        return None  # An attempt was charged for it already.
+        return None  # An earlier attempt has already failed because of it.
     since, errors = (_since(known[-1]) if known else None), claim.errors
     if since is None:
-        since, errors = present, appended(claim.errors, _mark(error, present))
+        since, errors = present, appended(claim.errors, _note(error, present))
     waited = (present - since).total_seconds()
     left = patience.total_seconds() - waited
     if left <= 0:
         return None
-    delay = max(SHORTEST, min(PART * waited, LONGEST, left))
+    delay = max(SHORTEST, min(FRACTION * waited, LONGEST, left))
     delay *= random.uniform(1 - JITTER, 1 + JITTER)
     return outcomes.postponed(claim, errors, delay)
 
 
-def found(claim: ClaimedJob) -> ClaimedJob:
-    """Return the claim without the note that its task was not known elsewhere."""
+def without_note(claim: ClaimedJob) -> ClaimedJob:
+    """Return the claim without the note that a worker did not know its task."""
     known = errors_of(claim.errors)
     if not known or _since(known[-1]) is None:
         return claim
     return claim._replace(errors=json.dumps(known[:-1]) if known[:-1] else None)
 
 
-def _mark(error: UnregisteredTaskError, present: datetime) -> Failure:
+def _note(error: UnregisteredTaskError, present: datetime) -> Failure:
     failure = describe(error)
     text = f"{failure.message}\nLeft to workers that know it since {present.isoformat()}."
     return failure._replace(traceback=text)
@@ -64,7 +65,7 @@ def _is_unregistered(known: list[str]) -> bool:
 
 
 def _since(known: list[str]) -> datetime | None:
-    """Return since when workers have met a job in vain, if that is what an error says."""
+    """Return when a worker first failed to find the task, if this error is such a note."""
     said = _SINCE.search(known[1]) if _is_unregistered(known) else None
     try:
         since = datetime.fromisoformat(said[1]) if said else None

@@ -1,4 +1,4 @@
-"""When each recurring task is due next."""
+"""Next due time of each recurring task."""
 
 from __future__ import annotations
 
@@ -19,51 +19,54 @@ from ...schedules.interval import Interval
 from ...signals import Recurring, recurring_enqueued, recurring_missed, tell
 from ..base.connections import tidy_connections
 from ..base.database import QueueDatabase, Unavailable
-from .slot import Slot, SlotResult
-from .task_list import Entry, RecurringSchedule
+from .recurring_run import EnqueueResult, RecurringRun
+from .recurring_schedule import Entry, RecurringSchedule
 
 logger = get_logger("steady_queue.scheduler")
 
-#: Time for a slot to be stored by the scheduler that is about to.
+#: Time for another scheduler to store a slot that has just become due.
 JUST_NOW = timedelta(seconds=1)
-#: Time for somebody else to be done with the row of a task.
+#: Pause before a slot is tried again whose task's row is locked.
 BUSY_PAUSE = timedelta(seconds=0.2)
 
 
-class Timetable:
-    """The next slot of each task of a recurring schedule."""
+class DueTimes:
+    """Tracks the next slot of each task of a recurring schedule, and enqueues those that are
+    due."""
 
     def __init__(self, database: QueueDatabase, schedule: RecurringSchedule) -> None:
         self.database, self.schedule = database, schedule
         self._next: dict[str, tuple[Schedule | Interval, datetime]] = {}
-        self._looked: datetime | None = None
-        #: Whether a task was found to have changed since the last look.
+        self._refreshed: datetime | None = None
+        #: Whether a task has changed since the last refresh.
         self.outdated = False
 
-    def look(self, present: datetime) -> None:
-        """Take over the tasks as they are now; raise ``Unavailable``."""
-        self.database.run(self.schedule.look)
+    def refresh(self, present: datetime) -> None:
+        """Reload the schedule and compute the due times of new tasks. Raises ``Unavailable``."""
+        self.database.run(self.schedule.reload)
         for key, entry in list(self.schedule.entries.items()):
             schedule = entry.definition.schedule
             if key not in self._next or self._next[key][0] != schedule:
                 self._next[key] = schedule, self._first(entry.definition, present)
         for key in self._next.keys() - self.schedule.entries.keys():
             del self._next[key]
-        self._looked, self.outdated = present, False
+        self._refreshed, self.outdated = present, False
 
     def enqueue_due(self, present: datetime) -> datetime | None:
-        """Enqueue a slot of each task that is due; return the instant of the next one, or None.
-        Raises ``Unavailable``."""
+        """Enqueue one slot of each task that is due, and return the next due time, if any.
+
+        Raises ``Unavailable``.
+        """
         nearest = []
         for key, (schedule, due) in self._next.items():
             # The next slot follows from the last one, never from the clock: a timer that fires
-            # a little early must not find the same slot again.
+            # slightly early must not yield the same slot again.
             if due <= present:
-                fate = self._enqueue(self.schedule.entries[key], due)
-                if fate is SlotResult.CHANGED:
+                result = self._enqueue(self.schedule.entries[key], due)
+                if result is EnqueueResult.CHANGED:
                     self.outdated = True
                     continue
-                if fate is SlotResult.BUSY:
+                if result is EnqueueResult.BUSY:
                     nearest.append(present + BUSY_PAUSE)
                     continue
                 due = self._following(self.schedule.entries[key].definition, due, present)
@@ -76,18 +79,18 @@ class Timetable:
             last, since = self.database.run(
                 lambda connection, _: _known_slots(connection, definition.key)
             )
-            # What was not there at the last look, or with another schedule, has missed nothing
-            # before.
-            known = [instant for instant in (last, since, self._looked) if instant is not None]
+            # A task that was added or rescheduled since the last refresh has missed nothing before
+            # that refresh.
+            known = [instant for instant in (last, since, self._refreshed) if instant is not None]
             if known:
-                # A slot of just now may be in the hands of another scheduler.
-                grace = JUST_NOW + (present - self._looked if self._looked else timedelta(0))
+                # Another scheduler may be about to store a slot that has just become due.
+                grace = JUST_NOW + (present - self._refreshed if self._refreshed else timedelta(0))
                 return self._following(
                     definition, max(known), present, grace if last else timedelta.max
                 )
         except (ValueError, TypeError, AttributeError, OverflowError):
             logger.exception(
-                "What recurring task %r has missed is not known",
+                "The missed slots of recurring task %r are unknown",
                 definition.key,
                 extra=about("recurring.history_unknown", recurring_key=definition.key),
             )
@@ -120,41 +123,50 @@ class Timetable:
             )
         return slot
 
-    def _enqueue(self, entry: Entry, due: datetime) -> SlotResult | None:
+    def _enqueue(self, entry: Entry, due: datetime) -> EnqueueResult | None:
         key = entry.definition.key
         try:
-            slot = Slot(entry, due, self._call(entry.definition))
-            fate, job_id = self.database.run(slot.enqueue)
+            run = RecurringRun(entry, due, self._call(entry.definition))
+            result, job_id = self.database.run(run.enqueue)
         except Unavailable:
             raise
         except Exception:
-            # One task that cannot be enqueued must not keep the others from their slots.
+            # A task that cannot be enqueued must not hold up the others.
             logger.exception(
                 "Recurring task %r could not be enqueued",
                 key,
                 extra=about("recurring.failed", recurring_key=key),
             )
             return None
-        self._tell(key, due, fate, job_id)
-        return fate
+        self._log_result(key, due, result, job_id)
+        if result is EnqueueResult.ENQUEUED and job_id:
+            tell(
+                recurring_enqueued,
+                Recurring,
+                key=key,
+                run_at=due,
+                task_id=job_id,
+                using=self.database.using,
+            )
+        return result
 
-    def _tell(self, key: str, due: datetime, fate: SlotResult, job_id: str) -> None:
+    def _log_result(self, key: str, due: datetime, result: EnqueueResult, job_id: str) -> None:
         slot_at = due.isoformat()
-        if fate is SlotResult.DISABLED:
+        if result is EnqueueResult.DISABLED:
             logger.debug(
                 "Recurring task %r for %s is disabled",
                 key,
                 due,
                 extra=about("recurring.disabled", recurring_key=key, run_at=slot_at),
             )
-        elif fate is SlotResult.ENQUEUED and not job_id:
+        elif result is EnqueueResult.ENQUEUED and not job_id:
             logger.info(
                 "Recurring task %r for %s is discarded: its limit is reached",
                 key,
                 due,
                 extra=about("recurring.discarded", recurring_key=key, run_at=slot_at),
             )
-        elif fate is SlotResult.ENQUEUED:
+        elif result is EnqueueResult.ENQUEUED:
             logger.info(
                 "Recurring task %r for %s is job %s",
                 key,
@@ -164,21 +176,13 @@ class Timetable:
                     "recurring.enqueued", recurring_key=key, run_at=slot_at, task_id=job_id
                 ),
             )
-            tell(
-                recurring_enqueued,
-                Recurring,
-                key=key,
-                run_at=due,
-                task_id=job_id,
-                using=self.database.using,
-            )
 
     def _call(self, definition: RecurringDefinition) -> Any:
-        """Return the arguments of a run, with model instances from whichever database."""
+        """Return the arguments of a run. Model instances may come from any database."""
         try:
             return definition.call()
         except (DatabaseError, InterfaceError):
-            # Is it the queue's own? Then the slot is tried again.
+            # If the queue's own database is down, this raises Unavailable and the slot is retried.
             self.database.run(lambda connection, dialect: dialect.current_time(connection))
             raise
         finally:
@@ -189,7 +193,7 @@ class Timetable:
 def _known_slots(
     connection: BaseDatabaseWrapper, key: str
 ) -> tuple[datetime | None, datetime | None]:
-    """Return the last slot that was enqueued, and the instant up to which no other is missed."""
+    """Return the last enqueued slot, and the time before which no slot counts as missed."""
     using = connection.alias
     slots = RecurringExecution.objects.using(using).filter(task_key=key)
     rows = RecurringTask.objects.using(using).filter(pk=key)

@@ -1,4 +1,4 @@
-"""Which recurring tasks there are: those of the code, and those that were added at run time."""
+"""Recurring tasks of a database: those in code and those that were added at run time."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from ...schedules.stored import ENQUEUING, definition_of
 
 logger = get_logger("steady_queue.scheduler")
 
-#: The columns that are compared at each poll.
+#: Columns that define how and when a task that was added at run time is enqueued.
 FIELDS = ("key", *ENQUEUING)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A recurring task, and the row that defines it; ``None``: the code does."""
+    """A recurring task with the row that defines it, or ``None`` if it is defined in code."""
 
     definition: RecurringDefinition
     row: tuple[Any, ...] | None = None
 
 
 class RecurringSchedule:
-    """The recurring tasks whose jobs are stored in a database.
+    """Recurring tasks whose jobs are stored in one database.
 
-    Rows are compared as a whole at each look, so that a change is noticed whoever has made it.
+    Every reload compares whole rows, so that any change is noticed, even one made by hand.
     """
 
     def __init__(self, using: str, *, dynamic: bool) -> None:
         self.using, self.dynamic = using, dynamic
         self._static = {each.key: Entry(each) for each in recurring_tasks_on(using)}
         self.entries: dict[str, Entry] = dict(self._static)
-        #: Rows that cannot be run, as they were when that was logged.
+        #: Rows that cannot be run, by key, as they were when this was logged.
         self._unusable: dict[Any, tuple[Any, ...]] = {}
 
-    def look(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
-        """Take over what has been added, changed and removed."""
+    def reload(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
+        """Read the tasks that have been added, changed or removed at run time."""
         if not self.dynamic:
             return
         rows = {row[0]: row for row in self._rows(connection)}
@@ -62,19 +62,19 @@ class RecurringSchedule:
         return list(stored.values_list(*FIELDS))
 
     def _read(self, key: Any, row: tuple[Any, ...]) -> Entry | None:
-        """Return the entry of a row that is new or has changed; one that cannot be run is logged,
-        once until it changes again."""
+        """Return the entry of a new or changed row; if it cannot be run, log that until its next
+        change only once."""
         try:
             if key in self._static:
                 raise UnusableRecurringTaskError(
-                    f"The recurring task {key!r} is in the code as well, and that one counts"
+                    f"The recurring task {key!r} is also defined in code, which takes precedence"
                 )
             definition = definition_of(RecurringTask(**dict(zip(FIELDS, row, strict=True))))
             backend: Any = definition.configured_task().get_backend()
             if backend.database != self.using:
                 raise UnusableRecurringTaskError(
                     f"The recurring task {key!r} cannot be run: the backend {backend.alias!r} "
-                    f"keeps its jobs in the database {backend.database!r}, not here"
+                    f"stores its jobs in the database {backend.database!r}, not in {self.using!r}"
                 )
         except UnusableRecurringTaskError as error:
             self._unusable[key] = row
