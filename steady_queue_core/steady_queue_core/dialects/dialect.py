@@ -17,6 +17,7 @@ from django.db.models import Expression, Model, QuerySet
 from django.db.transaction import on_commit
 
 from . import batches
+from .outcome import Outcome, limited_keys
 from .portable import current_time
 from .portable.models import model
 from .records import (
@@ -25,7 +26,6 @@ from .records import (
     Dispatched,
     EnqueuedJob,
     NewJob,
-    Outcome,
     ProcessIdentity,
     QueueSelector,
     Wakeup,
@@ -252,8 +252,7 @@ class Dialect:
         claimed: Sequence[ClaimedJob],
     ) -> None:
         """Ring for jobs that were let in, unless it is us who have claimed them."""
-        keys = {outcome.concurrency_key for outcome in outcomes if outcome.concurrency_key}
-        if keys - {claim.concurrency_key for claim in claimed}:
+        if limited_keys(outcomes) - {claim.concurrency_key for claim in claimed}:
             self.ring_after_commit(connection, [])
 
     def checks(self, connection: BaseDatabaseWrapper) -> list[CheckMessage]:
