@@ -1,4 +1,4 @@
-"""What can be wrong with an SQLite database that is to hold a queue."""
+"""System checks of an SQLite database that holds a queue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steady_queue_core.dialects import DialectUnsupported
 
 from .database_file import database_path
 
-#: RETURNING came with it.
+#: The first version with RETURNING.
 MINIMUM_VERSION = (3, 35, 0)
 
 
@@ -28,7 +28,7 @@ def require_version() -> str:
 
 
 def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
-    """Warn of a database that other processes cannot see, or cannot write to."""
+    """Warn about a database that other processes cannot see, or cannot write to."""
     path = database_path(connection)
     if path is None:
         if _made_for_tests(connection):
@@ -53,5 +53,5 @@ def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
 
 
 def _made_for_tests(connection: BaseDatabaseWrapper) -> bool:
-    """Whether Django's test runner has put the database into memory, in place of the project's."""
+    """Whether this is the in-memory database that Django's test runner makes."""
     return str(connection.settings_dict["NAME"]).startswith("file:memorydb_")

@@ -1,4 +1,4 @@
-"""The file that a connection's database is kept in."""
+"""The path of a connection's database file."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 
 def database_path(connection: BaseDatabaseWrapper) -> str | None:
-    """Return the path of the database file; ``None`` for one in memory.
+    """Return the path of the database file, or ``None`` for a database in memory.
 
-    Links are followed, as SQLite does: the WAL is beside the file itself, and all who share the
-    file have to find the same lock file.
+    Links are resolved, as SQLite does: the WAL is next to the file itself, and all processes that
+    share the file must find the same lock file.
     """
     return _path_of(str(connection.settings_dict["NAME"]))
 

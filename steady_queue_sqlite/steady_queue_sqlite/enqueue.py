@@ -1,22 +1,20 @@
-"""Inserting jobs: one transaction, a few statements however many jobs."""
+"""Inserting jobs: one transaction and a few statements, however many jobs there are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import EnqueuedJob, Limit, NewJob, portable, tables
+from steady_queue_core.dialects import EnqueuedJob, NewJob, portable, tables
 
-from .clock import NOW_SQL, from_text, to_text
-from .locking import transaction
+from .clock import from_text, present, to_text
 from .permits import INSERT_BLOCKED, admit_by, discard_refused
+from .transactions import transaction
 
-PRESENT = f"SELECT {NOW_SQL}"
-
-# Ids are given out here, under the write lock: SQLite tells them of one row only.
+# Ids are assigned here, under the write lock: SQLite returns that of a single row only.
 LAST_ID = f"SELECT seq FROM sqlite_sequence WHERE name = '{tables.JOBS}'"
 
 INSERT_JOB = f"""
@@ -26,7 +24,7 @@ INSERT INTO {tables.JOBS} (id, queue_name, task_path, backend_name, "rank", argu
                            concurrency_discards)
 VALUES (%s, %s, %s, %s, %s, %s, %s, 0, 0, %s, %s, %s, %s, %s, %s)"""
 
-# A stray row of the same job, which nobody but a stranger can have left, gives way.
+# Replaces a stray row of the same job, which only manual edits can have left.
 INSERT_READY = f"""
 INSERT OR REPLACE INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
 VALUES (%s, %s, %s, %s, %s)"""
@@ -39,66 +37,82 @@ VALUES (%s, %s, %s, %s, %s, %s, %s)"""
 UNLIMITED = (None, None, None, False)
 
 
+class _New(NamedTuple):
+    """A job with its id and, if it is not due yet, its due time as text."""
+
+    job_id: int
+    job: NewJob
+    due: str | None
+
+
 def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
     with transaction(connection), connection.cursor() as cursor:
-        cursor.execute(PRESENT)
-        present_text = cursor.fetchone()[0]
-        present = from_text(present_text)
-        cursor.execute(LAST_ID)
-        row = cursor.fetchone()
-        job_ids = range(first := (row[0] if row else 0) + 1, first + len(jobs))
-        rows, ready, scheduled = [], [], []
-        blocked: list[tuple[Any, ...]] = []
-        limits: list[tuple[int, Limit]] = []
-        for job_id, job in zip(job_ids, jobs, strict=True):
-            due_text = _due(job, present)
-            rows.append(
-                (
-                    job_id,
-                    job.queue_name,
-                    job.task_path,
-                    job.backend_name,
-                    job.rank,
-                    job.arguments,
-                    job.max_attempts,
-                    present_text,
-                    # An instant that is past is kept as well: the caller asked for it.
-                    due_text or (to_text(job.run_at) if job.run_at is not None else None),
-                    *_limited(job),
-                )
-            )
-            placed = (job_id, job.queue_name, job.rank, 0, present_text)
-            if due_text is not None:
-                key = None if job.limit is None else job.limit.key
-                scheduled.append((*placed, due_text, key))
-            elif job.limit is not None:
-                blocked.append((*placed, job.limit.key))
-                limits.append((job_id, job.limit))
-            else:
-                ready.append(placed)
-        cursor.executemany(INSERT_JOB, rows)
-        if ready:
-            cursor.executemany(INSERT_READY, ready)
-        if scheduled:
-            cursor.executemany(INSERT_SCHEDULED, scheduled)
-        refused: set[int] = set()
-        if blocked:
-            cursor.executemany(INSERT_BLOCKED, blocked)
-            refused = _admit(cursor, limits)
-    return [EnqueuedJob(None if job_id in refused else job_id, present) for job_id in job_ids]
+        now = present(cursor)
+        enqueued_at = from_text(now)
+        ids = _next_ids(cursor, len(jobs))
+        new = [_New(i, job, _due(job, enqueued_at)) for i, job in zip(ids, jobs, strict=True)]
+        cursor.executemany(INSERT_JOB, [_job_row(each, now) for each in new])
+        _insert_executions(cursor, new, now)
+        refused = _admit(cursor, [each for each in new if each.due is None])
+    return [EnqueuedJob(None if job_id in refused else job_id, enqueued_at) for job_id in ids]
 
 
-def _admit(cursor: Any, limits: Sequence[tuple[int, Limit]]) -> set[int]:
-    """Give the new jobs their permits; return the ids of those that are gone."""
+def _next_ids(cursor: Any, count: int) -> range:
+    cursor.execute(LAST_ID)
+    row = cursor.fetchone()
+    first = (row[0] if row else 0) + 1
+    return range(first, first + count)
+
+
+def _due(job: NewJob, enqueued_at: datetime) -> str | None:
+    due = portable.due_at(job, enqueued_at)
+    return None if due is None else to_text(due)
+
+
+def _job_row(new: _New, now: str) -> tuple[Any, ...]:
+    job = new.job
+    # A time in the past is kept too: the caller asked for it.
+    scheduled_at = new.due or (to_text(job.run_at) if job.run_at is not None else None)
+    return (
+        new.job_id,
+        job.queue_name,
+        job.task_path,
+        job.backend_name,
+        job.rank,
+        job.arguments,
+        job.max_attempts,
+        now,
+        scheduled_at,
+        *_limited(job),
+    )
+
+
+def _insert_executions(cursor: Any, new: Sequence[_New], now: str) -> None:
+    ready, scheduled, blocked = [], [], []
+    for job_id, job, due in new:
+        row = (job_id, job.queue_name, job.rank, 0, now)
+        key = None if job.limit is None else job.limit.key
+        if due is not None:
+            scheduled.append((*row, due, key))
+        elif key is not None:
+            blocked.append((*row, key))
+        else:
+            ready.append(row)
+    for statement, rows in (
+        (INSERT_READY, ready),
+        (INSERT_SCHEDULED, scheduled),
+        (INSERT_BLOCKED, blocked),
+    ):
+        if rows:
+            cursor.executemany(statement, rows)
+
+
+def _admit(cursor: Any, due: Sequence[_New]) -> set[int]:
+    """Give jobs that are due their permits; return the ids of those that were discarded."""
+    limits = [(job_id, job.limit) for job_id, job, _ in due if job.limit is not None]
     admit_by(cursor, {limit.key: limit.to for _, limit in limits})
     discarding = [job_id for job_id, limit in limits if limit.discards]
     return discard_refused(cursor, discarding) if discarding else set()
-
-
-def _due(job: NewJob, present: datetime) -> str | None:
-    """Return when a job that is not due is; ``None``: it is due."""
-    due = portable.due_at(job, present)
-    return to_text(due) if due is not None else None
 
 
 def _limited(job: NewJob) -> tuple[object, ...]:
@@ -107,8 +121,3 @@ def _limited(job: NewJob) -> tuple[object, ...]:
         return UNLIMITED
     duration = limit.duration // timedelta(microseconds=1)
     return limit.key, limit.to, duration, limit.discards
-
-
-def later(present_text: str, seconds: float) -> str:
-    """Return the stored form of an instant some seconds after a stored one."""
-    return to_text(from_text(present_text) + timedelta(seconds=seconds))

@@ -1,4 +1,4 @@
-"""The names of queues, by a walk over the index."""
+"""Listing the names of queues, by a walk over the index."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import portable, tables
 
-# SQLite answers DISTINCT by reading every row until someone runs ANALYZE, which nobody does. The
+# SQLite answers DISTINCT by reading every row, unless ANALYZE was run, which is rare. The
 # recursion asks the index for the next greater name instead.
 LIST_QUEUES = f"""
 WITH RECURSIVE queue(name) AS (

@@ -1,4 +1,4 @@
-"""The lock file beside a database: where writers wait for their turn."""
+"""The lock file next to a database: writers wait there for their turn."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from .database_file import database_path
 
 try:
     import fcntl
-except ImportError:  # Windows: SQLite's own lock has to do.
+except ImportError:  # Windows: SQLite's own lock must suffice.
     fcntl = None  # type: ignore[assignment]
 
-#: Seconds to look at the lock file before going on without it: its holder may be frozen while it
-#: does not hold the database.
-PATIENCE = 1.0
-#: The same while nobody has got the lock since somebody waited in vain.
-DISTRUST = 0.005
-#: Waiting steps, in seconds.
-SHORTEST_STEP, LONGEST_STEP = 0.0002, 0.002
+#: Seconds to wait for the lock file before going on without it: a process may be frozen while it
+#: holds the file but not the database.
+TIMEOUT = 1.0
+#: The same after a timeout, until the lock has been acquired again.
+TIMEOUT_WHEN_STUCK = 0.005
+#: Seconds between two tries; the interval grows.
+MIN_INTERVAL, MAX_INTERVAL = 0.0002, 0.002
 
 
 @contextmanager
 def lock_file(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """Hold the database's lock file, if there can be one, for the time of a transaction."""
+    """Hold the database's lock file during a transaction, if there is one and it can be locked."""
     wrapper: Any = connection
     own = _own_file(database_path(connection))
-    if own is None or own.held or not own.acquire(_patience(wrapper)):
+    if own is None or own.held or not own.acquire(_timeout(wrapper)):
         yield
         return
     try:
@@ -43,48 +43,48 @@ def lock_file(connection: BaseDatabaseWrapper) -> Iterator[None]:
         own.release()
 
 
-def _patience(wrapper: Any) -> float:
-    # A thread that is to wait for the database only shortly does not wait here much longer.
-    return min(PATIENCE, getattr(wrapper, "steady_queue_patience", PATIENCE))
+def _timeout(wrapper: Any) -> float:
+    # Control threads wait here no longer than for the database.
+    return min(TIMEOUT, getattr(wrapper, "steady_queue_lock_timeout", TIMEOUT))
 
 
 class LockFile:
-    """A thread's open lock file; it is closed with the thread, and in a forked child."""
+    """The open lock file of a thread. It is closed when the thread ends, and in a forked child."""
 
     def __init__(self, path: str) -> None:
-        # To lock it is not to write it: another user of the database may have made the file. What
-        # a stranger has put there must not lead elsewhere, or have us wait.
+        # Read-only is enough to lock it: the file may belong to another user of the database. A
+        # link or FIFO that someone else has planted must not be followed, nor block the open.
         flags = os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         self._descriptor = os.open(f"{path}-queue.lock", flags, 0o600)
-        _share(self._descriptor, os.stat(path))
-        self._distrusted = False
+        _match_permissions(self._descriptor, os.stat(path))
+        self._stuck = False
         self.held = False
         _opened.add(self)
 
     def __del__(self) -> None:
         self.close()
 
-    def acquire(self, patience: float) -> bool:
-        """Wait for the lock, for at most ``patience`` seconds; say whether it was got."""
-        step = SHORTEST_STEP
-        deadline = time.monotonic() + (DISTRUST if self._distrusted else patience)
+    def acquire(self, timeout: float) -> bool:
+        """Wait up to ``timeout`` seconds for the lock; return whether it was acquired."""
+        interval = MIN_INTERVAL
+        deadline = time.monotonic() + (TIMEOUT_WHEN_STUCK if self._stuck else timeout)
         while True:
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    self._distrusted = True
+                    self._stuck = True
                     return False
-                time.sleep(step)
-                step = min(step * 1.5, LONGEST_STEP)
+                time.sleep(interval)
+                interval = min(interval * 1.5, MAX_INTERVAL)
             except OSError:
-                return False  # A file system without locks.
+                return False  # The file system has no locks.
             else:
-                self._distrusted, self.held = False, True
+                self._stuck, self.held = False, True
                 return True
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         self.held = False
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
@@ -95,14 +95,14 @@ class LockFile:
             close(descriptor)
 
 
-def _share(descriptor: int, database: os.stat_result) -> None:
-    """Let those lock the file who may write the database, and no others."""
+def _match_permissions(descriptor: int, database: os.stat_result) -> None:
+    """Give the lock file the group and permissions that the database has for writing."""
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-        raise OSError("the lock file is something else")
+        raise OSError("the lock file is not a regular file of its own")
     if found.st_uid != os.geteuid():
         return
-    # As SQLite does with its own files, for the programs that run as their user, or in its group.
+    # As SQLite does for its own files: programs of the same user or group must be able to lock it.
     owner = database.st_uid if found.st_uid == 0 else -1
     with suppress(PermissionError):
         os.fchown(descriptor, owner, database.st_gid)
@@ -110,8 +110,8 @@ def _share(descriptor: int, database: os.stat_result) -> None:
     os.fchmod(descriptor, 0o600 | writers | writers << 1)
 
 
-_of_this_thread = local()
-#: The lock files that the threads of this process have open.
+_thread_files = local()
+#: The lock files that are open in this process.
 _opened: WeakSet[LockFile] = WeakSet()
 
 
@@ -119,7 +119,7 @@ def _own_file(path: str | None) -> LockFile | None:
     """Return this thread's lock file of the database at ``path``."""
     if fcntl is None or path is None:
         return None
-    files: dict[str, LockFile] = _of_this_thread.__dict__.setdefault("files", {})
+    files: dict[str, LockFile] = _thread_files.__dict__.setdefault("files", {})
     if path not in files:
         try:
             files[path] = LockFile(path)
@@ -129,9 +129,9 @@ def _own_file(path: str | None) -> LockFile | None:
 
 
 def _close_in_child() -> None:
-    """A forked child shares its parent's descriptors, and with them the locks."""
-    global _of_this_thread
-    _of_this_thread = local()
+    """Close inherited files: a forked child shares its parent's descriptors and their locks."""
+    global _thread_files
+    _thread_files = local()
     for opened in list(_opened):
         opened.close()
     _opened.clear()

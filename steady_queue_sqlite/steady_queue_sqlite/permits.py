@@ -10,14 +10,14 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import tables
 
 from .clock import NOW_SQL
-from .locking import transaction
+from .transactions import transaction
 
 INSERT_BLOCKED = f"""
 INSERT OR REPLACE INTO {tables.BLOCKED}
        (job_id, queue_name, "rank", token, created_at, concurrency_key)
 VALUES (%s, %s, %s, %s, %s, %s)"""
 
-# A semaphore that is not there has the limit of the job that waits longest.
+# A missing semaphore takes its limit from the first job that waits.
 LIMIT_AND_HOLDERS = f"""
 SELECT COALESCE((SELECT "limit" FROM {tables.SEMAPHORES} WHERE key = %s),
                 (SELECT j.concurrency_limit FROM {tables.BLOCKED} b
@@ -40,7 +40,7 @@ END_PERMIT = f"DELETE FROM {tables.PERMITS} WHERE job_id = %s"
 WITH_PERMIT = f"""
 SELECT job_id FROM {tables.PERMITS} JOIN json_each(%s) AS wanted ON job_id = wanted.value"""
 
-# A job that has run before has waited already, and what it left is not thrown away.
+# A job that has run before is kept: it has waited already, and its record must not be lost.
 REFUSED = f"""
 SELECT b.job_id FROM json_each(%s) AS wanted
 JOIN {tables.BLOCKED} b ON b.job_id = wanted.value AND b.token = 0
@@ -56,7 +56,7 @@ def admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
 
 
 def admit_by(cursor: Any, limits: Mapping[str, int | None]) -> int:
-    """Let in whom there are permits for, by the limits of new jobs; ``None``: as it is."""
+    """Admit blocked jobs up to these limits; ``None`` stands for the semaphore's own."""
     return sum(_admit(cursor, key, limit) for key, limit in limits.items())
 
 
@@ -84,13 +84,13 @@ def end_permits(cursor: Any, job_ids: Iterable[int]) -> None:
 
 
 def with_permit(cursor: Any, job_ids: Sequence[int]) -> set[int]:
-    """Return the ids of those that hold a permit."""
+    """Return the ids of the jobs that hold a permit."""
     cursor.execute(WITH_PERMIT, [str(list(job_ids))])
     return {job_id for (job_id,) in cursor.fetchall()}
 
 
 def discard_refused(cursor: Any, job_ids: Sequence[int]) -> set[int]:
-    """Delete those of the jobs that are blocked but are not to wait; return their ids."""
+    """Delete jobs that are blocked but must not wait; return their ids."""
     cursor.execute(REFUSED, [str(list(job_ids))])
     refused = cursor.fetchall()
     cursor.executemany(DELETE_BLOCKED, refused)

@@ -1,4 +1,4 @@
-"""What a queue process sets on its connections."""
+"""Setting up the connections of queue processes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import DialectUnsupported
 
 from .database_file import database_path
-from .locking import IMPATIENCE, is_contention, set_patience
-from .sharing import begins_immediate
+from .errors import is_contention
+from .transactions import SHORT_TIMEOUT, set_lock_timeout
+from .write_turns import begins_immediate
 
-#: Seconds that a task's statement waits for other writers, where the project does not say.
-PATIENCE = 20.0
-#: Seconds to try to switch to WAL: it needs the database to itself for a moment.
-WAL_PATIENCE = 5.0
+#: Seconds that a task's statement waits for other writers, unless the project sets a timeout.
+TASK_TIMEOUT = 20.0
+#: Seconds to keep trying to switch to WAL, which needs the database to itself for a moment.
+WAL_TIMEOUT = 5.0
 
 
 def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
-    """Switch the file to WAL, and set how long to wait for locks; say so.
+    """Switch the file to WAL and set how long to wait for locks; return what was changed.
 
     Raises ``DialectUnsupported`` for a database that other processes cannot see.
     """
@@ -29,20 +30,20 @@ def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
             f"Database {connection.alias!r} is in memory: worker processes cannot see it. Give it "
             "a file: DATABASES[...]['NAME'], or in tests DATABASES[...]['TEST']['NAME']."
         )
-    done = []
+    changes = []
     options = connection.settings_dict.get("OPTIONS") or {}
     if impatient:
-        set_patience(connection, IMPATIENCE)
-        # It reads what others have written: text that is none must not stop the whole queue.
+        set_lock_timeout(connection, SHORT_TIMEOUT)
+        # Control threads read rows of all tasks: invalid UTF-8 in one must not stop the queue.
         connection.connection.text_factory = _decode
     elif "timeout" not in options:
-        set_patience(connection, PATIENCE)
-    done += _use_wal(connection)
+        set_lock_timeout(connection, TASK_TIMEOUT)
+    changes += _use_wal(connection)
     if begins_immediate(connection):
-        done.append("the project's transactions on it begin IMMEDIATE")
+        changes.append("the project's transactions on it begin IMMEDIATE")
     if "timeout" not in options:
-        done.append(f"tasks wait up to {PATIENCE:g} s for other writers")
-    return done
+        changes.append(f"tasks wait up to {TASK_TIMEOUT:g} s for other writers")
+    return changes
 
 
 def _decode(raw: bytes) -> str:
@@ -50,7 +51,7 @@ def _decode(raw: bytes) -> str:
 
 
 def _use_wal(connection: BaseDatabaseWrapper) -> list[str]:
-    deadline = time.monotonic() + WAL_PATIENCE
+    deadline = time.monotonic() + WAL_TIMEOUT
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA journal_mode")
         mode = str(cursor.fetchone()[0]).lower()
@@ -59,7 +60,7 @@ def _use_wal(connection: BaseDatabaseWrapper) -> list[str]:
                 cursor.execute("PRAGMA journal_mode = WAL")
                 changed = str(cursor.fetchone()[0]).lower()
             except OperationalError as error:
-                if not is_contention(error):
+                if not is_contention(connection, error):
                     raise
                 changed = mode
             if changed == "wal":

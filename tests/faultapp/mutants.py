@@ -39,9 +39,9 @@ def _every_claim_started() -> None:
 def _no_token_check() -> None:
     """Whoever settles a claimed job is believed, though the claim be another one's."""
     from steady_queue_core.models import ClaimedExecution
-    from steady_queue_sqlite import moves
+    from steady_queue_sqlite import settle as module
 
-    original = moves._settle
+    original = module._settle
 
     def settle(cursor: Any, outcomes: Any) -> set[int]:
         ids = [outcome.job_id for outcome in outcomes]
@@ -53,7 +53,7 @@ def _no_token_check() -> None:
         ]
         return original(cursor, adopted)
 
-    moves._settle = settle
+    module._settle = settle
 
 
 def _no_lease_check() -> None:

@@ -10,9 +10,8 @@ from django.db import DatabaseError, DataError, IntegrityError, OperationalError
 from django.db.transaction import atomic
 from django.test import SimpleTestCase
 
-from steady_queue_core.dialects import QueueSelector
+from steady_queue_core.dialects import Ending, Outcome, QueueSelector
 from steady_queue_core.dialects.conformance.base import ending, new_job
-from steady_queue_core.dialects.records import Ending, Outcome
 from steady_queue_mysql import packets, server
 from steady_queue_mysql.claim import Claiming
 from steady_queue_mysql.conversation import Conversation

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from steady_queue_core.dialects import Ending
 from steady_queue_core.dialects.conformance.base import ending, new_job
-from steady_queue_core.dialects.records import Ending
 from steady_queue_mysql import claim, dispatch, listing, newest, settle
 from steady_queue_mysql.literals import ids
 from steady_queue_mysql.packets import Statement

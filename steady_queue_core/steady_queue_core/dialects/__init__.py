@@ -18,16 +18,18 @@ from ..logging import get_logger
 from . import portable, tables
 from .dialect import Dialect
 from .hookspecs import hookimpl
+from .outcome import Destination, Ending, Outcome, limited_keys
 from .records import (
     API_VERSION,
+    CLAIM_COLUMNS,
+    EXECUTION_COLUMNS,
+    JOB_COLUMNS,
     ClaimedJob,
     DialectInfo,
     Dispatched,
-    Ending,
     EnqueuedJob,
     Limit,
     NewJob,
-    Outcome,
     ProcessIdentity,
     QueueSelector,
     Wakeup,
@@ -36,7 +38,11 @@ from .registry import dialect_for
 
 __all__ = [
     "API_VERSION",
+    "CLAIM_COLUMNS",
+    "EXECUTION_COLUMNS",
+    "JOB_COLUMNS",
     "ClaimedJob",
+    "Destination",
     "Dialect",
     "DialectConflict",
     "DialectError",
@@ -56,6 +62,7 @@ __all__ = [
     "dialect_for",
     "get_logger",
     "hookimpl",
+    "limited_keys",
     "portable",
     "tables",
 ]

@@ -16,6 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Model, QuerySet
 from django.db.transaction import on_commit
 
+from .outcome import Outcome, limited_keys
 from .portable import current_time
 from .records import (
     ClaimedJob,
@@ -23,7 +24,6 @@ from .records import (
     Dispatched,
     EnqueuedJob,
     NewJob,
-    Outcome,
     ProcessIdentity,
     QueueSelector,
     Wakeup,
@@ -227,8 +227,7 @@ class Dialect:
         claimed: Sequence[ClaimedJob],
     ) -> None:
         """Ring for jobs that were let in, unless it is us who have claimed them."""
-        keys = {outcome.concurrency_key for outcome in outcomes if outcome.concurrency_key}
-        if keys - {claim.concurrency_key for claim in claimed}:
+        if limited_keys(outcomes) - {claim.concurrency_key for claim in claimed}:
             self.ring_after_commit(connection, [])
 
     def checks(self, connection: BaseDatabaseWrapper) -> list[CheckMessage]:

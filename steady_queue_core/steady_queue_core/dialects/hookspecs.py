@@ -33,13 +33,13 @@ from django.core.checks import CheckMessage
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Model, QuerySet
 
+from .outcome import Outcome
 from .records import (
     ClaimedJob,
     DialectInfo,
     Dispatched,
     EnqueuedJob,
     NewJob,
-    Outcome,
     ProcessIdentity,
     QueueSelector,
     Wakeup,

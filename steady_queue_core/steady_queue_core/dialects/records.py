@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,46 +76,45 @@ class ClaimedJob(NamedTuple):
     #: When the first attempt started, if there was one.
     started_at: datetime | None
     claimed_at: datetime
-    #: Whose permit the job holds.
+    #: The key of the permit that the job holds; ``None`` for a job without a limit.
     concurrency_key: str | None = None
 
+    @classmethod
+    def from_row(
+        cls,
+        row: Mapping[str, Any],
+        claimed_at: datetime,
+        read_time: Callable[[Any, datetime], datetime],
+    ) -> ClaimedJob:
+        """Build a claim from a row that has ``CLAIM_COLUMNS``, by name.
 
-class Ending(Enum):
-    """How a claim ends."""
+        ``read_time(value, default)`` converts a stored time to an aware one; it may return
+        ``default``, the time of the claim, for a value that cannot be read.
+        """
+        values = {name: row[name] for name in CLAIM_COLUMNS}
+        values["enqueued_at"] = read_time(values["enqueued_at"], claimed_at)
+        if values["started_at"] is not None:
+            values["started_at"] = read_time(values["started_at"], claimed_at)
+        return cls(claimed_at=claimed_at, **values)
 
-    FINISHED = "finished"
-    FAILED = "failed"
-    #: The attempt failed and the job runs again, after ``Outcome.delay`` seconds.
-    RETRIED = "retried"
-    #: Given back unstarted: the job is ready again and no attempt is counted.
-    RELEASED = "released"
 
-
-class Outcome(NamedTuple):
-    """The end of one claim. ``job_id`` and ``token`` must match the claim or nothing changes."""
-
-    ending: Ending
-    job_id: int
-    token: int
-    queue_name: str
-    rank: int
-    #: Attempts that have ended, this one included.
-    attempts: int = 0
-    worker_ids: str | None = None
-    errors: str | None = None
-    started_at: datetime | None = None
-    last_attempted_at: datetime | None = None
-    #: The encoded return value of a finished job.
-    return_value: str | None = None
-    #: Whether a finished job's row stays.
-    preserve: bool = True
-    #: Seconds until a retried job is due.
-    delay: float = 0.0
-    #: Class path and message of a failed job's last error.
-    exception_class: str = ""
-    message: str = ""
-    #: That of the claim.
-    concurrency_key: str | None = None
+#: The columns of a claim that its execution row (ready or claimed) has, under the same names.
+EXECUTION_COLUMNS = ("job_id", "token", "queue_name", "rank")
+#: The columns of a claim that the row of its job has.
+JOB_COLUMNS = (
+    "task_path",
+    "backend_name",
+    "arguments",
+    "attempts",
+    "max_attempts",
+    "worker_ids",
+    "errors",
+    "enqueued_at",
+    "started_at",
+    "concurrency_key",
+)
+#: Everything a claim is read from, apart from the time of the claim.
+CLAIM_COLUMNS = EXECUTION_COLUMNS + JOB_COLUMNS
 
 
 class Dispatched(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from ..dialects import ClaimedJob, portable
+from ..dialects import EXECUTION_COLUMNS, JOB_COLUMNS, ClaimedJob, portable
 from ..logging import about, get_logger
 from .base import queue_database
 from .execution import ClaimedExecution
@@ -15,6 +15,15 @@ from .job import Job
 from .process import Process
 
 logger = get_logger("steady_queue.supervisor")
+
+#: Stands in for the columns of a job that cannot be read: enough to end its claim.
+UNREADABLE_JOB: dict[str, Any] = dict.fromkeys(JOB_COLUMNS) | {
+    "task_path": "",
+    "backend_name": "",
+    "arguments": "",
+    "attempts": 0,
+    "max_attempts": 1,
+}
 
 
 def held_by(
@@ -64,46 +73,13 @@ def _readable(rows: QuerySet[ClaimedExecution], job_id: Any) -> ClaimedJob:
         logger.exception(
             "The row of job %s is damaged", job_id, extra=about("task.damaged", task_id=str(job_id))
         )
-    token, queue_name, rank = row.values_list("token", "queue_name", "rank").get()
+    known = row.values(*EXECUTION_COLUMNS).get()
     job = Job.objects.using(rows.db).filter(pk=job_id)
-    concurrency_key = job.values_list("concurrency_key", flat=True).first()
+    known["concurrency_key"] = job.values_list("concurrency_key", flat=True).first()
     connection, dialect = queue_database(rows.db)
     present = dialect.current_time(connection)
-    return ClaimedJob(
-        job_id=job_id,
-        token=token,
-        queue_name=queue_name,
-        rank=rank,
-        task_path="",
-        backend_name="",
-        arguments="",
-        attempts=0,
-        max_attempts=1,
-        worker_ids=None,
-        errors=None,
-        enqueued_at=present,
-        started_at=None,
-        claimed_at=present,
-        concurrency_key=concurrency_key,
-    )
+    return ClaimedJob.from_row(UNREADABLE_JOB | known, present, lambda value, default: default)
 
 
 def _claimed_job(row: ClaimedExecution) -> ClaimedJob:
-    job = row.job
-    return ClaimedJob(
-        job_id=job.pk,
-        token=row.token,
-        queue_name=row.queue_name,
-        rank=row.rank,
-        task_path=job.task_path,
-        backend_name=job.backend_name,
-        arguments=job.arguments,
-        attempts=job.attempts,
-        max_attempts=job.max_attempts,
-        worker_ids=job.worker_ids,
-        errors=job.errors,
-        enqueued_at=portable.aware(job.enqueued_at),
-        started_at=portable.aware(job.started_at) if job.started_at else None,
-        claimed_at=portable.aware(row.created_at),
-        concurrency_key=job.concurrency_key,
-    )
+    return portable.claimed_job(row, row.job, portable.aware(row.created_at))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from time import sleep
 
-from steady_queue_core.dialects import Dispatched
-from steady_queue_core.dialects.portable import polling
+from steady_queue_core.dialects import Dispatched, portable
+from steady_queue_core.dialects.portable.models import moved
 
 from .mutant import commit, fails, rows, sqlite
 
@@ -15,21 +15,21 @@ dispatch = sqlite.steady_queue_dispatch
 
 def move(connection, picked, token=None):
     """Move scheduled rows to ready, whatever they are."""
-    present = polling.current_time(connection, polling.now(connection))
-    moved = 0
+    present = portable.current_time(connection, portable.now(connection))
+    count = 0
     with sqlite.steady_queue_transaction(connection):
         for row in picked:
             rows(connection, "ScheduledExecution").filter(pk=row.pk).delete()
             token = row.token if token is None else token
-            ready = polling._moved("ReadyExecution", row, token, present)
+            ready = moved("ReadyExecution", row, token, present)
             ready.save(using=connection.alias, force_insert=True)
-            moved += 1
-    return Dispatched(moved, sqlite.steady_queue_dispatch(connection, 0).next_due_in)
+            count += 1
+    return Dispatched(count, sqlite.steady_queue_dispatch(connection, 0).next_due_in)
 
 
 def due(connection, early=0.0):
     """Return the rows that are due, or soon are."""
-    until = polling.current_time(connection, polling.now(connection)) + timedelta(seconds=early)
+    until = portable.current_time(connection, portable.now(connection)) + timedelta(seconds=early)
     return rows(connection, "ScheduledExecution").filter(due_at__lte=until)
 
 

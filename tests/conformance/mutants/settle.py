@@ -8,8 +8,8 @@ from time import sleep
 from django.db import DatabaseError
 from django.db.models import F
 
-from steady_queue_core.dialects import Ending
-from steady_queue_core.dialects.portable import polling
+from steady_queue_core.dialects import Ending, portable
+from steady_queue_core.dialects.portable.settle import end_claim
 
 from .mutant import commit, fails, rows, shorten, sqlite
 
@@ -261,10 +261,10 @@ def looks_at_the_fence_before_it_has_the_lock(connection, outcomes):
     held = [o for o in outcomes if tokens.get(o.job_id) == o.token]
     sleep(0.05)
     with sqlite.steady_queue_transaction(connection):
-        present = polling.current_time(connection, polling.now(connection))
+        present = portable.current_time(connection, portable.now(connection))
         rows(connection, "ClaimedExecution").filter(pk__in=[o.job_id for o in held]).delete()
         for outcome in held:
-            polling._end(connection.alias, outcome, present)
+            end_claim(connection, outcome, present)
     return {outcome.job_id for outcome in held}
 
 

@@ -14,17 +14,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from .. import portable
 from ..dialect import Dialect
+from ..outcome import Ending, Outcome
 from ..portable.models import model
-from ..records import (
-    ClaimedJob,
-    Ending,
-    EnqueuedJob,
-    Limit,
-    NewJob,
-    Outcome,
-    ProcessIdentity,
-    QueueSelector,
-)
+from ..records import ClaimedJob, EnqueuedJob, Limit, NewJob, ProcessIdentity, QueueSelector
 from ..registry import dialect_for
 from . import threads
 

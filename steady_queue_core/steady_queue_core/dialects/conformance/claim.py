@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from django.db.transaction import atomic
 
-from ..records import Ending, QueueSelector
+from ..outcome import Ending
+from ..records import QueueSelector
 from .base import ConformanceCase, ending, new_job
 from .transactions import Refused
 

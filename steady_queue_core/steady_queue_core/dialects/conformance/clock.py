@@ -9,7 +9,7 @@ from unittest import mock
 from django.utils import timezone
 
 from .. import portable
-from ..records import Ending
+from ..outcome import Ending
 from .base import ConformanceCase, ending, limited_job, new_job
 
 STANDS_STILL = (

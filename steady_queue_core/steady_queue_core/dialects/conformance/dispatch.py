@@ -7,7 +7,8 @@ from threading import Barrier
 
 from django.db.transaction import atomic
 
-from ..records import Dispatched, Ending
+from ..outcome import Ending
+from ..records import Dispatched
 from .base import ConformanceCase, ending, new_job
 from .transactions import Refused
 

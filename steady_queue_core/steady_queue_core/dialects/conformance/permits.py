@@ -11,7 +11,8 @@ from typing import Any
 
 from django.db.transaction import atomic
 
-from ..records import ClaimedJob, Ending, NewJob, Outcome, QueueSelector
+from ..outcome import Ending, Outcome
+from ..records import ClaimedJob, NewJob, QueueSelector
 from .base import ConformanceCase, ending, limited_job, new_job
 from .transactions import Refused
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ..records import ClaimedJob, Ending, QueueSelector
+from ..outcome import Ending
+from ..records import ClaimedJob, QueueSelector
 from .base import ConformanceCase, ending, limited_job, new_job
 
 HOUR = timedelta(hours=1)

@@ -9,7 +9,7 @@ from django.db import DatabaseError
 from django.db.transaction import atomic
 
 from .. import portable
-from ..records import Ending
+from ..outcome import Ending
 from .base import ConformanceCase, ending, new_job
 from .transactions import Refused
 

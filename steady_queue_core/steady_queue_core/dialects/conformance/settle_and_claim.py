@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.db.transaction import atomic
 
-from ..records import ClaimedJob, Ending, Outcome, QueueSelector
+from ..outcome import Ending, Outcome
+from ..records import ClaimedJob, QueueSelector
 from .base import ConformanceCase, ending, new_job
 from .transactions import Refused
 

@@ -7,7 +7,8 @@ from threading import Barrier
 
 from django.db.transaction import atomic
 
-from ..records import ClaimedJob, Ending, Outcome
+from ..outcome import Ending, Outcome
+from ..records import ClaimedJob
 from .base import ConformanceCase, ending, new_job
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ..records import Ending
+from ..outcome import Ending
 from .base import ConformanceCase, ending, new_job
 
 #: What databases, drivers and placeholders like to change.

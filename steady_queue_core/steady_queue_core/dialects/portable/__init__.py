@@ -8,12 +8,14 @@ whole, and make no use of anything else: expect several statements where a tuned
 from __future__ import annotations
 
 from .bookmarks import MANY_PAUSED, Bookmarks, Span
+from .claim import claim, claimed_job
 from .clock import aware, current_time, keeps_zones, now, storable
+from .dispatch import dispatch
 from .enqueue import due_at, enqueue
 from .listing import list_queues, paused_queues, prefix_end
 from .locking import is_contention, is_lost_connection, lock_rows, transaction
 from .permits import admit
-from .polling import claim, dispatch, settle
+from .settle import settle
 from .tokens import next_token
 from .upserts import insert_if_absent, upsert
 
@@ -24,6 +26,7 @@ __all__ = [
     "admit",
     "aware",
     "claim",
+    "claimed_job",
     "current_time",
     "dispatch",
     "due_at",

@@ -1,12 +1,27 @@
-"""The models, for building blocks: the package of the models stands above this one."""
+"""The models, which live in a package above this one, and the rows that jobs move between."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.apps import apps
+
+from .clock import storable
 
 
 def model(name: str) -> Any:
     """Return a model of Steady Queue by its class name."""
     return apps.get_model("steady_queue", name)
+
+
+def moved(name: str, row: Any, token: int, present: datetime, **extra: Any) -> Any:
+    """Return an unsaved execution row of model ``name`` for the job of another row."""
+    return model(name)(
+        job_id=row.job_id,
+        queue_name=row.queue_name,
+        rank=row.rank,
+        token=token,
+        created_at=storable(present),
+        **extra,
+    )

@@ -1,6 +1,6 @@
-"""A bell made of the kernel's file notices: whoever commits writes to the WAL file.
+"""Wake-ups from the kernel's file events: every commit writes to the WAL file.
 
-Linux only (inotify, by way of the C library). Elsewhere there is no bell and workers poll.
+Linux only: inotify, through the C library. Elsewhere there is no listener, and workers poll.
 """
 
 from __future__ import annotations
@@ -20,8 +20,14 @@ IN_NONBLOCK, IN_CLOEXEC = getattr(os, "O_NONBLOCK", 0), getattr(os, "O_CLOEXEC",
 EVENT_HEADER = struct.Struct("iIII")
 
 
-def can_watch(connection: BaseDatabaseWrapper) -> bool:
-    """Say whether commits to this database can be noticed."""
+def wakeup(connection: BaseDatabaseWrapper) -> WalListener | None:
+    """Return a listener for commits to the database of ``connection``, where there can be one."""
+    path = database_path(connection)
+    return WalListener.start(path) if path and can_listen(connection) else None
+
+
+def can_listen(connection: BaseDatabaseWrapper) -> bool:
+    """Return whether commits to this database can be noticed."""
     return database_path(connection) is not None and _libc() is not None
 
 
@@ -33,21 +39,21 @@ def _libc() -> ctypes.CDLL | None:
     return library if hasattr(library, "inotify_init1") else None
 
 
-class WalWatch:
-    """Becomes readable when the WAL file of a database was written."""
+class WalListener:
+    """Becomes readable when the WAL file of a database is written."""
 
     def __init__(self, descriptor: int, path: str) -> None:
         self._descriptor = descriptor
         self._directory, name = os.path.split(path)
         self._wal = f"{path}-wal"
         self._wal_name = os.fsencode(f"{name}-wal")
-        # The WAL file comes and goes with the first and last connection; its folder stays.
+        # The WAL file comes and goes with the first and last connection; its directory stays.
         self.in_order = self._add(self._directory, IN_CREATE | IN_MOVED_TO)
         self._watch_file()
 
     @classmethod
-    def start(cls, path: str) -> WalWatch | None:
-        """Watch the WAL of the database at ``path``; ``None``: the kernel refuses."""
+    def start(cls, path: str) -> WalListener | None:
+        """Listen to the WAL of the database at ``path``; ``None`` if the kernel refuses."""
         library = _libc()
         if library is None:
             return None

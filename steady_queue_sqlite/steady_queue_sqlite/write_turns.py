@@ -1,8 +1,8 @@
-"""The project's own writes to the queue's database, in turn with the queue's.
+"""Makes the project's own writes to the queue's database take turns with the queue's.
 
-Left alone they lose: SQLite makes them sleep up to 100 ms between two tries, while workers that
-hand the lock on in their own order leave no gap; waits of over a second were measured. And a
-transaction that reads first and writes later fails at once when a worker has written between.
+Without turns they starve: SQLite makes them sleep up to 100 ms between two tries, while workers
+pass the lock file among themselves without a gap; waits of over a second were measured. And a
+transaction that reads first and writes later fails at once if a worker has written in between.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ Execute = Callable[[Any, Any, bool, dict[str, Any]], Any]
 
 
 def share(connection: BaseDatabaseWrapper) -> None:
-    """Have the writes of ``connection`` wait at the queue's lock file."""
+    """Make the writes of ``connection`` wait for the queue's lock file."""
     if database_path(connection) is None:
         return
     if begins_immediate(connection):
         wrapper: Any = connection
         wrapper.transaction_mode = "IMMEDIATE"
     if in_turn not in connection.execute_wrappers:
-        # The project takes its own wrappers away from the end, whichever are there then.
+        # First, because Django's execute_wrapper() removes whichever wrapper is last.
         connection.execute_wrappers.insert(0, in_turn)
 
 
 def begins_immediate(connection: BaseDatabaseWrapper) -> bool:
-    """Whether the project leaves it to us how its transactions begin.
+    """Whether the project's transactions may be made to begin IMMEDIATE.
 
-    With ATOMIC_REQUESTS every request is a transaction: as writers they would wait for each other.
+    Not if it chooses a mode itself, nor with ATOMIC_REQUESTS: there every request is a transaction,
+    and requests that only read would wait for each other as writers.
     """
     settings = connection.settings_dict
     chosen = (settings.get("OPTIONS") or {}).get("transaction_mode")
@@ -43,7 +44,7 @@ def begins_immediate(connection: BaseDatabaseWrapper) -> bool:
 
 
 def in_turn(execute: Execute, sql: Any, params: Any, many: bool, context: dict[str, Any]) -> Any:
-    """Execute a statement; behind the lock file if it takes the write lock."""
+    """Execute a statement, under the lock file if it takes the write lock."""
     if not _takes_write_lock(context["connection"], sql):
         return execute(sql, params, many, context)
     with lock_file(context["connection"]):

@@ -1,0 +1,99 @@
+"""How claims end, and where their jobs go: the rules of a settlement that all dialects share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from enum import Enum
+from typing import NamedTuple
+
+
+class Ending(Enum):
+    """How a claim ends."""
+
+    FINISHED = "finished"
+    FAILED = "failed"
+    #: The attempt failed, and the job runs again after ``Outcome.delay`` seconds.
+    RETRIED = "retried"
+    #: Given back before it started: the job is ready again and no attempt is counted.
+    RELEASED = "released"
+
+
+class Destination(Enum):
+    """The execution row that replaces a claim."""
+
+    #: No row: the job has finished.
+    NONE = "none"
+    FAILED = "failed"
+    SCHEDULED = "scheduled"
+    READY = "ready"
+    #: Ready if the job has a permit at that moment; otherwise blocked until it is admitted.
+    READY_OR_BLOCKED = "ready_or_blocked"
+
+
+class Outcome(NamedTuple):
+    """The end of one claim. Nothing changes unless ``job_id`` and ``token`` match the claim."""
+
+    ending: Ending
+    job_id: int
+    token: int
+    queue_name: str
+    rank: int
+    #: Attempts that have ended, including this one.
+    attempts: int = 0
+    worker_ids: str | None = None
+    errors: str | None = None
+    started_at: datetime | None = None
+    last_attempted_at: datetime | None = None
+    #: The encoded return value of a finished job.
+    return_value: str | None = None
+    #: Whether the row of a finished job is kept.
+    preserve: bool = True
+    #: Seconds until a retried job is due.
+    delay: float = 0.0
+    #: Class path and message of a failed job's last error.
+    exception_class: str = ""
+    message: str = ""
+    #: The concurrency key of the claim; ``None`` for a job without a limit.
+    concurrency_key: str | None = None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the job has a concurrency limit. The empty string is a key like any other."""
+        return self.concurrency_key is not None
+
+    @property
+    def ends_permit(self) -> bool:
+        """Whether the job gives its permit back. One that is released keeps it."""
+        return self.is_limited and self.ending is not Ending.RELEASED
+
+    @property
+    def deletes_job(self) -> bool:
+        """Whether the row of the job is deleted."""
+        return self.ending is Ending.FINISHED and not self.preserve
+
+    @property
+    def updates_job(self) -> bool:
+        """Whether the attempt is written to the row of the job."""
+        return self.ending is not Ending.RELEASED and not self.deletes_job
+
+    @property
+    def completes_job(self) -> bool:
+        """Whether the job runs no more: its row gets the time of its completion."""
+        return self.ending in (Ending.FINISHED, Ending.FAILED)
+
+    @property
+    def destination(self) -> Destination:
+        """Where the job goes when the claim ends."""
+        if self.ending is Ending.FINISHED:
+            return Destination.NONE
+        if self.ending is Ending.FAILED:
+            return Destination.FAILED
+        if self.ending is Ending.RETRIED and self.delay > 0:
+            return Destination.SCHEDULED
+        return Destination.READY_OR_BLOCKED if self.is_limited else Destination.READY
+
+
+def limited_keys(outcomes: Iterable[Outcome]) -> set[str]:
+    """Return the concurrency keys of the jobs of a batch."""
+    return {outcome.concurrency_key for outcome in outcomes if outcome.concurrency_key is not None}

@@ -1,0 +1,79 @@
+"""Claiming ready jobs, in plain ORM."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
+from django.db.transaction import atomic
+
+from ..records import (
+    EXECUTION_COLUMNS,
+    JOB_COLUMNS,
+    ClaimedJob,
+    ProcessIdentity,
+    QueueSelector,
+)
+from .clock import aware, current_time, now
+from .listing import list_queues, paused_queues
+from .locking import lock_rows
+from .models import model, moved
+from .tokens import next_token
+
+
+def claim(
+    connection: BaseDatabaseWrapper, process: ProcessIdentity, selector: QueueSelector, limit: int
+) -> list[ClaimedJob]:
+    """Lock ready rows in order, move them to claimed, and load their jobs."""
+    using = connection.alias
+    ready = model("ReadyExecution").objects.using(using)
+    if limit <= 0 or not ready.exists():
+        return []
+    with atomic(using=using, savepoint=False):
+        registered = model("Process").objects.using(using)
+        if not registered.filter(pk=process.id, name=process.name).exists():
+            return []
+        picked: list[Any] = []
+        for scope in _scopes(connection, selector):
+            rows = scope.order_by("rank", "job_id")[: limit - len(picked)]
+            picked += lock_rows(connection, rows, wait=False)
+            if len(picked) >= limit:
+                break
+        if not picked:
+            return []
+        ready.filter(pk__in=[row.pk for row in picked]).delete()
+        wanted = model("Job").objects.using(using).filter(pk__in=[row.pk for row in picked])
+        # Locked, so that a job is seen even if it is newer than this transaction's snapshot.
+        jobs = {job.pk: job for job in lock_rows(connection, wanted, wait=True)}
+        claims = model("ClaimedExecution").objects.using(using)
+        running = set(claims.filter(pk__in=jobs).values_list("pk", flat=True))
+        present = current_time(connection, now(connection))
+        # A stray ready row, whose job is gone, has ended or is running, is deleted for good.
+        taken = [
+            moved("ClaimedExecution", row, next_token(row.token), present, process_id=process.id)
+            for row in picked
+            if row.pk in jobs and jobs[row.pk].finished_at is None and row.pk not in running
+        ]
+        claims.bulk_create(taken)
+    return [claimed_job(row, jobs[row.pk], present) for row in taken]
+
+
+def claimed_job(execution: Any, job: Any, claimed_at: datetime) -> ClaimedJob:
+    """Return a claim from the rows of its execution and its job."""
+    row = {name: getattr(execution, name) for name in EXECUTION_COLUMNS}
+    row |= {name: getattr(job, name) for name in JOB_COLUMNS}
+    return ClaimedJob.from_row(row, claimed_at, lambda value, default: aware(value))
+
+
+def _scopes(connection: BaseDatabaseWrapper, selector: QueueSelector) -> list[QuerySet[Any]]:
+    """Return querysets of the ready rows to claim, in order."""
+    ready = model("ReadyExecution").objects.using(connection.alias)
+    if selector.takes_all:
+        pauses = model("Pause").objects.using(connection.alias)
+        return [ready.exclude(queue_name__in=pauses.values("queue_name"))]
+    names = selector.matching(
+        lambda prefix: list_queues(connection, prefix), paused_queues(connection)
+    )
+    return [ready.filter(queue_name=name) for name in names]

@@ -1,0 +1,88 @@
+"""Ending claims, in plain ORM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+
+from ..outcome import Destination, Outcome, limited_keys
+from .clock import current_time, now, storable
+from .locking import lock_rows
+from .models import model, moved
+from .permits import admit, end_permits, lock_semaphores
+
+
+def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
+    """Lock the claims that are still held, and end each of them."""
+    using = connection.alias
+    keys = limited_keys(outcomes)
+    with atomic(using=using, savepoint=False):
+        lock_semaphores(connection, keys)
+        claims = model("ClaimedExecution").objects.using(using)
+        rows = claims.filter(pk__in=[outcome.job_id for outcome in outcomes]).order_by("pk")
+        tokens = {row.pk: row.token for row in lock_rows(connection, rows, wait=True)}
+        # One job may appear twice only with different tokens, of which one can match.
+        held = [o for o in outcomes if tokens.get(o.job_id) == o.token]
+        claims.filter(pk__in=[outcome.job_id for outcome in held]).delete()
+        present = current_time(connection, now(connection))
+        for outcome in held:
+            end_claim(connection, outcome, present)
+        admit(connection, sorted(keys))
+    return {outcome.job_id for outcome in held}
+
+
+def end_claim(connection: BaseDatabaseWrapper, outcome: Outcome, present: datetime) -> None:
+    """Write the end of a claim, whose row is gone, to the row of its job, and move the job."""
+    using = connection.alias
+    job = model("Job").objects.using(using).filter(pk=outcome.job_id)
+    if outcome.ends_permit:
+        end_permits(connection, [outcome.job_id])
+    if outcome.deletes_job:
+        job._raw_delete(using)
+    elif outcome.updates_job:
+        job.update(
+            attempts=outcome.attempts,
+            token=outcome.token,
+            worker_ids=outcome.worker_ids,
+            errors=outcome.errors,
+            return_value=outcome.return_value,
+            started_at=_stored(outcome.started_at),
+            last_attempted_at=_stored(outcome.last_attempted_at),
+            finished_at=storable(present) if outcome.completes_job else None,
+        )
+    row = _destination_row(using, outcome, present)
+    if row is not None:
+        # A failed row may exist already, but only after manual edits.
+        row.save(using=using, force_insert=outcome.destination is not Destination.FAILED)
+
+
+def _destination_row(using: str, outcome: Outcome, present: datetime) -> Any | None:
+    destination = outcome.destination
+    if destination is Destination.NONE:
+        return None
+    if destination is Destination.FAILED:
+        return model("FailedExecution")(
+            job_id=outcome.job_id,
+            created_at=storable(present),
+            exception_class=outcome.exception_class,
+            message=outcome.message,
+        )
+    limited = {"concurrency_key": outcome.concurrency_key}
+    if destination is Destination.SCHEDULED:
+        due = storable(present + timedelta(seconds=outcome.delay))
+        return moved("ScheduledExecution", outcome, outcome.token, present, due_at=due, **limited)
+    if destination is Destination.READY_OR_BLOCKED and not _holds_permit(using, outcome):
+        return moved("BlockedExecution", outcome, outcome.token, present, **limited)
+    return moved("ReadyExecution", outcome, outcome.token, present)
+
+
+def _holds_permit(using: str, outcome: Outcome) -> bool:
+    return bool(model("Permit").objects.using(using).filter(pk=outcome.job_id).exists())
+
+
+def _stored(value: datetime | None) -> datetime | None:
+    return None if value is None else storable(value)
