@@ -7,9 +7,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import Dispatched, tables
 
 from .clock import NOW_SQL, seconds
+from .conflicts import REPLACE, REPLACE_BLOCKED
 from .permits import admit, discard_refused
-from .statements import fetch
-from .take_over import TAKE_OVER, TAKE_OVER_BLOCKED
+from .prepared import fetch
 from .transactions import planned_transaction
 
 _DUE = f"""
@@ -28,7 +28,7 @@ WITH {_DUE.format(which="")}, moved AS (
 ), ready AS (
   INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
   SELECT job_id, queue_name, "rank", token, {NOW_SQL} FROM moved
-  {TAKE_OVER}
+  {REPLACE}
 )
 SELECT (SELECT count(*) FROM moved),
        (SELECT count(*) FROM due WHERE concurrency_key IS NOT NULL),
@@ -45,7 +45,7 @@ WITH {_DUE.format(which="AND concurrency_key IS NOT NULL")}, moved AS (
 ), blocked AS (
   INSERT INTO {tables.BLOCKED} (job_id, queue_name, "rank", token, created_at, concurrency_key)
   SELECT job_id, queue_name, "rank", token, {NOW_SQL}, concurrency_key FROM moved
-  {TAKE_OVER_BLOCKED}
+  {REPLACE_BLOCKED}
 )
 SELECT job_id, concurrency_key FROM moved"""
 

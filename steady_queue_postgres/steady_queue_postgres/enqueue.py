@@ -12,7 +12,7 @@ from steady_queue_core.dialects import EnqueuedJob, NewJob
 from .clock import read, to_microseconds, to_text
 from .enqueue_sql import ENQUEUE, ENQUEUE_LIMITED, ENQUEUE_READY
 from .permits import admit_locked, discard_refused, set_limits
-from .statements import fetch
+from .prepared import fetch
 from .transactions import transaction
 
 

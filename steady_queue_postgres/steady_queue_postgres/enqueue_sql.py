@@ -5,7 +5,7 @@ from __future__ import annotations
 from steady_queue_core.dialects import tables
 
 from .clock import NOW_SQL, seconds
-from .take_over import TAKE_OVER, TAKE_OVER_BLOCKED, TAKE_OVER_DUE
+from .conflicts import REPLACE, REPLACE_BLOCKED, REPLACE_SCHEDULED
 
 #: Whether a new job is not due yet. An instant that is past is kept as well: the caller asked
 #: for it.
@@ -27,7 +27,7 @@ WITH given AS (
 ), ready AS (
   INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
   SELECT id, queue_name, "rank", 0, enqueued_at FROM job WHERE NOT {LATER}
-  {TAKE_OVER}
+  {REPLACE}
 )"""
 
 _TELL = f"SELECT id, {seconds('enqueued_at')} FROM job"
@@ -44,7 +44,7 @@ ENQUEUE = f"""
   INSERT INTO {tables.SCHEDULED} (job_id, queue_name, "rank", token, created_at, due_at)
   SELECT id, queue_name, "rank", 0, enqueued_at, scheduled_at FROM job
   WHERE {LATER}
-  {TAKE_OVER_DUE}
+  {REPLACE_SCHEDULED}
 ) {_TELL}"""
 
 # Of every key one job at most takes a permit here: the semaphore's row is then all that has to be
@@ -94,7 +94,7 @@ WITH given AS MATERIALIZED (
 ), ready AS (
   INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
   SELECT id, queue_name, "rank", 0, enqueued_at FROM job WHERE NOT {LATER} AND may_run
-  {TAKE_OVER}
+  {REPLACE}
 ), permit AS (
   INSERT INTO {tables.PERMITS} (job_id, "key")
   SELECT id, concurrency_key FROM job
@@ -104,13 +104,13 @@ WITH given AS MATERIALIZED (
   INSERT INTO {tables.BLOCKED} (job_id, queue_name, "rank", token, created_at, concurrency_key)
   SELECT id, queue_name, "rank", 0, enqueued_at, concurrency_key FROM job
   WHERE NOT {LATER} AND NOT may_run
-  {TAKE_OVER_BLOCKED}
+  {REPLACE_BLOCKED}
 ), scheduled AS (
   INSERT INTO {tables.SCHEDULED} (job_id, queue_name, "rank", token, created_at, due_at,
                                   concurrency_key)
   SELECT id, queue_name, "rank", 0, enqueued_at, scheduled_at, concurrency_key FROM job
   WHERE {LATER}
-  {TAKE_OVER_DUE}
+  {REPLACE_SCHEDULED}
 )
 SELECT {seconds(NOW_SQL)}, ARRAY(SELECT id FROM job), ARRAY(SELECT place FROM refused),
        (SELECT json_object_agg("key", "to" ORDER BY place)::text FROM doubtful)"""

@@ -6,7 +6,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import portable, tables
 
-from .statements import fetch
+from .prepared import fetch
 
 # PostgreSQL answers DISTINCT by reading every row, also in version 18. The recursion asks the index
 # for the next greater name instead, until it has passed the end of the range.

@@ -13,8 +13,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import tables
 
 from .clock import NOW_SQL
-from .statements import fetch
-from .take_over import TAKE_OVER
+from .conflicts import REPLACE
+from .prepared import fetch
 from .transactions import transaction
 
 LOCK = f"""
@@ -59,7 +59,7 @@ WITH semaphore AS MATERIALIZED (
 ), ready AS (
   INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
   SELECT job_id, queue_name, "rank", token, {NOW_SQL} FROM admitted
-  {TAKE_OVER}
+  {REPLACE}
 ), counted AS (
   UPDATE {tables.SEMAPHORES} AS known
   SET value = remaining - (SELECT count(*) FROM admitted

@@ -1,4 +1,4 @@
-"""What a queue process does to its connections."""
+"""The connections of queue processes, and the project's own connections to a queue's database."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import DialectUnsupported
 
-from .plans import SETTINGS, Plans
+from .pool_forks import replace_pools_in_children
 from .pooler import is_pooled
+from .prepared import SETTINGS, PreparedStatements
 
 #: RETURNING from data-modifying expressions and SKIP LOCKED are older; Django needs this one.
 MINIMUM_VERSION = 14
@@ -18,7 +19,8 @@ ISOLATION = "SHOW default_transaction_isolation"
 
 
 def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
-    """Have the session of a process's main thread keep plans; leave those of tasks as they are."""
+    """Set up the connection of a queue process: a control thread's session keeps prepared
+    statements, a task's session is left as it is. Return a description of the changes."""
     connection.ensure_connection()
     require_version(connection)
     prepare_nothing_behind_pooler(connection)
@@ -26,28 +28,36 @@ def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
         return []
     wrapper: Any = connection
     version = wrapper.connection.info.server_version
-    said = [f"the server is PostgreSQL {version // 10_000}.{version % 10_000}"]
+    changes = [f"the server is PostgreSQL {version // 10_000}.{version % 10_000}"]
     if is_shared(connection):
-        return [*said, "its sessions are left as they are: a connection pool gives them to others"]
+        changes.append("its sessions are left as they are: a connection pool gives them to others")
+        return changes
     with connection.cursor() as cursor:
         cursor.execute(ISOLATION)
-        isolation = cursor.fetchone()[0]
-    if Plans.of(connection) is None:
-        Plans.begin(connection, isolation)
+        [isolation] = cursor.fetchone()
+    if PreparedStatements.of(connection) is None:
+        PreparedStatements.begin(connection, isolation)
     settings = ", ".join(f"{name} = {value}" for name, value in SETTINGS.items())
-    said.append(f"the queue's own statements have {settings}")
+    changes.append(f"the queue's own statements have {settings}")
     if isolation != "read committed" or wrapper.connection.isolation_level is not None:
-        said.append("the queue's own transactions are READ COMMITTED")
-    return said
+        changes.append("the queue's own transactions are READ COMMITTED")
+    return changes
+
+
+def share(connection: BaseDatabaseWrapper) -> None:
+    """Set up a connection of the project's own."""
+    replace_pools_in_children(connection)
+    prepare_nothing_behind_pooler(connection)
 
 
 def is_shared(connection: BaseDatabaseWrapper) -> bool:
-    """Whether the session will be somebody else's: Django's pool or a pooler keeps it."""
+    """Return whether Django's pool or a pooler may hand the session to another client."""
     return bool(connection.settings_dict["OPTIONS"].get("pool")) or is_pooled(connection)
 
 
 def prepare_nothing_behind_pooler(connection: BaseDatabaseWrapper) -> None:
-    """Turn off the driver's prepared statements where the next statement meets another server."""
+    """Turn off the driver's prepared statements if the next statement may go to another server
+    session."""
     wrapper: Any = connection
     session = wrapper.connection
     if getattr(session, "prepare_threshold", None) is not None and is_pooled(connection):
@@ -55,7 +65,7 @@ def prepare_nothing_behind_pooler(connection: BaseDatabaseWrapper) -> None:
 
 
 def require_version(connection: BaseDatabaseWrapper) -> None:
-    """Raise ``DialectUnsupported`` if the server is too old. The driver knows: it runs no query."""
+    """Raise ``DialectUnsupported`` if the server is too old. Runs no query: the driver knows."""
     wrapper: Any = connection
     number = wrapper.connection.info.server_version
     if number < MINIMUM_VERSION * 10_000:

@@ -11,8 +11,8 @@ from steady_queue_core.dialects import Ending, Outcome
 
 from .clock import to_text
 from .permits import admit_locked, create, lock
+from .prepared import fetch
 from .settle_sql import Move, moves_of, statement
-from .statements import fetch
 from .transactions import planned_transaction
 
 

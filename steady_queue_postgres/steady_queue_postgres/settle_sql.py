@@ -12,7 +12,7 @@ from functools import cache
 from steady_queue_core.dialects import Ending, Outcome, tables
 
 from .clock import NOW_SQL
-from .take_over import TAKE_OVER, TAKE_OVER_BLOCKED, TAKE_OVER_DUE
+from .conflicts import REPLACE, REPLACE_BLOCKED, REPLACE_SCHEDULED
 
 
 class Move(Enum):
@@ -75,13 +75,13 @@ released AS (
 returned AS (
   INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
   SELECT job_id, queue_name, "rank", token, {NOW_SQL} FROM released WHERE {KEEPS_RIGHT}
-  {TAKE_OVER})""",
+  {REPLACE})""",
     Move.READY: f"""
 ready AS (
   INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
   SELECT job_id, queue_name, "rank", token, {NOW_SQL}
   FROM completed WHERE ending = 'retried' AND delay <= 0 AND concurrency_key IS NULL
-  {TAKE_OVER})""",
+  {REPLACE})""",
     Move.SCHEDULED: f"""
 scheduled AS (
   INSERT INTO {tables.SCHEDULED} (job_id, queue_name, "rank", token, created_at, due_at,
@@ -89,7 +89,7 @@ scheduled AS (
   SELECT job_id, queue_name, "rank", token, {NOW_SQL},
          {NOW_SQL} + delay * interval '1 microsecond', concurrency_key
   FROM completed WHERE ending = 'retried' AND delay > 0
-  {TAKE_OVER_DUE})""",
+  {REPLACE_SCHEDULED})""",
     Move.FAILED: f"""
 failed AS (
   INSERT INTO {tables.FAILED} (job_id, created_at, exception_class, message)
@@ -110,11 +110,11 @@ counted AS (
 blocked AS (
   {BLOCK} FROM completed
   WHERE ending = 'retried' AND delay <= 0 AND concurrency_key IS NOT NULL
-  {TAKE_OVER_BLOCKED})""",
+  {REPLACE_BLOCKED})""",
     Move.KEPT_OUT: f"""
 kept_out AS (
   {BLOCK} FROM released WHERE NOT ({KEEPS_RIGHT})
-  {TAKE_OVER_BLOCKED})""",
+  {REPLACE_BLOCKED})""",
 }
 
 #: The ids of the claims that were held, as a JSON list, or null.

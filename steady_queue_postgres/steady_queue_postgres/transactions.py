@@ -1,4 +1,4 @@
-"""The transaction of the queue's own writes."""
+"""Transactions of the queue's own writes."""
 
 from __future__ import annotations
 
@@ -10,46 +10,48 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import portable
 
-from .plans import PATIENCE, READ_COMMITTED, Plans, setting
+from .prepared import READ_COMMITTED, TIMEOUTS, PreparedStatements, set_locally
 
-SET_PATIENCE = setting(PATIENCE)
+SET_TIMEOUTS = set_locally(TIMEOUTS)
 
 
 @contextmanager
 def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """Join the caller's transaction, or be one that sees what others have committed; in a queue
-    process, one that does not wait for locks for long."""
+    """Join the caller's transaction, or begin one that is READ COMMITTED and, in a control thread,
+    waits for locks only briefly."""
     joins = connection.in_atomic_block
-    with _committed_by_others(connection, joins):
-        if not joins and Plans.of(connection) is not None:
+    with _read_committed(connection, joins):
+        if not joins and PreparedStatements.of(connection) is not None:
             with connection.cursor() as cursor:
-                cursor.execute(SET_PATIENCE)
+                cursor.execute(SET_TIMEOUTS)
         yield
 
 
 @contextmanager
 def planned_transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """Do so for statements that bring their own settings, and their plans, where there are any."""
-    joins, plans = connection.in_atomic_block, Plans.of(connection)
-    with _committed_by_others(connection, joins):
-        if joins or plans is None:
+    """Join the caller's transaction, or begin one of prepared statements alone, each of which
+    brings its settings along."""
+    joins, prepared = connection.in_atomic_block, PreparedStatements.of(connection)
+    with _read_committed(connection, joins):
+        if joins or prepared is None:
             yield
             return
-        plans.owns_transaction = True
+        prepared.owns_transaction = True
         try:
             yield
         finally:
-            plans.owns_transaction = False
+            prepared.owns_transaction = False
 
 
 @contextmanager
-def _committed_by_others(connection: BaseDatabaseWrapper, joins: bool) -> Iterator[None]:
+def _read_committed(connection: BaseDatabaseWrapper, joins: bool) -> Iterator[None]:
     with portable.transaction(connection):
-        plans = Plans.of(connection)
+        prepared = PreparedStatements.of(connection)
         wrapper: Any = connection
-        others = plans is not None and plans.isolation != "read committed"
-        # In others, who waits for a lock fails when it is free. The driver sets them itself.
-        if not joins and (others or wrapper.connection.isolation_level is not None):
+        differs = prepared is not None and prepared.isolation != "read committed"
+        # At a higher level, a statement that waited for a lock fails once the lock is free. A level
+        # in the driver's own settings holds for every transaction.
+        if not joins and (differs or wrapper.connection.isolation_level is not None):
             with connection.cursor() as cursor:
                 cursor.execute(READ_COMMITTED)
         yield

@@ -9,7 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model
 from django.db.models.fields import AutoFieldMixin
 
-from .statements import fetch
+from .prepared import fetch
 
 
 def insert_if_absent(

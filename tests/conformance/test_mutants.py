@@ -29,7 +29,7 @@ pytestmark = [
 BEYOND_HOOKS = {
     # What two rows may exist side by side is decided by the columns, when they are created.
     "test_a_queue_may_be_paused_beside_those_that_look_like_it",
-    # There is nothing between SQLite and its file; ``tests/postgres/test_silence.py`` has a mutant.
+    # There is nothing between SQLite and its file: see ``tests/postgres/test_answer_limits.py``.
     "test_a_server_that_falls_silent_is_lost",
 }
 

@@ -11,7 +11,7 @@ from django.db import connections
 from django.db.transaction import atomic
 
 from steady_queue_core.dialects import tables
-from steady_queue_postgres import plans
+from steady_queue_postgres import prepared
 from steady_queue_postgres.transactions import planned_transaction
 
 OF_STATES = (tables.READY, tables.SCHEDULED, tables.FAILED, tables.BLOCKED, tables.CLAIMED)
@@ -101,7 +101,7 @@ class Meter:
 
     def _explained(self, execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
         statement = str(context["cursor"].mogrify(sql, params))
-        prefix = plans.SET if statement.startswith(plans.SET) else ""
+        prefix = prepared.SET if statement.startswith(prepared.SET) else ""
         statement = statement.removeprefix(prefix)
         if statement.split(None, 1)[0] in (
             "SELECT",

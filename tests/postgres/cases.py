@@ -12,7 +12,7 @@ from django.test import TransactionTestCase
 
 from steady_queue_core.dialects import tables
 from steady_queue_core.dialects.conformance.base import ConformanceCase
-from steady_queue_postgres import plans
+from steady_queue_postgres import prepared
 from steady_queue_postgres.transactions import planned_transaction
 
 from .aliases import ALIAS
@@ -68,9 +68,9 @@ class PostgresTestCase(ConformanceCase, TransactionTestCase):
     def plan(self, statement: str) -> Plan:
         """Return how the server would run a statement, under the settings that it brings along."""
         with atomic(using=self.using):
-            if statement.startswith(plans.SET):
-                self.query(plans.SET)
-            statement = statement.removeprefix(plans.SET)
+            if statement.startswith(prepared.SET):
+                self.query(prepared.SET)
+            statement = statement.removeprefix(prepared.SET)
             [(found,)] = self.query(f"EXPLAIN (FORMAT JSON) {statement}")
         return Plan(found if isinstance(found, list) else json.loads(found))
 

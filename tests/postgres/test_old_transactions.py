@@ -12,8 +12,8 @@ from steady_queue_core.dialects import tables
 from steady_queue_core.dialects.conformance.base import new_job
 from steady_queue_core.dialects.portable import Span
 from steady_queue_core.dialects.portable import bookmarks as shared
-from steady_queue_postgres import bookmarks
-from steady_queue_postgres.plans import Plans
+from steady_queue_postgres import scan_position
+from steady_queue_postgres.prepared import PreparedStatements
 
 from .cases import PostgresTestCase
 
@@ -45,7 +45,7 @@ class TestOldTransactions(PostgresTestCase):
         self.query(f"DELETE FROM {tables.READY}")
         self.query(f"UPDATE {tables.JOBS} SET finished_at = now()")
         count = f"SELECT pg_stat_get_dead_tuples('{tables.READY}'::regclass)"
-        self.wait_until(lambda: self.query(count)[0][0] >= bookmarks.MANY, "the statistics")
+        self.wait_until(lambda: self.query(count)[0][0] >= scan_position.MANY, "the statistics")
 
     def pages_of_claim(self, *patterns: str) -> int:
         """Return how many pages a claim looks at."""
@@ -107,7 +107,7 @@ class TestOldTransactions(PostgresTestCase):
     def test_a_job_behind_the_bookmark_is_claimed_by_an_idle_worker_that_looks_first(self) -> None:
         """A session that plans nothing has it look before it claims: that must not use up the look
         at the whole index."""
-        assert Plans.of(self.connection) is None
+        assert PreparedStatements.of(self.connection) is None
         with self.old_transaction():
             self.make_dead()
             late, *others = self.enqueue_many(10)

@@ -14,8 +14,8 @@ from django.db import DatabaseError, connections
 from django.db.transaction import atomic
 
 from steady_queue_core.dialects import DialectUnsupported, QueueSelector, dialect_for, tables
-from steady_queue_postgres import plans, pooler, session, transactions
-from steady_queue_postgres.statements import fetch
+from steady_queue_postgres import pooler, prepared, session, transactions
+from steady_queue_postgres.prepared import fetch
 from steady_queue_postgres.transactions import planned_transaction
 
 from .aliases import ALIAS, another_alias
@@ -57,13 +57,15 @@ class TestPreparing(PostgresTestCase):
         assert self.settings() == before
 
     def settings(self) -> dict[str, str]:
-        names = [*plans.SETTINGS, "default_transaction_isolation", "transaction_isolation"]
+        names = [*prepared.SETTINGS, "default_transaction_isolation", "transaction_isolation"]
         return {name: self.query("SELECT current_setting(%s)", [name])[0][0] for name in names}
 
     def test_the_hot_statements_run_under_them_without_a_round_trip_more(self) -> None:
         def work() -> None:
             self.dialect.prepare(self.connection, impatient=True)
-            shown = f"SELECT {', '.join(f'current_setting({name!r})' for name in plans.SETTINGS)}"
+            shown = (
+                f"SELECT {', '.join(f'current_setting({name!r})' for name in prepared.SETTINGS)}"
+            )
             for _ in range(2):
                 with self.statements() as sent:
                     found = fetch(self.connection, shown, {})
@@ -86,7 +88,7 @@ class TestPreparing(PostgresTestCase):
             return None
 
         with (
-            mock.patch.object(transactions, "SET_PATIENCE", "SET LOCAL lock_timeout = 50"),
+            mock.patch.object(transactions, "SET_TIMEOUTS", "SET LOCAL lock_timeout = 50"),
             self.holding(lambda: rows.update(rank=2)),
         ):
             error = self.elsewhere(wait)

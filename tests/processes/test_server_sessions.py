@@ -18,8 +18,8 @@ JOBS, ENQUEUERS = 1000, 2
 #: Bells that come back by themselves after a minute alone.
 SLOW_BELLS = {
     "postgres": """
-        from steady_queue_postgres import bell
-        bell.FIRST_PAUSE = bell.LONGEST_PAUSE = 60.0
+        from steady_queue_postgres import wakeup
+        wakeup.FIRST_PAUSE = wakeup.LONGEST_PAUSE = 60.0
     """,
     "mysql": """
         from steady_queue_mysql import bell

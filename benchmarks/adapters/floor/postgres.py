@@ -15,10 +15,10 @@ import psycopg
 
 from benchmarks.adapters.floor.loop import BATCH, Outcome
 from steady_queue_core.dialects import ProcessIdentity, QueueSelector, portable
-from steady_queue_postgres import claim_sql, session
-from steady_queue_postgres.bookmarks import columns
+from steady_queue_postgres import claim_sql, prepared
 from steady_queue_postgres.enqueue import ENQUEUE_READY
-from steady_queue_postgres.patterns import Patterns
+from steady_queue_postgres.queue_patterns import QueuePatterns
+from steady_queue_postgres.scan_position import columns
 from steady_queue_postgres.settle_sql import HELD, Move, settling
 
 TAKING = claim_sql.TAKE.format(pick=claim_sql.BY_RANK)
@@ -28,7 +28,7 @@ EXCHANGE = f"WITH {ENDING}, {TAKING} {claim_sql.TELL.format(held=HELD, waits='fa
 PROBE = claim_sql.probe(claim_sql.BY_RANK)
 
 SPANS = columns(portable.Bookmarks().spans(whole=True))
-RANGES = Patterns(QueueSelector(patterns=("*",))).ranges
+RANGES = QueuePatterns(QueueSelector(patterns=("*",))).ranges
 
 
 class Queue:
@@ -36,7 +36,8 @@ class Queue:
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
-        self.connection.execute(session.SET)
+        for name, value in prepared.SETTINGS.items():
+            self.connection.execute("SELECT set_config(%s, %s, false)", [name, value])
         self._process = ProcessIdentity(0, f"floor-{os.getpid()}")
 
     def enqueue(self, task: str, arguments: Sequence[object], count: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from steady_queue_core.dialects import ClaimedJob, QueueSelector, portable
 
 
-class Patterns:
+class QueuePatterns:
     """The queues of a selector: all, some by name, or some by pattern."""
 
     def __init__(self, selector: QueueSelector) -> None:

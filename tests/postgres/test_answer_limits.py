@@ -1,4 +1,4 @@
-"""A server that does not answer, and how long a thread that looks after others waits for it."""
+"""How long control threads wait for a server that does not answer."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 from django.db import OperationalError
 from django.test import TransactionTestCase
 
+from steady_queue_core.dialects import Dialect
 from steady_queue_core.dialects.conformance import DialectConformance
-from steady_queue_postgres import plugin, silence
+from steady_queue_postgres import answer_limits
 
 from .cases import PostgresTestCase
 
@@ -59,9 +60,9 @@ class TestLimits(PostgresTestCase):
 def test_the_suite_fails_for_a_dialect_that(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The relay acknowledges all, as the system of a server does whose processes are frozen."""
     if mutant == "waits as ever":
-        monkeypatch.setattr(plugin, "limit_silence", lambda connection, seconds: None)
+        monkeypatch.setattr(Dialect, "limit_silence", lambda self, connection, seconds: None)
     else:
-        monkeypatch.setattr(silence, "_Waiting", lambda session, patience: session.wait)
+        monkeypatch.setattr(answer_limits, "_BoundedWait", lambda session, timeout: session.wait)
 
     class Suite(DialectConformance, TransactionTestCase):
         using = PostgresTestCase.using

@@ -1,4 +1,4 @@
-"""Django's connection pool and forked children: a child must not use its parent's sockets."""
+"""Django's connection pool in forked children, which must not use their parent's sockets."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-#: What a child has inherited. It is kept: to let go of it would end the parent's sessions.
+#: Inherited pools and sessions. They are kept: to let go of them would end the parent's sessions.
 _inherited: list[Any] = []
 
 
-def part_in_children(connection: BaseDatabaseWrapper) -> None:
-    """Let every child that is forked from now on begin with pools of its own."""
+def replace_pools_in_children(connection: BaseDatabaseWrapper) -> None:
+    """Give every child that is forked from now on pools of its own."""
     if connection.settings_dict["OPTIONS"].get("pool") and hasattr(os, "register_at_fork"):
         wrapper_class: Any = type(connection)
-        _part_in_children(wrapper_class)
+        _replace_pools_in_children(wrapper_class)
 
 
 @cache
-def _part_in_children(wrapper_class: Any) -> None:
-    def part() -> None:
+def _replace_pools_in_children(wrapper_class: Any) -> None:
+    def replace_pools() -> None:
         _inherited.append(dict(wrapper_class._connection_pools))
         wrapper_class._connection_pools.clear()
         for wrapper in connections.all(initialized_only=True):
@@ -30,4 +30,4 @@ def _part_in_children(wrapper_class: Any) -> None:
                 _inherited.append(wrapper.connection)
                 wrapper.connection = None
 
-    os.register_at_fork(after_in_child=part)
+    os.register_at_fork(after_in_child=replace_pools)

@@ -1,0 +1,111 @@
+"""What the cases share: a database, sessions to record, and the files to compare with."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import sleep
+from typing import Any
+from unittest import mock
+
+import pytest
+from django.core.management.color import no_style
+from django.test import TransactionTestCase
+
+from steady_queue_core.dialects.conformance.base import TABLES, ConformanceCase
+from steady_queue_core.dialects.portable import Bookmarks
+
+from .layout import FIRST_JOB, FIRST_PROCESS, page
+from .recorder import Sent, recorded
+
+HERE = Path(__file__).resolve().parent
+#: The aliases of the databases, with the titles of their classes and their folders.
+DATABASES = {
+    "default": ("SQLite", "sqlite"),
+    "postgres": ("PostgreSQL", "postgres"),
+    "mysql": ("MySQL", "mysql"),
+    "mariadb": ("MariaDB", "mariadb"),
+}
+
+
+class GoldenCase(ConformanceCase):
+    """Records operations of a dialect, each in a new session, and compares them with a file."""
+
+    @pytest.fixture(autouse=True)
+    def _options(self, request: pytest.FixtureRequest) -> None:
+        self.writes = request.config.getoption("--write-sql", default=False)
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.sections: dict[str, list[Sent]] = {}
+        # Whether a claim asks how many jobs are in paused queues depends on the time.
+        scan_position = sys.modules[Bookmarks.__module__]
+        self.enterContext(mock.patch.object(scan_position, "ASK_INTERVAL", 3600.0))
+        self.addCleanup(self.connection.close)
+
+    def record(
+        self,
+        title: str,
+        operation: Callable[..., object],
+        *,
+        given: Callable[[], Any] | None = None,
+        in_worker: bool = True,
+    ) -> None:
+        """Record ``operation``, of what ``given`` returns, in a session of a worker's own or of the
+        project's."""
+        self._empty_tables()
+        values = () if given is None else (given(),)
+        self._begin_session(in_worker)
+        with recorded(self.connection) as sent:
+            operation(*values)
+        self.sections[title] = sent
+
+    def compare(self, name: str) -> None:
+        """Compare what was recorded with the file ``name``, or write the file."""
+        text = page(self.sections)
+        path = HERE / DATABASES[self.using][1] / f"{name}.sql"
+        if self.writes:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        golden = path.read_text() if path.exists() else ""
+        assert golden == text, f"{path.name} is out of date: `make sql` writes it anew"
+
+    def _empty_tables(self) -> None:
+        """Delete all rows, and let ids begin where no other number is."""
+        for name in TABLES:
+            self.rows(name).delete()
+        job, process = self.rows("Job").model, self.rows("Process").model
+        present = self.stored(self.present())
+        self.rows("Job").create(
+            pk=FIRST_JOB, queue_name="q", task_path="t", backend_name="b", arguments="{}",
+            enqueued_at=present, finished_at=present,
+        )  # fmt: skip
+        self.rows("Process").create(
+            pk=FIRST_PROCESS, kind="Worker", name="first", pid=1, hostname="here",
+            created_at=present, last_heartbeat_at=present,
+        )  # fmt: skip
+        with self.connection.cursor() as cursor:
+            for reset in self.connection.ops.sequence_reset_sql(no_style(), [job, process]):
+                cursor.execute(reset)
+        self.rows("Job").delete()
+        self.rows("Process").delete()
+
+    def _begin_session(self, in_worker: bool) -> None:
+        self.connection.close()
+        for name in ("bookmark", "bookmarks", "claimers"):
+            vars(self.connection).pop(f"steady_queue_{name}", None)
+        if in_worker:
+            self.dialect.prepare(self.connection, impatient=True)
+        else:
+            self.dialect.share(self.connection)
+        self.present()  # Drivers and dialects ask some things once.
+        sleep(0.02)  # A wake-up that follows another one at once may be left out.
+
+
+def on_each_database(namespace: dict[str, Any], case: type[GoldenCase]) -> None:
+    """Add a test class for each database to the module whose names are in ``namespace``."""
+    for alias, (title, _) in DATABASES.items():
+        name = f"Test{title}{case.__name__}"
+        members = {"using": alias, "databases": {alias}, "__module__": namespace["__name__"]}
+        namespace[name] = type(name, (case, TransactionTestCase), members)

@@ -1,0 +1,297 @@
+-- -------- one job
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+
+START TRANSACTION;
+
+SET @steady_queue_now = UTC_TIMESTAMP(6);
+
+INSERT INTO steady_queue_jobs (
+  queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
+  enqueued_at, scheduled_at
+)
+VALUES (
+  'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now, NULL
+);
+
+SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
+VALUES (LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now);
+
+COMMIT;
+
+-- -------- several jobs
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+
+START TRANSACTION;
+
+SET @steady_queue_now = UTC_TIMESTAMP(6);
+
+INSERT INTO steady_queue_jobs (
+  queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
+  enqueued_at, scheduled_at
+)
+VALUES (
+  'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now, NULL
+),
+  ('mail', 'conformance.tasks.work', 'default', -5, '{}', 1, 0, 0, @steady_queue_now, NULL);
+
+SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
+VALUES (LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now),
+  (LAST_INSERT_ID() + 1 * @@auto_increment_increment, 'mail', -5, 0, @steady_queue_now);
+
+COMMIT;
+
+-- -------- a job with a delay
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+
+START TRANSACTION;
+
+SET @steady_queue_now = UTC_TIMESTAMP(6);
+
+INSERT INTO steady_queue_jobs (
+  queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
+  enqueued_at, scheduled_at
+)
+VALUES (
+  'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now,
+  @steady_queue_now + INTERVAL 60000000 MICROSECOND
+);
+
+SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+
+REPLACE INTO steady_queue_scheduled_executions (
+  job_id, queue_name, `rank`, token, created_at, due_at, concurrency_key
+)
+VALUES (
+  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now,
+  @steady_queue_now + INTERVAL 60000000 MICROSECOND, NULL
+);
+
+COMMIT;
+
+-- -------- a job for an instant
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+
+START TRANSACTION;
+
+SELECT UTC_TIMESTAMP(6);
+
+SET @steady_queue_now = UTC_TIMESTAMP(6);
+
+INSERT INTO steady_queue_jobs (
+  queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
+  enqueued_at, scheduled_at
+)
+VALUES (
+  'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now, ':time'
+);
+
+SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+
+REPLACE INTO steady_queue_scheduled_executions (
+  job_id, queue_name, `rank`, token, created_at, due_at, concurrency_key
+)
+VALUES (
+  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now,
+  ':time', NULL
+);
+
+COMMIT;
+
+-- -------- a job with a limit
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+
+START TRANSACTION;
+
+SET @steady_queue_now = UTC_TIMESTAMP(6);
+
+INSERT INTO steady_queue_semaphores (`key`, value, `limit`)
+VALUES ('key', 0, 1)
+ON DUPLICATE KEY UPDATE `limit` = VALUE(`limit`);
+
+INSERT INTO steady_queue_jobs (
+  queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
+  enqueued_at, scheduled_at, concurrency_key, concurrency_limit, concurrency_duration,
+  concurrency_discards
+)
+VALUES (
+  'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now,
+  NULL, 'key', 1, 180000000, 0
+);
+
+SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+
+REPLACE INTO steady_queue_blocked_executions (
+  job_id, queue_name, `rank`, token, created_at, concurrency_key
+)
+VALUES (
+  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now, 'key'
+);
+
+SELECT `key`, count(*)
+FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+WHERE `key` IN ('key')
+GROUP BY `key`
+FOR UPDATE;
+
+SELECT job_id, concurrency_key
+FROM steady_queue_blocked_executions FORCE INDEX (steady_queue_blocked_release)
+WHERE concurrency_key = 'key'
+ORDER BY `rank`, job_id
+LIMIT 1
+FOR UPDATE;
+
+REPLACE INTO steady_queue_permits (job_id, `key`)
+SELECT b.job_id, b.concurrency_key
+FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
+
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
+SELECT b.job_id, b.queue_name, b.`rank`, b.token, UTC_TIMESTAMP(6)
+FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
+
+DELETE b
+FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
+
+UPDATE steady_queue_semaphores FORCE INDEX (PRIMARY)
+SET value = CASE `key` WHEN 'key' THEN 0 END
+WHERE `key` IN ('key');
+
+COMMIT;
+
+-- -------- jobs of one key
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+
+START TRANSACTION;
+
+SET @steady_queue_now = UTC_TIMESTAMP(6);
+
+INSERT INTO steady_queue_semaphores (`key`, value, `limit`)
+VALUES ('key', 0, 2)
+ON DUPLICATE KEY UPDATE `limit` = VALUE(`limit`);
+
+INSERT INTO steady_queue_jobs (
+  queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
+  enqueued_at, scheduled_at, concurrency_key, concurrency_limit, concurrency_duration,
+  concurrency_discards
+)
+VALUES (
+  'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now,
+  NULL, 'key', 2, 180000000, 0
+),
+  (
+    'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now,
+    NULL, 'key', 2, 180000000, 0
+  ),
+  (
+    'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now,
+    NULL, 'key', 2, 180000000, 0
+  );
+
+SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+
+REPLACE INTO steady_queue_blocked_executions (
+  job_id, queue_name, `rank`, token, created_at, concurrency_key
+)
+VALUES (
+  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now, 'key'
+),
+  (
+    LAST_INSERT_ID() + 1 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now, 'key'
+  ),
+  (LAST_INSERT_ID() + 2 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now, 'key');
+
+SELECT `key`, count(*)
+FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+WHERE `key` IN ('key')
+GROUP BY `key`
+FOR UPDATE;
+
+SELECT job_id, concurrency_key
+FROM steady_queue_blocked_executions FORCE INDEX (steady_queue_blocked_release)
+WHERE concurrency_key = 'key'
+ORDER BY `rank`, job_id
+LIMIT 2
+FOR UPDATE;
+
+REPLACE INTO steady_queue_permits (job_id, `key`)
+SELECT b.job_id, b.concurrency_key
+FROM (
+  SELECT :job_1 AS id UNION ALL SELECT :job_2
+) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
+
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
+SELECT b.job_id, b.queue_name, b.`rank`, b.token, UTC_TIMESTAMP(6)
+FROM (
+  SELECT :job_1 AS id UNION ALL SELECT :job_2
+) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
+
+DELETE b
+FROM (
+  SELECT :job_1 AS id UNION ALL SELECT :job_2
+) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
+
+UPDATE steady_queue_semaphores FORCE INDEX (PRIMARY)
+SET value = CASE `key` WHEN 'key' THEN 0 END
+WHERE `key` IN ('key');
+
+COMMIT;
+
+-- -------- a job that rather is not run than waits
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+
+START TRANSACTION;
+
+SET @steady_queue_now = UTC_TIMESTAMP(6);
+
+INSERT INTO steady_queue_semaphores (`key`, value, `limit`)
+VALUES ('key', 0, 1)
+ON DUPLICATE KEY UPDATE `limit` = VALUE(`limit`);
+
+INSERT INTO steady_queue_jobs (
+  queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
+  enqueued_at, scheduled_at, concurrency_key, concurrency_limit, concurrency_duration,
+  concurrency_discards
+)
+VALUES (
+  'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now,
+  NULL, 'key', 1, 180000000, 1
+);
+
+SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+
+-- REPLACE INTO steady_queue_blocked_executions ( ... as under "a job with a limit"
+
+SELECT `key`, count(*)
+FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+WHERE `key` IN ('key')
+GROUP BY `key`
+FOR UPDATE;
+
+-- SELECT job_id, concurrency_key ... as under "a job with a limit"
+
+REPLACE INTO steady_queue_permits (job_id, `key`)
+SELECT b.job_id, b.concurrency_key
+FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
+
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
+SELECT b.job_id, b.queue_name, b.`rank`, b.token, UTC_TIMESTAMP(6)
+FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
+
+DELETE b
+FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
+
+UPDATE steady_queue_semaphores FORCE INDEX (PRIMARY)
+SET value = CASE `key` WHEN 'key' THEN 0 END
+WHERE `key` IN ('key');
+
+COMMIT;

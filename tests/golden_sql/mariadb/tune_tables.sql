@@ -1,0 +1,3 @@
+-- -------- as the migration does
+
+

@@ -1,0 +1,3 @@
+-- -------- the present time
+
+SELECT UTC_TIMESTAMP(6);

@@ -1,0 +1,3 @@
+-- -------- the present time
+
+SELECT STATEMENT_TIMESTAMP();

@@ -1,0 +1,218 @@
+-- -------- due jobs
+
+PREPARE steady_queue_settings AS
+SELECT set_config('enable_seqscan', 'off', true),
+  set_config('enable_bitmapscan', 'off', true),
+  set_config('enable_nestloop', 'off', true),
+  set_config('plan_cache_mode', 'force_generic_plan', true),
+  set_config('jit', 'off', true), set_config('lock_timeout', '2000ms', true),
+  set_config('idle_in_transaction_session_timeout', '8000ms', true);
+
+PREPARE steady_queue_0 AS
+WITH due AS MATERIALIZED (
+  SELECT ctid AS place, concurrency_key
+  FROM steady_queue_scheduled_executions
+  WHERE due_at <= statement_timestamp()
+  ORDER BY due_at, "rank", job_id
+  LIMIT $1
+  FOR UPDATE SKIP LOCKED
+),
+moved AS (
+  DELETE FROM steady_queue_scheduled_executions
+  WHERE ctid = ANY(ARRAY(SELECT place FROM due WHERE concurrency_key IS NULL))
+  RETURNING job_id, queue_name, "rank", token
+),
+ready AS (
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
+  SELECT job_id, queue_name, "rank", token, statement_timestamp()
+  FROM moved
+  ON CONFLICT (job_id) DO UPDATE
+  SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
+    created_at = excluded.created_at
+)
+SELECT (SELECT count(*) FROM moved),
+  (SELECT count(*) FROM due WHERE concurrency_key IS NOT NULL),
+  CASE WHEN EXISTS (
+    SELECT
+    FROM steady_queue_scheduled_executions
+    WHERE due_at <= statement_timestamp() AND job_id NOT IN (SELECT job_id FROM moved)
+  ) THEN 0 ELSE (
+    SELECT date_part('epoch', min(due_at) - statement_timestamp())
+    FROM steady_queue_scheduled_executions
+    WHERE due_at > statement_timestamp()
+  ) END;
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_0 (10);
+
+-- -------- a due job with a limit
+
+-- PREPARE steady_queue_settings AS ... as under "due jobs"
+
+-- PREPARE steady_queue_0 AS ... as under "due jobs"
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_0 (10);
+
+BEGIN;
+
+PREPARE steady_queue_1 AS
+WITH due AS MATERIALIZED (
+  SELECT ctid AS place, concurrency_key
+  FROM steady_queue_scheduled_executions
+  WHERE due_at <= statement_timestamp() AND concurrency_key IS NOT NULL
+  ORDER BY due_at, "rank", job_id
+  LIMIT $1
+  FOR UPDATE SKIP LOCKED
+),
+moved AS (
+  DELETE FROM steady_queue_scheduled_executions
+  WHERE ctid = ANY(ARRAY(SELECT place FROM due))
+  RETURNING job_id, queue_name, "rank", token, concurrency_key
+),
+blocked AS (
+  INSERT INTO steady_queue_blocked_executions (
+    job_id, queue_name, "rank", token, created_at, concurrency_key
+  )
+  SELECT job_id, queue_name, "rank", token, statement_timestamp(), concurrency_key
+  FROM moved
+  ON CONFLICT (job_id) DO UPDATE
+  SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
+    created_at = excluded.created_at, concurrency_key = excluded.concurrency_key
+)
+SELECT job_id, concurrency_key
+FROM moved;
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_1 (1);
+
+PREPARE steady_queue_2 AS
+SELECT "key"
+FROM steady_queue_semaphores
+WHERE "key" = ANY($1)
+ORDER BY "key"
+FOR UPDATE;
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_2 (ARRAY['key']);
+
+PREPARE steady_queue_3 AS
+INSERT INTO steady_queue_semaphores AS known ("key", value, "limit")
+SELECT given."key", 0, concurrency_limit
+FROM unnest($1::text[]) AS given("key")
+CROSS JOIN LATERAL (
+  SELECT concurrency_limit
+  FROM steady_queue_blocked_executions AS waiting
+  JOIN steady_queue_jobs AS job ON job.id = waiting.job_id
+  WHERE waiting.concurrency_key = given."key"
+  ORDER BY waiting."rank", job_id
+  LIMIT 1
+) AS first
+WHERE concurrency_limit IS NOT NULL
+ORDER BY given."key" COLLATE "C"
+ON CONFLICT ("key") DO UPDATE
+SET value = known.value
+RETURNING "key";
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_3 (ARRAY['key']);
+
+PREPARE steady_queue_4 AS
+WITH semaphore AS MATERIALIZED (
+  SELECT "key", "limit",
+    GREATEST(
+      0,
+      "limit" - (
+        SELECT count(*) FROM steady_queue_permits AS permit WHERE permit."key" = known."key"
+      )
+    ) AS remaining
+  FROM steady_queue_semaphores AS known
+  WHERE "key" = ANY($1)
+),
+picked AS MATERIALIZED (
+  SELECT first.job_id
+  FROM semaphore
+  CROSS JOIN LATERAL (
+    SELECT job_id
+    FROM steady_queue_blocked_executions AS waiting
+    WHERE waiting.concurrency_key = semaphore."key"
+    ORDER BY waiting."rank", waiting.job_id
+    LIMIT semaphore.remaining
+  ) AS first
+),
+admitted AS (
+  DELETE FROM steady_queue_blocked_executions
+  WHERE job_id = ANY(ARRAY(SELECT job_id FROM picked))
+  RETURNING job_id, queue_name, "rank", token, concurrency_key
+),
+permit AS (
+  INSERT INTO steady_queue_permits (job_id, "key")
+  SELECT job_id, concurrency_key
+  FROM admitted
+  ON CONFLICT (job_id) DO UPDATE
+  SET "key" = excluded."key"
+),
+ready AS (
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
+  SELECT job_id, queue_name, "rank", token, statement_timestamp()
+  FROM admitted
+  ON CONFLICT (job_id) DO UPDATE
+  SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
+    created_at = excluded.created_at
+),
+counted AS (
+  UPDATE steady_queue_semaphores AS known
+  SET value = remaining - (
+    SELECT count(*) FROM admitted WHERE admitted.concurrency_key = semaphore."key"
+  )
+  FROM semaphore
+  WHERE known."key" = semaphore."key"
+)
+SELECT count(*)
+FROM admitted;
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_4 (ARRAY['key']);
+
+PREPARE steady_queue_5 AS
+WITH refused AS (
+  DELETE FROM steady_queue_blocked_executions AS waiting USING steady_queue_jobs AS job
+  WHERE waiting.job_id = ANY($1)
+    AND waiting.token = 0
+    AND job.id = waiting.job_id
+    AND job.concurrency_discards
+  RETURNING waiting.job_id
+)
+DELETE FROM steady_queue_jobs
+WHERE id = ANY(ARRAY(SELECT job_id FROM refused))
+RETURNING id;
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_5 (ARRAY[:job_1]);
+
+COMMIT;
+
+PREPARE steady_queue_6 AS
+SELECT date_part('epoch', min(due_at) - statement_timestamp())
+FROM steady_queue_scheduled_executions;
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_6;
+
+-- -------- nothing is due
+
+-- PREPARE steady_queue_settings AS ... as under "due jobs"
+
+-- PREPARE steady_queue_0 AS ... as under "due jobs"
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_0 (10);

@@ -1,0 +1,276 @@
+-- -------- one job
+
+-- %(jobs)s = '[{"place": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1}]'
+WITH given AS (
+  SELECT *, NULL::timestamptz AS due_at
+  FROM json_to_recordset(%(jobs)s::json) AS job(
+    place int, queue_name text, "rank" smallint, task_path text, backend_name text,
+    arguments text, max_attempts smallint, run_at timestamptz, delay bigint
+  )
+),
+job AS (
+  INSERT INTO steady_queue_jobs (
+    queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts, token,
+    enqueued_at, scheduled_at
+  )
+  SELECT queue_name, task_path, backend_name, "rank", arguments, max_attempts, 0, 0,
+    statement_timestamp(), due_at
+  FROM given
+  ORDER BY place
+  RETURNING id, queue_name, "rank", enqueued_at, scheduled_at
+),
+ready AS (
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
+  SELECT id, queue_name, "rank", 0, enqueued_at
+  FROM job
+  WHERE NOT COALESCE(scheduled_at > enqueued_at, false)
+  ON CONFLICT (job_id) DO UPDATE
+  SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
+    created_at = excluded.created_at
+)
+SELECT id, date_part('epoch', enqueued_at)
+FROM job;
+
+-- -------- several jobs
+
+-- %(jobs)s = '[{"place": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1}, {"place": 1, "queue_name": "mail", "rank": -5, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1}]'
+-- WITH given AS ( ... as under "one job"
+
+-- -------- a job with a delay
+
+-- %(jobs)s = '[{"place": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "delay": 60000000}]'
+WITH given AS (
+  SELECT *,
+    CASE WHEN delay IS NULL THEN run_at WHEN delay > 0 THEN statement_timestamp() + delay * interval '1 microsecond' END AS due_at
+  FROM json_to_recordset(%(jobs)s::json) AS job(
+    place int, queue_name text, "rank" smallint, task_path text, backend_name text,
+    arguments text, max_attempts smallint, run_at timestamptz, delay bigint
+  )
+),
+job AS (
+  INSERT INTO steady_queue_jobs (
+    queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts, token,
+    enqueued_at, scheduled_at
+  )
+  SELECT queue_name, task_path, backend_name, "rank", arguments, max_attempts, 0, 0,
+    statement_timestamp(), due_at
+  FROM given
+  ORDER BY place
+  RETURNING id, queue_name, "rank", enqueued_at, scheduled_at
+),
+ready AS (
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
+  SELECT id, queue_name, "rank", 0, enqueued_at
+  FROM job
+  WHERE NOT COALESCE(scheduled_at > enqueued_at, false)
+  ON CONFLICT (job_id) DO UPDATE
+  SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
+    created_at = excluded.created_at
+),
+scheduled AS (
+  INSERT INTO steady_queue_scheduled_executions (
+    job_id, queue_name, "rank", token, created_at, due_at
+  )
+  SELECT id, queue_name, "rank", 0, enqueued_at, scheduled_at
+  FROM job
+  WHERE COALESCE(scheduled_at > enqueued_at, false)
+  ON CONFLICT (job_id) DO UPDATE
+  SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
+    created_at = excluded.created_at, due_at = excluded.due_at,
+    concurrency_key = excluded.concurrency_key
+)
+SELECT id, date_part('epoch', enqueued_at)
+FROM job;
+
+-- -------- a job for an instant
+
+-- %(jobs)s = '[{"place": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "run_at": ":time"}]'
+-- WITH given AS ( ... as under "a job with a delay"
+
+-- -------- a job with a limit
+
+-- %(jobs)s = '[{"place": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "key": "key", "to": 1, "duration": 180000000, "discards": false}]'
+-- %(takes)s = true
+WITH given AS MATERIALIZED (
+  SELECT job.*, moment.due_at, "key" IS NOT NULL AND due_at IS NULL AS is_limited
+  FROM json_to_recordset(%(jobs)s::json) AS job(
+    place int, queue_name text, "rank" smallint, task_path text, backend_name text,
+    arguments text, max_attempts smallint, run_at timestamptz, delay bigint, "key" text,
+    "to" int, duration bigint, discards boolean
+  ),
+    LATERAL (
+      SELECT CASE WHEN CASE WHEN delay IS NULL THEN run_at WHEN delay > 0 THEN statement_timestamp() + delay * interval '1 microsecond' END > statement_timestamp() THEN CASE WHEN delay IS NULL THEN run_at WHEN delay > 0 THEN statement_timestamp() + delay * interval '1 microsecond' END END AS due_at
+    ) AS moment
+),
+touched AS (
+  INSERT INTO steady_queue_semaphores AS known ("key", value, "limit")
+  SELECT "key",
+    "to" - 1 - (
+      SELECT count(*) FROM steady_queue_permits AS permit WHERE permit."key" = given."key"
+    ),
+    "to"
+  FROM given
+  WHERE is_limited AND %(takes)s
+  ORDER BY "key" COLLATE "C"
+  ON CONFLICT ("key") DO UPDATE
+  SET value = known.value - known."limit" + excluded."limit" - 1, "limit" = excluded."limit"
+  WHERE known.value > 0 AND known.value - known."limit" + excluded."limit" > 0
+  RETURNING "key", value
+),
+taken AS MATERIALIZED (SELECT "key" FROM touched WHERE value >= 0),
+doubtful AS MATERIALIZED (
+  SELECT place, "key", given."to"
+  FROM given
+  LEFT JOIN steady_queue_semaphores AS known USING ("key")
+  WHERE is_limited
+    AND "key" NOT IN (SELECT "key" FROM taken)
+    AND (NOT %(takes)s OR known."limit" <> given."to" OR "key" IN (SELECT "key" FROM touched))
+),
+refused AS MATERIALIZED (
+  SELECT place
+  FROM given
+  WHERE is_limited
+    AND discards
+    AND "key" NOT IN (SELECT "key" FROM taken)
+    AND place NOT IN (SELECT place FROM doubtful)
+),
+job AS (
+  INSERT INTO steady_queue_jobs (
+    queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts, token,
+    enqueued_at, scheduled_at, concurrency_key, concurrency_limit, concurrency_duration,
+    concurrency_discards
+  )
+  SELECT queue_name, task_path, backend_name, "rank", arguments, max_attempts, 0, 0,
+    statement_timestamp(), COALESCE(due_at, run_at), "key", "to",
+    duration * interval '1 microsecond', COALESCE(discards, false)
+  FROM given
+  WHERE place NOT IN (SELECT place FROM refused)
+  ORDER BY place
+  RETURNING id, queue_name, "rank", enqueued_at, scheduled_at, concurrency_key,
+    concurrency_key IS NULL OR concurrency_key IN (SELECT "key" FROM taken) AS may_run
+),
+ready AS (
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
+  SELECT id, queue_name, "rank", 0, enqueued_at
+  FROM job
+  WHERE NOT COALESCE(scheduled_at > enqueued_at, false) AND may_run
+  ON CONFLICT (job_id) DO UPDATE
+  SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
+    created_at = excluded.created_at
+),
+permit AS (
+  INSERT INTO steady_queue_permits (job_id, "key")
+  SELECT id, concurrency_key
+  FROM job
+  WHERE NOT COALESCE(scheduled_at > enqueued_at, false)
+    AND may_run
+    AND concurrency_key IS NOT NULL
+  ON CONFLICT (job_id) DO UPDATE
+  SET "key" = excluded."key"
+),
+blocked AS (
+  INSERT INTO steady_queue_blocked_executions (
+    job_id, queue_name, "rank", token, created_at, concurrency_key
+  )
+  SELECT id, queue_name, "rank", 0, enqueued_at, concurrency_key
+  FROM job
+  WHERE NOT COALESCE(scheduled_at > enqueued_at, false) AND NOT may_run
+  ON CONFLICT (job_id) DO UPDATE
+  SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
+    created_at = excluded.created_at, concurrency_key = excluded.concurrency_key
+),
+scheduled AS (
+  INSERT INTO steady_queue_scheduled_executions (
+    job_id, queue_name, "rank", token, created_at, due_at, concurrency_key
+  )
+  SELECT id, queue_name, "rank", 0, enqueued_at, scheduled_at, concurrency_key
+  FROM job
+  WHERE COALESCE(scheduled_at > enqueued_at, false)
+  ON CONFLICT (job_id) DO UPDATE
+  SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
+    created_at = excluded.created_at, due_at = excluded.due_at,
+    concurrency_key = excluded.concurrency_key
+)
+SELECT date_part('epoch', statement_timestamp()), ARRAY(SELECT id FROM job),
+  ARRAY(SELECT place FROM refused),
+  (SELECT json_object_agg("key", "to" ORDER BY place)::text FROM doubtful);
+
+-- -------- jobs of one key
+
+BEGIN;
+
+-- %(jobs)s = '[{"place": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "key": "key", "to": 2, "duration": 180000000, "discards": false}, {"place": 1, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "key": "key", "to": 2, "duration": 180000000, "discards": false}, {"place": 2, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "key": "key", "to": 2, "duration": 180000000, "discards": false}]'
+-- %(takes)s = false
+-- WITH given AS MATERIALIZED ( ... as under "a job with a limit"
+
+-- %(keys)s = ARRAY['key']
+-- %(limits)s = ARRAY[2]
+INSERT INTO steady_queue_semaphores ("key", value, "limit")
+SELECT "key", 0, "limit"
+FROM unnest(%(keys)s::text[], %(limits)s::int[]) AS given("key", "limit")
+ORDER BY "key" COLLATE "C"
+ON CONFLICT ("key") DO UPDATE
+SET "limit" = excluded."limit"
+RETURNING "key";
+
+-- %(keys)s = ARRAY['key']
+WITH semaphore AS MATERIALIZED (
+  SELECT "key", "limit",
+    GREATEST(
+      0,
+      "limit" - (
+        SELECT count(*) FROM steady_queue_permits AS permit WHERE permit."key" = known."key"
+      )
+    ) AS remaining
+  FROM steady_queue_semaphores AS known
+  WHERE "key" = ANY(%(keys)s)
+),
+picked AS MATERIALIZED (
+  SELECT first.job_id
+  FROM semaphore
+  CROSS JOIN LATERAL (
+    SELECT job_id
+    FROM steady_queue_blocked_executions AS waiting
+    WHERE waiting.concurrency_key = semaphore."key"
+    ORDER BY waiting."rank", waiting.job_id
+    LIMIT semaphore.remaining
+  ) AS first
+),
+admitted AS (
+  DELETE FROM steady_queue_blocked_executions
+  WHERE job_id = ANY(ARRAY(SELECT job_id FROM picked))
+  RETURNING job_id, queue_name, "rank", token, concurrency_key
+),
+permit AS (
+  INSERT INTO steady_queue_permits (job_id, "key")
+  SELECT job_id, concurrency_key
+  FROM admitted
+  ON CONFLICT (job_id) DO UPDATE
+  SET "key" = excluded."key"
+),
+ready AS (
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
+  SELECT job_id, queue_name, "rank", token, statement_timestamp()
+  FROM admitted
+  ON CONFLICT (job_id) DO UPDATE
+  SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
+    created_at = excluded.created_at
+),
+counted AS (
+  UPDATE steady_queue_semaphores AS known
+  SET value = remaining - (
+    SELECT count(*) FROM admitted WHERE admitted.concurrency_key = semaphore."key"
+  )
+  FROM semaphore
+  WHERE known."key" = semaphore."key"
+)
+SELECT count(*)
+FROM admitted;
+
+COMMIT;
+
+-- -------- a job that rather is not run than waits
+
+-- %(jobs)s = '[{"place": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "key": "key", "to": 1, "duration": 180000000, "discards": true}]'
+-- %(takes)s = true
+-- WITH given AS MATERIALIZED ( ... as under "a job with a limit"

@@ -1,0 +1,48 @@
+-- -------- a key with a waiting job
+
+BEGIN IMMEDIATE;
+
+SELECT COALESCE(
+  (SELECT "limit" FROM steady_queue_semaphores WHERE key = 'key'),
+  (
+    SELECT j.concurrency_limit
+    FROM steady_queue_blocked_executions b
+    JOIN steady_queue_jobs j ON j.id = b.job_id
+    WHERE b.concurrency_key = 'key'
+    ORDER BY b."rank", b.job_id
+    LIMIT 1
+  )
+),
+  (SELECT count(*) FROM steady_queue_permits WHERE key = 'key');
+
+SELECT job_id
+FROM steady_queue_blocked_executions
+WHERE concurrency_key = 'key'
+ORDER BY "rank", job_id
+LIMIT 1;
+
+INSERT OR REPLACE INTO steady_queue_permits (job_id, key) VALUES (:job_1, 'key');
+
+INSERT OR REPLACE INTO steady_queue_ready_executions (
+  job_id, queue_name, "rank", token, created_at
+)
+SELECT job_id, queue_name, "rank", token, (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000')
+FROM steady_queue_blocked_executions
+WHERE job_id = :job_1;
+
+DELETE FROM steady_queue_blocked_executions WHERE job_id = :job_1;
+
+INSERT INTO steady_queue_semaphores (key, value, "limit")
+VALUES ('key', 0, 1)
+ON CONFLICT (key) DO UPDATE
+SET value = excluded.value, "limit" = excluded."limit";
+
+COMMIT;
+
+-- -------- an unknown key
+
+BEGIN IMMEDIATE;
+
+-- SELECT COALESCE( ... as under "a key with a waiting job"
+
+COMMIT;

@@ -1,0 +1,292 @@
+-- -------- one job
+
+BEGIN IMMEDIATE;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs';
+
+INSERT INTO steady_queue_jobs (
+  id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
+  token, enqueued_at, scheduled_at, concurrency_key, concurrency_limit,
+  concurrency_duration, concurrency_discards
+)
+VALUES (
+  :job_1, 'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, ':time', NULL,
+  NULL, NULL, NULL, false
+);
+
+INSERT OR REPLACE INTO steady_queue_ready_executions (
+  job_id, queue_name, "rank", token, created_at
+)
+VALUES (:job_1, 'default', 0, 0, ':time');
+
+COMMIT;
+
+-- -------- several jobs
+
+BEGIN IMMEDIATE;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs';
+
+-- INSERT INTO steady_queue_jobs ( ... as under "one job"
+
+INSERT INTO steady_queue_jobs (
+  id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
+  token, enqueued_at, scheduled_at, concurrency_key, concurrency_limit,
+  concurrency_duration, concurrency_discards
+)
+VALUES (
+  :job_2, 'mail', 'conformance.tasks.work', 'default', -5, '{}', 1, 0, 0, ':time', NULL,
+  NULL, NULL, NULL, false
+);
+
+INSERT OR REPLACE INTO steady_queue_ready_executions (
+  job_id, queue_name, "rank", token, created_at
+)
+VALUES (:job_1, 'default', 0, 0, ':time');
+
+INSERT OR REPLACE INTO steady_queue_ready_executions (
+  job_id, queue_name, "rank", token, created_at
+)
+VALUES (:job_2, 'mail', -5, 0, ':time');
+
+COMMIT;
+
+-- -------- a job with a delay
+
+BEGIN IMMEDIATE;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs';
+
+INSERT INTO steady_queue_jobs (
+  id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
+  token, enqueued_at, scheduled_at, concurrency_key, concurrency_limit,
+  concurrency_duration, concurrency_discards
+)
+VALUES (
+  :job_1, 'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, ':time',
+  ':time', NULL, NULL, NULL, false
+);
+
+INSERT OR REPLACE INTO steady_queue_scheduled_executions (
+  job_id, queue_name, "rank", token, created_at, due_at, concurrency_key
+)
+VALUES (:job_1, 'default', 0, 0, ':time', ':time', NULL);
+
+COMMIT;
+
+-- -------- a job for an instant
+
+BEGIN IMMEDIATE;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs';
+
+-- INSERT INTO steady_queue_jobs ( ... as under "a job with a delay"
+
+INSERT OR REPLACE INTO steady_queue_scheduled_executions (
+  job_id, queue_name, "rank", token, created_at, due_at, concurrency_key
+)
+VALUES (:job_1, 'default', 0, 0, ':time', ':time', NULL);
+
+COMMIT;
+
+-- -------- a job with a limit
+
+BEGIN IMMEDIATE;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs';
+
+INSERT INTO steady_queue_jobs (
+  id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
+  token, enqueued_at, scheduled_at, concurrency_key, concurrency_limit,
+  concurrency_duration, concurrency_discards
+)
+VALUES (
+  :job_1, 'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, ':time', NULL,
+  'key', 1, 180000000, false
+);
+
+INSERT OR REPLACE INTO steady_queue_blocked_executions (
+  job_id, queue_name, "rank", token, created_at, concurrency_key
+)
+VALUES (:job_1, 'default', 0, 0, ':time', 'key');
+
+SELECT COALESCE(
+  (SELECT "limit" FROM steady_queue_semaphores WHERE key = 'key'),
+  (
+    SELECT j.concurrency_limit
+    FROM steady_queue_blocked_executions b
+    JOIN steady_queue_jobs j ON j.id = b.job_id
+    WHERE b.concurrency_key = 'key'
+    ORDER BY b."rank", b.job_id
+    LIMIT 1
+  )
+),
+  (SELECT count(*) FROM steady_queue_permits WHERE key = 'key');
+
+SELECT job_id
+FROM steady_queue_blocked_executions
+WHERE concurrency_key = 'key'
+ORDER BY "rank", job_id
+LIMIT 1;
+
+INSERT OR REPLACE INTO steady_queue_permits (job_id, key) VALUES (:job_1, 'key');
+
+INSERT OR REPLACE INTO steady_queue_ready_executions (
+  job_id, queue_name, "rank", token, created_at
+)
+SELECT job_id, queue_name, "rank", token, (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000')
+FROM steady_queue_blocked_executions
+WHERE job_id = :job_1;
+
+DELETE FROM steady_queue_blocked_executions WHERE job_id = :job_1;
+
+INSERT INTO steady_queue_semaphores (key, value, "limit")
+VALUES ('key', 0, 1)
+ON CONFLICT (key) DO UPDATE
+SET value = excluded.value, "limit" = excluded."limit";
+
+COMMIT;
+
+-- -------- jobs of one key
+
+BEGIN IMMEDIATE;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs';
+
+INSERT INTO steady_queue_jobs (
+  id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
+  token, enqueued_at, scheduled_at, concurrency_key, concurrency_limit,
+  concurrency_duration, concurrency_discards
+)
+VALUES (
+  :job_1, 'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, ':time', NULL,
+  'key', 2, 180000000, false
+);
+
+INSERT INTO steady_queue_jobs (
+  id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
+  token, enqueued_at, scheduled_at, concurrency_key, concurrency_limit,
+  concurrency_duration, concurrency_discards
+)
+VALUES (
+  :job_2, 'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, ':time', NULL,
+  'key', 2, 180000000, false
+);
+
+INSERT INTO steady_queue_jobs (
+  id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
+  token, enqueued_at, scheduled_at, concurrency_key, concurrency_limit,
+  concurrency_duration, concurrency_discards
+)
+VALUES (
+  :job_3, 'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, ':time', NULL,
+  'key', 2, 180000000, false
+);
+
+INSERT OR REPLACE INTO steady_queue_blocked_executions (
+  job_id, queue_name, "rank", token, created_at, concurrency_key
+)
+VALUES (:job_1, 'default', 0, 0, ':time', 'key');
+
+INSERT OR REPLACE INTO steady_queue_blocked_executions (
+  job_id, queue_name, "rank", token, created_at, concurrency_key
+)
+VALUES (:job_2, 'default', 0, 0, ':time', 'key');
+
+INSERT OR REPLACE INTO steady_queue_blocked_executions (
+  job_id, queue_name, "rank", token, created_at, concurrency_key
+)
+VALUES (:job_3, 'default', 0, 0, ':time', 'key');
+
+-- SELECT COALESCE( ... as under "a job with a limit"
+
+SELECT job_id
+FROM steady_queue_blocked_executions
+WHERE concurrency_key = 'key'
+ORDER BY "rank", job_id
+LIMIT 2;
+
+INSERT OR REPLACE INTO steady_queue_permits (job_id, key) VALUES (:job_1, 'key');
+
+INSERT OR REPLACE INTO steady_queue_permits (job_id, key) VALUES (:job_2, 'key');
+
+-- INSERT OR REPLACE INTO steady_queue_ready_executions ( ... as under "a job with a limit"
+
+INSERT OR REPLACE INTO steady_queue_ready_executions (
+  job_id, queue_name, "rank", token, created_at
+)
+SELECT job_id, queue_name, "rank", token, (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000')
+FROM steady_queue_blocked_executions
+WHERE job_id = :job_2;
+
+DELETE FROM steady_queue_blocked_executions WHERE job_id = :job_1;
+
+DELETE FROM steady_queue_blocked_executions WHERE job_id = :job_2;
+
+INSERT INTO steady_queue_semaphores (key, value, "limit")
+VALUES ('key', 0, 2)
+ON CONFLICT (key) DO UPDATE
+SET value = excluded.value, "limit" = excluded."limit";
+
+COMMIT;
+
+-- -------- a job that rather is not run than waits
+
+BEGIN IMMEDIATE;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs';
+
+INSERT INTO steady_queue_jobs (
+  id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
+  token, enqueued_at, scheduled_at, concurrency_key, concurrency_limit,
+  concurrency_duration, concurrency_discards
+)
+VALUES (
+  :job_1, 'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, ':time', NULL,
+  'key', 1, 180000000, true
+);
+
+INSERT OR REPLACE INTO steady_queue_blocked_executions (
+  job_id, queue_name, "rank", token, created_at, concurrency_key
+)
+VALUES (:job_1, 'default', 0, 0, ':time', 'key');
+
+-- SELECT COALESCE( ... as under "a job with a limit"
+
+SELECT job_id
+FROM steady_queue_blocked_executions
+WHERE concurrency_key = 'key'
+ORDER BY "rank", job_id
+LIMIT 1;
+
+INSERT OR REPLACE INTO steady_queue_permits (job_id, key) VALUES (:job_1, 'key');
+
+-- INSERT OR REPLACE INTO steady_queue_ready_executions ( ... as under "a job with a limit"
+
+DELETE FROM steady_queue_blocked_executions WHERE job_id = :job_1;
+
+INSERT INTO steady_queue_semaphores (key, value, "limit")
+VALUES ('key', 0, 1)
+ON CONFLICT (key) DO UPDATE
+SET value = excluded.value, "limit" = excluded."limit";
+
+SELECT b.job_id
+FROM json_each('[:job_1]') AS wanted
+JOIN steady_queue_blocked_executions b ON b.job_id = wanted.value AND b.token = 0
+JOIN steady_queue_jobs j ON j.id = b.job_id AND j.concurrency_discards;
+
+COMMIT;

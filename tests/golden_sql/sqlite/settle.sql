@@ -1,0 +1,391 @@
+-- -------- finished
+
+BEGIN IMMEDIATE;
+
+SELECT c.job_id, c.token
+FROM json_each('[:job_1]') AS wanted
+JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+JOIN steady_queue_jobs j ON j.id = c.job_id;
+
+DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+UPDATE steady_queue_jobs
+SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value = '1',
+  started_at = NULL, last_attempted_at = NULL, finished_at = ':time'
+WHERE id = :job_1;
+
+COMMIT;
+
+-- -------- finished, with a limit
+
+BEGIN IMMEDIATE;
+
+SELECT c.job_id, c.token
+FROM json_each('[:job_1]') AS wanted
+JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+JOIN steady_queue_jobs j ON j.id = c.job_id;
+
+DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+UPDATE steady_queue_jobs
+SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value = '1',
+  started_at = NULL, last_attempted_at = NULL, finished_at = ':time'
+WHERE id = :job_1;
+
+DELETE FROM steady_queue_permits WHERE job_id = :job_1;
+
+SELECT job_id
+FROM steady_queue_permits
+JOIN json_each('[:job_1]') AS wanted ON job_id = wanted.value;
+
+SELECT COALESCE(
+  (SELECT "limit" FROM steady_queue_semaphores WHERE key = 'key'),
+  (
+    SELECT j.concurrency_limit
+    FROM steady_queue_blocked_executions b
+    JOIN steady_queue_jobs j ON j.id = b.job_id
+    WHERE b.concurrency_key = 'key'
+    ORDER BY b."rank", b.job_id
+    LIMIT 1
+  )
+),
+  (SELECT count(*) FROM steady_queue_permits WHERE key = 'key');
+
+SELECT job_id
+FROM steady_queue_blocked_executions
+WHERE concurrency_key = 'key'
+ORDER BY "rank", job_id
+LIMIT 1;
+
+INSERT INTO steady_queue_semaphores (key, value, "limit")
+VALUES ('key', 1, 1)
+ON CONFLICT (key) DO UPDATE
+SET value = excluded.value, "limit" = excluded."limit";
+
+COMMIT;
+
+-- -------- finished, and not kept
+
+BEGIN IMMEDIATE;
+
+SELECT c.job_id, c.token
+FROM json_each('[:job_1]') AS wanted
+JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+JOIN steady_queue_jobs j ON j.id = c.job_id;
+
+DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+DELETE FROM steady_queue_jobs WHERE id = :job_1;
+
+COMMIT;
+
+-- -------- finished, and not kept, with a limit
+
+BEGIN IMMEDIATE;
+
+SELECT c.job_id, c.token
+FROM json_each('[:job_1]') AS wanted
+JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+JOIN steady_queue_jobs j ON j.id = c.job_id;
+
+DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+DELETE FROM steady_queue_jobs WHERE id = :job_1;
+
+DELETE FROM steady_queue_permits WHERE job_id = :job_1;
+
+SELECT job_id
+FROM steady_queue_permits
+JOIN json_each('[:job_1]') AS wanted ON job_id = wanted.value;
+
+-- SELECT COALESCE( ... as under "finished, with a limit"
+
+SELECT job_id
+FROM steady_queue_blocked_executions
+WHERE concurrency_key = 'key'
+ORDER BY "rank", job_id
+LIMIT 1;
+
+INSERT INTO steady_queue_semaphores (key, value, "limit")
+VALUES ('key', 1, 1)
+ON CONFLICT (key) DO UPDATE
+SET value = excluded.value, "limit" = excluded."limit";
+
+COMMIT;
+
+-- -------- failed
+
+BEGIN IMMEDIATE;
+
+SELECT c.job_id, c.token
+FROM json_each('[:job_1]') AS wanted
+JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+JOIN steady_queue_jobs j ON j.id = c.job_id;
+
+DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+UPDATE steady_queue_jobs
+SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value = NULL,
+  started_at = NULL, last_attempted_at = NULL, finished_at = ':time'
+WHERE id = :job_1;
+
+INSERT OR REPLACE INTO steady_queue_failed_executions (
+  job_id, created_at, exception_class, message
+)
+VALUES (:job_1, ':time', 'builtins.ValueError', 'no');
+
+COMMIT;
+
+-- -------- failed, with a limit
+
+BEGIN IMMEDIATE;
+
+SELECT c.job_id, c.token
+FROM json_each('[:job_1]') AS wanted
+JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+JOIN steady_queue_jobs j ON j.id = c.job_id;
+
+DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+UPDATE steady_queue_jobs
+SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value = NULL,
+  started_at = NULL, last_attempted_at = NULL, finished_at = ':time'
+WHERE id = :job_1;
+
+DELETE FROM steady_queue_permits WHERE job_id = :job_1;
+
+SELECT job_id
+FROM steady_queue_permits
+JOIN json_each('[:job_1]') AS wanted ON job_id = wanted.value;
+
+INSERT OR REPLACE INTO steady_queue_failed_executions (
+  job_id, created_at, exception_class, message
+)
+VALUES (:job_1, ':time', 'builtins.ValueError', 'no');
+
+-- SELECT COALESCE( ... as under "finished, with a limit"
+
+SELECT job_id
+FROM steady_queue_blocked_executions
+WHERE concurrency_key = 'key'
+ORDER BY "rank", job_id
+LIMIT 1;
+
+INSERT INTO steady_queue_semaphores (key, value, "limit")
+VALUES ('key', 1, 1)
+ON CONFLICT (key) DO UPDATE
+SET value = excluded.value, "limit" = excluded."limit";
+
+COMMIT;
+
+-- -------- retried later
+
+BEGIN IMMEDIATE;
+
+SELECT c.job_id, c.token
+FROM json_each('[:job_1]') AS wanted
+JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+JOIN steady_queue_jobs j ON j.id = c.job_id;
+
+DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+UPDATE steady_queue_jobs
+SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value = NULL,
+  started_at = NULL, last_attempted_at = NULL, finished_at = NULL
+WHERE id = :job_1;
+
+INSERT OR REPLACE INTO steady_queue_scheduled_executions (
+  job_id, queue_name, "rank", token, created_at, due_at, concurrency_key
+)
+VALUES (:job_1, 'default', 0, :token, ':time', ':time', NULL);
+
+COMMIT;
+
+-- -------- retried later, with a limit
+
+BEGIN IMMEDIATE;
+
+SELECT c.job_id, c.token
+FROM json_each('[:job_1]') AS wanted
+JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+JOIN steady_queue_jobs j ON j.id = c.job_id;
+
+DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+UPDATE steady_queue_jobs
+SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value = NULL,
+  started_at = NULL, last_attempted_at = NULL, finished_at = NULL
+WHERE id = :job_1;
+
+DELETE FROM steady_queue_permits WHERE job_id = :job_1;
+
+SELECT job_id
+FROM steady_queue_permits
+JOIN json_each('[:job_1]') AS wanted ON job_id = wanted.value;
+
+INSERT OR REPLACE INTO steady_queue_scheduled_executions (
+  job_id, queue_name, "rank", token, created_at, due_at, concurrency_key
+)
+VALUES (:job_1, 'default', 0, :token, ':time', ':time', 'key');
+
+-- SELECT COALESCE( ... as under "finished, with a limit"
+
+SELECT job_id
+FROM steady_queue_blocked_executions
+WHERE concurrency_key = 'key'
+ORDER BY "rank", job_id
+LIMIT 1;
+
+INSERT INTO steady_queue_semaphores (key, value, "limit")
+VALUES ('key', 1, 1)
+ON CONFLICT (key) DO UPDATE
+SET value = excluded.value, "limit" = excluded."limit";
+
+COMMIT;
+
+-- -------- retried at once
+
+BEGIN IMMEDIATE;
+
+SELECT c.job_id, c.token
+FROM json_each('[:job_1]') AS wanted
+JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+JOIN steady_queue_jobs j ON j.id = c.job_id;
+
+DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+UPDATE steady_queue_jobs
+SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value = NULL,
+  started_at = NULL, last_attempted_at = NULL, finished_at = NULL
+WHERE id = :job_1;
+
+INSERT OR REPLACE INTO steady_queue_ready_executions (
+  job_id, queue_name, "rank", token, created_at
+)
+VALUES (:job_1, 'default', 0, :token, ':time');
+
+COMMIT;
+
+-- -------- retried at once, with a limit
+
+BEGIN IMMEDIATE;
+
+SELECT c.job_id, c.token
+FROM json_each('[:job_1]') AS wanted
+JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+JOIN steady_queue_jobs j ON j.id = c.job_id;
+
+DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+UPDATE steady_queue_jobs
+SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value = NULL,
+  started_at = NULL, last_attempted_at = NULL, finished_at = NULL
+WHERE id = :job_1;
+
+DELETE FROM steady_queue_permits WHERE job_id = :job_1;
+
+SELECT job_id
+FROM steady_queue_permits
+JOIN json_each('[:job_1]') AS wanted ON job_id = wanted.value;
+
+INSERT OR REPLACE INTO steady_queue_blocked_executions (
+  job_id, queue_name, "rank", token, created_at, concurrency_key
+)
+VALUES (:job_1, 'default', 0, :token, ':time', 'key');
+
+-- SELECT COALESCE( ... as under "finished, with a limit"
+
+SELECT job_id
+FROM steady_queue_blocked_executions
+WHERE concurrency_key = 'key'
+ORDER BY "rank", job_id
+LIMIT 1;
+
+INSERT OR REPLACE INTO steady_queue_permits (job_id, key) VALUES (:job_1, 'key');
+
+INSERT OR REPLACE INTO steady_queue_ready_executions (
+  job_id, queue_name, "rank", token, created_at
+)
+SELECT job_id, queue_name, "rank", token, (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000')
+FROM steady_queue_blocked_executions
+WHERE job_id = :job_1;
+
+DELETE FROM steady_queue_blocked_executions WHERE job_id = :job_1;
+
+INSERT INTO steady_queue_semaphores (key, value, "limit")
+VALUES ('key', 0, 1)
+ON CONFLICT (key) DO UPDATE
+SET value = excluded.value, "limit" = excluded."limit";
+
+COMMIT;
+
+-- -------- released
+
+BEGIN IMMEDIATE;
+
+SELECT c.job_id, c.token
+FROM json_each('[:job_1]') AS wanted
+JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+JOIN steady_queue_jobs j ON j.id = c.job_id;
+
+DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+INSERT OR REPLACE INTO steady_queue_ready_executions (
+  job_id, queue_name, "rank", token, created_at
+)
+VALUES (:job_1, 'default', 0, :token, ':time');
+
+COMMIT;
+
+-- -------- released, with a limit
+
+BEGIN IMMEDIATE;
+
+SELECT c.job_id, c.token
+FROM json_each('[:job_1]') AS wanted
+JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+JOIN steady_queue_jobs j ON j.id = c.job_id;
+
+DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+SELECT job_id
+FROM steady_queue_permits
+JOIN json_each('[:job_1]') AS wanted ON job_id = wanted.value;
+
+INSERT OR REPLACE INTO steady_queue_ready_executions (
+  job_id, queue_name, "rank", token, created_at
+)
+VALUES (:job_1, 'default', 0, :token, ':time');
+
+-- SELECT COALESCE( ... as under "finished, with a limit"
+
+INSERT INTO steady_queue_semaphores (key, value, "limit")
+VALUES ('key', 0, 1)
+ON CONFLICT (key) DO UPDATE
+SET value = excluded.value, "limit" = excluded."limit";
+
+COMMIT;

@@ -1,0 +1,10 @@
+-- -------- rows
+
+BEGIN IMMEDIATE;
+
+INSERT INTO "steady_queue_pauses" ("created_at", "queue_name")
+VALUES (':time', 'a'), (':time', 'b')
+ON CONFLICT("queue_name") DO UPDATE
+SET "created_at" = EXCLUDED."created_at";
+
+COMMIT;

@@ -1,0 +1,185 @@
+"""Each operation sends what its file shows."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from steady_queue_core.dialects import Ending, NewJob, Outcome, ProcessIdentity, QueueSelector
+from steady_queue_core.dialects.conformance.base import ending, limited_job, new_job
+
+from .cases import GoldenCase, on_each_database
+
+MINUTE = timedelta(minutes=1)
+
+
+class Sql(GoldenCase):
+    def test_enqueue(self) -> None:
+        cases = {
+            "one job": [new_job()],
+            "several jobs": [new_job(), new_job("mail", rank=-5)],
+            "a job with a delay": [new_job(delay=MINUTE)],
+            "a job for an instant": [new_job(run_at=self.present() + MINUTE)],
+            "a job with a limit": [limited_job()],
+            "jobs of one key": [limited_job(to=2), limited_job(to=2), limited_job(to=2)],
+            "a job that rather is not run than waits": [limited_job(discards=True)],
+        }
+        for title, jobs in cases.items():
+            self.record(title, lambda jobs=jobs: self._enqueue(*jobs), in_worker=False)
+        self.compare("enqueue")
+
+    def _enqueue(self, *jobs: NewJob) -> None:
+        self.dialect.enqueue(self.connection, jobs)
+
+    def test_claim(self) -> None:
+        cases: dict[str, tuple[str, ...]] = {
+            "all queues": ("*",),
+            "one queue": ("mail",),
+            "queues by prefix": ("mail*",),
+        }
+        for title, patterns in cases.items():
+            self.record(title, lambda worker, patterns=patterns: self._claim(worker, *patterns),
+                        given=self._jobs_of_two_queues)  # fmt: skip
+
+        def pause() -> ProcessIdentity:
+            worker = self._jobs_of_two_queues()
+            self.pause("mail")
+            return worker
+
+        self.record("all queues, one of them paused", self._claim, given=pause)
+        self.record("nothing is ready", self._claim, given=self._worker)
+
+        def claim_twice(worker: ProcessIdentity) -> None:
+            self._claim(worker)
+            self._claim(worker)
+
+        self.record("nothing is ready, twice", claim_twice, given=self._worker)
+        self.compare("claim")
+
+    def test_settle(self) -> None:
+        for title, outcome_of in OUTCOMES.items():
+            for limited in (False, True):
+                self.record(
+                    f"{title}, with a limit" if limited else title,
+                    lambda claim, outcome_of=outcome_of: self.settle(outcome_of(self, claim)),
+                    given=lambda limited=limited: self._claimed(limited=limited)[1],
+                )
+        self.compare("settle")
+
+    def test_settle_and_claim(self) -> None:
+        for title in ("finished", "released"):
+            for limited in (False, True):
+                self.record(
+                    f"{title}, with a limit" if limited else title,
+                    lambda given, title=title: self._settle_and_claim(
+                        given[0], OUTCOMES[title](self, given[1])
+                    ),
+                    given=lambda limited=limited: self._claimed(limited=limited, waiting=True),
+                )
+        self.compare("settle_and_claim")
+
+    def test_dispatch(self) -> None:
+        def due(*jobs: NewJob) -> None:
+            for job_id in self.enqueue(*jobs):
+                self.make_due(job_id)
+
+        cases = {
+            "due jobs": [new_job(delay=MINUTE)],
+            "a due job with a limit": [limited_job(delay=MINUTE)],
+        }
+        for title, jobs in cases.items():
+            self.record(title, lambda _: self.dialect.dispatch(self.connection, 10),
+                        given=lambda jobs=jobs: due(*jobs))  # fmt: skip
+        self.record("nothing is due", lambda: self.dialect.dispatch(self.connection, 10))
+        self.compare("dispatch")
+
+    def test_admit(self) -> None:
+        def wait() -> None:
+            self.enqueue(limited_job(), limited_job())
+            self.rows("Permit").delete()
+            self.rows("ReadyExecution").delete()
+
+        self.record(
+            "a key with a waiting job",
+            lambda _: self.dialect.admit(self.connection, ["key"]),
+            given=wait,
+        )
+        self.record("an unknown key", lambda: self.dialect.admit(self.connection, ["key"]))
+        self.compare("admit")
+        self.rows("Job").delete()  # One of them has lost its row.
+
+    def test_list_queues(self) -> None:
+        self.record("all", lambda: self.dialect.list_queues(self.connection))
+        self.record("by prefix", lambda: self.dialect.list_queues(self.connection, "mail"))
+        self.compare("list_queues")
+
+    def test_insert_if_absent(self) -> None:
+        def pause(queue_name: str) -> None:
+            row = self.rows("Pause").model(queue_name=queue_name, created_at=self.stored(self.now))
+            self.dialect.insert_if_absent(self.connection, row, ["queue_name"])
+
+        self.now = self.present()
+        self.record("an absent row", lambda: pause("mail"))
+        self.record(
+            "a row that is there", lambda _: pause("mail"), given=lambda: self.pause("mail")
+        )
+        self.compare("insert_if_absent")
+
+    def test_upsert(self) -> None:
+        def upsert() -> None:
+            present = self.stored(self.now)
+            rows = [self.rows("Pause").model(queue_name=name, created_at=present) for name in "ab"]
+            self.dialect.upsert(self.connection, rows, ["queue_name"], ["created_at"])
+
+        self.now = self.present()
+        self.record("rows", upsert)
+        self.compare("upsert")
+
+    def test_tune_tables(self) -> None:
+        def tune() -> None:
+            with self.connection.cursor() as cursor:
+                for statement in self.dialect.tune_tables(self.connection):
+                    cursor.execute(statement)
+
+        self.record("as the migration does", tune)
+        self.compare("tune_tables")
+
+    def test_clock(self) -> None:
+        self.record("the present time", self.present)
+        self.compare("clock")
+
+    def _worker(self) -> ProcessIdentity:
+        return self.identity(self.register())
+
+    def _jobs_of_two_queues(self) -> ProcessIdentity:
+        self.enqueue(new_job(), new_job("mail"), new_job("mail", rank=-5))
+        return self._worker()
+
+    def _claim(self, worker: ProcessIdentity, *patterns: str) -> None:
+        selector = QueueSelector(patterns=patterns or ("*",))
+        self.dialect.claim(self.connection, worker, selector, 2)
+
+    def _claimed(self, *, limited: bool, waiting: bool = False) -> Any:
+        job = limited_job() if limited else new_job()
+        self.enqueue(job)
+        worker = self._worker()
+        [claim] = self.dialect.claim(self.connection, worker, QueueSelector(), 1)
+        if waiting:
+            self.enqueue(job)
+        return worker, claim
+
+    def _settle_and_claim(self, worker: ProcessIdentity, outcome: Outcome) -> None:
+        selector = QueueSelector()
+        self.dialect.settle_and_claim(self.connection, [outcome], worker, selector, 2)
+
+
+OUTCOMES: dict[str, Any] = {
+    "finished": lambda case, claim: case.finished(claim),
+    "finished, and not kept": lambda case, claim: case.finished(claim, preserve=False),
+    "failed": lambda case, claim: case.failed(claim),
+    "retried later": lambda case, claim: ending(Ending.RETRIED, claim, attempts=1, delay=60.0),
+    "retried at once": lambda case, claim: ending(Ending.RETRIED, claim, attempts=1),
+    "released": lambda case, claim: ending(Ending.RELEASED, claim),
+}
+
+on_each_database(globals(), Sql)
