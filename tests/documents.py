@@ -8,7 +8,7 @@ from pathlib import Path
 WORKSPACE = Path(__file__).resolve().parent.parent
 PAGES = (
     WORKSPACE / "README.md",
-    *(WORKSPACE / name for name in ("CONTRIBUTING.md",)),
+    *(WORKSPACE / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
     *sorted((WORKSPACE / "docs").rglob("*.md")),
 )
 
