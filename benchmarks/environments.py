@@ -1,4 +1,4 @@
-"""One virtual environment for each contender, kept between runs."""
+"""One virtual environment for each competitor, kept between runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def prepare(requirements: Sequence[str], python: str) -> str:
     if not Path(interpreter).exists():
         _run([python, "-m", "venv", str(directory)])
     pip = [interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    # The same Django, and the same of everything else that the contenders share.
+    # The same Django, and the same of everything else that the competitors share.
     if (ROOT / CONSTRAINTS).exists():
         pip += ["-c", CONSTRAINTS]
     _run([*pip, *requirements])
@@ -49,7 +49,7 @@ def prepare(requirements: Sequence[str], python: str) -> str:
 
 
 def borrow(requirements: Sequence[str], python: str) -> None:
-    """Let this process, which runs ``python``, import what the requirements bring."""
+    """Make the requirements importable in this process, which runs ``python``."""
     found = Path(prepare(requirements, python)).parent.parent.glob("lib/python*/site-packages")
     for directory in found:
         site.addsitedir(str(directory))

@@ -1,4 +1,4 @@
-"""Claiming and listing while very many jobs are ready: what depends on their number, and what not.
+"""The cost of claiming and listing with very many ready jobs.
 
     python -m benchmarks.large --database postgres,mysql
 
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from django.db import connections
 
-from benchmarks import scene
+from benchmarks import testbed
 from benchmarks.columns import aligned
 from benchmarks.jobs import finished, new_job
 from steady_queue_core.dialects import QueueSelector, dialect_for, portable, tables
@@ -65,7 +65,7 @@ class Queue:
         # As in the main thread of a worker.
         self.dialect.prepare(self.connection, impatient=True)
         self._fill(rows)
-        self.process = scene.register(alias)
+        self.process = testbed.register(alias)
 
     def seconds_of_claim(self, selector: QueueSelector) -> float:
         """Claim once; then finish the jobs, and put others in their place."""
@@ -142,7 +142,7 @@ def _line(
 
 
 def measure_listing(large: Queue, samples: int) -> tuple[float, float]:
-    """Return what it takes to list the queues, our way and by a plain DISTINCT."""
+    """Return the time for listing the queues, with the dialect and with a plain DISTINCT."""
     ours = [large.seconds_of_listing() for _ in range(WARM_UP + samples)]
     plain = [large.seconds_of_distinct() for _ in range(WARM_UP + samples // 10)]
     return _milliseconds(ours), _milliseconds(plain)
@@ -171,18 +171,18 @@ def _seconds(function: Callable[[], object]) -> float:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables; 0 when every figure keeps to its limit."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.large", description=__doc__)
-    parser.add_argument("--database", metavar="NAME,...", help=", ".join(scene.DATABASES))
+    parser.add_argument("--database", metavar="NAME,...", help=", ".join(testbed.DATABASES))
     parser.add_argument("--small", type=int, default=1_000, metavar="N", help="ready rows")
     parser.add_argument("--large", type=int, default=1_000_000, metavar="N", help="ready rows")
     parser.add_argument("--samples", type=int, default=100, metavar="N", help="claims of a kind")
     parsed = parser.parse_args(arguments)
-    scene.set_up()
+    testbed.set_up()
     claims: list[Line] = []
     listings: list[tuple[str, float, float]] = []
-    for kind in scene.chosen(parsed.database):
+    for kind in testbed.chosen(parsed.database):
         aliases = (f"{kind}_small", f"{kind}_large")
         try:
-            with scene.queues(kind, aliases) as version:
+            with testbed.queues(kind, aliases) as version:
                 print(f"{version}: {parsed.large:,} rows", file=sys.stderr, flush=True)
                 small, large = map(Queue, aliases, (parsed.small, parsed.large))
                 claims += measure_claims(version, small, large, parsed.samples)

@@ -1,4 +1,4 @@
-"""What a reader has to know of the machine; nothing that identifies it."""
+"""Properties of the machine that matter for the figures, and none that identify it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def describe(directory: Path, python: str) -> dict[str, object]:
 
 
 def _fdatasync_ms(directory: Path) -> float:
-    """Return what it takes to write a page durably: the time below which no FULL commit can be."""
+    """Return the time of a durable page write, the lower bound of a FULL commit."""
     path = directory / "fdatasync"
     times = []
     with path.open("wb", buffering=0) as file:

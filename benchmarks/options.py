@@ -1,4 +1,4 @@
-"""What one run measures, for how long, and with which durability."""
+"""The options of one run: measures, durations, durability."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Options:
     """The settings of one run of the harness; `--quick` is another set of defaults."""
 
     rounds: int = 3
-    """How often every contender is measured, in turn."""
+    """How often every competitor is measured, in turn."""
     jobs: int = 20_000
     """Jobs in the queue when a drain begins."""
     limit: float = 15.0
@@ -23,17 +23,17 @@ class Options:
     enqueued: int = 2_000
     """Jobs enqueued one by one; ten times as many in bulk."""
     processes: int = 2
-    """Worker processes of each contender."""
+    """Worker processes of each competitor."""
     threads: int = 3
-    """Threads in each worker process, where the contender has them."""
+    """Threads in each worker process, where the competitor has them."""
     poll: float = 0.001
-    """Seconds between two looks at the queue, for contenders that can be told."""
+    """Seconds between two looks at the queue, for competitors that can be told."""
     synchronous: str = "NORMAL"
-    """`PRAGMA synchronous` of every contender: NORMAL or FULL."""
+    """`PRAGMA synchronous` of every competitor: NORMAL or FULL."""
     database: str = "sqlite"
-    """The database that every contender runs on."""
+    """The database that every competitor runs on."""
     mysql_driver: str = "mysqlclient"
-    """What every contender speaks to MySQL and MariaDB with: mysqlclient or connector."""
+    """The driver of all competitors for MySQL and MariaDB: mysqlclient or connector."""
     directory: Path
     """Where the throw-away projects and their databases are made."""
     python: str
@@ -48,4 +48,4 @@ QUICK = {
     "idle": 1.0,
     "enqueued": 200,
 }
-"""What `--quick` changes: every measure once and briefly, to see that the harness works."""
+"""The options that `--quick` changes: every measure once and briefly, to test the harness."""

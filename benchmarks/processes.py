@@ -1,4 +1,4 @@
-"""Start the worker processes of a contender, look at their whole tree, and end it."""
+"""Starting, observing and ending the worker processes of a competitor."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Tree:
         return sum(_pss(pid) for pid in self.pids())
 
     def stop(self) -> None:
-        """Ask the commands to stop, then end what is left of them."""
+        """Ask the commands to stop, then kill the rest."""
         members = set(self.pids())
         for root in self.roots:
             if root.poll() is None:
@@ -110,12 +110,12 @@ class Tree:
             root.wait(timeout=GRACE)
 
     def _left(self, members: set[int]) -> set[int]:
-        """Return who of the tree still lives, orphans among ``members`` included."""
+        """Return the live processes of the tree, including orphans among ``members``."""
         living = {pid for pid, _, _, state in _all_processes() if state != "Z"}
         return (members & living) | set(self.pids())
 
     def last_words(self, lines: int = 12) -> str:
-        """Return the end of what the processes printed."""
+        """Return the last lines of the processes' output."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
 

@@ -1,4 +1,4 @@
-"""The throw-away Django project that a contender runs in."""
+"""The throw-away Django project that a competitor runs in."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ if os.environ.get("BENCHMARK_TRACE"):
 
 
 def write(directory: Path, adapter: Adapter, database: Database, options: Options) -> None:
-    """Write the project of one contender into an empty directory."""
+    """Write the project of one competitor into an empty directory."""
     settings = SETTINGS.format(database=pprint.pformat(database.settings()))
     files = {
         "manage.py": MANAGE,

@@ -1,4 +1,4 @@
-"""Counts round trips where no server does: between the clients and the server, on the way."""
+"""Counts round trips, which servers do not, in a proxy between clients and server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHUNK = 2**18
 
 
 class Proxy:
-    """Passes on what clients and a server say, and counts how often a client was answered.
+    """Relays between clients and a server, and counts the round trips.
 
     A client that speaks after the server has spoken begins a round trip, however much it says and
     in however many pieces. Measures of time do not go this way.

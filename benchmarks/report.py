@@ -1,4 +1,4 @@
-"""What a run has found, as text around a table, and as plain data."""
+"""The results of a run, as text around a table and as plain data."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from benchmarks import table
 from benchmarks.options import Options
 from benchmarks.run import Findings
-from benchmarks.stage import Figures
+from benchmarks.sandbox import Figures
 
 
 def text(findings: Findings, machine: Mapping[str, object]) -> str:
-    """Return the table with what a reader has to know above and below it."""
+    """Return the table, with notes for the reader above and below it."""
     return "\n\n".join(
         [_head(findings, machine), table.render(findings.figures), "\n".join(_foot(findings))]
     )
@@ -56,7 +56,7 @@ def _foot(findings: Findings) -> list[str]:
 
 
 def _doubts(word: str, key: str, figures: Figures) -> list[str]:
-    """Say what a reader should not overlook in one drain."""
+    """Return the caveats of one drain."""
     if key not in figures:
         return []
     jobs = figures[f"{key}_jobs"]

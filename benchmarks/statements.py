@@ -1,6 +1,6 @@
 """Statements, round trips and commits for each job: where it is enqueued, and in the workers.
 
-A server counts them itself, from outside of the contender. SQLite is none: there the processes
+A server counts them itself, from outside of the competitor. SQLite is none: there the processes
 count.
 """
 
@@ -11,39 +11,39 @@ import time
 from dataclasses import dataclass
 from types import TracebackType
 
-from benchmarks import probe
+from benchmarks import task_probe
 from benchmarks.databases import Counts
 from benchmarks.proxy import Proxy
-from benchmarks.stage import Figures, Stage
+from benchmarks.sandbox import Figures, Sandbox
 
 FEW, MANY = 100, 300
-"""Jobs of two runs that enqueue: between them lies what so many jobs cost, without the rest."""
+"""Jobs in two runs: the difference is the cost of the additional jobs, without fixed costs."""
 PATIENCE = 30
 """Seconds for each of them."""
 PAUSE = 0.02
 """Seconds between two looks at the counts."""
 
 
-def count(stage: Stage) -> Figures:
+def count(sandbox: Sandbox) -> Figures:
     """Return the counts for each job of one kind of run."""
-    if stage.database.counts() is None:
-        return _traced(stage)
-    settings = stage.database.settings()
+    if sandbox.database.counts() is None:
+        return _traced(sandbox)
+    settings = sandbox.database.settings()
     with Proxy(str(settings["HOST"]), int(str(settings["PORT"]))) as proxy:
-        return _enqueued(stage, proxy) | _run(stage, proxy)
+        return _enqueued(sandbox, proxy) | _run(sandbox, proxy)
 
 
-def _traced(stage: Stage) -> Figures:
+def _traced(sandbox: Sandbox) -> Figures:
     """Let the processes count their statements and commits."""
-    options, environment = stage.options, {"BENCHMARK_TRACE": "1"}
-    stage.reset()
-    enqueued = stage.client("enqueue", FEW, options.limit, environment=environment)
+    options, environment = sandbox.options, {"BENCHMARK_TRACE": "1"}
+    sandbox.reset()
+    enqueued = sandbox.client("enqueue", FEW, options.limit, environment=environment)
     figures = {
         "statements_enqueue": enqueued["statements"],
         "commits_enqueue": enqueued["commits"],
     }
-    stage.run(stage.fill("noop"), environment)
-    ran = probe.effects(stage.effects)
+    sandbox.run(sandbox.fill("noop"), environment)
+    ran = task_probe.effects(sandbox.effects)
     if ran.statements is not None and ran.commits is not None:
         figures |= {"statements_run": ran.statements, "commits_run": ran.commits}
     return figures
@@ -51,14 +51,14 @@ def _traced(stage: Stage) -> Figures:
 
 @dataclass(frozen=True)
 class Look:
-    """What the server and the proxy have counted when so many jobs were done."""
+    """The counters of server and proxy after a number of jobs."""
 
     jobs: float
     counts: Counts
     round_trips: int
 
     def since(self, before: Look, suffix: str) -> Figures:
-        """Return what each job between two looks has cost."""
+        """Return the cost of each job between two looks."""
         jobs = self.jobs - before.jobs
         figures = {
             f"commits_{suffix}": (self.counts.commits - before.counts.commits) / jobs,
@@ -70,19 +70,19 @@ class Look:
         return figures
 
 
-def _look(stage: Stage, proxy: Proxy, jobs: float) -> Look:
-    counts = stage.database.counts()
+def _look(sandbox: Sandbox, proxy: Proxy, jobs: float) -> Look:
+    counts = sandbox.database.counts()
     assert counts is not None
     return Look(jobs, counts, proxy.round_trips)
 
 
-def _enqueued(stage: Stage, proxy: Proxy) -> Figures:
-    stage.reset()
+def _enqueued(sandbox: Sandbox, proxy: Proxy) -> Figures:
+    sandbox.reset()
     costs = []
     for jobs in (FEW, MANY):
-        before = _look(stage, proxy, 0)
-        done = stage.client("enqueue", jobs, PATIENCE, environment=_way(proxy))["done"]
-        after = _look(stage, proxy, done)
+        before = _look(sandbox, proxy, 0)
+        done = sandbox.client("enqueue", jobs, PATIENCE, environment=_way(proxy))["done"]
+        after = _look(sandbox, proxy, done)
         costs.append((done, after.since(before, "enqueue")))
     (few, cheap), (many, dear) = costs
     if many <= few:
@@ -90,10 +90,10 @@ def _enqueued(stage: Stage, proxy: Proxy) -> Figures:
     return {name: (dear[name] * many - cheap[name] * few) / (many - few) for name in dear}
 
 
-def _run(stage: Stage, proxy: Proxy) -> Figures:
-    jobs = stage.fill("noop")
-    with Looks(stage, proxy) as looks:
-        stage.run(jobs, _way(proxy))
+def _run(sandbox: Sandbox, proxy: Proxy) -> Figures:
+    jobs = sandbox.fill("noop")
+    with Looks(sandbox, proxy) as looks:
+        sandbox.run(jobs, _way(proxy))
     # From the first job on, so without start-up, and not to the end, after which queues are empty.
     amid = [look for look in looks.taken if 0 < look.jobs < jobs]
     return amid[-1].since(amid[0], "run") if len(amid) > 1 and _moved(amid) else {}
@@ -110,9 +110,9 @@ def _way(proxy: Proxy) -> dict[str, str]:
 class Looks:
     """A thread that looks again and again while workers run."""
 
-    def __init__(self, stage: Stage, proxy: Proxy) -> None:
+    def __init__(self, sandbox: Sandbox, proxy: Proxy) -> None:
         self.taken: list[Look] = []
-        self._stage, self._proxy = stage, proxy
+        self._sandbox, self._proxy = sandbox, proxy
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._take)
 
@@ -131,6 +131,6 @@ class Looks:
 
     def _take(self) -> None:
         while not self._over.is_set():
-            jobs = probe.effects(self._stage.effects).jobs
-            self.taken.append(_look(self._stage, self._proxy, jobs))
+            jobs = task_probe.effects(self._sandbox.effects).jobs
+            self.taken.append(_look(self._sandbox, self._proxy, jobs))
             time.sleep(PAUSE)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 Rounds = Sequence[Mapping[str, float]]
 
 BASE = "steady_queue"
-"""The contender that the ratios refer to."""
+"""The competitor that the ratios refer to."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ MEASURES = (
 
 
 def render(figures: Mapping[str, Rounds]) -> str:
-    """Return the table: a column for each contender; median, ratio, and below it the range."""
+    """Return the table: a column for each competitor; median, ratio, and below it the range."""
     names = list(figures)
     rows: list[list[str]] = [["", *names]]
     for measure in MEASURES:

@@ -1,7 +1,7 @@
-"""Count the statements and commits of a process, where it was asked to.
+"""Counts the statements and commits of a process on request.
 
 `install` replaces `sqlite3.connect`, so that every connection of the process counts, whoever opens
-it. The throw-away project's `sitecustomize` calls it when `BENCHMARK_TRACE` is set: the contenders
+it. The throw-away project's `sitecustomize` calls it when `BENCHMARK_TRACE` is set: the competitors
 know nothing of it, and no run that measures time has it.
 """
 

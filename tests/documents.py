@@ -1,4 +1,4 @@
-"""Reading the Markdown of README.md and docs/."""
+"""Reading the Markdown of the project's pages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import re
 from pathlib import Path
 
 WORKSPACE = Path(__file__).resolve().parent.parent
-PAGES = (WORKSPACE / "README.md", *sorted((WORKSPACE / "docs").glob("*.md")))
+PAGES = (
+    WORKSPACE / "README.md",
+    *(WORKSPACE / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
+    *sorted((WORKSPACE / "docs").rglob("*.md")),
+)
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
@@ -14,7 +18,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def page(name: str) -> Path:
-    """Return the path of ``README.md``, or of a page in docs/."""
+    """Return the path of ``README.md`` or ``CONTRIBUTING.md``, or of a page in docs/."""
     return next(path for path in PAGES if path.name == name)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.adapters import contenders
+from benchmarks.adapters import competitors
 from benchmarks.cli import main
 from benchmarks.databases import NAMES, Counts
 from benchmarks.proxy import Proxy
@@ -62,10 +62,10 @@ def test_a_server_that_does_not_count_statements_leaves_them_out() -> None:
 
 def test_the_list_names_all_contenders(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--list"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [*contenders()]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [*competitors()]
 
 
 def test_a_contender_says_why_it_does_not_run_on_a_database() -> None:
-    for adapter in contenders().values():
+    for adapter in competitors().values():
         assert set(adapter.databases) <= set(NAMES)
         assert bool(adapter.elsewhere) == (set(adapter.databases) != set(NAMES))

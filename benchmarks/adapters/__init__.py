@@ -1,14 +1,14 @@
-"""One file for each contender."""
+"""One file for each competitor."""
 
 from __future__ import annotations
 
 from benchmarks.adapters.base import Adapter, Capabilities
 
-__all__ = ["Adapter", "Capabilities", "contenders"]
+__all__ = ["Adapter", "Capabilities", "competitors"]
 
 
-def contenders() -> dict[str, Adapter]:
-    """Return every contender by its name, in the order of the table's columns."""
+def competitors() -> dict[str, Adapter]:
+    """Return every competitor by its name, in the order of the table's columns."""
     from benchmarks.adapters import (
         dj_queue,
         django_ox,

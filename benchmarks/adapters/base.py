@@ -1,6 +1,6 @@
-"""What the harness asks of a contender.
+"""The interface between the harness and a competitor.
 
-An adapter has two halves in one file. The first describes the contender to the harness, which runs
+An adapter has two halves in one file. The first describes the competitor to the harness, which runs
 outside of its environment: nothing there may import Django. The second runs inside, in the
 throw-away project with Django set up: there imports belong into the functions.
 """
@@ -17,22 +17,22 @@ from benchmarks.options import Options
 
 @dataclass(frozen=True, kw_only=True)
 class Capabilities:
-    """What a contender can do, so that the table says `n/a` instead of a wrong figure."""
+    """The features of a competitor: the table shows `n/a` for a missing one."""
 
     bulk: bool = False
     """It has an interface of its own that enqueues many jobs at once."""
     coroutine: bool = False
     """It runs `async def` tasks."""
     results: bool = False
-    """What a task returns is stored."""
+    """Return values are stored."""
 
 
 class Adapter(Protocol):
-    """One contender."""
+    """One competitor."""
 
     @property
     def name(self) -> str:
-        """What `--only` and the head of the column call it."""
+        """Its name for `--only` and in the column's head."""
 
     @property
     def databases(self) -> Sequence[str]:
@@ -44,16 +44,16 @@ class Adapter(Protocol):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it can do."""
+        """Its features."""
 
     @property
     def note(self) -> str:
-        """What a reader of the table has to know about it, in one line."""
+        """A one-line note for readers of the table."""
 
     # Outside of its environment.
 
     def requirements(self, database: str) -> Sequence[str]:
-        """Return what pip installs beside a driver; `./` is the root of the repository."""
+        """Return the requirements besides a driver; `./` is the root of the repository."""
 
     def distributions(self, database: str) -> Sequence[str]:
         """Return the distributions whose installed versions the report names."""

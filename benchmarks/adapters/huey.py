@@ -15,22 +15,22 @@ TASKS = '''\
 
 from __future__ import annotations
 
-from benchmarks import probe
+from benchmarks import task_probe
 from huey.contrib.djhuey import task
 
 
 @task()
 def noop() -> int:
-    return probe.mark()
+    return task_probe.mark()
 
 
 @task()
 def stamp(sample: int) -> None:
-    probe.stamp(sample)
+    task_probe.stamp(sample)
 '''
 
 STORAGE = '''\
-"""huey's storage, with the same durability as every other contender gets.
+"""huey's storage, with the same durability as every other competitor gets.
 
 huey knows `synchronous` OFF and FULL, but not NORMAL.
 """

@@ -16,7 +16,7 @@ BATCH = 100
 
 # Its own command, `pgq run`, ends in an error with the present release of a library.
 WORKER = '''\
-"""The tasks of the benchmark, and what runs them."""
+"""The tasks of the benchmark, and their runner."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ import sys
 
 import asyncpg
 import uvloop
-from benchmarks import probe
+from benchmarks import task_probe
 from pgqueuer import PgQueuer
 from pgqueuer.models import Job
 from settings import DATABASES
@@ -47,15 +47,15 @@ async def work(batch: int) -> None:
 
     @queue.entrypoint("noop")
     async def noop(job: Job) -> None:
-        await asyncio.to_thread(probe.mark)
+        await asyncio.to_thread(task_probe.mark)
 
     @queue.entrypoint("anoop")
     async def anoop(job: Job) -> None:
-        probe.mark()
+        task_probe.mark()
 
     @queue.entrypoint("stamp")
     async def stamp(job: Job) -> None:
-        probe.stamp(int(job.payload))
+        task_probe.stamp(int(job.payload))
 
     await queue.run(batch_size=batch)
 
@@ -118,7 +118,7 @@ async def _install() -> None:
 
 
 def _queries() -> Any:
-    """Return what enqueues from synchronous code, on Django's connection in autocommit mode."""
+    """Return a client for synchronous code, on Django's connection in autocommit mode."""
     from django.db import connection
 
     connection.ensure_connection()

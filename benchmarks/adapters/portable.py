@@ -1,4 +1,4 @@
-"""What adapters of queues behind `django.tasks` share: a starting point, not a base class."""
+"""Functions that adapters of queues behind `django.tasks` share."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ TASKS = '''\
 
 from __future__ import annotations
 
-from benchmarks import probe
+from benchmarks import task_probe
 from django.tasks import task
 
 
 @task
 def noop() -> int:
-    return probe.mark()
+    return task_probe.mark()
 
 
 @task
 def stamp(sample: int) -> None:
-    probe.stamp(sample)
+    task_probe.stamp(sample)
 '''
 
 COROUTINE = """
 
 @task
 async def anoop() -> int:
-    return probe.mark()
+    return task_probe.mark()
 """
 
 
@@ -82,5 +82,5 @@ def manage(python: str, *arguments: str) -> list[str]:
 
 
 def unsupported(what: str) -> NotImplementedError:
-    """Return the error of an adapter whose contender cannot do this."""
+    """Return the error of an adapter whose competitor cannot do this."""
     return NotImplementedError(what)

@@ -15,23 +15,23 @@ TASKS = '''\
 
 from __future__ import annotations
 
-from benchmarks import probe
+from benchmarks import task_probe
 from procrastinate.contrib.django import app
 
 
 @app.task
 def noop() -> None:
-    probe.mark()
+    task_probe.mark()
 
 
 @app.task
 async def anoop() -> None:
-    probe.mark()
+    task_probe.mark()
 
 
 @app.task
 def stamp(sample: int) -> None:
-    probe.stamp(sample)
+    task_probe.stamp(sample)
 '''
 
 

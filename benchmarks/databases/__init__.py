@@ -1,4 +1,4 @@
-"""The database that the contenders run on: how to configure, empty, keep and restore it."""
+"""The database that the competitors run on: configuring, emptying, saving and restoring it."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from typing import Protocol
 
 NAMES = ("sqlite", "postgres", "mysql", "mariadb")
-"""What `--database` calls them."""
+"""Values of `--database`."""
 
 PERSISTENT = {"CONN_MAX_AGE": None}
-"""Of servers: some contenders would otherwise connect anew for each job."""
+"""For servers: some competitors would otherwise open a connection for each job."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What a server has done so far, for whomever."""
+    """The counters of a server, over all its clients."""
 
     statements: int | None
-    """Statements that clients sent, those of one packet one by one; None: it does not say."""
+    """Statements that clients sent, also within packets; None if the server does not count them."""
     commits: int
-    """Transactions that ended with something written."""
+    """Transactions that wrote something."""
 
 
 class Database(Protocol):
-    """A database, made anew for each contender and put back to a kept state before each measure."""
+    """One competitor's database: created once, and restored to a snapshot before each measure."""
 
     alias: str
     """One of `NAMES`."""
@@ -33,28 +33,28 @@ class Database(Protocol):
         """Return `DATABASES["default"]`."""
 
     def clear(self) -> None:
-        """Make it empty: no tables."""
+        """Drop all tables."""
 
     def keep(self, state: str) -> None:
-        """Keep the present content under a name; nobody may be connected."""
+        """Save the content under a name. Requires that no client is connected."""
 
     def restore(self, state: str) -> None:
-        """Put a kept content back; nobody may be connected."""
+        """Restore saved content. Requires that no client is connected."""
 
     def remove(self) -> None:
-        """Leave nothing behind."""
+        """Remove the database and its snapshots."""
 
     def counts(self) -> Counts | None:
-        """Ask the server what it has done; None: there is no server, processes count themselves."""
+        """Return the server's counters; None without a server, where processes count themselves."""
 
 
-class Home(Protocol):
-    """Where databases are made: files in a directory, or a server."""
+class DatabaseServer(Protocol):
+    """The place where databases are created: a directory of files, or a server."""
 
     about: str
-    """Its version and how durable its commits are: the same for every contender."""
+    """Its version and durability settings, which are the same for every competitor."""
     drivers: Sequence[str]
-    """What pip installs beside each contender."""
+    """Requirements that pip installs in addition to each competitor."""
 
     def database(self, name: str) -> Database:
-        """Return the database of one contender; it has yet to be cleared."""
+        """Return the database of one competitor, which may not be empty."""

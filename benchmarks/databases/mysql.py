@@ -1,4 +1,4 @@
-"""MySQL and MariaDB: a database for each contender, its tables kept as copies in another."""
+"""MySQL and MariaDB: a database for each competitor, with its snapshot as tables in another."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMMITS = "SELECT count FROM information_schema.innodb_metrics WHERE name = 'trx
 
 
 class MySQL:
-    """The database of one contender."""
+    """The database of one competitor."""
 
     def __init__(self, server: MySQLServer, name: str) -> None:
         self.server = server
@@ -108,7 +108,7 @@ class MySQLServer:
             return list(cursor.fetchall()) if cursor.description else []
 
     def counts(self) -> Counts:
-        """Count all that was asked of the server but for what the harness has asked."""
+        """Count the server's statements, without those of the harness."""
         [(_, statements)] = self.run("SHOW GLOBAL STATUS LIKE 'Questions'")
         asked = self._asked
         [(commits,)] = self.run(COMMITS)

@@ -1,4 +1,4 @@
-"""PostgreSQL: a database for each contender, kept and restored as a template of another."""
+"""PostgreSQL: a database for each competitor, saved and restored as a template."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COUNT_COMMITS = "SELECT NULL, pg_snapshot_xmax(pg_current_snapshot())::text::big
 
 
 class Postgres:
-    """The database of one contender."""
+    """The database of one competitor."""
 
     alias = "postgres"
 
@@ -66,7 +66,7 @@ class Postgres:
 
 
 class PostgresServer:
-    """The server, on a connection of the harness to none of the contenders' databases."""
+    """The server, on a connection of the harness to none of the competitors' databases."""
 
     drivers: Sequence[str] = ("psycopg[binary]",)
 

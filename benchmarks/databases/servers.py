@@ -1,77 +1,40 @@
-"""A server for one run: the one whose address the environment has, as for the tests, or our own.
-
-What the tests start for themselves forgets everything when the power fails. Ours keeps the
-durability that its programs come with, on the disk that is measured.
-"""
+"""Opens the server of a database: for SQLite a directory, else a given or a private server."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
 
-from tests.servers.address import Address
-from tests.servers.kinds import KINDS
-from tests.servers.private import DidNotStart, PrivateServer
-from tests.servers.programs import NotFound
-from tests.servers.recipe import Plan, Recipe
+from benchmarks import environments
+from benchmarks.databases import DatabaseServer
+from benchmarks.options import Options
 
-DURABLE = {
-    "postgres": (
-        "--fsync=on",
-        "--full_page_writes=on",
-        # What counts statements. It costs each of them a few microseconds, whoever sends it.
-        "--shared_preload_libraries=pg_stat_statements",
-        "--pg_stat_statements.max=10000",
-    ),
-    "mysql": ("--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"),
-    "mariadb": ("--innodb-flush-log-at-trx-commit=1", "--innodb-doublewrite=1"),
-}
-"""Options that end the haste of the tests: of two on a command line, the later one holds."""
-
-
-class NoServer(RuntimeError):
-    """There is no server to measure on; the text says why."""
-
-
-@dataclass(frozen=True)
-class Durable:
-    """A server as the tests start it, with other options."""
-
-    recipe: Recipe
-    options: tuple[str, ...]
-
-    @property
-    def account(self) -> str | None:
-        return self.recipe.account
-
-    @property
-    def origin(self) -> str:
-        return self.recipe.origin
-
-    def plan(self, folder: Path, port: int) -> Plan:
-        plan = self.recipe.plan(folder, port)
-        if plan.stop:  # A starter: it has options of its own.
-            return plan
-        return replace(plan, serve=[*plan.serve, *self.options])
-
-    def address(self, port: int) -> Address:
-        return self.recipe.address(port)
+DRIVERS = ("psycopg[binary]", "mysql-connector-python")
+"""The drivers that the harness itself uses."""
 
 
 @contextmanager
-def server(alias: str, directory: Path) -> Iterator[Address]:
-    """Yield the address of a server of that kind; end it if it was started for this."""
-    kind = KINDS[alias]
-    if given := kind.given():
-        yield given
+def open_server(options: Options, sqlite: str) -> Iterator[DatabaseServer]:
+    """Yield the server of the database in `options`, and stop it afterwards if it is private.
+
+    ``sqlite`` is the version of SQLite in the competitors' interpreter.
+    """
+    if options.database == "sqlite":
+        from benchmarks.databases.sqlite import Files
+
+        yield Files(options, sqlite)
         return
-    try:
-        private = PrivateServer(Durable(kind.find(), DURABLE[alias]), directory)
-    except (NotFound, DidNotStart) as error:
-        raise NoServer(f"{kind.title}: {error}") from None
-    try:
-        yield private.address
-    finally:
-        private.close()
+    environments.borrow(DRIVERS, sys.executable)
+    from benchmarks.databases.mysql import MySQLServer
+    from benchmarks.databases.postgres import PostgresServer
+    from benchmarks.databases.private_server import server
+    from tests.servers.address import DRIVER
+
+    os.environ[DRIVER] = options.mysql_driver
+    with server(options.database, options.directory.parent) as address:
+        if options.database == "postgres":
+            yield PostgresServer(address)
+        else:
+            yield MySQLServer(address, options.database)

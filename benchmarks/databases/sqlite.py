@@ -1,4 +1,4 @@
-"""SQLite: a file for each contender, kept and restored by copying it."""
+"""SQLite: a file for each competitor, kept and restored by copying it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.options import Options
 
 
 class SQLite:
-    """One file. WAL and the same `synchronous` for every contender: see README.md."""
+    """One file. WAL and the same `synchronous` for every competitor: see README.md."""
 
     alias = "sqlite"
 

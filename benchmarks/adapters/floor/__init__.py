@@ -1,4 +1,4 @@
-"""The floor: what this project's tables and statements cost without a framework around them.
+"""The floor: the cost of this project's tables and statements without a framework.
 
 Two processes, each a loop over a bare connection of the driver: claim a batch, look each task up in
 a dict, decode its arguments, call it, encode what it returned, store the batch's outcomes together

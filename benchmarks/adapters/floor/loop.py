@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
-from benchmarks import probe
+from benchmarks import task_probe
 from steady_queue_core.dialects import ProcessIdentity
 
 BATCH = 500
-"""Most jobs of one claim: what this project's worker takes of jobs as short as these."""
+"""Most jobs of one claim: as many as this project's worker claims of such short jobs."""
 
 Row = Sequence[Any]
 """Of a claim: the job, its token, 2 more, its task, 1 more, its call."""
 Outcome = tuple[int, int, str, str, str]
-"""Job, token, workers, what the task returned, when it started."""
+"""Job, token, workers, return value, start time."""
 
 
 class Queue(Protocol):
@@ -48,8 +48,8 @@ def work(queue: Queue, poll: float) -> None:
     """Claim, run and settle until the process is ended."""
     process = queue.register()
     tasks: dict[str, Callable[..., object]] = {
-        "jobs.tasks.noop": probe.mark,
-        "jobs.tasks.stamp": probe.stamp,
+        "jobs.tasks.noop": task_probe.mark,
+        "jobs.tasks.stamp": task_probe.stamp,
     }
     worker = json.dumps([f"floor-{os.getpid()}"])
     outcomes: list[Outcome] = []

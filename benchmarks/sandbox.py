@@ -1,4 +1,4 @@
-"""Where one contender runs: its environment, project and database, and the marks of its jobs."""
+"""One competitor's sandbox: its environment, project, database and task marks."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from collections.abc import Mapping
 
 from benchmarks import environments, project
 from benchmarks.adapters import Adapter
-from benchmarks.databases import Database, Home
+from benchmarks.databases import Database, DatabaseServer
 from benchmarks.options import Options
 from benchmarks.processes import Tree
 
 Figures = dict[str, float]
 
 FILLING = 6
-"""How many times as long as a drain the queue may be filled for it."""
+"""Filling the queue may take this many times as long as the drain."""
 
 
 class Failure(Exception):
-    """A measure could not be taken; the text says why."""
+    """A measurement failed, for the reason in the message."""
 
 
-class Stage:
-    """Sets a contender up, puts everything back to the beginning, and runs its processes."""
+class Sandbox:
+    """Sets up a competitor, resets its state between measures, and runs its processes."""
 
-    def __init__(self, adapter: Adapter, options: Options, home: Home) -> None:
+    def __init__(self, adapter: Adapter, options: Options, server: DatabaseServer) -> None:
         self.adapter = adapter
         self.options = options
-        requirements = [*adapter.requirements(options.database), *home.drivers]
+        requirements = [*adapter.requirements(options.database), *server.drivers]
         self.interpreter = environments.prepare(requirements, options.python)
         self.versions = environments.versions(
             self.interpreter, adapter.distributions(options.database)
@@ -41,7 +41,7 @@ class Stage:
         self.project = self.directory / "project"
         self.effects = self.directory / "effects"
         self.effects.mkdir()
-        self.database: Database = home.database(adapter.name)
+        self.database: Database = server.database(adapter.name)
         self._filled: dict[str, int] = {}
         project.write(self.project, adapter, self.database, options)
         self.database.clear()
@@ -49,13 +49,13 @@ class Stage:
         self.database.keep("empty")
 
     def reset(self, state: str = "empty") -> None:
-        """Put the database and the effects back to the beginning."""
+        """Restore the database, and delete the task marks."""
         self.database.restore(state)
         shutil.rmtree(self.effects)
         self.effects.mkdir()
 
     def fill(self, task: str) -> int:
-        """Put jobs of the task into the queue, made once, then restored; return how many."""
+        """Fill the queue with jobs, restoring a snapshot after the first time; return how many."""
         if task not in self._filled:
             self.reset()
             patience = FILLING * self.options.limit
@@ -67,7 +67,7 @@ class Stage:
     def run(
         self, jobs: int, environment: Mapping[str, str] | None = None
     ) -> tuple[Figures, int, float]:
-        """Let the workers run; return what the watcher saw, their start and their memory."""
+        """Run the workers; return the watcher's figures, the start time and the memory."""
         watcher = self._popen("watch", jobs, self.options.limit)
         try:
             assert watcher.stdout is not None
@@ -82,7 +82,7 @@ class Stage:
             watcher.wait()
 
     def workers(self, environment: Mapping[str, str] | None = None) -> Tree:
-        """Start the worker processes, with more variables than usual."""
+        """Start the worker processes, with additional environment variables."""
         return Tree(
             self.adapter.worker_commands(self.interpreter, self.database, self.options),
             directory=self.project,
@@ -91,7 +91,7 @@ class Stage:
         )
 
     def check(self, tree: Tree) -> None:
-        """Raise `Failure` if a worker has ended."""
+        """Raise `Failure` if a worker has exited."""
         if not tree.alive():
             raise Failure(f"a worker ended by itself:\n{tree.last_words()}")
 
@@ -102,7 +102,7 @@ class Stage:
         environment: Mapping[str, str] | None = None,
         tree: Tree | None = None,
     ) -> Figures:
-        """Run a command of `benchmarks.client` in the contender's environment."""
+        """Run a command of `benchmarks.client` in the competitor's environment."""
         client = self._popen(command, *arguments, environment=environment)
         try:
             return self._result(client, tree=tree)

@@ -1,4 +1,4 @@
-"""One contender on this machine, and how each measure of it is taken."""
+"""Taking each measure of one competitor."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ import time
 from benchmarks import statements
 from benchmarks.databases import Counts
 from benchmarks.processes import Tree
-from benchmarks.stage import Figures, Stage
+from benchmarks.sandbox import Figures, Sandbox
 
 
-class Contender:
-    """Takes the measures of one contender."""
+class Competitor:
+    """Takes the measures of one competitor."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
-        self.adapter = stage.adapter
-        self.options = stage.options
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self.adapter = sandbox.adapter
+        self.options = sandbox.options
 
     def measure(self, *, counting: bool) -> Figures:
-        """Take every measure once; count statements only where asked, for they do not vary."""
+        """Take every measure once. Statements, which do not vary, are counted only on request."""
         figures = self._enqueue() | self._idle() | self._drain("noop", "drain")
         if self.adapter.capabilities.coroutine:
             figures |= self._drain("anoop", "drain_coroutine")
-        return figures | statements.count(self.stage) if counting else figures
+        return figures | statements.count(self.sandbox) if counting else figures
 
     def _enqueue(self) -> Figures:
         options = self.options
-        self.stage.reset()
-        one = self.stage.client("enqueue", options.enqueued, options.limit)
+        self.sandbox.reset()
+        one = self.sandbox.client("enqueue", options.enqueued, options.limit)
         figures = {"enqueue": one["rate"]}
         if self.adapter.capabilities.bulk:
-            self.stage.reset()
-            many = self.stage.client("bulk", options.enqueued * 10, options.limit)
+            self.sandbox.reset()
+            many = self.sandbox.client("bulk", options.enqueued * 10, options.limit)
             if "rate" in many:
                 figures["bulk"] = many["rate"]
         return figures
 
     def _idle(self) -> Figures:
-        """Latency, CPU time, queries and memory of workers that have next to nothing to do."""
-        self.stage.reset()
-        with self.stage.workers() as tree:
-            latency = self.stage.client("latency", self.options.samples, tree=tree)
+        """Measure latency, CPU time, queries and memory of idle workers."""
+        self.sandbox.reset()
+        with self.sandbox.workers() as tree:
+            latency = self.sandbox.client("latency", self.options.samples, tree=tree)
             time.sleep(0.5)
             figures = {
                 "latency_p50": latency["p50"],
@@ -52,23 +52,23 @@ class Contender:
                 "memory_idle": tree.memory() / 2**20,
                 "processes": len(tree.pids()),
             }
-            self.stage.check(tree)
+            self.sandbox.check(tree)
             return figures
 
     def _rest(self, tree: Tree) -> Figures:
-        """Do nothing for a while; return what it costs."""
-        counts = self.stage.database.counts()
+        """Return the cost of doing nothing for a while."""
+        counts = self.sandbox.database.counts()
         before, begin = tree.cpu_seconds(), time.monotonic()
         time.sleep(self.options.idle)
         used = tree.cpu_seconds() - before
         seconds = time.monotonic() - begin
         figures = {"idle_cpu": 100 * used / seconds}
-        asked = _statements_since(counts, self.stage.database.counts())
+        asked = _statements_since(counts, self.sandbox.database.counts())
         return figures if asked is None else figures | {"idle_queries": asked / seconds}
 
     def _drain(self, task: str, name: str) -> Figures:
-        jobs = self.stage.fill(task)
-        watched, started_ns, memory = self.stage.run(jobs)
+        jobs = self.sandbox.fill(task)
+        watched, started_ns, memory = self.sandbox.run(jobs)
         return {
             name: watched["rate"],
             f"{name}_wall": watched["ran"] / ((watched["end_ns"] - started_ns) / 1e9),

@@ -1,6 +1,6 @@
-"""The rate of a busy queue while an old transaction keeps the server from cleaning up after it.
+"""The rate of a busy queue while an old transaction prevents the server from cleaning up.
 
-    python -m benchmarks.churn --database postgres,mariadb
+    python -m benchmarks.bloat --database postgres,mariadb
 
 Processes enqueue, claim and settle, ten jobs at a time. In between, for one phase, another
 connection holds a snapshot from its beginning.
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from django.db import DatabaseError, connections
 
-from benchmarks import scene
+from benchmarks import testbed
 from benchmarks.columns import aligned
 from benchmarks.jobs import finished, new_job
 from steady_queue_core.dialects import Outcome, QueueSelector, dialect_for, tables
@@ -41,7 +41,7 @@ SNAPSHOTS = {
 
 
 class Phase(NamedTuple):
-    """What the processes did together in one phase."""
+    """The combined results of all processes in one phase."""
 
     #: Jobs enqueued, claimed and finished in a second; over the phase, and in its last third.
     rate: float
@@ -51,7 +51,7 @@ class Phase(NamedTuple):
 
     @classmethod
     def of(cls, found: Sequence[list[tuple[float, float]]], seconds: float) -> Phase:
-        """Sum up: each process gives, for each batch, when it was claimed and what that took."""
+        """Sum up the batches of all processes: when each was claimed, and how long that took."""
         batches = [batch for each in found for batch in each]
         late = [took for at, took in batches if at > seconds * 2 / 3]
         return cls(
@@ -62,7 +62,7 @@ class Phase(NamedTuple):
 
 
 def run_phase(alias: str, processes: int, seconds: float) -> Phase:
-    """Let ``processes`` churn for ``seconds``."""
+    """Run the cycle in ``processes`` processes for ``seconds``."""
     # A connection must not be there twice.
     connections[alias].close()
     context: Any = multiprocessing.get_context("fork")
@@ -70,7 +70,7 @@ def run_phase(alias: str, processes: int, seconds: float) -> Phase:
     pipes, children = [], []
     for _ in range(processes):
         ours, theirs = context.Pipe()
-        child = context.Process(target=_churn, args=(alias, seconds, start, theirs), daemon=True)
+        child = context.Process(target=_cycle, args=(alias, seconds, start, theirs), daemon=True)
         child.start()
         pipes.append(ours)
         children.append(child)
@@ -83,10 +83,10 @@ def run_phase(alias: str, processes: int, seconds: float) -> Phase:
     return Phase.of(found, seconds)
 
 
-def _churn(alias: str, seconds: float, start: Any, pipe: Connection) -> None:
+def _cycle(alias: str, seconds: float, start: Any, pipe: Connection) -> None:
     connection, dialect = connections[alias], dialect_for(alias)
     dialect.prepare(connection, impatient=True)
-    process = scene.register(alias)
+    process = testbed.register(alias)
     jobs = [new_job("mail")] * BATCH
     selector = QueueSelector()
     pipe.send("ready")
@@ -152,17 +152,17 @@ def measure(alias: str, processes: int, seconds: float) -> tuple[Phase, Phase, P
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 0 when the rate keeps to its limit everywhere."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.churn", description=__doc__)
-    parser.add_argument("--database", metavar="NAME,...", help=", ".join(scene.DATABASES))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bloat", description=__doc__)
+    parser.add_argument("--database", metavar="NAME,...", help=", ".join(testbed.DATABASES))
     parser.add_argument("--seconds", type=float, default=30.0, metavar="S", help="of the old one")
     parser.add_argument("--processes", type=int, default=2, metavar="N")
     parsed = parser.parse_args(arguments)
-    scene.set_up()
+    testbed.set_up()
     found: list[tuple[str, tuple[Phase, Phase, Phase]]] = []
-    for kind in scene.chosen(parsed.database):
-        alias = f"{kind}_churn"
+    for kind in testbed.chosen(parsed.database):
+        alias = f"{kind}_bloat"
         try:
-            with scene.queues(kind, [alias]) as version:
+            with testbed.queues(kind, [alias]) as version:
                 print(version, file=sys.stderr, flush=True)
                 found.append((version, measure(alias, parsed.processes, parsed.seconds)))
         except LookupError as missing:
@@ -178,7 +178,7 @@ def _remains(phases: tuple[Phase, Phase, Phase]) -> float:
 
 
 def _table(seconds: float, found: Sequence[tuple[str, tuple[Phase, Phase, Phase]]]) -> str:
-    head = [f"churn, jobs/s; {seconds:g} s with an old transaction", "before", "with it",
+    head = [f"cycles, jobs/s; {seconds:g} s with an old transaction", "before", "with it",
             f"its last {seconds / 3:g} s", "after", "remains", "claim ms before", "with it",
             "after", f"limit {LIMIT:.0%}"]  # fmt: skip
     rows = []

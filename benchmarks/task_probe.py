@@ -1,9 +1,8 @@
-"""What the tasks of the benchmark do: leave a mark that costs next to nothing.
+"""The body of the benchmark's tasks: leave a mark at next to no cost.
 
 `mark` counts the job in a file that is mapped into memory, one for each process, with the times of
-the first and the last job there. No lock of another process, nothing written to a disk: 1 to 2 us
-for each job, the same for every contender. `stamp` appends one line to a file that all processes
-share.
+the first and the last job. It takes no lock between processes and writes nothing to disk: 1 to 2 us
+a job, the same for every competitor. `stamp` appends one line to a file that all processes share.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ _marks = _Marks()
 
 
 def _forget() -> None:
-    """Let a forked child count in a file of its own."""
+    """Make a forked child count in a file of its own."""
     global _marks
     _marks = _Marks()
 
@@ -77,7 +76,7 @@ def mark() -> int:
 
 
 def stamp(sample: int) -> None:
-    """Note that job number ``sample`` starts now."""
+    """Record that job number ``sample`` starts now."""
     now = time.monotonic_ns()
     path = Path(os.environ["BENCHMARK_EFFECTS"]) / "stamps"
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -89,7 +88,7 @@ def stamp(sample: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Effects:
-    """What the tasks left behind, over all processes."""
+    """The marks of all processes together."""
 
     jobs: int
     first_ns: int

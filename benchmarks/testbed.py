@@ -1,7 +1,7 @@
-"""Empty queue databases to measure a dialect on, from this process and without any worker.
+"""Empty queue databases for measuring a dialect from this process, without workers.
 
-The servers are those of the test suite: named by its environment variables, or started for the time
-of the measurement; then on a RAM disk where there is one, and without waiting for any disk.
+The servers are those of the test suite: given by its environment variables, or started for the
+measurement, on a RAM disk where there is one, and without durability.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DATABASES = (*KINDS, "sqlite")
 
 
 def chosen(names: str | None) -> list[str]:
-    """Return the databases that a command line names, separated by commas; all by default."""
+    """Return the databases in a comma-separated option; all by default."""
     found = list(DATABASES) if names is None else names.split(",")
     if unknown := set(found).difference(DATABASES):
         raise SystemExit(f"unknown: {', '.join(unknown)}; there are: {', '.join(DATABASES)}")
@@ -50,8 +50,8 @@ def set_up() -> None:
 
 @contextmanager
 def queues(kind: str, aliases: Sequence[str]) -> Iterator[str]:
-    """Add an alias for each of ``aliases`` that leads to an empty queue on a database of ``kind``;
-    yield the name and the version of that database. Raises ``LookupError`` where it is missing."""
+    """Point each of ``aliases`` at an empty queue on a database of ``kind``; yield the name and
+    version of that database. Raise ``LookupError`` if there is no server."""
     with ExitStack() as stack:
         if kind == "sqlite":
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
