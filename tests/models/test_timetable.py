@@ -1,4 +1,4 @@
-"""The scheduler's timetable on every database: each slot of a task as its row is, once."""
+"""The scheduler's due times on every database: each slot of a task as its row is, once."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _project(using: str, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 class Plan(Recurrence):
-    """Recurring tasks, a timetable, and a clock that goes as the test says."""
+    """Recurring tasks, their due times, and a clock that goes as the test says."""
 
     def __init__(self, using: str, *, dynamic: bool = True) -> None:
         super().__init__(using)
@@ -61,7 +61,7 @@ class Plan(Recurrence):
         self.due_times = self.start()
 
     def start(self) -> DueTimes:
-        """Return the timetable of another scheduler."""
+        """Return the due times of another scheduler."""
         return DueTimes(
             QueueDatabase(self.using), RecurringSchedule(self.using, dynamic=self.dynamic)
         )

@@ -62,8 +62,7 @@ class RecurringSchedule:
         return list(stored.values_list(*FIELDS))
 
     def _read(self, key: Any, row: tuple[Any, ...]) -> Entry | None:
-        """Return the entry of a new or changed row; if it cannot be run, log that until its next
-        change only once."""
+        """Return the entry of a new or changed row, or log the reason why it cannot be run."""
         try:
             if key in self._static:
                 raise UnusableRecurringTaskError(

@@ -1,4 +1,4 @@
-"""Runs claimed jobs: looks up the task, calls it and turns the end into an outcome."""
+"""Executes claimed jobs: looks up the task, calls it and determines the outcome."""
 
 from __future__ import annotations
 
