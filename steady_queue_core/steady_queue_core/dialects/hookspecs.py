@@ -211,8 +211,8 @@ def steady_queue_settle(  # type: ignore[empty-body]
 ) -> set[int]:
     """End claims; return the ids of the jobs whose claims were still held.
 
-    An outcome whose (job, token) is no longer claimed changes nothing. ``Outcome`` says for each
-    ending what happens to the job and where it goes:
+    An outcome whose (job, token) is no longer claimed changes nothing. For the others, the ending
+    decides what happens to the job (see ``Outcome`` and ``Outcome.destination``):
 
     * finished: the job is completed, or deleted if ``preserve`` is false;
     * failed: the job is completed with its errors, and gets a failed row, which replaces one that
@@ -258,8 +258,8 @@ def steady_queue_dispatch(  # type: ignore[empty-body]
 # --- permits ---------------------------------------------------------------------------------
 
 
-@hookspec(firstresult=True) def steady_queue_admit(connection: BaseDatabaseWrapper, keys:
-Sequence[str]) -> int:  # type: ignore[empty-body]
+@hookspec(firstresult=True)
+def steady_queue_admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:  # type: ignore[empty-body]
     """Admit blocked jobs of ``keys`` for which there are permits; return how many.
 
     They move from blocked to ready, in the order of (rank, id), and each gets a row in the table of
@@ -333,8 +333,8 @@ def steady_queue_exact_collation(connection: BaseDatabaseWrapper) -> str | None:
 # --- tables ----------------------------------------------------------------------------------
 
 
-@hookspec(firstresult=True) def steady_queue_tune_tables(connection: BaseDatabaseWrapper) ->
-list[str]:  # type: ignore[empty-body]
+@hookspec(firstresult=True)
+def steady_queue_tune_tables(connection: BaseDatabaseWrapper) -> list[str]:  # type: ignore[empty-body]
     """Return SQL statements that tune the tables for a queue, such as storage parameters.
 
     Optional. A migration executes them once, after it has created the tables. They must not change
@@ -365,6 +365,6 @@ def steady_queue_ring(connection: BaseDatabaseWrapper, queue_names: Sequence[str
 # --- checks ----------------------------------------------------------------------------------
 
 
-@hookspec(firstresult=True) def steady_queue_checks(connection: BaseDatabaseWrapper) ->
-Iterable[CheckMessage]:  # type: ignore[empty-body]
+@hookspec(firstresult=True)
+def steady_queue_checks(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:  # type: ignore[empty-body]
     """Return Django check messages about the server and its settings. Optional; may run queries."""
