@@ -1,4 +1,4 @@
-"""Which database a page is about."""
+"""The database that a page shows."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ def queue_databases() -> list[str]:
     try:
         found = [backend.database for backend in own_backends().values()]
     except ImproperlyConfigured:
-        found = []  # The system checks report it.
+        found = []  # Reported by the system checks.
     return list(dict.fromkeys(found)) or [router.db_for_write(Job) or DEFAULT_DB_ALIAS]
 
 
-def chosen(request: HttpRequest) -> str:
-    """Return the database that a request names, or else the first one with a queue."""
+def requested(request: HttpRequest) -> str:
+    """Return the database that a request names, or else the first one that holds a queue."""
     known = queue_databases()
     named = request.GET.get(PARAMETER, "")
     return named if named in known else known[0]
 
 
-def query(request: HttpRequest) -> str:
-    """Return what has a link keep to the database of this request."""
-    using = chosen(request)
+def query_string(request: HttpRequest) -> str:
+    """Return the query string that keeps a link on this request's database."""
+    using = requested(request)
     return "" if using == queue_databases()[0] else "?" + urlencode({PARAMETER: using})
