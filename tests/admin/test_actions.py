@@ -13,8 +13,7 @@ from django.db import OperationalError, connections
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from steady_queue_core.admin import JobAdmin, job_listing
-from steady_queue_core.admin import actions as acts
+from steady_queue_core.admin import JobAdmin, actions, job_listing
 from steady_queue_core.models import (
     BlockedExecution,
     FailedExecution,
@@ -55,7 +54,7 @@ def test_ticked_jobs_are_retried_discarded_and_run_now(using: str, scene: Scene)
     assert page.ids == scheduled[1:]
     assert scene.ids(ReadyExecution) == sorted([*failed[:2], scheduled[0]])
     question = visitor.act("discard", scheduled[1:], state="scheduled")
-    assert "Discard 2 scheduled jobs? They cannot be brought back." in question
+    assert "Discard 2 scheduled jobs? This cannot be undone." in question
     assert scene.ids(ScheduledExecution) == scheduled[1:]
     page = confirm(visitor, question, visitor.url("job"), state="scheduled")
     assert page.messages == ["Discarded 2 jobs."]
@@ -75,7 +74,7 @@ def test_all_that_a_list_selects_is_done_in_batches_on_all_its_pages(
 ) -> None:
     monkeypatch.setattr(JobAdmin, "list_per_page", 2)
     monkeypatch.setattr(job_listing, "LOOKED_AT", 5)
-    monkeypatch.setattr(acts, "BATCH", 3)
+    monkeypatch.setattr(actions, "BATCH", 3)
     mail, others = scene.failed(7, queue_name="mail"), scene.failed(2)
     ready, kept = scene.ready(6, "mail"), scene.ready(4)
     blocked = scene.blocked(4)
@@ -87,7 +86,7 @@ def test_all_that_a_list_selects_is_done_in_batches_on_all_its_pages(
     assert "of this list" in visitor.list(state="failed", queue="mail")
     question = visitor.act("retry", ..., state="failed", queue="mail")
     assert "Retry 7 failed jobs?" in question
-    assert "brought back" not in question
+    assert "undone" not in question
     page = confirm(visitor, question, visitor.url("job"), state="failed", queue="mail")
     assert page.messages == ["Retried 7 jobs."]
     assert scene.ids(FailedExecution) == others
@@ -122,7 +121,9 @@ def test_one_job_is_acted_on_from_its_page(using: str, scene: Scene) -> None:
     assert page.messages == [f"Retried job #{failed}."]
     assert page.buttons == ["Discard"]
     page = press("retry", failed)
-    assert page.messages == [f"Job #{failed} has moved on meanwhile: it cannot be retried now."]
+    assert page.messages == [
+        f"Job #{failed} has changed state in the meantime: it cannot be retried now."
+    ]
     assert press("run", scheduled).messages == [f"Dispatched job #{scheduled}."]
     question = press("discard", scheduled)
     assert f"Discard job #{scheduled}?" in question
@@ -130,7 +131,7 @@ def test_one_job_is_acted_on_from_its_page(using: str, scene: Scene) -> None:
     page = confirm(visitor, question, visitor.url("job", "discard", scheduled))
     assert page.messages == [f"Discarded job #{scheduled}."]
     page = confirm(visitor, question, visitor.url("job", "discard", scheduled))
-    assert page.messages == [f"Job {scheduled} is not there any more."]
+    assert page.messages == [f"Job {scheduled} no longer exists."]
 
     assert scene.ids(Job) == [failed]
     assert [entry.object_id for entry in LogEntry.objects.order_by("pk")] == [
@@ -149,12 +150,12 @@ def test_jobs_that_moved_on_are_left_alone_and_told_of(using: str, scene: Scene)
     page = confirm(visitor, question, visitor.url("job"), state="failed")
     assert page.messages == [
         "Discarded 1 job.",
-        "1 had moved on meanwhile and were left alone.",
+        "1 had changed state in the meantime and were left alone.",
     ]
     assert scene.ids(Job) == [claim.job_id] == failed[:1]
     page = visitor.post(visitor.url("job", "discard", claim.job_id), {"confirmed": "yes"})
     assert page.messages == [
-        f"Job #{claim.job_id} has moved on meanwhile: it cannot be discarded now."
+        f"Job #{claim.job_id} has changed state in the meantime: it cannot be discarded now."
     ]
 
 
@@ -170,7 +171,7 @@ def test_queues_are_paused_resumed_and_cleared(using: str, scene: Scene) -> None
     assert "mail paused 3" in page
     assert "reports open 2" in page
     page = visitor.act("pause", ["mail"], model="pause")
-    assert page.messages == ["Paused no queue: none was left to do."]
+    assert page.messages == ["Paused no queues: there was nothing to change."]
     page = visitor.act("resume", ..., model="pause")
     assert page.messages == ["Resumed: a/b?c, mail, unused."]
     question = visitor.act("clear", ["mail"], model="pause")
@@ -203,14 +204,14 @@ def test_queues_are_paused_resumed_and_cleared(using: str, scene: Scene) -> None
 def test_an_act_on_many_stops_when_the_request_has_taken_long(
     using: str, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(acts, "PATIENCE", 0.0)
-    monkeypatch.setattr(acts, "BATCH", 2)
+    monkeypatch.setattr(actions, "TIME_LIMIT", 0.0)
+    monkeypatch.setattr(actions, "BATCH", 2)
     failed = scene.failed(5)
     visitor = Visitor(*EVERYTHING)
     question = visitor.act("retry", ..., state="failed")
     page = confirm(visitor, question, visitor.url("job"), state="failed")
     assert page.messages[0] == "Retried 2 jobs."
-    assert page.messages[1].startswith("There may be more: that took more than 0 seconds.")
+    assert page.messages[1].startswith("There may be more: the action took more than 0 seconds.")
     assert scene.ids(FailedExecution) == failed[2:]
 
 
@@ -226,7 +227,7 @@ def test_contention_is_told_and_other_errors_are_not_hidden(using: str, scene: S
         one = visitor.post(visitor.url("job", "retry", failed[0]))
     assert page.messages == [
         "Retried 0 jobs.",
-        "There may be more: the database was busy. Do it again for the rest.",
+        "There may be more: the database was busy. Repeat the action for the rest.",
     ]
     assert one.messages == [f"Retry job #{failed[0]}: the database was busy."]
     with (

@@ -10,8 +10,7 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from steady_queue_core.admin import JobAdmin, job_listing
-from steady_queue_core.admin import counts as tallies
+from steady_queue_core.admin import JobAdmin, counts, job_listing
 from steady_queue_core.dialects import portable
 from steady_queue_core.models import (
     FailedExecution,
@@ -163,7 +162,7 @@ def test_filters_without_an_index_look_at_a_bounded_number_of_jobs(
 def test_counts_are_exact_up_to_a_bound(
     using: str, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tallies, "CAP", 3)
+    monkeypatch.setattr(counts, "CAP", 3)
     scene.ready(3), scene.ready(4, delay=HOUR)
     page = Visitor("view_job").list(state="scheduled")
     assert "All 3+ Ready 3 Scheduled 3+ Blocked 0" in page

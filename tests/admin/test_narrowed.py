@@ -185,7 +185,7 @@ def test_actions_leave_others_rows_alone(using: str, scene: Scene) -> None:
         confirm(us, page, us.url("job"), state=state)
         for verb in ("retry", "run", "discard"):
             page = us.post(us.url("job", verb, theirs[state][0]), {"confirmed": "yes"})
-            assert page.messages == [f"Job {theirs[state][0]} is not there any more."]
+            assert page.messages == [f"Job {theirs[state][0]} no longer exists."]
     left = {model: scene.ids(model) for model in (FailedExecution, ScheduledExecution)}
     assert left == {FailedExecution: theirs["failed"], ScheduledExecution: theirs["scheduled"]}
     assert {*theirs["ready"]} <= {*scene.ids(ReadyExecution)}
@@ -223,7 +223,7 @@ def test_what_other_pages_tell_of_jobs_is_of_those_that_get_queryset_has(
     for mine, other in zip(jobs["ours"]["running"], jobs["theirs"]["running"], strict=True):
         assert f"#{mine}" in page
         assert f"#{other}" not in page
-    assert "Jobs that wait 2" in us.see(us.url("semaphore", "change", "account:7"))
+    assert "Waiting jobs 2" in us.see(us.url("semaphore", "change", "account:7"))
     page = us.post(us.url("pause", "clear", "theirs"))
     assert "Discard 0 ready jobs of theirs?" in page
     confirm(us, page, us.url("pause", "clear", "theirs"))

@@ -171,12 +171,12 @@ def test_semaphores_tell_what_is_in_use_and_who_waits(using: str, scene: Scene) 
     assert "account:0 " not in page
     assert "1 semaphore" in visitor.list("semaphore", q="account:7")
     page = visitor.see(visitor.url("semaphore", "change", "account_3A7"))
-    assert "In use 2 of 3 Left 1 Limit 3 Jobs that wait 2" in page
-    assert "Jobs that have a permit None." in page
+    assert "In use 2 of 3 Free 1 Limit 3 Waiting jobs 2" in page
+    assert "Jobs with a permit None." in page
     [holder, _] = scene.ready(2)
     Permit.objects.using(using).create(job_id=holder, key="account:7")
     page = visitor.see(visitor.url("semaphore", "change", "account_3A7"))
-    assert f"Jobs that have a permit Job Task #{holder} conformance.tasks.work" in page
+    assert f"Jobs with a permit Job Task #{holder} conformance.tasks.work" in page
     assert page.text.count("#") == 1
 
 

@@ -1,7 +1,7 @@
-"""The pages of Django's admin for those who look after the queue.
+"""Pages of Django's admin for operating the queue.
 
-Nobody imports this but Django's admin, where it is installed; then everything is on its default
-site. For a site of one's own: ``register(site)``.
+Django's admin discovers this package, which registers its pages on the default site. Call
+``register(site)`` for a custom site.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PAGES = {
 
 
 def register(site: AdminSite) -> None:
-    """Add the pages to an admin site."""
+    """Register the pages on an admin site."""
     for model, page in PAGES.items():
         site.register(model, page)
 

@@ -1,4 +1,4 @@
-"""What people do in the admin: carried out in batches, told to them, and written down."""
+"""Actions of users in the admin: run in batches, reported, and recorded."""
 
 from __future__ import annotations
 
@@ -17,67 +17,68 @@ from . import texts
 
 logger = get_logger("steady_queue.admin")
 
-#: Rows of one transaction.
+#: Rows per transaction.
 BATCH = 500
-#: Seconds after which a request begins no further batch: servers end those that take much longer.
-PATIENCE = 20.0
+#: Seconds after which a request starts no further batch: servers abort much longer requests.
+TIME_LIMIT = 20.0
 
 
-class Done(NamedTuple):
-    """What became of an act on many."""
+class BatchResult(NamedTuple):
+    """The outcome of an action on many rows."""
 
-    #: Rows that were changed, and rows that were asked for.
+    #: Rows that were changed, and rows that were requested.
     changed: int
-    asked: int
-    #: Why not all were looked at.
+    requested: int
+    #: Why the action stopped early, if it did.
     stopped: str = ""
 
 
-def in_batches(
+def run_in_batches(
     chunks: Iterable[Sequence[Any]],
     do: Callable[[Sequence[Any]], int],
     is_contention: Callable[[Exception], bool],
-) -> Done:
-    """Have ``do`` act on some keys at a time, each time in a transaction of its own; stop when
-    that has taken long, or when others hold what it needs."""
-    end = time.monotonic() + PATIENCE
-    count = asked = 0
+) -> BatchResult:
+    """Call ``do`` with batches of keys, each in its own transaction. Stop at the time limit, or
+    when others hold locks that are needed."""
+    end = time.monotonic() + TIME_LIMIT
+    changed = requested = 0
     for batch in _batches(chunks):
         try:
-            count += do(batch)
+            changed += do(batch)
         except DatabaseError as error:
             if not is_contention(error):
                 raise
-            return Done(count, asked, "the database was busy")
-        asked += len(batch)
+            return BatchResult(changed, requested, "the database was busy")
+        requested += len(batch)
         if time.monotonic() > end:
-            return Done(count, asked, f"that took more than {PATIENCE:g} seconds")
-    return Done(count, asked)
+            reason = f"the action took more than {TIME_LIMIT:g} seconds"
+            return BatchResult(changed, requested, reason)
+    return BatchResult(changed, requested)
 
 
 def _batches(chunks: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
-    # Empty chunks, too: it takes time to find that nothing matches.
+    # Yields empty chunks as well: finding that nothing matches takes time, too.
     for chunk in chunks:
         for start in range(0, max(1, len(chunk)), BATCH):
             yield chunk[start : start + BATCH]
 
 
-def tell(request: HttpRequest, name: str, message: str) -> None:
-    """Write one act of the user into the log."""
+def log_action(request: HttpRequest, name: str, message: str) -> None:
+    """Log an action of the user."""
     user = request.user.get_username()
     logger.info(
         "%s: %s (%s)", user, message, texts.line(name), extra=about("admin.acted", user=user)
     )
 
 
-def record(
+def add_history(
     request: HttpRequest,
     model: type[Model],
     message: str,
     names: Mapping[Any, str],
     flag: int = CHANGE,
 ) -> None:
-    """Write an act into the admin's history of each row; ``names`` are by primary keys."""
+    """Add an action to the admin's history of each row; ``names`` are by primary key."""
     content_type_id = ContentType.objects.get_for_model(model).pk
     entries = [
         LogEntry(

@@ -1,4 +1,4 @@
-"""What the pages of all models have in common: they read, and have no forms."""
+"""The base class of all pages: read-only, without forms."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from .corrupt_rows import ERRORS, is_damage
 from .detail import Section
 from .keyset import is_storable
 from .listing import Listing, ModelListing
-from .scope import Scope
+from .visibility import VisibleJobs
 
 
 class QueueAdmin(ModelAdmin):
-    """The pages of a model whose rows the queue alone writes."""
+    """The pages of a model whose rows only the queue writes."""
 
     list_per_page = 50
     show_full_result_count = False
@@ -49,35 +49,35 @@ class QueueAdmin(ModelAdmin):
         return False
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # Django would also let those look who may change.
+        # Django would also accept the change permission.
         return self.may(request, f"view_{self.opts.model_name}")
 
     def may(self, request: HttpRequest, codename: str) -> bool:
-        """Whether the user has one of the app's permissions."""
+        """Whether the user has a permission of the app."""
         user: Any = request.user
         return bool(user.has_perm(f"{self.opts.app_label}.{codename}"))
 
-    # --- what a user may see: all of it begins with get_queryset() ---
+    # --- visible rows, all based on get_queryset() ---
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows: QuerySet[Any] = self.model._default_manager.using(databases.chosen(request))
+        rows: QuerySet[Any] = self.model._default_manager.using(databases.requested(request))
         return rows
 
     def rows(self, request: HttpRequest, model: type[Model] | None = None) -> QuerySet[Any]:
-        """Return the rows that the user may see, of this page or of the site's page of ``model``,
+        """Return the rows of this page, or of the site's page of ``model``, that the user may see
         in the database of the request."""
         page: Any = self if model is None else self.admin_site._registry.get(model)
         found: QuerySet[Any] = (
             page.get_queryset(request) if page else model._default_manager.all()  # type: ignore[union-attr]
         )
-        return found.using(databases.chosen(request))
+        return found.using(databases.requested(request))
 
-    def scope(self, request: HttpRequest) -> Scope:
+    def visible_jobs(self, request: HttpRequest) -> VisibleJobs:
         """Return the jobs that the user may see."""
-        return Scope(self.rows(request, Job))
+        return VisibleJobs(self.rows(request, Job))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
-        """Return the row with this primary key, if there is one that the user may see."""
+        """Return the row with this primary key, if it exists and is visible to the user."""
         try:
             key = self.opts.pk.to_python(object_id)
         except ValidationError:
@@ -90,23 +90,23 @@ class QueueAdmin(ModelAdmin):
         return KeysetChangeList
 
     def listing(self, request: HttpRequest, search: str) -> Listing:
-        """Return what the list shows."""
+        """Return the listing of the rows to show."""
         return ModelListing(self.rows(request))
 
     def list_title(self, request: HttpRequest) -> str:
         return str(self.opts.verbose_name_plural).capitalize()
 
-    def dress(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
-        """Give the rows of a page what their columns need beside their own fields."""
+    def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        """Add the attributes that the columns of a list need to its rows."""
         return rows
 
-    def chosen(self, request: HttpRequest) -> list[str] | None:
-        """Return the keys that are ticked in a list; ``None``: all that it selects."""
+    def selected_keys(self, request: HttpRequest) -> list[str] | None:
+        """Return the keys that are ticked in a list, or ``None`` for all rows that it selects."""
         if request.POST.get("select_across") == "1":
             return None
         return request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)
 
-    # --- pages of one row, and what is posted to them ---
+    # --- pages of one row ---
 
     def change_view(
         self,
@@ -122,14 +122,14 @@ class QueueAdmin(ModelAdmin):
         try:
             row = self.get_object(request, unquote(object_id))
             if row is None:
-                return self.gone(request, object_id)
+                return self.not_found(request, object_id)
             if not self.has_view_permission(request, row):
                 raise PermissionDenied
             return self.detail(request, row)
         except ERRORS as error:
             if not is_damage(error):
                 raise
-            return self.gone(request, object_id, "is damaged: it cannot be shown")
+            return self.not_found(request, object_id, "is damaged and cannot be shown")
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
@@ -139,57 +139,56 @@ class QueueAdmin(ModelAdmin):
         except ERRORS as error:
             if not is_damage(error):
                 raise
-            return self.gone(request, object_id, "is damaged: it cannot be shown")
+            return self.not_found(request, object_id, "is damaged and cannot be shown")
 
     def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
         """Return the page of a row."""
         raise NotImplementedError
 
-    def gone(
-        self, request: HttpRequest, object_id: str, why: str = "is not there any more"
+    def not_found(
+        self, request: HttpRequest, object_id: str, why: str = "no longer exists"
     ) -> HttpResponse:
-        """Say so, on the list."""
+        """Redirect to the list, with a message that a row is missing or damaged."""
         name = str(self.opts.verbose_name).capitalize()
-        told = f"{name} {texts.name(unquote(object_id))} {why}."
-        self.message_user(request, told, messages.WARNING)
+        message = f"{name} {texts.name(unquote(object_id))} {why}."
+        self.message_user(request, message, messages.WARNING)
         return HttpResponseRedirect(self.url(request, "changelist"))
 
-    def may_act(self, request: HttpRequest, permission: str, row: Any = None) -> bool:
-        """Whether the user may see a row, or any, and do with it what ``permission`` allows."""
+    def is_permitted(self, request: HttpRequest, permission: str, row: Any = None) -> bool:
+        """Whether the user may see a row (or any row) and has ``permission`` for it."""
         may: Callable[..., bool] = getattr(self, f"has_{permission}_permission")
         return self.has_view_permission(request, row) and may(request, row)
 
-    def get_object_to_act_on(self, request: HttpRequest, object_id: str) -> Any:
-        """Return the row that a button is about; the same as on its page, unless that reads more
-        than is needed."""
+    def get_action_object(self, request: HttpRequest, object_id: str) -> Any:
+        """Return the row of a button: that of the page, unless less has to be read."""
         return self.get_object(request, object_id)
 
-    def post_path(
+    def action_path(
         self, verb: str, permission: str, do: Callable[[HttpRequest, Any], HttpResponse]
     ) -> URLPattern:
-        """Return the address of a button, for those with a permission."""
+        """Return the URL pattern of a button that requires a permission."""
 
         def view(request: HttpRequest, object_id: str) -> HttpResponse:
-            if not self.may_act(request, permission):
+            if not self.is_permitted(request, permission):
                 raise PermissionDenied
             if request.method != "POST":
                 return HttpResponseNotAllowed(["POST"])
             try:
-                row = self.get_object_to_act_on(request, unquote(object_id))
+                row = self.get_action_object(request, unquote(object_id))
             except ERRORS as error:
                 if not is_damage(error):
                     raise
-                return self.gone(request, object_id, "is damaged: nothing can be done with it")
+                return self.not_found(request, object_id, "is damaged and cannot be changed")
             if row is None:
-                return self.gone(request, object_id)
-            if not self.may_act(request, permission, row):
+                return self.not_found(request, object_id)
+            if not self.is_permitted(request, permission, row):
                 raise PermissionDenied
             return do(request, row)
 
         name = f"{self.opts.app_label}_{self.opts.model_name}_{verb}"
         return path(f"<path:object_id>/{verb}/", self.admin_site.admin_view(view), name=name)
 
-    def page_of(
+    def render_detail(
         self,
         request: HttpRequest,
         original: Any,
@@ -198,7 +197,7 @@ class QueueAdmin(ModelAdmin):
         buttons: Sequence[tuple[str, str]] = (),
         history_url: str = "",
     ) -> HttpResponse:
-        """Return the page of ``original``; ``buttons`` are labels and addresses to post to."""
+        """Render the page of ``original``; ``buttons`` are labels and URLs to post to."""
         context = {
             **self.admin_site.each_context(request),
             "title": title,
@@ -219,9 +218,8 @@ class QueueAdmin(ModelAdmin):
     def confirmation(
         self, request: HttpRequest, question: str, verb: str, back: str
     ) -> HttpResponse:
-        """Ask whether to go on; the answer posts again what was posted, and ``confirmed``. Who
-        does not want to gets ``back``."""
-        left_out = ("csrfmiddlewaretoken", "index")
+        """Ask for confirmation. Yes repeats the request with ``confirmed``, no leads ``back``."""
+        omitted = ("csrfmiddlewaretoken", "index")
         context = {
             **self.admin_site.each_context(request),
             "title": "Are you sure?",
@@ -231,7 +229,7 @@ class QueueAdmin(ModelAdmin):
             "given": [
                 (name, value)
                 for name, values in request.POST.lists()
-                if name not in left_out
+                if name not in omitted
                 for value in values
             ],
             "back": back,
@@ -243,18 +241,18 @@ class QueueAdmin(ModelAdmin):
         return request.POST.get("confirmed") == "yes"
 
     def url(self, request: HttpRequest, name: str, *arguments: Any) -> str:
-        """Return the address of one of the model's pages, for the database of this request."""
+        """Return the URL of one of the model's pages, for the database of this request."""
         address = reverse(
             f"admin:{self.opts.app_label}_{self.opts.model_name}_{name}",
             args=arguments,
             current_app=self.admin_site.name,
         )
-        return address + databases.query(request)
+        return address + databases.query_string(request)
 
     def jobs_url(self, request: HttpRequest, **given: str) -> str:
-        """Return the address of the list of jobs with these filters."""
+        """Return the URL of the list of jobs with these filters."""
         address = reverse("admin:steady_queue_job_changelist", current_app=self.admin_site.name)
-        using = databases.chosen(request)
+        using = databases.requested(request)
         if using != databases.queue_databases()[0]:
             given[databases.PARAMETER] = using
         return f"{address}?{urlencode(given)}"
@@ -263,4 +261,6 @@ class QueueAdmin(ModelAdmin):
         """Return a link to the page of a job."""
         name = "admin:steady_queue_job_change"
         address = reverse(name, args=(job_id,), current_app=self.admin_site.name)
-        return format_html('<a href="{}{}">#{}</a>', address, databases.query(request), job_id)
+        return format_html(
+            '<a href="{}{}">#{}</a>', address, databases.query_string(request), job_id
+        )

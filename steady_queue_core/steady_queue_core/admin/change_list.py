@@ -1,4 +1,4 @@
-"""Django's change list, fed page by page from a listing: no counting, no OFFSET."""
+"""Django's change list with pages from a listing, without COUNT and OFFSET."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from . import databases
-from .counts import Count, Tally
+from .counts import BoundedCount, ResultCount
 from .listing import Listing, Page
 
 
 class KeysetChangeList(ChangeList):
-    """A list whose ``model_admin`` has ``listing(request, filters)``."""
+    """A change list whose ``model_admin`` has ``listing(request, search)``."""
 
     listing: Listing
     model_admin: Any
@@ -30,21 +30,21 @@ class KeysetChangeList(ChangeList):
             request
         )
         if left:
-            # A filter that no page offers may have a cost that no page has.
+            # A lookup that no page offers may be arbitrarily expensive.
             raise IncorrectLookupParameters
         clearable = [spec.parameter_name for spec in self.filter_specs if spec.clearable]
         self.clear_all_filters_qs = self.get_query_string(remove=clearable)
         self.has_active_filters = any(name in self.params for name in clearable)
-        self.database = databases.query(request)
+        self.database = databases.query_string(request)
         self.listing = self.model_admin.listing(request, self.query)
         return self.listing.queryset
 
     def get_results(self, request: HttpRequest) -> None:
-        self.moved = PAGE_VAR in request.GET
+        self.is_later_page = PAGE_VAR in request.GET
         page = self.listing.page(request.GET.get(PAGE_VAR, ""), self.list_per_page)
-        self.result_list = self.model_admin.dress(request, page.rows)
-        self.tally = self.listing.tally() or _seen(page)
-        self.result_count = Count.of(self.tally, len(page.rows))
+        self.result_list = self.model_admin.annotate_rows(request, page.rows)
+        self.count = self.listing.count() or _seen(page)
+        self.result_count = ResultCount.of(self.count, len(page.rows))
         self.full_result_count = None
         self.show_full_result_count = False
         self.show_admin_actions = bool(page.rows)
@@ -57,7 +57,7 @@ class KeysetChangeList(ChangeList):
 
     @property
     def first_url(self) -> str | None:
-        return self.get_query_string() if self.moved else None
+        return self.get_query_string() if self.is_later_page else None
 
     @property
     def previous_url(self) -> str | None:
@@ -67,9 +67,9 @@ class KeysetChangeList(ChangeList):
     def following_url(self) -> str | None:
         return self._url(self.page.following)
 
-    def _url(self, place: Any) -> str | None:
-        return self.get_query_string({PAGE_VAR: str(place)}) if place else None
+    def _url(self, cursor: Any) -> str | None:
+        return self.get_query_string({PAGE_VAR: str(cursor)}) if cursor else None
 
 
-def _seen(page: Page) -> Tally:
-    return Tally(len(page.rows), exact=not (page.previous or page.following))
+def _seen(page: Page) -> BoundedCount:
+    return BoundedCount(len(page.rows), exact=not (page.previous or page.following))

@@ -1,4 +1,4 @@
-"""Rows that somebody has written by hand, and that cannot be read as what they should be."""
+"""Reading rows that were damaged by manual edits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.db import DataError, OperationalError
 from django.db.models import QuerySet
 
 DAMAGED = "(damaged)"
-#: What Django raises for a value that is none of its column.
+#: What Django raises for a value that is invalid for its column.
 ERRORS = (
     ValueError,
     TypeError,
@@ -25,13 +25,13 @@ ERRORS = (
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether an error is due to what a row holds, not to the database."""
-    # SQLite takes any bytes for text, and says so when they are read.
+    """Whether an error is caused by the contents of a row rather than by the database."""
+    # SQLite stores any bytes as text, and fails when they are read.
     return not isinstance(error, OperationalError) or "decode to UTF-8" in str(error)
 
 
 def read_each(rows: QuerySet[Any], keys: Sequence[Any]) -> dict[Any, Any]:
-    """Return the rows with these primary keys, by their keys; ``None`` for one that is damaged."""
+    """Return the rows with these primary keys, by key; ``None`` for a damaged row."""
     try:
         return {row.pk: row for row in rows.filter(pk__in=keys)}
     except ERRORS as error:
@@ -50,7 +50,7 @@ def _read_one(rows: QuerySet[Any], key: Any) -> list[Any]:
 
 
 def readable(read: Callable[[], Iterable[str]]) -> list[str]:
-    """Return the names that ``read`` finds; none if one of them is damaged."""
+    """Return the names that ``read`` returns; none if any of them is damaged."""
     try:
         return [each for each in read() if isinstance(each, str)]
     except ERRORS as error:
@@ -60,8 +60,8 @@ def readable(read: Callable[[], Iterable[str]]) -> list[str]:
 
 
 def column(description: str) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """Make a function of a row a column of a list. What is not there is left blank; what cannot
-    be shown is said to be damaged."""
+    """Turn a function of a row into a column of a list. A missing value is left blank, and a
+    damaged one is marked as such."""
 
     def decorate(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         @display(description=description)

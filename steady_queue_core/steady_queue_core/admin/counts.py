@@ -1,4 +1,4 @@
-"""Counting no further than a page needs: exact up to a bound, in one statement for many counts."""
+"""Bounded counts: exact up to a limit, many of them in one statement."""
 
 from __future__ import annotations
 
@@ -9,64 +9,68 @@ from typing import Any, NamedTuple
 from django.db import connections
 from django.db.models import Case, DateTimeField, F, QuerySet, Value, When
 
-from .scope import Scope
+from .visibility import VisibleJobs
 
-#: Counts are exact up to here.
+#: Counts are exact up to this number.
 CAP = 10_000
 
 
-class Tally(NamedTuple):
-    """How many there are: exactly so many, or more."""
+class BoundedCount(NamedTuple):
+    """A number of rows: exact, or a lower bound."""
 
     number: int
     exact: bool = True
-    #: The first of the instants counted, if they were asked for.
+    #: The earliest of the counted timestamps, if they were requested.
     first: datetime | None = None
 
     @classmethod
-    def of(cls, looked_at: int, found: int, first: datetime | None = None) -> Tally:
-        return cls(min(found, CAP), looked_at <= CAP, first)
+    def of(cls, examined: int, found: int, first: datetime | None = None) -> BoundedCount:
+        return cls(min(found, CAP), examined <= CAP, first)
 
     @property
     def text(self) -> str:
-        """The count as pages show it: ``10,000+`` are as many or more, ``?`` is not known."""
+        """The count as pages show it: ``10,000+`` is a lower bound, ``?`` is unknown."""
         if self.exact:
             return f"{self.number:,}"
         return f"{self.number:,}+" if self.number else "?"
 
 
-class Count(int):
-    """A count for Django's own texts, which is shown as its tally is."""
+class ResultCount(int):
+    """An int that Django's templates render like its bounded count ("10,000+")."""
 
-    tally: Tally
+    count: BoundedCount
 
     @classmethod
-    def of(cls, tally: Tally, shown: int) -> Count:
-        """``shown`` are on the page: that there are more, Django tells by the difference."""
-        count = cls(tally.number if tally.exact else max(tally.number, shown + 1))
-        count.tally = tally
-        return count
+    def of(cls, count: BoundedCount, shown: int) -> ResultCount:
+        """Return the count of a list with ``shown`` rows on its page. An inexact one is larger than
+        that, from which Django infers that there are more."""
+        result = cls(count.number if count.exact else max(count.number, shown + 1))
+        result.count = count
+        return result
 
     def __str__(self) -> str:
-        return self.tally.text
+        return self.count.text
 
 
-def tallies(
+def count_each(
     using: str,
     selections: Sequence[QuerySet[Any]],
     instant: str = "",
-    scope: Scope | None = None,
-) -> list[Tally]:
-    """Count each of the ``selections`` up to the bound, and find the first of their instants in
-    the column ``instant``. One statement; as long as they are in the order of an index, it reads
-    no more than the bound for each. What is outside of ``scope`` is looked at and not counted."""
+    visible: VisibleJobs | None = None,
+) -> list[BoundedCount]:
+    """Count each of the ``selections`` up to the limit, in one statement, and find the earliest
+    value of the column ``instant``.
+
+    Reads at most as many rows as the limit of each selection that is in the order of an index. Rows
+    that are not ``visible`` are read but not counted.
+    """
     if not selections:
         return []
     connection = connections[using]
     parts, parameters = [], []
     one: Any = F(instant) if instant else Value(1)
-    if scope is not None and not scope.is_whole:
-        one = Case(When(scope.has, then=one))
+    if visible is not None and not visible.is_unrestricted:
+        one = Case(When(visible.condition, then=one))
     for position, rows in enumerate(selections):
         marked = rows.annotate(one=one).values("one")
         sql, given = marked[: CAP + 1].query.get_compiler(using).as_sql()
@@ -76,8 +80,8 @@ def tallies(
         cursor.execute(" UNION ALL ".join(parts), parameters)
         counted = {position: each for position, *each in cursor.fetchall()}
     return [
-        Tally.of(looked_at, found, _instant(connection, first) if instant else None)
-        for looked_at, found, first in (counted[position] for position in range(len(selections)))
+        BoundedCount.of(examined, found, _instant(connection, first) if instant else None)
+        for examined, found, first in (counted[position] for position in range(len(selections)))
     ]
 
 

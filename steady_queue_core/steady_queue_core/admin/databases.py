@@ -1,4 +1,4 @@
-"""Which database a page is about."""
+"""The database that a page shows."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ PARAMETER = "database"
 
 
 def queue_databases() -> list[str]:
-    """Return the databases that hold a queue; if ``TASKS`` says of none, that of the models."""
-    with suppress(ImproperlyConfigured):  # The system checks report it.
+    """Return the aliases of the databases that hold a queue, in the order of ``TASKS``."""
+    with suppress(ImproperlyConfigured):  # Reported by the system checks.
         if found := configured_backends.queue_databases():
             return found
     return [router.db_for_write(Job) or DEFAULT_DB_ALIAS]
 
 
-def chosen(request: HttpRequest) -> str:
-    """Return the database that a request names, or else the first one with a queue."""
+def requested(request: HttpRequest) -> str:
+    """Return the database that a request names, or else the first one that holds a queue."""
     known = queue_databases()
     named = request.GET.get(PARAMETER, "")
     return named if named in known else known[0]
 
 
-def query(request: HttpRequest) -> str:
-    """Return what has a link keep to the database of this request."""
-    using = chosen(request)
+def query_string(request: HttpRequest) -> str:
+    """Return the query string that keeps a link on this request's database."""
+    using = requested(request)
     return "" if using == queue_databases()[0] else "?" + urlencode({PARAMETER: using})

@@ -1,4 +1,4 @@
-"""The parts of a page about one row."""
+"""The sections of the page of a row."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Facts:
-    """Names and values."""
+class Fields:
+    """Labels and values."""
 
     title: str
     rows: Sequence[tuple[str, Any]]
-    kind = "facts"
+    kind = "fields"
 
     @property
-    def known(self) -> list[tuple[str, Any]]:
+    def filled(self) -> list[tuple[str, Any]]:
         return [(name, value) for name, value in self.rows if value not in ("", None)]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under headings; ``note`` stands below, and alone where there are no rows."""
+    """Rows under headings, followed by ``note``; without rows, the note alone."""
 
     title: str
     headings: Sequence[str]
@@ -33,7 +33,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Text:
-    """Text as it is; each part may have a heading, and is folded then."""
+    """Preformatted text in parts. A part with a heading can be collapsed."""
 
     title: str
     parts: Sequence[tuple[str, str]]
@@ -41,4 +41,4 @@ class Text:
     kind = "text"
 
 
-Section = Facts | Table | Text
+Section = Fields | Table | Text

@@ -1,4 +1,4 @@
-"""Filters of lists: parameters of the address, with choices that cost no scan of a table."""
+"""Filters of lists: query parameters whose choices need no table scan."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from . import databases
 from .corrupt_rows import readable
 from .texts import name
 
-#: Choices that a filter offers at most.
+#: Maximum number of choices of a filter.
 MOST_CHOICES = 100
 
 
 class Parameter(SimpleListFilter):
-    """A part of the address that the listing reads; it offers no choices of its own."""
+    """A query parameter that the listing reads, by default without choices."""
 
     title = ""
     clearable = True
@@ -35,7 +35,7 @@ class Parameter(SimpleListFilter):
         return len(self.lookup_choices) > 1 or self.value() is not None
 
     def names(self, request: HttpRequest, page: Any) -> Iterable[str]:
-        """Return what can be chosen on a page of the admin."""
+        """Return the choices on a page of the admin."""
         return ()
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -43,7 +43,7 @@ class Parameter(SimpleListFilter):
 
 
 class StateFilter(Parameter):
-    """The state of jobs; the list has tabs for it."""
+    """The state of jobs, for which the list has tabs."""
 
     parameter_name = "state"
     clearable = False
@@ -53,7 +53,7 @@ class StateFilter(Parameter):
 
 
 class DatabaseFilter(Parameter):
-    """The database, where several hold a queue."""
+    """The database, if several hold a queue."""
 
     title = "database"
     parameter_name = databases.PARAMETER
@@ -63,7 +63,7 @@ class DatabaseFilter(Parameter):
         return databases.queue_databases()
 
     def choices(self, changelist: Any) -> Any:
-        # One of them is always chosen: "all" would not be true.
+        # One database is always selected, so there is no "All".
         _, *each = super().choices(changelist)
         first = databases.queue_databases()[0]
         for choice, (alias, _) in zip(each, self.lookup_choices, strict=True):
@@ -73,20 +73,20 @@ class DatabaseFilter(Parameter):
 
 
 class QueueFilter(Parameter):
-    """The queue: those that have ready jobs, are paused, or that a task names. Where not all jobs
-    may be seen, only those that a task names: the others' names are of others' jobs."""
+    """The queue: queues with ready jobs, paused ones, and those of registered tasks. Users who may
+    not see all jobs are offered only the latter, since other names would reveal hidden jobs."""
 
     title = "queue"
     parameter_name = "queue"
 
     def names(self, request: HttpRequest, page: Any) -> Iterable[str]:
-        if page.scope(request).is_whole:
-            return queue_names(databases.chosen(request))
+        if page.visible_jobs(request).is_unrestricted:
+            return queue_names(databases.requested(request))
         return queues_of_tasks()
 
 
 class TaskFilter(Parameter):
-    """The task: those that this process knows."""
+    """The task: those registered in this process."""
 
     title = "task"
     parameter_name = "task"
@@ -96,14 +96,14 @@ class TaskFilter(Parameter):
 
 
 class KeyFilter(Parameter):
-    """The concurrency key; semaphores link to it."""
+    """The concurrency key, to which the list of semaphores links."""
 
     title = "concurrency key"
     parameter_name = "key"
 
 
 def queue_names(using: str) -> set[str]:
-    """Return the queues that have ready jobs, are paused, or that a task of this process names."""
+    """Return the queues that have ready jobs, are paused, or belong to a registered task."""
     paused = Pause.objects.using(using).values_list("queue_name", flat=True)
     sources: tuple[Callable[[], Iterable[str]], ...] = (
         Database.of(using).list_queues,
@@ -113,5 +113,5 @@ def queue_names(using: str) -> set[str]:
 
 
 def queues_of_tasks() -> set[str]:
-    """Return the queues that a task of this process names."""
+    """Return the queues of the tasks registered in this process."""
     return {task.queue_name for task in registered_tasks()}

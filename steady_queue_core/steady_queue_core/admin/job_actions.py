@@ -1,4 +1,4 @@
-"""What can be done with jobs: retry, run now, discard."""
+"""Actions on jobs: retry, run now, discard."""
 
 from __future__ import annotations
 
@@ -11,97 +11,103 @@ from ..dialects.database import Database
 from ..models import Job
 from ..models.execution import Execution
 from ..models.job_queryset import JobQuerySet
-from ..models.operations import discard as discarding
-from ..models.operations import retry as failures
-from ..models.operations import run_now as dispatching
-from .actions import Done, in_batches
+from ..models.operations import discard, retry, run_now
+from .actions import BatchResult, run_in_batches
 from .job_listing import JobListing
 
-#: Returns those of some ids whose jobs the user may see and act on.
+#: Returns those of the given ids on whose jobs the user may perform the action.
 Permitted = Callable[[Sequence[int]], Sequence[int]]
-#: Is told the ids of the jobs that something was done to.
-Record = Callable[[Sequence[int]], None]
+#: Records the action in the history of the jobs with the given ids.
+AddHistory = Callable[[Sequence[int]], None]
 
 
 @dataclass(frozen=True)
-class Act:
-    """One thing to do with jobs."""
+class JobAction:
+    """An action on jobs."""
 
     name: str
-    #: The permission that it needs.
+    #: Codename of the required permission.
     permission: str
-    #: On buttons, and in what is told afterwards.
+    #: Label of buttons, and past participle for messages.
     label: str
     past: str
     do: Callable[[str, Sequence[int]], int]
-    #: The states of the jobs that it can be done to.
+    #: The states of jobs that the action applies to.
     states: Sequence[type[Execution]]
     flag: int = CHANGE
-    #: Whether it is asked first whether it is meant.
+    #: Whether the action needs confirmation.
     destroys: bool = False
 
     @property
     def warning(self) -> str:
-        return " They cannot be brought back." if self.destroys else ""
+        return " This cannot be undone." if self.destroys else ""
 
-    def on_ids(self, using: str, ids: Sequence[int], permitted: Permitted, record: Record) -> Done:
-        """Do it to these jobs, as far as they are in a state for it, and the user may."""
-        return self._run(using, [ids], permitted, record)
+    def apply_to_ids(
+        self, using: str, ids: Sequence[int], permitted: Permitted, add_history: AddHistory
+    ) -> BatchResult:
+        """Perform the action on the jobs that are in a suitable state and permitted."""
+        return self._run(using, [ids], permitted, add_history)
 
-    def on_listed(self, listing: JobListing, permitted: Permitted, record: Record) -> Done:
-        """Do it to all jobs of a list, on all its pages."""
-        return self._run(listing.using, listing.batches(), permitted, record)
+    def apply_to_listing(
+        self, listing: JobListing, permitted: Permitted, add_history: AddHistory
+    ) -> BatchResult:
+        """Perform the action on all jobs of a list, across its pages."""
+        return self._run(listing.using, listing.batches(), permitted, add_history)
 
     def _run(
-        self, using: str, chunks: Iterable[Sequence[int]], permitted: Permitted, record: Record
-    ) -> Done:
+        self,
+        using: str,
+        chunks: Iterable[Sequence[int]],
+        permitted: Permitted,
+        add_history: AddHistory,
+    ) -> BatchResult:
         def do(ids: Sequence[int]) -> int:
-            able = self._able(using, permitted(ids))
-            count = self.do(using, able)
-            # Others may have been faster with some of them.
-            left = {*self._able(using, able)} if count < len(able) else set()
-            record([each for each in able if each not in left])
+            applicable = self._applicable(using, permitted(ids))
+            count = self.do(using, applicable)
+            # Others may have changed some of them first.
+            left = {*self._applicable(using, applicable)} if count < len(applicable) else set()
+            add_history([each for each in applicable if each not in left])
             return count
 
-        return in_batches(chunks, do, Database.of(using).is_contention)
+        return run_in_batches(chunks, do, Database.of(using).is_contention)
 
-    def _able(self, using: str, ids: Sequence[int]) -> list[int]:
-        """Return those of ``ids`` whose jobs are in a state for it."""
-        able: set[int] = set()
+    def _applicable(self, using: str, ids: Sequence[int]) -> list[int]:
+        """Return those of ``ids`` whose jobs are in a suitable state."""
+        applicable: set[int] = set()
         for state in self.states:
             rows = state._default_manager.using(using).filter(pk__in=ids)
-            able.update(rows.values_list("pk", flat=True))
-        return [each for each in ids if each in able]
+            applicable.update(rows.values_list("pk", flat=True))
+        return [each for each in ids if each in applicable]
 
 
 def _jobs(using: str, ids: Sequence[int]) -> JobQuerySet:
     return Job.objects.using(using).filter(pk__in=ids)
 
 
-RETRY = Act(
+RETRY = JobAction(
     "retry",
     "retry_job",
     "Retry",
     "Retried",
     lambda u, ids: _jobs(u, ids).retry_failed(),
-    failures.STATES,
+    retry.STATES,
 )
-RUN = Act(
+RUN = JobAction(
     "run",
     "run_job",
     "Run now",
     "Dispatched",
     lambda u, ids: _jobs(u, ids).run_now(),
-    dispatching.STATES,
+    run_now.STATES,
 )
-DISCARD = Act(
+DISCARD = JobAction(
     "discard",
     "discard_job",
     "Discard",
     "Discarded",
     lambda u, ids: _jobs(u, ids).discard(),
-    discarding.STATES,
+    discard.STATES,
     flag=DELETION,
     destroys=True,
 )
-ACTS = {act.name: act for act in (RETRY, RUN, DISCARD)}
+JOB_ACTIONS = {action.name: action for action in (RETRY, RUN, DISCARD)}

@@ -1,4 +1,4 @@
-"""The columns of the lists of jobs."""
+"""Columns of the lists of jobs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from . import texts
 from .corrupt_rows import column
 from .job_rows import state_of
 
-#: What is due for this long is late.
+#: Seconds after which a due job is late.
 LATE = 60.0
 
 
@@ -109,7 +109,7 @@ def finished(job: Any) -> str:
 
 
 COMMON = (number, task, queue, priority)
-OF_STATES = {
+COLUMNS_BY_STATE = {
     "": (*COMMON, state, enqueued),
     "ready": (*COMMON, waiting_for, enqueued),
     "scheduled": (*COMMON, due_in, attempts, enqueued),

@@ -1,4 +1,4 @@
-"""The jobs of a state: keys from an index, then the rows of those keys alone."""
+"""Listing of the jobs in a state: reads keys from an index, then only the rows of those keys."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from django.db.models import Q, QuerySet
 
 from ..models.job import MAX_ID
 from .corrupt_rows import ERRORS, is_damage
-from .counts import Tally, tallies
+from .counts import BoundedCount, count_each
 from .job_rows import read_jobs
-from .keyset import START, Key, Order, Place
-from .listing import Page, page_of
-from .scope import Scope
+from .keyset import START, Cursor, Key, Order
+from .listing import Page, split_page
 from .states import State
+from .visibility import VisibleJobs
 
-#: Jobs that a page looks at where no index serves its filters.
+#: Jobs that a page examines if no index serves its filters.
 LOOKED_AT = 5_000
-#: How many times as many rows are looked at where some turn out to be in another state.
+#: Factor by which more rows are read if some may turn out to be in another state.
 SPARE = 10
 
 
 @dataclass(frozen=True)
 class JobListing:
-    """The jobs of ``state`` in ``scope`` that match the filters and the search.
+    """The ``visible`` jobs in a state that match the filters and the search.
 
-    Filters that no index serves, and the scope, are tried on a bounded number of jobs for each
-    page.
+    Filters without an index, and the restriction to visible jobs, are checked on a bounded number
+    of jobs per page.
     """
 
-    scope: Scope
+    visible: VisibleJobs
     state: State
-    #: The filters by their parameters.
+    #: Filter values by parameter name.
     given: dict[str, str] = field(default_factory=dict)
-    #: An id, or the path of a task.
+    #: A job id, or the name or path of a task.
     search: str = ""
-    #: How many jobs each state has.
-    counts: dict[str, Tally] = field(default_factory=dict)
+    #: Number of jobs in each state.
+    counts: dict[str, BoundedCount] = field(default_factory=dict)
 
     @property
     def using(self) -> str:
-        return self.scope.jobs.db
+        return self.visible.jobs.db
 
     @cached_property
     def queryset(self) -> QuerySet[Any]:
-        jobs = self.scope.jobs
+        jobs = self.visible.jobs
         if self.state.relation is None:
             rows = jobs.filter(self.state.rows, self._jobs)
             return rows.exclude(pk__in=self._others().values("pk")) if self.state.unless else rows
@@ -55,55 +55,55 @@ class JobListing:
 
     @cached_property
     def rows(self) -> QuerySet[Any]:
-        """What an index finds: the rows of the state, without the filters that it cannot serve."""
+        """The rows of the state that an index finds, without the filters that it cannot serve."""
         rows = self.state.selected(self.using)
         if self._id is not None:
             rows = rows.filter(pk=self._id)
-        for parameter, (column, _) in self._narrowings:
+        for parameter, (column, _) in self._indexed_filters:
             rows = rows.filter(**{column: self.given[parameter]})
         return rows
 
     @cached_property
     def order(self) -> Order:
-        return next((order for _, (_, order) in self._narrowings), self.state.order)
+        return next((order for _, (_, order) in self._indexed_filters), self.state.order)
 
-    def page(self, place: str, size: int) -> Page:
+    def page(self, cursor: str, size: int) -> Page:
         try:
-            return self._page(self.order, place, size)
+            return self._page(self.order, cursor, size)
         except ERRORS as error:
             if not is_damage(error):
                 raise
-            # Somebody has damaged an instant that the rows are ordered by.
-            return self._page(self._by_id, place, size)
+            # A timestamp of the ordering was damaged by a manual edit.
+            return self._page(self._by_id, cursor, size)
 
-    def _page(self, order: Order, place: str, size: int) -> Page:
-        start = order.read(place)
-        limit = LOOKED_AT if self._looks else size + 1
+    def _page(self, order: Order, cursor: str, size: int) -> Page:
+        start = order.parse(cursor)
+        limit = LOOKED_AT if self._examines else size + 1
         if self.state.unless:
             limit = max(limit, SPARE * size)
         keys = order.keys(self.rows, start, limit)
         matching = self._matching(keys)
-        shown, page = page_of([key for key in keys if key[-1] in matching], start, size)
+        shown, page = split_page([key for key in keys if key[-1] in matching], start, size)
         if len(keys) >= limit and len(matching) <= size and not self._matches_all:
             page = self._unfinished(page, start, keys[-1])
         return page._replace(rows=self._read(shown))
 
-    def tally(self) -> Tally | None:
+    def count(self) -> BoundedCount | None:
         if self.state.name in self.counts and not (self.given or self.search):
             return self.counts[self.state.name]
         if not self._matches_all:
             return None
-        [tally] = tallies(self.using, [self.rows.order_by()])
-        return tally
+        [count] = count_each(self.using, [self.rows.order_by()])
+        return count
 
     def batches(self) -> Iterator[list[int]]:
-        """Yield the ids of all that match, some at a time; the list may be empty."""
-        order = self.order if self._narrowings else self._by_id
-        place = START
-        while keys := order.keys(self.rows, place, LOOKED_AT):
+        """Yield the ids of all matching jobs in batches, which may be empty."""
+        order = self.order if self._indexed_filters else self._by_id
+        cursor = START
+        while keys := order.keys(self.rows, cursor, LOOKED_AT):
             matching = self._matching(keys)
             yield [key[-1] for key in keys if key[-1] in matching]
-            place = Place(keys[-1])
+            cursor = Cursor(keys[-1])
 
     @property
     def _by_id(self) -> Order:
@@ -111,58 +111,59 @@ class JobListing:
 
     def _matching(self, keys: list[Key]) -> set[int]:
         found = {key[-1] for key in keys}
-        if self._looks:
-            jobs = self.scope.jobs.order_by().filter(self._jobs, pk__in=found)
+        if self._examines:
+            jobs = self.visible.jobs.order_by().filter(self._jobs, pk__in=found)
             found = set(jobs.values_list("pk", flat=True))
         if self.state.unless:
             found -= set(self._others().filter(pk__in=found).values_list("pk", flat=True))
         return found
 
     def _others(self) -> QuerySet[Any]:
-        """Return the rows of jobs that look as if they were in this state, but are in another."""
+        """Return the rows of jobs that appear to be in this state, but are in another."""
         assert self.state.unless is not None
         return self.state.unless._default_manager.using(self.using)
 
     def _read(self, keys: list[Key]) -> list[Any]:
-        return read_jobs(self.scope.jobs, self.state, [key[-1] for key in keys])
+        return read_jobs(self.visible.jobs, self.state, [key[-1] for key in keys])
 
     @staticmethod
-    def _unfinished(page: Page, start: Place, last: Key) -> Page:
+    def _unfinished(page: Page, start: Cursor, last: Key) -> Page:
         if start.backwards:
-            return page._replace(previous=Place(last, backwards=True), unfinished=True)
-        return page._replace(following=Place(last), unfinished=True)
+            return page._replace(previous=Cursor(last, backwards=True), unfinished=True)
+        return page._replace(following=Cursor(last), unfinished=True)
 
     @property
     def _matches_all(self) -> bool:
-        """Whether an index serves all that is asked for."""
-        return not self._looks and self.state.unless is None
+        """Whether an index serves all conditions."""
+        return not self._examines and self.state.unless is None
 
     @property
-    def _looks(self) -> bool:
-        """Whether the jobs that an index finds have to be looked at."""
-        return bool(self._jobs) or not self.scope.is_whole
+    def _examines(self) -> bool:
+        """Whether the jobs that an index finds have to be examined."""
+        return bool(self._jobs) or not self.visible.is_unrestricted
 
     @cached_property
     def _jobs(self) -> Q:
-        """What is asked of the jobs that no index finds."""
-        served = {parameter for parameter, _ in self._narrowings}
+        """The conditions that no index serves."""
+        served = {parameter for parameter, _ in self._indexed_filters}
         columns = {"queue": "queue_name", "task": "task_path", "key": "concurrency_key"}
-        asked = {
+        conditions = {
             columns[parameter]: value
             for parameter, value in self.given.items()
             if parameter not in served
         }
         if self.search and self._id is None:
             ends = Q(task_path__endswith=f".{self.search}")
-            return Q(**asked) & (Q(task_path=self.search) | ends)
-        return Q(**asked)
+            return Q(**conditions) & (Q(task_path=self.search) | ends)
+        return Q(**conditions)
 
     @property
-    def _narrowings(self) -> list[tuple[str, tuple[str, Order]]]:
-        return [each for each in self.state.narrowed.items() if each[0] in self.given]
+    def _indexed_filters(self) -> list[tuple[str, tuple[str, Order]]]:
+        return [each for each in self.state.indexed.items() if each[0] in self.given]
 
     @property
     def _id(self) -> int | None:
+        """The job id that is searched for; one that is too large matches no job."""
         text = self.search.removeprefix("#")
         if not (text.isascii() and text.isdigit() and len(text) <= 19):
             return None

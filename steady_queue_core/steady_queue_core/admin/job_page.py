@@ -1,4 +1,4 @@
-"""The page of one job: where it stands, what became of it when, and with what."""
+"""The page of one job: its state, timeline, failure, arguments and result."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from typing import Any
 
 from ..dialects import portable
 from . import texts
-from .detail import Facts, Section, Table
+from .detail import Fields, Section, Table
 from .job_rows import RELATED
-from .job_texts import arguments_of, errors_of_attempts, result_of, workers
+from .job_texts import arguments_section, errors_section, result_section, workers
 from .states import State
 
 
 def sections_of(job: Any, state: State, process: str, *, with_arguments: bool) -> list[Section]:
-    """Return what the page shows; arguments and result only to those who may see them."""
+    """Return the sections of the page; arguments and result only ``with_arguments``."""
     found: list[Section | None] = [
-        _facts(job, state, process),
+        _fields(job, state, process),
         _timeline(job),
         _failure(job),
     ]
     if with_arguments:
-        found += [arguments_of(job), result_of(job)]
-    found.append(errors_of_attempts(job))
+        found += [arguments_section(job), result_section(job)]
+    found.append(errors_section(job))
     return [section for section in found if section is not None]
 
 
 def row_of(job: Any, state: State) -> Any:
-    """Return the row that says that the job is in ``state``, if there is one."""
+    """Return the execution of a job in ``state``, if it has one."""
     return getattr(job, state.relation, None) if state.relation in RELATED else None
 
 
-def _facts(job: Any, state: State, process: str) -> Section:
-    return Facts(
+def _fields(job: Any, state: State, process: str) -> Section:
+    return Fields(
         "Job",
         [
-            ("State", state.label if state.name else "in none: it cannot run"),
+            ("State", state.label if state.name else "none: it cannot run"),
             ("Process", process),
             ("Task", texts.clean(job.task_path)),
             ("Queue", texts.clean(job.queue_name)),
@@ -52,13 +52,13 @@ def _facts(job: Any, state: State, process: str) -> Section:
 def _timeline(job: Any) -> Section:
     events: list[tuple[str, datetime | None]] = [
         ("Enqueued", job.enqueued_at),
-        ("To run at", job.scheduled_at),
+        ("Scheduled for", job.scheduled_at),
         ("Due", _instant(job, "scheduledexecution", "due_at")),
         ("Ready", _instant(job, "readyexecution", "created_at")),
         ("Blocked", _instant(job, "blockedexecution", "created_at")),
         ("First attempt", job.started_at),
         ("Last attempt", job.last_attempted_at if job.attempts > 1 else None),
-        ("Taken by its process", _instant(job, "claimedexecution", "created_at")),
+        ("Claimed", _instant(job, "claimedexecution", "created_at")),
         ("Failed" if _failed(job) else "Finished", job.finished_at),
     ]
     known = [(label, instant) for label, instant in events if instant is not None]
@@ -76,7 +76,7 @@ def _failure(job: Any) -> Section | None:
         return None
     failure = job.failedexecution
     kind, message = texts.clean(failure.exception_class), texts.clean(failure.message)
-    return Facts("Failure", [("Error", kind), ("Message", message)])
+    return Fields("Failure", [("Error", kind), ("Message", message)])
 
 
 def _failed(job: Any) -> bool:

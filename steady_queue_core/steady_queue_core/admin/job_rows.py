@@ -1,4 +1,4 @@
-"""Reading the rows of a list of jobs: what its columns show, and nothing that may be large."""
+"""Reads the rows of a list of jobs, without columns that may be large."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ COLUMNS = (
     "last_attempted_at",
     "finished_at",
 )
-#: What may take a megabyte in a single row.
+#: Columns that may hold megabytes.
 LARGE = ("arguments", "worker_ids", "errors", "return_value")
-#: What is shown of the row of a state.
+#: The columns shown of each execution.
 RELATED = {
     "readyexecution": ("created_at",),
     "scheduledexecution": ("due_at",),
@@ -34,14 +34,14 @@ RELATED = {
     "claimedexecution": ("created_at", "process_id"),
     "failedexecution": ("created_at", "exception_class"),
 }
-#: Characters of an error's message that a list reads.
+#: Maximum length of an error message in a list.
 MESSAGE = 200
 
 
 def read_jobs(rows: QuerySet[Any], state: State, ids: Sequence[int]) -> list[Any]:
-    """Return those of ``rows`` with these ids, in this order; what is gone meanwhile is left out.
+    """Return the ``rows`` with these ids, in this order, without those deleted meanwhile.
 
-    Each has the ``present`` time of the database and, where it runs, its ``process``.
+    Each has the database's ``present`` time and, if it is running, its ``process``.
     """
     if not ids:
         return []
@@ -53,13 +53,13 @@ def read_jobs(rows: QuerySet[Any], state: State, ids: Sequence[int]) -> list[Any
 
 
 def read_briefly(rows: QuerySet[Any], ids: Sequence[int]) -> list[Any]:
-    """Return those of ``rows`` with these ids, without what may be large, in no order."""
+    """Return the ``rows`` with these ids, without large columns, in no particular order."""
     found = read_each(rows.select_related(None).defer(*LARGE), ids)
     return [row or damaged(key) for key, row in found.items()]
 
 
 def state_of(job: Job) -> State:
-    """Return the state of a job that was read with all relations."""
+    """Return the state of a job that was read with all its executions."""
     for state in STATES.values():
         if state.relation is not None and getattr(job, state.relation, None) is not None:
             return state
@@ -78,7 +78,7 @@ def _with_columns(rows: QuerySet[Any], state: State) -> QuerySet[Any]:
 
 
 def damaged(job_id: int) -> Any:
-    """Return what is needed to find and discard a job whose row is damaged."""
+    """Return a stand-in for a job whose row is damaged, enough to find and discard it."""
     job: Any = Job(pk=job_id, task_path=DAMAGED)
     job.present, job.message = None, ""
     return job

@@ -1,4 +1,4 @@
-"""Jobs: lists by state, the page of one, and what can be done with them."""
+"""Jobs: lists by state, the page of one job, and actions."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from django.urls import URLPattern
 from ..models import Job, Process
 from ..models.job import parse_job_id
 from . import databases, texts
-from .actions import Done, record, tell
+from .actions import BatchResult, add_history, log_action
 from .base import QueueAdmin
 from .change_list import KeysetChangeList
-from .counts import Tally
+from .counts import BoundedCount
 from .filters import DatabaseFilter, KeyFilter, QueueFilter, StateFilter, TaskFilter
-from .job_actions import ACTS, Act
-from .job_columns import OF_STATES
+from .job_actions import JOB_ACTIONS, JobAction
+from .job_columns import COLUMNS_BY_STATE
 from .job_listing import LOOKED_AT, JobListing
 from .job_page import row_of, sections_of
 from .job_rows import RELATED, read_briefly, state_of
 from .keyset import is_storable
-from .states import ALL, STATES, State, tallies_of_states
+from .states import ALL, STATES, State, count_states
 
-#: Jobs that are counted before it is asked whether to discard them, at most.
+#: Maximum number of jobs that a confirmation counts.
 COUNTED = 50_000
 
 
 class JobChangeList(KeysetChangeList):
-    """The list of a state, with tabs for the others."""
+    """The jobs of a state, with tabs for the other states."""
 
     listing: JobListing
 
     @property
-    def tabs(self) -> list[tuple[str, Tally, str | None]]:
-        """Label, count and address of each state; no address for the one that is shown."""
+    def tabs(self) -> list[tuple[str, BoundedCount, str | None]]:
+        """Label, count and URL of each state; no URL for the one that is shown."""
         return [
             (
                 state.label,
@@ -53,11 +53,11 @@ class JobChangeList(KeysetChangeList):
 
 
 class JobAdmin(QueueAdmin):
-    """Jobs, which run and fail, and are retried and discarded; never edited."""
+    """Jobs, which can be retried, run and discarded, but not edited."""
 
     list_filter = (StateFilter, DatabaseFilter, QueueFilter, TaskFilter, KeyFilter)
     search_fields = ("id", "task_path")
-    search_help_text = "The id of a job, or a task: its name, or its whole path."
+    search_help_text = "A job id, or the name or full path of a task."
     actions = ("retry", "run_now", "discard")
 
     # --- lists ---
@@ -66,26 +66,26 @@ class JobAdmin(QueueAdmin):
         return JobChangeList
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        return OF_STATES[_state(request).name]
+        return COLUMNS_BY_STATE[_state(request).name]
 
     def list_title(self, request: HttpRequest) -> str:
         state = _state(request)
         return f"{state.label} jobs" if state.name else "Jobs"
 
     def listing(self, request: HttpRequest, search: str) -> JobListing:
-        scope = self.scope(request)
+        visible = self.visible_jobs(request)
         given = {
             name: request.GET[name] for name in ("queue", "task", "key") if request.GET.get(name)
         }
         if not all(map(is_storable, (*given.values(), search))):
             raise IncorrectLookupParameters
-        counts = tallies_of_states(scope.jobs.db, scope)
-        return JobListing(scope, _state(request), given, search.strip(), counts)
+        counts = count_states(visible.jobs.db, visible)
+        return JobListing(visible, _state(request), given, search.strip(), counts)
 
     def get_search_results(
         self, request: HttpRequest, queryset: Any, search_term: str
     ) -> tuple[Any, bool]:
-        """Find a job by its id, for forms that complete what is typed: no index serves more."""
+        """Find a job by its id, for autocompletion. No index serves other searches."""
         job_id = parse_job_id(search_term.strip())
         found = queryset.filter(pk=job_id) if job_id is not None else queryset.none()
         return found.order_by("pk"), False
@@ -95,16 +95,13 @@ class JobAdmin(QueueAdmin):
     ) -> HttpResponse:
         if request.method == "POST":
             given = request.POST.copy()
-            ids = [
-                each
-                for each in given.getlist(helpers.ACTION_CHECKBOX_NAME)
-                if parse_job_id(each) is not None
-            ]
+            ticked = given.getlist(helpers.ACTION_CHECKBOX_NAME)
+            ids = [each for each in ticked if parse_job_id(each) is not None]
             given.setlist(helpers.ACTION_CHECKBOX_NAME, ids)
             request.POST = given  # type: ignore[assignment]  # The same class, not yet immutable.
         return super().changelist_view(request, extra_context)
 
-    # --- what a user may do ---
+    # --- permissions ---
 
     def has_retry_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "retry_job")
@@ -118,76 +115,78 @@ class JobAdmin(QueueAdmin):
     def has_view_arguments_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "view_arguments")
 
-    def permitted(self, request: HttpRequest, act: Act, ids: Sequence[int]) -> list[int]:
-        """Return those of ``ids`` whose jobs the user may see, and may act on."""
+    def permitted(self, request: HttpRequest, action: JobAction, ids: Sequence[int]) -> list[int]:
+        """Return those of ``ids`` on whose jobs the user may perform the action."""
         jobs = read_briefly(self.rows(request), ids)
-        return [job.pk for job in jobs if self.may_act(request, act.name, job)]
+        return [job.pk for job in jobs if self.is_permitted(request, action.name, job)]
 
-    # --- actions on lists; each is offered where the state allows it and the user may ---
+    # --- actions on lists, offered if both the state and the user's permissions allow them ---
 
     def has_retry_listed_permission(self, request: HttpRequest) -> bool:
-        return self._may_here(request, ACTS["retry"])
+        return self._may_here(request, JOB_ACTIONS["retry"])
 
     def has_run_listed_permission(self, request: HttpRequest) -> bool:
-        return self._may_here(request, ACTS["run"])
+        return self._may_here(request, JOB_ACTIONS["run"])
 
     def has_discard_listed_permission(self, request: HttpRequest) -> bool:
-        return self._may_here(request, ACTS["discard"])
+        return self._may_here(request, JOB_ACTIONS["discard"])
 
     @admin.action(permissions=["retry_listed"], description="Retry selected jobs")
     def retry(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        return self._act_on_list(request, ACTS["retry"])
+        return self._apply_to_list(request, JOB_ACTIONS["retry"])
 
     @admin.action(permissions=["run_listed"], description="Run selected jobs now")
     def run_now(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        return self._act_on_list(request, ACTS["run"])
+        return self._apply_to_list(request, JOB_ACTIONS["run"])
 
     @admin.action(permissions=["discard_listed"], description="Discard selected jobs")
     def discard(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        return self._act_on_list(request, ACTS["discard"])
+        return self._apply_to_list(request, JOB_ACTIONS["discard"])
 
-    def _may_here(self, request: HttpRequest, act: Act) -> bool:
-        return act.name in _state(request).actions and self.may_act(request, act.name)
+    def _may_here(self, request: HttpRequest, action: JobAction) -> bool:
+        return action.name in _state(request).actions and self.is_permitted(request, action.name)
 
-    def _act_on_list(self, request: HttpRequest, act: Act) -> HttpResponse | None:
-        state, chosen = _state(request), self.chosen(request)
+    def _apply_to_list(self, request: HttpRequest, action: JobAction) -> HttpResponse | None:
+        state, chosen = _state(request), self.selected_keys(request)
         listing = cast(JobChangeList, self.get_changelist_instance(request)).listing
-        if (act.destroys or chosen is None) and not self.confirmed(request):
-            tally = _count(listing) if chosen is None else Tally(len(chosen))
-            question = f"{act.label} {tally.text} {state.name} jobs?{act.warning}"
-            return self.confirmation(request, question, act.label, request.get_full_path())
-        permitted = partial(self.permitted, request, act)
-        write = partial(self._record, request, act)
+        if (action.destroys or chosen is None) and not self.confirmed(request):
+            count = _count(listing) if chosen is None else BoundedCount(len(chosen))
+            question = f"{action.label} {count.text} {state.name} jobs?{action.warning}"
+            return self.confirmation(request, question, action.label, request.get_full_path())
+        permitted = partial(self.permitted, request, action)
+        history = partial(self._add_history, request, action)
         if chosen is None:
-            done = act.on_listed(listing, permitted, write)
+            result = action.apply_to_listing(listing, permitted, history)
             which = f"all selected {state.name} jobs"
         else:
             ids = [int(each) for each in chosen]
-            done = act.on_ids(listing.using, ids, permitted, write)
+            result = action.apply_to_ids(listing.using, ids, permitted, history)
             which = f"jobs {', '.join(chosen)}"
-        self._tell(request, act, done)
+        self._report(request, action, result)
         given = "".join(f", {name} {value}" for name, value in listing.given.items())
         search = f", search {listing.search}" if listing.search else ""
-        tell(request, f"{which}{given}{search}", _past(act, done))
+        log_action(request, f"{which}{given}{search}", _summary(action, result))
         return None
 
-    def _record(self, request: HttpRequest, act: Act, ids: Sequence[int]) -> None:
-        record(request, Job, act.past, {each: f"#{each}" for each in ids}, act.flag)
+    def _add_history(self, request: HttpRequest, action: JobAction, ids: Sequence[int]) -> None:
+        add_history(request, Job, action.past, {each: f"#{each}" for each in ids}, action.flag)
 
-    def _tell(self, request: HttpRequest, act: Act, done: Done) -> None:
-        self.message_user(request, f"{_past(act, done)}.", messages.SUCCESS)
-        if done.changed < done.asked:
-            left = f"{done.asked - done.changed:,} had moved on meanwhile and were left alone."
+    def _report(self, request: HttpRequest, action: JobAction, result: BatchResult) -> None:
+        self.message_user(request, f"{_summary(action, result)}.", messages.SUCCESS)
+        if result.changed < result.requested:
+            skipped = result.requested - result.changed
+            left = f"{skipped:,} had changed state in the meantime and were left alone."
             self.message_user(request, left, messages.WARNING)
-        if done.stopped:
-            more = f"There may be more: {done.stopped}. Do it again for the rest."
+        if result.stopped:
+            more = f"There may be more: {result.stopped}. Repeat the action for the rest."
             self.message_user(request, more, messages.WARNING)
 
-    # --- the page of one job, and its buttons ---
+    # --- the page of one job ---
 
     def get_urls(self) -> list[URLPattern]:
         own = [
-            self.post_path(name, name, partial(self._act_on_one, act)) for name, act in ACTS.items()
+            self.action_path(name, name, partial(self._apply_to_one, action))
+            for name, action in JOB_ACTIONS.items()
         ]
         return [*own, *super().get_urls()]
 
@@ -196,7 +195,7 @@ class JobAdmin(QueueAdmin):
         job_id = parse_job_id(object_id)
         return None if job_id is None else rows.filter(pk=job_id).first()
 
-    def get_object_to_act_on(self, request: HttpRequest, object_id: str) -> Any:
+    def get_action_object(self, request: HttpRequest, object_id: str) -> Any:
         job_id = parse_job_id(object_id)
         if job_id is None:
             return None
@@ -208,30 +207,35 @@ class JobAdmin(QueueAdmin):
         process = self._process_of(job, state)
         sections = sections_of(job, state, process, with_arguments=with_arguments)
         buttons = [
-            (act.label, self.url(request, name, job.pk))
-            for name, act in ACTS.items()
-            if name in state.actions and self.may_act(request, name, job)
+            (action.label, self.url(request, name, job.pk))
+            for name, action in JOB_ACTIONS.items()
+            if name in state.actions and self.is_permitted(request, name, job)
         ]
         history = self.url(request, "history", job.pk)
-        return self.page_of(request, job, f"Job #{job.pk}", sections, buttons, history)
+        return self.render_detail(request, job, f"Job #{job.pk}", sections, buttons, history)
 
-    def _act_on_one(self, act: Act, request: HttpRequest, row: Any) -> HttpResponse:
+    def _apply_to_one(self, action: JobAction, request: HttpRequest, row: Any) -> HttpResponse:
         job, page = f"job #{row.pk}", self.url(request, "change", row.pk)
-        if act.destroys and not self.confirmed(request):
-            question = f"{act.label} {job}? It cannot be brought back."
-            return self.confirmation(request, question, act.label, page)
-        # That the user may, is known.
-        write = partial(self._record, request, act)
-        done = act.on_ids(databases.chosen(request), [row.pk], lambda ids: ids, write)
-        if done.stopped:
-            self.message_user(request, f"{act.label} {job}: {done.stopped}.", messages.ERROR)
-        elif done.changed:
-            self.message_user(request, f"{act.past} {job}.", messages.SUCCESS)
-            tell(request, f"#{row.pk}", act.past)
+        if action.destroys and not self.confirmed(request):
+            question = f"{action.label} {job}? This cannot be undone."
+            return self.confirmation(request, question, action.label, page)
+        # The permission has been checked already.
+        history = partial(self._add_history, request, action)
+        result = action.apply_to_ids(
+            databases.requested(request), [row.pk], lambda ids: ids, history
+        )
+        if result.stopped:
+            self.message_user(request, f"{action.label} {job}: {result.stopped}.", messages.ERROR)
+        elif result.changed:
+            self.message_user(request, f"{action.past} {job}.", messages.SUCCESS)
+            log_action(request, f"#{row.pk}", action.past)
         else:
-            moved = f"J{job[1:]} has moved on meanwhile: it cannot be {act.past.lower()} now."
+            moved = (
+                f"Job #{row.pk} has changed state in the meantime: it cannot be "
+                f"{action.past.lower()} now."
+            )
             self.message_user(request, moved, messages.WARNING)
-        if act.destroys and done.changed:
+        if action.destroys and result.changed:
             return HttpResponseRedirect(self.url(request, "changelist"))
         return HttpResponseRedirect(page)
 
@@ -248,20 +252,20 @@ def _state(request: HttpRequest) -> State:
     return STATES.get(request.GET.get("state", ""), ALL)
 
 
-def _past(act: Act, done: Done) -> str:
-    return f"{act.past} {done.changed:,} job{'' if done.changed == 1 else 's'}"
+def _summary(action: JobAction, result: BatchResult) -> str:
+    return f"{action.past} {result.changed:,} job{'' if result.changed == 1 else 's'}"
 
 
-def _count(listing: JobListing) -> Tally:
-    """Count the jobs of a list; where no index serves its filters, by looking at a bounded number
-    of jobs."""
-    known = listing.tally()
+def _count(listing: JobListing) -> BoundedCount:
+    """Count the jobs of a list, examining a bounded number of them if no index serves its
+    filters."""
+    known = listing.count()
     if known is not None:
         return known
-    found = looked_at = 0
+    found = examined = 0
     for batch in listing.batches():
         found += len(batch)
-        looked_at += LOOKED_AT
-        if looked_at >= COUNTED:
-            return Tally(found, exact=False)
-    return Tally(found)
+        examined += LOOKED_AT
+        if examined >= COUNTED:
+            return BoundedCount(found, exact=False)
+    return BoundedCount(found)

@@ -1,4 +1,4 @@
-"""Walking through rows by their keys: each page is a range of an index, wherever it is."""
+"""Keyset pagination: each page is a range of an index, however deep in the list."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from django.db.models import CharField, DateTimeField, Model, QuerySet
 from ..dialects import portable
 from ..models.job import MAX_ID
 
-#: The columns of the order, of one row.
+#: The ordering columns of one row.
 Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a page begins: after the row with a key, or, going backwards, before it."""
+class Cursor:
+    """Where a page starts: after the row with a key or, going backwards, before it."""
 
     key: Key | None = None
     backwards: bool = False
@@ -30,30 +30,30 @@ class Place:
         return ("before" if self.backwards else "after") + json.dumps(values)
 
 
-START = Place()
+START = Cursor()
 
 
 @dataclass(frozen=True)
 class Order:
-    """An order of rows that an index has: columns, ``-`` before those that descend. The last one
-    is unique."""
+    """An ordering that an index serves: columns, with ``-`` for descending ones. The last column is
+    unique."""
 
     model: type[Model]
     columns: tuple[str, ...]
 
-    def read(self, text: str) -> Place:
-        """Return the place that a page's address names; of anything else, the start."""
+    def parse(self, text: str) -> Cursor:
+        """Return the cursor that a URL names, or ``START`` if it is invalid."""
         for word, backwards in (("after", False), ("before", True)):
             if text.startswith(word):
                 key = self._key(text.removeprefix(word))
-                return START if key is None else Place(key, backwards)
+                return START if key is None else Cursor(key, backwards)
         return START
 
-    def keys(self, rows: QuerySet[Any], place: Place, limit: int) -> list[Key]:
-        """Return the next ``limit`` keys from ``place`` on, in the order of the way taken."""
-        columns = [_turned(each) for each in self.columns] if place.backwards else self.columns
+    def keys(self, rows: QuerySet[Any], cursor: Cursor, limit: int) -> list[Key]:
+        """Return the next ``limit`` keys from ``cursor`` on, in the direction of the cursor."""
+        columns = [_reversed(each) for each in self.columns] if cursor.backwards else self.columns
         found: list[Key] = []
-        for part in self._parts(rows, place):
+        for part in self._parts(rows, cursor):
             wanted = part.order_by(*columns).values_list(*self._names)
             found += wanted[: limit - len(found)]
             if len(found) >= limit:
@@ -64,17 +64,17 @@ class Order:
     def _names(self) -> list[str]:
         return [column.lstrip("-") for column in self.columns]
 
-    def _parts(self, rows: QuerySet[Any], place: Place) -> Iterator[QuerySet[Any]]:
-        """Yield the rows behind ``place`` in parts, each of them one range of the index: first
-        those equal in all columns but the last, then those equal in fewer."""
-        if place.key is None:
+    def _parts(self, rows: QuerySet[Any], cursor: Cursor) -> Iterator[QuerySet[Any]]:
+        """Yield the rows beyond ``cursor`` in parts, each one range of the index: first those that
+        are equal in all columns but the last, then those that are equal in fewer."""
+        if cursor.key is None:
             yield rows
             return
         for position in reversed(range(len(self.columns))):
             column, name = self.columns[position], self._names[position]
-            equal = dict(zip(self._names[:position], place.key, strict=False))
-            comparison = "lt" if column.startswith("-") != place.backwards else "gt"
-            yield rows.filter(**equal, **{f"{name}__{comparison}": place.key[position]})
+            equal = dict(zip(self._names[:position], cursor.key, strict=False))
+            comparison = "lt" if column.startswith("-") != cursor.backwards else "gt"
+            yield rows.filter(**equal, **{f"{name}__{comparison}": cursor.key[position]})
 
     def _key(self, text: str) -> Key | None:
         try:
@@ -99,9 +99,9 @@ class Order:
 
 
 def is_storable(text: str) -> bool:
-    """Whether every database can be asked for this text."""
+    """Whether every database accepts this text as a parameter."""
     return "\0" not in text and text.encode("utf-8", "ignore").decode() == text
 
 
-def _turned(column: str) -> str:
+def _reversed(column: str) -> str:
     return column.removeprefix("-") if column.startswith("-") else f"-{column}"

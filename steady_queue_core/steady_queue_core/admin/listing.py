@@ -1,4 +1,4 @@
-"""What a list shows: a page of rows, and how many there are."""
+"""Listings: pages of rows and their number."""
 
 from __future__ import annotations
 
@@ -8,47 +8,47 @@ from typing import Any, NamedTuple, Protocol
 from django.db.models import QuerySet
 
 from .corrupt_rows import read_each
-from .counts import Tally, tallies
-from .keyset import Order, Place
+from .counts import BoundedCount, count_each
+from .keyset import Cursor, Order
 
 
 class Page(NamedTuple):
-    """Some rows of a list, and where the pages before and after it begin."""
+    """Some rows of a list, and the cursors of the pages before and after."""
 
     rows: list[Any]
-    previous: Place | None = None
-    following: Place | None = None
-    #: Whether the list goes on although this page is not full: more has yet to be looked at.
+    previous: Cursor | None = None
+    following: Cursor | None = None
+    #: Whether the page is not full because more rows have yet to be examined.
     unfinished: bool = False
-    #: Rows that cannot be shown.
+    #: Number of rows that cannot be shown.
     damaged: int = 0
 
 
 class Listing(Protocol):
-    """Rows that are selected by the state, the filters and the search of a list."""
+    """The rows selected by the filters and the search of a list."""
 
     @property
     def queryset(self) -> QuerySet[Any]:
-        """All of them, for actions that take a queryset."""
+        """All rows, for actions that take a queryset."""
 
-    def page(self, place: str, size: int) -> Page:
-        """Return the page at ``place``, as the address has it."""
+    def page(self, cursor: str, size: int) -> Page:
+        """Return the page at ``cursor``, as it appears in the URL."""
 
-    def tally(self) -> Tally | None:
-        """Return how many there are; ``None``: that would take too long."""
+    def count(self) -> BoundedCount | None:
+        """Return the number of rows, or ``None`` if counting takes too long."""
 
 
-def page_of(keys: list[Any], place: Place, size: int) -> tuple[list[Any], Page]:
-    """Return the keys of a page in their order, and the page without its rows.
+def split_page(keys: list[Any], cursor: Cursor, size: int) -> tuple[list[Any], Page]:
+    """Return the keys of a page in display order, and the page without its rows.
 
-    ``keys`` are those from ``place`` on, one more than ``size`` if there is one.
+    ``keys`` are those from ``cursor`` on: one more than ``size`` if the list goes on.
     """
     more, shown = len(keys) > size, keys[:size]
-    if place.backwards:
+    if cursor.backwards:
         shown.reverse()
-    ahead, behind = (place.key is not None, more) if place.backwards else (more, place.key)
-    previous = Place(shown[0], backwards=True) if shown and behind else None
-    following = Place(shown[-1]) if shown and ahead else None
+    ahead, behind = (cursor.key is not None, more) if cursor.backwards else (more, cursor.key)
+    previous = Cursor(shown[0], backwards=True) if shown and behind else None
+    following = Cursor(shown[-1]) if shown and ahead else None
     return shown, Page([], previous, following)
 
 
@@ -62,14 +62,14 @@ class ModelListing:
     def order(self) -> Order:
         return Order(self.queryset.model, (self.queryset.model._meta.pk.attname,))
 
-    def page(self, place: str, size: int) -> Page:
-        start = self.order.read(place)
-        keys, page = page_of(self.order.keys(self.queryset, start, size + 1), start, size)
+    def page(self, cursor: str, size: int) -> Page:
+        start = self.order.parse(cursor)
+        keys, page = split_page(self.order.keys(self.queryset, start, size + 1), start, size)
         rows = read_each(self.queryset, [key for (key,) in keys])
         found = [rows[key] for (key,) in keys if key in rows]
         shown = [row for row in found if row is not None]
         return page._replace(rows=shown, damaged=len(found) - len(shown))
 
-    def tally(self) -> Tally:
-        [tally] = tallies(self.queryset.db, [self.queryset.order_by()])
-        return tally
+    def count(self) -> BoundedCount:
+        [count] = count_each(self.queryset.db, [self.queryset.order_by()])
+        return count

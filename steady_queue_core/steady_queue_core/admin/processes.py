@@ -1,4 +1,4 @@
-"""Processes: which supervisors run, what they have started, and who has gone silent."""
+"""Processes: supervisors and the processes that they have started, with their heartbeats."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from ..models.process import NEVER_AGAIN
 from . import databases, texts
 from .base import QueueAdmin
 from .corrupt_rows import column
-from .detail import Facts, Section, Table
+from .detail import Fields, Section, Table
 from .filters import DatabaseFilter
 
-#: Jobs of a process that its page names.
+#: Maximum number of jobs on the page of a process.
 MOST_JOBS = 100
 DEFAULT_THRESHOLD = timedelta(minutes=5)
 
 
 class ProcessAdmin(QueueAdmin):
-    """Supervisors and their processes, each under the one that has started it."""
+    """Supervisors, each followed by the processes that it has started."""
 
     list_filter = (DatabaseFilter,)
     list_per_page = 200
     actions = None
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        return (process, state, place, serves, running, heartbeat, started)
+        return (process, state, host, serves, running, heartbeat, started)
 
-    def dress(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
-        using = databases.chosen(request)
+    def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        using = databases.requested(request)
         claims = ClaimedExecution.objects.using(using).filter(process_id__in=[r.pk for r in rows])
-        claims = self.scope(request).only(claims)
+        claims = self.visible_jobs(request).restrict(claims)
         held = dict(claims.values_list("process_id").annotate(Count("pk")).order_by())
         present, threshold = Database.of(using).current_time(), alive_threshold()
         for row in rows:
@@ -50,14 +50,14 @@ class ProcessAdmin(QueueAdmin):
         return as_tree(rows)
 
     def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
-        self.dress(request, [row])
-        return self.page_of(request, row, texts.name(row.name), self._sections(request, row))
+        self.annotate_rows(request, [row])
+        return self.render_detail(request, row, texts.name(row.name), self._sections(request, row))
 
     def _sections(self, request: HttpRequest, row: Any) -> list[Section]:
         claims = ClaimedExecution.objects.using(row._state.db).filter(process_id=row.pk)
-        jobs = self.scope(request).only(claims).select_related("job").order_by("job_id")
+        jobs = self.visible_jobs(request).restrict(claims).select_related("job").order_by("job_id")
         jobs = jobs.only("job__task_path", "queue_name", "created_at")[:MOST_JOBS]
-        facts = [
+        fields = [
             ("Kind", texts.clean(row.kind)),
             ("State", state(row)),
             ("Host", texts.clean(row.hostname)),
@@ -66,7 +66,7 @@ class ProcessAdmin(QueueAdmin):
             ("Started", texts.moment(row.created_at)),
             ("Last heartbeat", heartbeat(row)),
         ]
-        facts += [(texts.name(key), texts.clean(value)) for key, value in row.known.items()]
+        fields += [(texts.name(key), texts.clean(value)) for key, value in row.known.items()]
         held = [
             (
                 self.job_link(request, claim.job_id),
@@ -78,13 +78,13 @@ class ProcessAdmin(QueueAdmin):
         ]
         headings = ("Job", "Task", "Queue", "For")
         return [
-            Facts("Process", facts),
-            Table("Jobs that it holds", headings, held, "" if held else "None."),
+            Fields("Process", fields),
+            Table("Claimed jobs", headings, held, "" if held else "None."),
         ]
 
 
 def as_tree(rows: list[Any]) -> list[Any]:
-    """Return the processes with each one's own below it, as far as they are among ``rows``."""
+    """Return the rows in an order in which each process follows the one that started it."""
     ids = {row.pk for row in rows}
     children: dict[int, list[Any]] = {}
     for row in rows:
@@ -95,16 +95,16 @@ def as_tree(rows: list[Any]) -> list[Any]:
     for row in rows:
         if not row.nested:
             tree += [row, *children.pop(row.pk, ())]
-    # What is left is started by one that is nested itself: nothing that we write.
+    # The rest was started by a nested process, which only manual edits can bring about.
     return tree + [row for rest in children.values() for row in rest]
 
 
 def alive_threshold() -> timedelta:
-    """Return the silence after which this project takes a process for dead."""
+    """Return the silence after which this project considers a process dead."""
     try:
         return Configuration.load().process_alive_threshold
     except (ConfigurationError, ImproperlyConfigured):
-        return DEFAULT_THRESHOLD  # The system checks report it.
+        return DEFAULT_THRESHOLD  # Reported by the system checks.
 
 
 @column("process")
@@ -121,7 +121,7 @@ def state(row: Any) -> str:
 
 
 @column("pid and host")
-def place(row: Any) -> str:
+def host(row: Any) -> str:
     return texts.name(f"{row.pid} on {row.hostname}")
 
 

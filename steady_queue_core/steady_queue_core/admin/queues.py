@@ -1,4 +1,4 @@
-"""Queues: how much waits in each, and whether workers take it."""
+"""Queues: their ready jobs, and whether they are paused."""
 
 from __future__ import annotations
 
@@ -20,50 +20,50 @@ from ..configuration.queues import LONGEST_NAME
 from ..dialects.database import Database
 from ..models import Job, Pause, Queue, ReadyExecution
 from . import databases, texts
-from .actions import record, tell
+from .actions import add_history, log_action
 from .base import QueueAdmin
 from .corrupt_rows import ERRORS, column, is_damage, read_each
-from .counts import Tally, tallies
-from .detail import Facts
+from .counts import BoundedCount, count_each
+from .detail import Fields
 from .filters import DatabaseFilter, queue_names
 from .job_actions import DISCARD
 from .job_listing import JobListing
 from .job_rows import read_briefly
 from .keyset import Order, is_storable
-from .listing import Page, page_of
-from .scope import is_whole
+from .listing import Page, split_page
 from .states import READY
+from .visibility import is_unrestricted
 
 
 @dataclass(frozen=True)
 class QueueListing:
-    """Queues by their names. Those that are paused have a row."""
+    """Queues by name. Only paused queues have a row."""
 
     queryset: QuerySet[Any]
-    #: In their order.
+    #: Sorted.
     names: list[str]
 
-    def page(self, place: str, size: int) -> Page:
-        start = Order(Pause, ("queue_name",)).read(place)
+    def page(self, cursor: str, size: int) -> Page:
+        start = Order(Pause, ("queue_name",)).parse(cursor)
         if start.key is None:
             names = self.names
         elif start.backwards:
             names = self.names[: bisect_left(self.names, start.key[0])][::-1]
         else:
             names = self.names[bisect_right(self.names, start.key[0]) :]
-        keys, page = page_of([(each,) for each in names[: size + 1]], start, size)
+        keys, page = split_page([(each,) for each in names[: size + 1]], start, size)
         return page._replace(rows=[Pause(queue_name=each) for (each,) in keys])
 
-    def tally(self) -> Tally:
-        return Tally(len(self.names))
+    def count(self) -> BoundedCount:
+        return BoundedCount(len(self.names))
 
 
 class QueuesAdmin(QueueAdmin):
-    """The queues. A queue has no row of its own; one that is paused has that of its pause."""
+    """Queues. A queue has no row of its own except, while it is paused, that of its pause."""
 
     list_filter = (DatabaseFilter,)
     search_fields = ("queue_name",)
-    search_help_text = "Part of a queue's name."
+    search_help_text = "Part of a queue name."
     actions = ("pause", "resume", "clear")
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -76,14 +76,13 @@ class QueuesAdmin(QueueAdmin):
         return self.may(request, "discard_job")
 
     def get_queue_names(self, request: HttpRequest, names: Iterable[str]) -> list[str]:
-        """Return those of ``names`` that are of queues that the user may see.
+        """Return those of ``names`` whose queues the user may see.
 
-        A queue has a row only while it is paused. To let a user see some queues and not others,
-        override this: where ``get_queryset()`` alone is narrowed, only queues that are paused are
-        seen.
+        Override this to let users see some queues only. A queue has a row only while it is paused:
+        overriding ``get_queryset()`` alone would hide all open queues.
         """
         rows = self.rows(request)
-        if is_whole(rows):
+        if is_unrestricted(rows):
             return list(names)
         return list(rows.filter(pk__in=list(names)).values_list("pk", flat=True))
 
@@ -95,28 +94,28 @@ class QueuesAdmin(QueueAdmin):
     # --- the list ---
 
     def listing(self, request: HttpRequest, search: str) -> QueueListing:
-        names = (each for each in queue_names(databases.chosen(request)) if search in each)
+        names = (each for each in queue_names(databases.requested(request)) if search in each)
         return QueueListing(self.rows(request), sorted(self.get_queue_names(request, names)))
 
     def get_list_display(self, request: HttpRequest) -> Any:
         return (name, state, ready, oldest)
 
-    def dress(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
-        using = databases.chosen(request)
+    def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        using = databases.requested(request)
         names = [row.queue_name for row in rows]
         waiting = ReadyExecution.objects.using(using).order_by("rank", "job_id")
         of_each = [waiting.filter(queue_name=each) for each in names]
-        scope = self.scope(request)
+        visible = self.visible_jobs(request)
         try:
-            counts = tallies(using, of_each, "created_at", scope)
+            counts = count_each(using, of_each, "created_at", visible)
         except ERRORS as error:
             if not is_damage(error):
                 raise
-            counts = tallies(using, of_each, scope=scope)
+            counts = count_each(using, of_each, visible=visible)
         pauses = read_each(Pause.objects.using(using), names)
         present = Database.of(using).current_time()
-        for row, tally in zip(rows, counts, strict=True):
-            row.tally, row.present = tally, present
+        for row, count in zip(rows, counts, strict=True):
+            row.count, row.present = count, present
             row.paused = row.queue_name in pauses
             row.paused_since = getattr(pauses.get(row.queue_name), "created_at", None)
             row.jobs_url = self.jobs_url(request, state=READY.name, queue=row.queue_name)
@@ -135,7 +134,7 @@ class QueuesAdmin(QueueAdmin):
         return self._clear(request, self._names(request, "clear"), request.get_full_path())
 
     def _names(self, request: HttpRequest, permission: str) -> list[str]:
-        chosen = self.chosen(request)
+        chosen = self.selected_keys(request)
         if chosen is None:
             search = request.GET.get("q", "")
             names = self.listing(request, search).names
@@ -143,50 +142,56 @@ class QueuesAdmin(QueueAdmin):
             chosen = [each for each in chosen if _is_name(each)]
             seen = {*self.get_queue_names(request, chosen)}
             names = [each for each in chosen if each in seen]
-        return [each for each in names if self.may_act(request, permission, Pause(queue_name=each))]
+        return [
+            each for each in names if self.is_permitted(request, permission, Pause(queue_name=each))
+        ]
 
     def _switch(
         self, request: HttpRequest, past: str, do: Callable[[Queue], bool], *names: str
     ) -> None:
-        using = databases.chosen(request)
+        using = databases.requested(request)
         chosen = names or self._names(request, "pause")
         found = [each for each in chosen if do(Queue(each, using))]
         if not found:
-            self.message_user(request, f"{past} no queue: none was left to do.", messages.WARNING)
+            self.message_user(
+                request, f"{past} no queues: there was nothing to change.", messages.WARNING
+            )
             return
         told = ", ".join(texts.name(each) for each in found)
         self.message_user(request, f"{past}: {told}.", messages.SUCCESS)
-        tell(request, told, past)
-        record(request, Pause, past, {each: each for each in found})
+        log_action(request, told, past)
+        add_history(request, Pause, past, {each: each for each in found})
 
     def _clear(self, request: HttpRequest, names: list[str], back: str) -> HttpResponse | None:
-        scope = self.scope(request)
-        using, told = scope.jobs.db, ", ".join(texts.name(each) for each in names)
+        visible = self.visible_jobs(request)
+        using, told = visible.jobs.db, ", ".join(texts.name(each) for each in names)
         if not self.confirmed(request):
             rows = ReadyExecution.objects.using(using)
             waiting = [rows.filter(queue_name=each) for each in names]
-            counts = tallies(using, waiting, scope=scope)
-            total = Tally(sum(each.number for each in counts), all(each.exact for each in counts))
-            question = f"Discard {total.text} ready jobs of {told}? They cannot be brought back."
+            counts = count_each(using, waiting, visible=visible)
+            total = BoundedCount(
+                sum(each.number for each in counts), all(each.exact for each in counts)
+            )
+            question = f"Discard {total.text} ready jobs of {told}? This cannot be undone."
             return self.confirmation(request, question, "Clear", back)
         cleared = 0
         for each in names:
-            listing = JobListing(scope, READY, {"queue": each})
+            listing = JobListing(visible, READY, {"queue": each})
             permitted = partial(self._discardable, request)
-            done = DISCARD.on_listed(listing, permitted, lambda ids: None)
-            cleared += done.changed
-            message = f"Cleared of {done.changed:,} ready jobs"
-            record(request, Pause, message, {each: each}, DELETION)
-            if done.stopped:
-                more = f"There may be more: {done.stopped}. Do it again for the rest."
+            result = DISCARD.apply_to_listing(listing, permitted, lambda ids: None)
+            cleared += result.changed
+            message = f"Cleared of {result.changed:,} ready jobs"
+            add_history(request, Pause, message, {each: each}, DELETION)
+            if result.stopped:
+                more = f"There may be more: {result.stopped}. Repeat the action for the rest."
                 self.message_user(request, more, messages.WARNING)
                 break
         self.message_user(request, f"Discarded {cleared:,} ready jobs of {told}.")
-        tell(request, told, f"Cleared of {cleared:,} ready jobs")
+        log_action(request, told, f"Cleared of {cleared:,} ready jobs")
         return None
 
     def _discardable(self, request: HttpRequest, ids: Sequence[int]) -> list[int]:
-        """Return those of ``ids`` whose jobs the site's page of jobs lets the user discard."""
+        """Return those of ``ids`` whose jobs the job page of this site lets the user discard."""
         page = self.admin_site._registry.get(Job)
         may = getattr(page, "has_discard_permission", lambda *_: True)
         jobs = read_briefly(self.rows(request, Job), ids)
@@ -196,22 +201,22 @@ class QueuesAdmin(QueueAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         own = [
-            self.post_path("pause", "pause", partial(self._switch_one, "Paused", Queue.pause)),
-            self.post_path("resume", "pause", partial(self._switch_one, "Resumed", Queue.resume)),
-            self.post_path("clear", "clear", self._clear_one),
+            self.action_path("pause", "pause", partial(self._switch_one, "Paused", Queue.pause)),
+            self.action_path("resume", "pause", partial(self._switch_one, "Resumed", Queue.resume)),
+            self.action_path("clear", "clear", self._clear_one),
         ]
         return [*own, *super().get_urls()]
 
     def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
-        [queue], key = self.dress(request, [row]), row.queue_name
+        [queue], key = self.annotate_rows(request, [row]), row.queue_name
         title, buttons = f"Queue {texts.name(key)}", self._buttons(request, queue)
-        return self.page_of(request, key, title, [queue_facts(queue)], buttons)
+        return self.render_detail(request, key, title, [queue_fields(queue)], buttons)
 
     def _buttons(self, request: HttpRequest, queue: Any) -> list[tuple[str, str]]:
         wanted = []
-        if self.may_act(request, "pause", queue):
+        if self.is_permitted(request, "pause", queue):
             wanted.append(("Resume", "resume") if queue.paused else ("Pause", "pause"))
-        if self.may_act(request, "clear", queue):
+        if self.is_permitted(request, "clear", queue):
             wanted.append(("Clear", "clear"))
         key = quote(queue.queue_name)
         return [(label, self.url(request, verb, key)) for label, verb in wanted]
@@ -244,17 +249,17 @@ def state(queue: Any) -> str:
 
 @column("ready")
 def ready(queue: Any) -> str:
-    return format_html('<a href="{}">{}</a>', queue.jobs_url, queue.tally.text)
+    return format_html('<a href="{}">{}</a>', queue.jobs_url, queue.count.text)
 
 
 @column("oldest wait")
 def oldest(queue: Any) -> str:
-    return texts.between(queue.tally.first, queue.present)
+    return texts.between(queue.count.first, queue.present)
 
 
-def queue_facts(queue: Any) -> Facts:
-    """Return what the page of a queue shows."""
-    return Facts(
+def queue_fields(queue: Any) -> Fields:
+    """Return the fields of the page of a queue."""
+    return Fields(
         "Queue",
         [
             ("Name", texts.clean(queue.queue_name)),

@@ -1,4 +1,4 @@
-"""Recurring tasks: what is scheduled, when it runs next, and when it last did."""
+"""Recurring tasks: their schedules, next runs and last runs."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from ..errors import SteadyQueueError
 from ..models import RecurringExecution, RecurringTask
 from ..schedules.validators import stored_schedule
 from . import databases, texts
-from .actions import BATCH, record, tell
+from .actions import BATCH, add_history, log_action
 from .base import QueueAdmin
 from .corrupt_rows import column, read_each
-from .detail import Facts, Section, Table
+from .detail import Fields, Section, Table
 from .filters import DatabaseFilter
-from .job_texts import arguments_of
+from .job_texts import arguments_section
 from .keyset import is_storable
 
-#: Runs that the page of a task names, before and after the present.
+#: Number of past and future runs on the page of a task.
 PAST_RUNS, NEXT_RUNS = 20, 3
 
-#: What can be done with a task: its label, what is told afterwards, and what has to be permitted.
-VERBS: dict[str, tuple[str, str, str, Callable[[RecurringTask], Any]]] = {
+#: Actions: label, past participle for messages, permission, and function.
+ACTIONS: dict[str, tuple[str, str, str, Callable[[RecurringTask], Any]]] = {
     "run": ("Run now", "Enqueued", "run", RecurringTask.run_now),
     "disable": ("Disable", "Disabled", "switch", lambda row: row.disable(using=row._state.db)),
     "enable": ("Enable", "Enabled", "switch", lambda row: row.enable(using=row._state.db)),
@@ -38,7 +38,7 @@ VERBS: dict[str, tuple[str, str, str, Callable[[RecurringTask], Any]]] = {
 
 
 class RecurringTaskAdmin(QueueAdmin):
-    """The schedules of the code, and those that were added at run time."""
+    """Recurring tasks defined in code or added at run time."""
 
     list_filter = (DatabaseFilter,)
     actions = ("run_now", "disable", "enable")
@@ -54,13 +54,13 @@ class RecurringTaskAdmin(QueueAdmin):
     def get_list_display(self, request: HttpRequest) -> Any:
         return (key, task, schedule, zone, state, next_run, last_run)
 
-    def dress(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
-        using = databases.chosen(request)
-        slots = RecurringExecution.objects.using(using)
-        latest = slots.filter(task_key=OuterRef("key")).order_by("-run_at").values("pk")[:1]
+    def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        using = databases.requested(request)
+        runs = RecurringExecution.objects.using(using)
+        latest = runs.filter(task_key=OuterRef("key")).order_by("-run_at").values("pk")[:1]
         tasks = self.rows(request).filter(pk__in=[row.pk for row in rows])
         ids = [pk for pk in tasks.values_list(Subquery(latest), flat=True) if pk is not None]
-        last = {slot.task_key: slot.run_at for slot in slots.filter(pk__in=ids)}
+        last = {run.task_key: run.run_at for run in runs.filter(pk__in=ids)}
         present = Database.of(using).current_time()
         for row in rows:
             row.last_run = last.get(row.pk)
@@ -80,7 +80,7 @@ class RecurringTaskAdmin(QueueAdmin):
         self._on_list(request, "enable")
 
     def _on_list(self, request: HttpRequest, verb: str) -> None:
-        chosen, rows = self.chosen(request), self.rows(request)
+        chosen, rows = self.selected_keys(request), self.rows(request)
         if chosen is None:
             keys = list(rows.order_by("pk").values_list("pk", flat=True))
         else:
@@ -93,11 +93,11 @@ class RecurringTaskAdmin(QueueAdmin):
                 if row is None:
                     damaged = f"Recurring task {texts.name(key)} is damaged."
                     self.message_user(request, damaged, messages.ERROR)
-                elif self.may_act(request, VERBS[verb][2], row):
+                elif self.is_permitted(request, ACTIONS[verb][2], row):
                     self._do(request, verb, row)
 
     def _do(self, request: HttpRequest, verb: str, row: RecurringTask) -> None:
-        _, past, _, do = VERBS[verb]
+        _, past, _, do = ACTIONS[verb]
         told = texts.name(row.key)
         try:
             result = do(row)
@@ -109,79 +109,79 @@ class RecurringTaskAdmin(QueueAdmin):
             return
         message = f"{past} as job #{result.id}" if verb == "run" else past
         if getattr(result, "discarded", False):
-            message = "Not enqueued, for its concurrency limit is reached"
+            message = "Not enqueued because its concurrency limit is reached"
         self.message_user(request, f"{message}: {told}.", messages.SUCCESS)
-        tell(request, told, message)
-        record(request, RecurringTask, message, {row.key: told})
+        log_action(request, told, message)
+        add_history(request, RecurringTask, message, {row.key: told})
 
     # --- the page of one task ---
 
     def get_urls(self) -> list[URLPattern]:
         own = [
-            self.post_path(verb, permission, partial(self._do_one, verb))
-            for verb, (_, _, permission, _) in VERBS.items()
+            self.action_path(verb, permission, partial(self._do_one, verb))
+            for verb, (_, _, permission, _) in ACTIONS.items()
         ]
         return [*own, *super().get_urls()]
 
     def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
-        self.dress(request, [row])
-        useless = "enable" if row.enabled else "disable"
+        self.annotate_rows(request, [row])
+        no_op = "enable" if row.enabled else "disable"
         buttons = [
             (label, self.url(request, verb, quote(row.key)))
-            for verb, (label, _, permission, _) in VERBS.items()
-            if verb != useless and self.may_act(request, permission, row)
+            for verb, (label, _, permission, _) in ACTIONS.items()
+            if verb != no_op and self.is_permitted(request, permission, row)
         ]
         sections = self._sections(request, row)
-        return self.page_of(request, row.key, texts.name(row.key), sections, buttons)
+        return self.render_detail(request, row.key, texts.name(row.key), sections, buttons)
 
     def _do_one(self, verb: str, request: HttpRequest, row: Any) -> HttpResponse:
         self._do(request, verb, row)
         return HttpResponseRedirect(self.url(request, "change", quote(row.key)))
 
     def _sections(self, request: HttpRequest, row: Any) -> list[Section]:
-        sections = [_facts(row)]
+        sections = [_fields(row)]
         if self.may(request, "view_arguments"):
-            sections.append(arguments_of(row))
-        slots = RecurringExecution.objects.using(row._state.db).filter(task_key=row.key)
+            sections.append(arguments_section(row))
+        runs = RecurringExecution.objects.using(row._state.db).filter(task_key=row.key)
         past = [
             (
-                texts.moment(slot.run_at),
-                "" if slot.job_id is None else self.job_link(request, slot.job_id),
+                texts.moment(run.run_at),
+                "" if run.job_id is None else self.job_link(request, run.job_id),
             )
-            for slot in slots.order_by("-run_at")[:PAST_RUNS]
+            for run in runs.order_by("-run_at")[:PAST_RUNS]
         ]
-        note = "" if past else "None yet, or none that is kept."
+        note = "" if past else "None, or none that are still kept."
         return [*sections, Table("Last runs", ("Due at", "Job"), past, note)]
 
 
 def next_runs(row: RecurringTask, present: datetime, count: int) -> list[datetime]:
-    """Return the next runs of a task; of one that is disabled, or that nobody can read, none."""
+    """Return the next runs of a task; none if it is disabled or its schedule is unreadable."""
     found: list[datetime] = []
     try:
         schedule = stored_schedule(row.schedule, row.timezone)
         while row.enabled and len(found) < count:
             found.append(schedule.next_after(found[-1] if found else present))
-    except Exception:  # Whatever somebody has written there must not break the page.
+    except Exception:  # No manual edit of the row may break the page.
         return []
     return found
 
 
-def _facts(row: Any) -> Section:
-    facts = [
+def _fields(row: Any) -> Section:
+    fields = [
         ("Key", texts.clean(row.key)),
         ("Task", texts.clean(row.task_path)),
         ("Description", texts.clean(row.description)),
         ("State", state(row)),
-        ("From", "the code" if row.static else "a call at run time"),
+        ("Defined", "in code" if row.static else "at run time"),
         ("Schedule", texts.clean(row.schedule)),
         ("Time zone", texts.clean(row.timezone)),
         ("Next runs", ", ".join(map(texts.moment, row.next_runs))),
-        ("Missed slots", texts.clean(row.catch_up)),
+        ("Missed runs", texts.clean(row.catch_up)),
         ("Queue", texts.clean(row.queue_name)),
         ("Priority", row.priority),
         ("Backend", texts.clean(row.backend_name)),
     ]
-    return Facts("Recurring task", facts)
+    return Fields("Recurring task", fields)
 
 
 @column("key")

@@ -12,23 +12,23 @@ from ..models.semaphore import Permit
 from . import databases, texts
 from .base import QueueAdmin
 from .corrupt_rows import column
-from .counts import tallies
-from .detail import Facts, Section, Table
+from .counts import count_each
+from .detail import Fields, Section, Table
 from .filters import DatabaseFilter
 from .keyset import is_storable
 from .listing import ModelListing
 from .states import BLOCKED
 
-#: Jobs with a permit that a page names.
+#: Maximum number of jobs on the page of a semaphore.
 MOST_JOBS = 100
 
 
 class SemaphoreAdmin(QueueAdmin):
-    """Keys whose permits are in use. A key without a row has all of them."""
+    """Concurrency keys with permits in use. A key without a row has all its permits free."""
 
     list_filter = (DatabaseFilter,)
     search_fields = ("key",)
-    search_help_text = "The whole key."
+    search_help_text = "The full key."
     actions = None
 
     def listing(self, request: HttpRequest, search: str) -> ModelListing:
@@ -40,37 +40,37 @@ class SemaphoreAdmin(QueueAdmin):
     def get_list_display(self, request: HttpRequest) -> Any:
         return (key, in_use, waiting)
 
-    def dress(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
-        using = databases.chosen(request)
+    def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        using = databases.requested(request)
         blocked = BlockedExecution.objects.using(using).order_by()
         waiting = [blocked.filter(concurrency_key=row.pk) for row in rows]
-        counts = tallies(using, waiting, scope=self.scope(request))
-        for row, tally in zip(rows, counts, strict=True):
-            row.tally = tally
+        counts = count_each(using, waiting, visible=self.visible_jobs(request))
+        for row, count in zip(rows, counts, strict=True):
+            row.count = count
             row.jobs_url = self.jobs_url(request, state=BLOCKED.name, key=row.pk)
         return rows
 
     def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
-        self.dress(request, [row])
-        facts = [
+        self.annotate_rows(request, [row])
+        fields = [
             ("Key", texts.clean(row.key)),
             ("In use", in_use(row)),
-            ("Left", row.value),
+            ("Free", row.value),
             ("Limit", row.limit),
-            ("Jobs that wait", waiting(row)),
+            ("Waiting jobs", waiting(row)),
         ]
-        sections: list[Section] = [Facts("Semaphore", facts), self._holders(request, row)]
-        return self.page_of(request, row.key, "Semaphore", sections)
+        sections: list[Section] = [Fields("Semaphore", fields), self._holders(request, row)]
+        return self.render_detail(request, row.key, "Semaphore", sections)
 
     def _holders(self, request: HttpRequest, row: Any) -> Table:
         permits = Permit.objects.using(row._state.db).filter(key=row.key)
-        jobs = self.scope(request).only(permits).select_related("job").order_by("job_id")
+        jobs = self.visible_jobs(request).restrict(permits).select_related("job").order_by("job_id")
         held = [
             (self.job_link(request, permit.job_id), texts.name(permit.job.task_path))
             for permit in jobs.only("job__task_path")[:MOST_JOBS]
         ]
         note = "" if held else "None."
-        return Table("Jobs that have a permit", ("Job", "Task"), held, note)
+        return Table("Jobs with a permit", ("Job", "Task"), held, note)
 
 
 @column("key")
@@ -85,4 +85,4 @@ def in_use(row: Any) -> str:
 
 @column("waiting")
 def waiting(row: Any) -> str:
-    return format_html('<a href="{}">{}</a>', row.jobs_url, row.tally.text)
+    return format_html('<a href="{}">{}</a>', row.jobs_url, row.count.text)

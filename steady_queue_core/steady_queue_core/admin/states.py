@@ -1,4 +1,4 @@
-"""The states of jobs, each as a list: which rows it has, and in which order of an index."""
+"""The states of jobs: the rows of each, and the index order in which they are listed."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from ..models import (
     ScheduledExecution,
 )
 from ..models.execution import Execution
-from .counts import CAP, Tally, tallies
+from .counts import CAP, BoundedCount, count_each
 from .keyset import Order
-from .scope import Scope
+from .visibility import VisibleJobs
 
 
 @dataclass(frozen=True)
 class State:
-    """One state, or all of them together."""
+    """A state of jobs, or all states together."""
 
     name: str
     label: str
     order: Order
-    #: What is true of the rows of the order's model.
+    #: Condition on the rows of the ordering's model.
     rows: Q = field(default_factory=Q)
-    #: Jobs with a row here are in that state, not in this one.
+    #: Jobs with a row in this model are in that state instead.
     unless: type[Execution] | None = None
-    #: Orders for those with one value in a column, by the parameter that names it.
-    narrowed: Mapping[str, tuple[str, Order]] = field(default_factory=dict)
-    #: What can be done with the jobs of the list.
+    #: Filters that an index serves, by parameter: the column, and the ordering to use with it.
+    indexed: Mapping[str, tuple[str, Order]] = field(default_factory=dict)
+    #: Names of the actions on jobs in this state.
     actions: frozenset[str] = frozenset()
 
     @property
     def relation(self) -> str | None:
-        """The relation from a job to its row in this state."""
+        """The relation from a job to its execution in this state."""
         model: type[Model] = self.order.model
         return None if model is Job else str(model._meta.model_name)
 
     def selected(self, using: str) -> QuerySet[Any]:
-        """Return the rows of the order's model."""
+        """Return the rows of the ordering's model."""
         return self.order.model._default_manager.using(using).filter(self.rows)
 
 
@@ -54,7 +54,7 @@ READY = State(
     "ready",
     "Ready",
     Order(ReadyExecution, ("rank", "job_id")),
-    narrowed={"queue": ("queue_name", Order(ReadyExecution, ("rank", "job_id")))},
+    indexed={"queue": ("queue_name", Order(ReadyExecution, ("rank", "job_id")))},
     actions=frozenset({"discard"}),
 )
 SCHEDULED = State(
@@ -67,7 +67,7 @@ BLOCKED = State(
     "blocked",
     "Blocked",
     Order(BlockedExecution, ("job_id",)),
-    narrowed={"key": ("concurrency_key", Order(BlockedExecution, ("rank", "job_id")))},
+    indexed={"key": ("concurrency_key", Order(BlockedExecution, ("rank", "job_id")))},
     actions=frozenset({"run", "discard"}),
 )
 RUNNING = State("running", "Running", Order(ClaimedExecution, ("job_id",)))
@@ -89,13 +89,13 @@ STATES = {
 }
 
 
-def tallies_of_states(using: str, scope: Scope) -> dict[str, Tally]:
-    """Count the jobs of each state, in one statement."""
+def count_states(using: str, visible: VisibleJobs) -> dict[str, BoundedCount]:
+    """Count the jobs in each state, in one statement."""
     selections = [state.selected(using).order_by() for state in STATES.values()]
-    found = tallies(using, selections, scope=scope)
+    found = count_each(using, selections, visible=visible)
     counts = dict(zip(STATES, found, strict=True))
     ended, failed = counts["finished"], counts["failed"]
-    # Failed jobs have ended, too.
+    # Failed jobs have a finished_at, too.
     left = max(0, ended.number - failed.number)
-    counts["finished"] = Tally(min(left, CAP), ended.exact and failed.exact)
+    counts["finished"] = BoundedCount(min(left, CAP), ended.exact and failed.exact)
     return counts

@@ -1,4 +1,4 @@
-"""Showing what is stored: whatever it is, as text that a page can hold."""
+"""Formats stored values, whatever they contain, as text for a page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from ..dialects import portable
 
-#: Characters shown of a text that may be of any length.
+#: Maximum length of a text, and of a name in a table.
 MOST_TEXT = 20_000
 MOST_NAME = 120
 
@@ -19,7 +19,7 @@ UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 def clean(value: object, most: int = MOST_TEXT) -> str:
-    """Return text without what no page can hold (lone surrogates, control characters), cut."""
+    """Return text with lone surrogates and control characters escaped, and truncated."""
     text = str(value)
     cut = text[:most].encode("utf-8", "backslashreplace").decode()
     shown = "".join(each if each in "\n\t" or each.isprintable() else _escape(each) for each in cut)
@@ -27,33 +27,33 @@ def clean(value: object, most: int = MOST_TEXT) -> str:
 
 
 def line(value: object) -> str:
-    """Return text as one line."""
+    """Return text on a single line."""
     return " ".join(clean(value).split())
 
 
 def name(value: object) -> str:
-    """Return a name for a cell of a table."""
+    """Return a name, truncated for a table cell."""
     text = str(value)
     return clean(text if len(text) <= MOST_NAME else text[: MOST_NAME - 1] + "…")
 
 
 def short_path(path: str) -> SafeString:
-    """Return the last part of a task's path, with all of it as its title."""
+    """Return the last part of a task's path, with the full path as its title."""
     return format_html('<span title="{}">{}</span>', clean(path), name(path.rpartition(".")[2]))
 
 
 def moment(value: datetime | None) -> str:
-    """Return a stored instant to the second, in the current time zone and with its name."""
+    """Return a stored timestamp to the second, in the current time zone and with its name."""
     if value is None:
         return ""
     seen = portable.aware(value)
-    with suppress(OverflowError):  # The last day of the calendar is over in the east.
+    with suppress(OverflowError):  # The last day of the calendar overflows in eastern zones.
         seen = seen.astimezone(timezone.get_current_timezone())
     return f"{seen:%Y-%m-%d %H:%M:%S %Z}"
 
 
 def duration(value: timedelta) -> str:
-    """Return a length of time in its two largest units, or in milliseconds."""
+    """Return a duration in its two largest units, or in milliseconds."""
     seconds = value.total_seconds()
     if seconds < 0:
         return f"-{duration(-value)}"
@@ -69,17 +69,17 @@ def duration(value: timedelta) -> str:
 
 
 def between(start: datetime | None, end: datetime | None) -> str:
-    """Return the time from one stored instant to another, if there are both."""
+    """Return the time between two stored timestamps, if there are both."""
     if start is None or end is None:
         return ""
     return duration(portable.aware(end) - portable.aware(start))
 
 
 def dated(words: str, instant: datetime | None) -> SafeString:
-    """Return words with the instant that they tell of as their title."""
+    """Return words with the timestamp that they refer to as their title."""
     return format_html('<span title="{}">{}</span>', moment(instant), words)
 
 
 def _escape(character: str) -> str:
-    # A blank of another width is no control character, and harmless.
+    # Spaces of other widths are harmless.
     return character if character.isspace() and ord(character) > 0x9F else ascii(character)[1:-1]

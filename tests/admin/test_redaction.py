@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from steady_queue_core import arguments
-from steady_queue_core.admin import masking
-from steady_queue_core.admin.masking import HIDDEN, Mask
+from steady_queue_core.admin import redaction
+from steady_queue_core.admin.redaction import HIDDEN, Redactor
 from steady_queue_core.models import Job, RecurringTask
 
 from ..app.tasks import make_token, noop, sign_up
@@ -43,7 +43,7 @@ def test_arguments_that_have_no_name_are_hidden(scene: Scene) -> None:
     assert SECRET not in page.source
     page = page_of(scene, "shop.tasks.gone", [SECRET], {"size": 7})
     assert f"'{HIDDEN}', size=7" in page
-    assert "This process does not know the task: arguments without a name are hidden." in page
+    assert "The task is not registered in this process: positional arguments are hidden." in page
     assert SECRET not in page.source
 
 
@@ -106,26 +106,26 @@ def test_text_that_cannot_be_read_is_not_shown(scene: Scene, stored: str) -> Non
     ],
 )  # fmt: skip
 def test_names_of_secrets(name: object, hidden: bool) -> None:
-    assert Mask().hides(name) is hidden
+    assert Redactor().is_secret(name) is hidden
 
 
 def test_values_are_hidden_however_deep_they_stand() -> None:
-    mask = Mask()
-    assert mask.shown([{"a": ({"token": 1}, 2)}]) == [{"a": ({"token": HIDDEN}, 2)}]
-    assert mask.shown([("pwd", 1), ["size", 2]]) == [("pwd", HIDDEN), ["size", 2]]
-    assert mask.shown({"token": {"a": 1}, 3: {"b": None}}) == {"token": HIDDEN, 3: {"b": None}}
-    assert mask.shown({1, "password"}) == {1, "password"}
+    redactor = Redactor()
+    assert redactor.redact([{"a": ({"token": 1}, 2)}]) == [{"a": ({"token": HIDDEN}, 2)}]
+    assert redactor.redact([("pwd", 1), ["size", 2]]) == [("pwd", HIDDEN), ["size", 2]]
+    assert redactor.redact({"token": {"a": 1}, 3: {"b": None}}) == {"token": HIDDEN, 3: {"b": None}}
+    assert redactor.redact({1, "password"}) == {1, "password"}
 
 
 def test_the_names_can_be_set(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.STEADY_QUEUE = {"hidden_arguments": "^shoe_size$"}
-    assert Mask().hides("Shoe_Size")
-    assert Mask().hides("password")  # As on Django's error pages.
-    assert not Mask().hides("pwd")
-    monkeypatch.setattr(masking, "get_default_exception_reporter_filter", ShowsAll)
-    assert not Mask().hides("password")
+    assert Redactor().is_secret("Shoe_Size")
+    assert Redactor().is_secret("password")  # As on Django's error pages.
+    assert not Redactor().is_secret("pwd")
+    monkeypatch.setattr(redaction, "get_default_exception_reporter_filter", ShowsAll)
+    assert not Redactor().is_secret("password")
     settings.STEADY_QUEUE = {"hidden_arguments": "("}
-    assert Mask().hides("pwd")
+    assert Redactor().is_secret("pwd")
 
 
 class ShowsAll:
@@ -134,8 +134,8 @@ class ShowsAll:
 
 def test_parameters_of_a_task() -> None:
     path = sign_up.module_path
-    assert masking.parameters_of(path, 1) == ["name"]
-    assert masking.parameters_of(path, 4) == ["name", "password", "pins", "pins"]
-    assert masking.parameters_of(noop.module_path, 3) == []
-    assert masking.parameters_of("shop.tasks.gone", 3) is None
-    assert masking.parameters_of(b"\0", 3) is None
+    assert redaction.parameter_names(path, 1) == ["name"]
+    assert redaction.parameter_names(path, 4) == ["name", "password", "pins", "pins"]
+    assert redaction.parameter_names(noop.module_path, 3) == []
+    assert redaction.parameter_names("shop.tasks.gone", 3) is None
+    assert redaction.parameter_names(b"\0", 3) is None

@@ -1,4 +1,4 @@
-"""Hiding what is named like a secret among the arguments and results of tasks."""
+"""Hides arguments and results of tasks that are named like secrets."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ..errors import UnregisteredTaskError
 from ..tasks.definition import find_task
 
 HIDDEN = "*" * 20
-#: What Django's filter of error pages is asked to show, to see whether it does.
+#: A value that shows whether Django's error page filter hides a name.
 _PROBE = object()
 
 
-class Mask:
-    """What is hidden: names that the setting ``hidden_arguments`` finds, and those that Django
-    hides on its error pages."""
+class Redactor:
+    """Hides values by name: by the setting ``hidden_arguments``, and as Django does on its error
+    pages."""
 
     def __init__(self) -> None:
         self._names = re.compile(_pattern(), re.IGNORECASE)
         self._cleanse = getattr(get_default_exception_reporter_filter(), "cleanse_setting", None)
 
-    def hides(self, name: object) -> bool:
-        """Whether a value of this name is hidden; names that are not text are not."""
+    def is_secret(self, name: object) -> bool:
+        """Whether values of this name are hidden. Names that are not text are never secret."""
         if isinstance(name, bytes):
             name = name.decode("latin-1")
         if not isinstance(name, str):
@@ -39,24 +39,24 @@ class Mask:
             return True
         return self._cleanse is not None and self._cleanse(name, _PROBE) is not _PROBE
 
-    def shown(self, value: Any, name: object = "") -> Any:
-        """Return ``value`` as it may be shown: without what is hidden in it, if not all is."""
-        if self.hides(name):
+    def redact(self, value: Any, name: object = "") -> Any:
+        """Return ``value`` with secrets in it replaced, or ``HIDDEN`` if its name is secret."""
+        if self.is_secret(name):
             return HIDDEN
         if isinstance(value, dict):
-            return {key: self.shown(each, key) for key, each in value.items()}
+            return {key: self.redact(each, key) for key, each in value.items()}
         if isinstance(value, (list, tuple)):
-            # The item of a dict may be written as a pair.
-            is_hidden = len(value) == 2 and self.hides(value[0])
-            shown = [value[0], HIDDEN] if is_hidden else map(self.shown, value)
+            # A pair may be an item of a dict.
+            is_hidden = len(value) == 2 and self.is_secret(value[0])
+            shown = [value[0], HIDDEN] if is_hidden else map(self.redact, value)
             return tuple(shown) if isinstance(value, tuple) else list(shown)
-        # What is in a set has no name.
+        # Elements of a set have no names.
         return value
 
 
-def parameters_of(task_path: object, count: int) -> list[str] | None:
-    """Return the names of the parameters that ``count`` positional arguments of a task are for,
-    as far as there are any; ``None``: this process does not know the task."""
+def parameter_names(task_path: object, count: int) -> list[str] | None:
+    """Return the parameter names of the first ``count`` positional arguments of a task, as far as
+    they have any, or ``None`` if the task is not registered in this process."""
     try:
         task = find_task(str(task_path))
         parameters = [*inspect.signature(task.func).parameters.values()]
@@ -77,5 +77,5 @@ def _pattern() -> str:
     try:
         pattern = Configuration.load().hidden_arguments
     except (ConfigurationError, ImproperlyConfigured):
-        pattern = None  # The system checks report it.
+        pattern = None  # Reported by the system checks.
     return HIDDEN_ARGUMENTS if pattern is None else pattern
