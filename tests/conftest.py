@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from .emptying import Emptying
 from .servers.session import ServerSession
 from .shares import Shares
 
@@ -30,6 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Shares(config.getoption("--share")), "shares")
     config.pluginmanager.register(ServerSession(), "database-servers")
+    config.pluginmanager.register(Emptying(), "emptying")
     if config.pluginmanager.has_plugin("xdist"):
         from .streams import Streams
 
