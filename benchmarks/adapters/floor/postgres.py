@@ -42,7 +42,7 @@ class Queue:
         call = json.dumps([arguments, {}])
         job = {"queue_name": "default", "rank": 0, "task_path": task, "backend_name": "default"}
         job |= {"arguments": call, "max_attempts": 1}
-        jobs = json.dumps([{"place": place, **job} for place in range(count)])
+        jobs = json.dumps([{"ordinal": ordinal, **job} for ordinal in range(count)])
         self.connection.execute(ENQUEUE_READY, {"jobs": jobs}).fetchall()
 
     def register(self) -> ProcessIdentity:
