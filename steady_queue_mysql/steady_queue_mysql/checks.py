@@ -1,4 +1,4 @@
-"""What can be wrong with a server, or with the way to it, that is to hold a queue."""
+"""System checks of a server that holds a queue, and of the connection to it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import DialectUnsupported, tables
 
-from .errors import number_of
+from .errors import error_number
 from .server import Server, server_of
 
 VARIABLES = ("sql_mode", "read_only", "binlog_format", "time_zone", "character_set_connection")
-#: Bytes that a job with its arguments and result may well need.
+#: Bytes that a job with its arguments and result may need.
 SMALL_PACKET = 1 << 20
 NEEDED = ("SELECT", "INSERT", "UPDATE", "DELETE")
 
@@ -35,12 +35,12 @@ SELECT table_name, column_name, collation_name FROM information_schema.columns
 WHERE table_schema = DATABASE() AND table_name IN ({marks})
   AND column_name IN ('queue_name', 'key', 'task_key', 'concurrency_key')
   AND collation_name <> %s"""
-# What the user may do with a table's columns; what it may do nothing with is not shown.
+# The user's privileges on the columns of a table; tables without any are not listed.
 ASK_PRIVILEGES = """
 SELECT table_name, privileges FROM information_schema.columns
 WHERE table_schema = DATABASE() AND table_name IN ({marks}) AND ordinal_position = 1"""
-#: No one tells who may delete, but to explain a deletion takes the same privilege.
-DELETION = "EXPLAIN DELETE FROM {} WHERE 1 = 0"
+#: The schema does not tell whether rows may be deleted, but EXPLAIN needs the same privilege.
+EXPLAIN_DELETE = "EXPLAIN DELETE FROM {} WHERE 1 = 0"
 DENIED = 1142
 OUR_TABLES = sorted(
     name for constant, name in vars(tables).items() if constant.isupper()
@@ -48,7 +48,7 @@ OUR_TABLES = sorted(
 
 
 def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
-    """Say what is wrong, and how to mend it."""
+    """Return a message for each problem, with a hint how to mend it."""
     try:
         server = server_of(connection)
     except DialectUnsupported as error:
@@ -172,10 +172,10 @@ def _of_privileges(connection: BaseDatabaseWrapper) -> Iterator[CheckMessage]:
 def _may_delete(connection: BaseDatabaseWrapper, table: str) -> bool:
     try:
         with connection.cursor() as cursor:
-            cursor.execute(DELETION.format(table))
+            cursor.execute(EXPLAIN_DELETE.format(table))
             cursor.fetchall()
     except DatabaseError as error:
-        return number_of(error) != DENIED  # A read-only server explains no deletion either.
+        return error_number(error) != DENIED  # A read-only server refuses EXPLAIN too.
     return True
 
 

@@ -1,73 +1,26 @@
-"""Taking ready jobs: locked in the order of an index, so that a second worker gets the next."""
+"""Claiming ready jobs: locked in the order of an index, so that another worker gets the next."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from datetime import UTC
-from typing import Any
 
 from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import ClaimedJob, ProcessIdentity, QueueSelector, portable, tables
+from steady_queue_core.dialects import ClaimedJob, ProcessIdentity, QueueSelector, portable
 
-from . import beside
-from .bookmark import Bookmark
-from .clock import NOW_SQL, read
-from .conversation import Conversation, converse, is_in_transaction
+from . import claim_sql as sql
+from .batches import Result, Statement, execute_all
+from .claim_sql import Row, named
+from .clock import read, to_text
+from .inline_tables import chunks, insert_rows, with_ids, with_table
 from .listing import filled, listing
-from .literals import ids, insertion, portions, statement
-from .newest import MOST, OLDEST, any_new, newest, wanted
-from .packets import Answer, Statement, send
+from .paused_scan import PausedScan
+from .scan_position import MAX_NEWEST, OLDEST, ScanPosition, any_new, in_order, newest
 from .server import server_of
-
-# Read without a lock and a transaction, so that an idle worker costs one small statement.
-ANY_READY = Statement(f"SELECT 1 FROM {tables.READY} LIMIT 1")
-PAUSED = Statement(beside.PAUSED)
-REGISTERED = f"SELECT 1 FROM {tables.PROCESSES} WHERE id = {{}} AND name = %s"
-
-# The fifth column tells whether the job may be believed. MySQL reads it as of the beginning of the
-# statement, and the ready row as of now: the job may have run in between, which its token tells, or
-# was given back. The last column tells how many microseconds it took to come to a row: unlike
-# NOW(), SYSDATE() moves on within a statement.
-COLUMNS = f"""
-r.job_id, r.token, r.queue_name, r.`rank`, j.finished_at IS NULL AND j.token = r.token,
-j.task_path, j.backend_name, j.arguments, j.attempts, j.max_attempts, j.worker_ids, j.errors,
-j.enqueued_at, j.started_at, j.concurrency_key, {NOW_SQL},
-TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))"""
-WITH_JOB = f"LEFT JOIN {tables.JOBS} j FORCE INDEX (PRIMARY) ON j.id = r.job_id"
-LOCK = "FOR UPDATE {of} SKIP LOCKED"
-
-# InnoDB locks what it reads: only an index that has the rows in the order wanted, read from its
-# start, locks no more than the limit. Without FORCE INDEX, and a condition that it can serve, a
-# table that looks empty is read and locked whole, and sorted.
-PICK = f"""
-SELECT {COLUMNS} FROM {tables.READY} r FORCE INDEX ({{index}}) {WITH_JOB}
-WHERE {{where}} ORDER BY r.`rank`, r.job_id LIMIT {{limit}} {LOCK}"""
-PICK_GIVEN = f"""
-SELECT {COLUMNS} FROM {{given}} STRAIGHT_JOIN {tables.READY} r FORCE INDEX (PRIMARY)
-ON r.job_id = given.id {WITH_JOB}
-LIMIT {{limit}} {LOCK}"""
-BY_RANK, BY_QUEUE = "steady_queue_ready_poll", "steady_queue_ready_queue"
-NONE_PAUSED = f"r.`rank` >= -32768 AND NOT EXISTS (SELECT 1 FROM {tables.PAUSES})"
-
-# With a lock, to see what is newer than the snapshot of a caller's transaction, and to wait for
-# whoever has locked the job: SKIP LOCKED has passed over it as if it were not there.
-LOOK_AGAIN = f"""
-SELECT j.id, j.finished_at IS NULL, j.task_path, j.backend_name, j.arguments, j.attempts,
-       j.max_attempts, j.worker_ids, j.errors, j.enqueued_at, j.started_at, j.concurrency_key
-FROM {{given}} STRAIGHT_JOIN {tables.JOBS} j FORCE INDEX (PRIMARY)
-ON j.id = given.id LOCK IN SHARE MODE"""
-RUNNING = f"""
-SELECT c.job_id FROM {{given}} STRAIGHT_JOIN {tables.CLAIMED} c FORCE INDEX (PRIMARY)
-ON c.job_id = given.id"""
-
-INSERT_CLAIMED = f"""
-INSERT INTO {tables.CLAIMED} (job_id, queue_name, `rank`, token, created_at, process_id) VALUES"""
-DELETE_READY = f"""
-DELETE r FROM {{given}} STRAIGHT_JOIN {tables.READY} r FORCE INDEX (PRIMARY)
-ON r.job_id = given.id"""
+from .transactions import Transaction, is_in_transaction, run_in_transaction
 
 
 def claim(
@@ -76,207 +29,190 @@ def claim(
     if limit <= 0 or not _finds_any(connection):
         return []
 
-    def work(conversation: Conversation) -> list[ClaimedJob]:
-        return Claiming(conversation, process, selector, limit).run([])[1]
+    def work(transaction: Transaction) -> list[ClaimedJob]:
+        return Claim(transaction, process, selector, limit).run([])[1]
 
-    return converse(connection, work)
+    return run_in_transaction(connection, work)
 
 
 def _finds_any(connection: BaseDatabaseWrapper) -> bool:
-    bookmark = Bookmark.of(connection)
-    if bookmark.serves and not is_in_transaction(connection):
-        return bool(send(connection, [any_new(bookmark.start or 0)])[0].rows)
+    position = ScanPosition.of(connection)
+    if position.is_usable and not is_in_transaction(connection):
+        return bool(execute_all(connection, [any_new(position.start or 0)])[0].rows)
     began = time.monotonic()
-    found = bool(send(connection, [ANY_READY])[0].rows)
-    if not found and bookmark.is_wanted:
-        bookmark.note_way(time.monotonic() - began)
+    found = bool(execute_all(connection, [sql.ANY_READY])[0].rows)
+    if not found and position.is_needed:
+        position.note_scan(time.monotonic() - began)
     return found
 
 
-class Claiming:
+class Claim:
     """One claim, in its transaction."""
 
     def __init__(
         self,
-        conversation: Conversation,
+        transaction: Transaction,
         process: ProcessIdentity,
         selector: QueueSelector,
         limit: int,
     ) -> None:
-        self.conversation, self.process = conversation, process
+        self.transaction, self.process = transaction, process
         self.selector, self.limit = selector, limit
-        # A caller's transaction may see the past: it is neither shown the bookmark nor moves it.
-        connection, joined = conversation.connection, conversation.joined
-        self.bookmark = Bookmark() if joined else Bookmark.of(connection)
+        # A caller's transaction may see the past: it neither uses nor moves the position.
+        connection, joined = transaction.connection, transaction.joined
+        self.position = ScanPosition() if joined else ScanPosition.of(connection)
         self.bookmarks = portable.Bookmarks() if joined else portable.Bookmarks.of(connection)
-        # MariaDB cannot leave the job unlocked; nobody else wants a ready job's row.
-        self._of = "" if server_of(conversation.connection).is_mariadb else "OF r"
+        # MariaDB cannot leave the job unlocked; nothing else locks the row of a ready job.
+        self._of = "" if server_of(connection).is_mariadb else "OF r"
 
-    def run(self, before: Sequence[Statement]) -> tuple[list[Answer], list[ClaimedJob]]:
-        """Claim, with the statements ``before`` on the way; return their answers and the jobs."""
-        pick = self._pick_newest if self.bookmark.serves else self._pick_from_beginning
-        answers, rows = pick([*before, registered(self.process), PAUSED])
-        return answers[: len(before)], self._take(rows) if rows else []
+    def run(self, before: Sequence[Statement]) -> tuple[list[Result], list[ClaimedJob]]:
+        """Claim jobs, with the statements ``before`` in the first batch; return their results and
+        the jobs."""
+        pick = self._pick_newest if self.position.is_usable else self._pick_from_beginning
+        results, rows = pick([*before, sql.registered(self.process), sql.PAUSED])
+        return results[: len(before)], self._take(rows) if rows else []
 
-    def _pick_newest(self, before: Sequence[Statement]) -> tuple[list[Answer], list[Any]]:
-        """Pick from the bookmark on; from the beginning if there are too many to be sure."""
-        *answers, found = self.conversation.ask([*before, newest(self.bookmark.start or 0)])
-        paused = _paused(answers)
+    def _pick_newest(self, before: Sequence[Statement]) -> tuple[list[Result], list[Row]]:
+        """Pick from the position on, or from the beginning if there is a backlog."""
+        start = self.position.start or 0
+        *results, found = self.transaction.execute([*before, newest(start)])
+        paused = _paused(results)
         if paused is None or not found.rows:
-            return answers, []
-        if len(found.rows) >= MOST:
-            return answers, self._pick_all(paused)
-        self.bookmark.move(found.rows[0][0])
-        return answers, self._pick_given(wanted(found.rows, self.selector, paused), self.limit)
+            return results, []
+        if len(found.rows) >= MAX_NEWEST:
+            return results, self._pick_all(paused)
+        self.position.move(found.rows[0][0])
+        return results, self._pick_given(in_order(found.rows, self.selector, paused), self.limit)
 
-    def _pick_from_beginning(self, before: Sequence[Statement]) -> tuple[list[Answer], list[Any]]:
+    def _pick_from_beginning(self, before: Sequence[Statement]) -> tuple[list[Result], list[Row]]:
         if self.selector.takes_all and self.bookmarks.paused:
-            return self._pick_beside(before)
-        oldest = [OLDEST] if self.bookmark.is_wanted else []
+            return self._pick_around_paused(before)
+        oldest = [OLDEST] if self.position.is_needed else []
         at_once = [self._pick_by_rank] if self.selector.takes_all else []
-        answers = self.conversation.ask([*before, *oldest, *at_once])
+        results = self.transaction.execute([*before, *oldest, *at_once])
         if oldest:
-            self.bookmark.move(answers[len(before)].rows[0][0])
-        paused = _paused(answers[: len(before)])
+            self.position.move(results[len(before)].rows[0][0])
+        paused = _paused(results[: len(before)])
         if paused is None:
-            return answers, []
+            return results, []
         if at_once and paused:
             self.bookmarks.note_pauses(paused)
-            return answers, self._pick_beside([])[1]
-        rows = answers[-1].rows if at_once else self._pick_by_queue(paused)
+            return results, self._pick_around_paused([])[1]
+        rows = named(results[-1]) if at_once else self._pick_by_queue(paused)
         if rows:
-            self.bookmark.note_way(rows[0][-1] / 1e6)
-        return answers, list(rows)
+            self.position.note_scan(rows[0]["scanned"] / 1e6)
+        return results, rows
 
-    def _pick_beside(self, before: Sequence[Statement]) -> tuple[list[Answer], list[Any]]:
-        """Pick by rank, beside the jobs of paused queues."""
-        look = beside.Look(self.bookmarks, self.limit, self._locking(PICK_GIVEN, self.limit))
-        answers = self.conversation.ask([*before, *look.statements])
-        rows = look.learn(answers[len(before) :])
-        if before and (paused := _paused(answers[: len(before)])) is not None:
+    def _pick_around_paused(self, before: Sequence[Statement]) -> tuple[list[Result], list[Row]]:
+        """Pick by rank, while there are paused queues."""
+        scan = PausedScan(self.bookmarks, self.limit, self._locking(sql.PICK_GIVEN, self.limit))
+        results = self.transaction.execute([*before, *scan.statements])
+        rows = scan.locked(results[len(before) :])
+        if before and (paused := _paused(results[: len(before)])) is not None:
             self.bookmarks.note_pauses(paused)
         elif before:
-            return answers, []
-        further = self.conversation.ask([look.further])[0].rows if look.is_short else ()
+            return results, []
+        further = self.transaction.execute([scan.further])[0].rows if scan.is_short else ()
         if further:
             rows += self._pick_given([int(job_id) for job_id, _ in further], self.limit - len(rows))
-        look.end(rows, found_all=look.is_short and not further)
-        return answers, rows
+        scan.finish(rows, found_all=scan.is_short and not further)
+        return results, rows
 
-    def _pick_all(self, paused: frozenset[str]) -> list[Any]:
+    def _pick_all(self, paused: frozenset[str]) -> list[Row]:
         if not self.selector.takes_all:
             return self._pick_by_queue(paused)
         if paused:
-            return self._pick_beside([])[1]
-        return list(self.conversation.ask([self._pick_by_rank])[0].rows)
+            return self._pick_around_paused([])[1]
+        return named(self.transaction.execute([self._pick_by_rank])[0])
 
     @property
     def _pick_by_rank(self) -> Statement:
-        return self._pick(BY_RANK, NONE_PAUSED, self.limit)
+        return self._pick(sql.BY_RANK, sql.NONE_PAUSED, self.limit)
 
-    def _pick_given(self, job_ids: Sequence[int], limit: int) -> list[Any]:
-        """Lock the first of these jobs that nobody else has locked."""
+    def _pick_given(self, job_ids: Sequence[int], limit: int) -> list[Row]:
+        """Lock the first of these jobs that no other transaction has locked."""
         if not job_ids:
             return []
-        sql = self._locking(PICK_GIVEN, limit)
-        given = statement(sql, ["id"], [(job_id,) for job_id in job_ids])
+        pick = self._locking(sql.PICK_GIVEN, limit)
+        given = with_table(pick, ["id"], [(job_id,) for job_id in job_ids])
         turns = {job_id: turn for turn, job_id in enumerate(job_ids)}
-        return sorted(self.conversation.ask([given])[0].rows, key=lambda row: turns[row[0]])
+        rows = named(self.transaction.execute([given])[0])
+        return sorted(rows, key=lambda row: turns[row["job_id"]])
 
-    def _pick_by_queue(self, paused: frozenset[str]) -> list[Any]:
-        rows: list[Any] = []
+    def _pick_by_queue(self, paused: frozenset[str]) -> list[Row]:
+        rows: list[Row] = []
         for name in self._filled(self.selector.matching(self._existing, paused)):
-            where = "r.queue_name = %s"
-            statement = self._pick(BY_QUEUE, where, self.limit - len(rows), name)
-            rows += self.conversation.ask([statement])[0].rows
+            pick = self._pick(sql.BY_QUEUE, "r.queue_name = %s", self.limit - len(rows), name)
+            rows += named(self.transaction.execute([pick])[0])
             if len(rows) >= self.limit:
                 break
         return rows
 
     def _existing(self, prefix: str) -> list[str]:
-        [answer] = self.conversation.ask([listing(prefix)])
-        return sorted(str(name) for (name,) in answer.rows)
+        [result] = self.transaction.execute([listing(prefix)])
+        return sorted(str(name) for (name,) in result.rows)
 
     def _filled(self, names: Sequence[str]) -> list[str]:
-        """Leave out empty queues: to lock their first rows takes a round trip for each."""
+        """Leave out empty queues: locking the first rows of each takes a round trip."""
         if len(names) < 2:
             return list(names)
         found: set[str] = set()
-        for some in portions(names):
-            [answer] = self.conversation.ask([filled(some)])
-            found.update(str(name) for (name,) in answer.rows)
+        for chunk in chunks(names):
+            [result] = self.transaction.execute([filled(chunk)])
+            found.update(str(name) for (name,) in result.rows)
         return [name for name in names if name in found]
 
     def _pick(self, index: str, where: str, limit: int, *values: str) -> Statement:
-        sql = PICK.format(index=index, where=where, limit=int(limit), of=self._of)
-        return Statement(sql, values)
+        text = sql.PICK.format(index=index, where=where, limit=int(limit), of=self._of)
+        return Statement(text, values)
 
-    def _locking(self, sql: str, limit: int) -> str:
-        return sql.replace("{limit}", str(int(limit))).replace("{of}", self._of)
+    def _locking(self, text: str, limit: int) -> str:
+        return text.replace("{limit}", str(int(limit))).replace("{of}", self._of)
 
-    def _take(self, rows: list[Any]) -> list[ClaimedJob]:
-        """Move the rows picked from ready to claimed; stray ones end here."""
-        if not all(row[4] for row in rows):
-            rows = self._second_look(rows)
+    def _take(self, rows: list[Row]) -> list[ClaimedJob]:
+        """Move the picked rows from ready to claimed. Stray ones are deleted."""
+        if not all(row["is_current"] for row in rows):
+            rows = self._read_again(rows)
+        current = [row for row in rows if row["is_current"]]
         try:
-            return self._move(rows, [row for row in rows if row[4]])
+            return self._move(rows, current)
         except IntegrityError:
-            # A stray ready row, of a job that runs, has kept us from all of them.
+            # A stray ready row, of a job that is running, has prevented the claim of all of them.
             running = self._running(rows)
-            return self._move(rows, [row for row in rows if row[4] and row[0] not in running])
+            return self._move(rows, [row for row in current if row["job_id"] not in running])
 
-    def _move(self, rows: Sequence[Any], wanted: Sequence[Any]) -> list[ClaimedJob]:
-        statements = ids(DELETE_READY, [row[0] for row in rows])
-        taken = [(row[0], portable.next_token(row[1]), *row[2:]) for row in wanted]
-        if taken:
-            claims = [
-                (row[0], row[2], row[3], row[1], row[15].isoformat(" ", "microseconds"),
+    def _move(self, rows: Sequence[Row], wanted: Sequence[Row]) -> list[ClaimedJob]:
+        statements = with_ids(sql.DELETE_READY, [row["job_id"] for row in rows])
+        claims = [_claimed_job(row) for row in wanted]
+        if claims:
+            values = [
+                (job.job_id, job.queue_name, job.rank, job.token, to_text(job.claimed_at),
                  self.process.id)
-                for row in taken
+                for job in claims
             ]  # fmt: skip
             # One statement: if it fails, it has inserted nothing.
-            statements.insert(0, insertion(INSERT_CLAIMED, claims))
-        self.conversation.ask(statements, last=True)
-        return [_claimed_job(row) for row in taken]
+            statements.insert(0, insert_rows(sql.INSERT_CLAIMED, values))
+        self.transaction.execute(statements, last=True)
+        return claims
 
-    def _second_look(self, rows: Sequence[Any]) -> list[Any]:
-        doubtful = [row[0] for row in rows if not row[4]]
-        answers = self.conversation.ask(ids(LOOK_AGAIN, doubtful))
-        found = {row[0]: row[1:] for answer in answers for row in answer.rows}
-        return [(*row[:4], *found.get(row[0], row[4:15]), *row[15:]) for row in rows]
+    def _read_again(self, rows: Sequence[Row]) -> list[Row]:
+        doubtful = [row["job_id"] for row in rows if not row["is_current"]]
+        results = self.transaction.execute(with_ids(sql.READ_AGAIN, doubtful))
+        found = {row["job_id"]: row for result in results for row in named(result, sql.REREAD)}
+        return [row | found.get(row["job_id"], {}) for row in rows]
 
-    def _running(self, rows: Sequence[Any]) -> set[int]:
-        answers = self.conversation.ask(ids(RUNNING, [row[0] for row in rows]))
-        return {job_id for answer in answers for (job_id,) in answer.rows}
-
-
-def registered(process: ProcessIdentity) -> Statement:
-    """Return the statement that tells whether there still is such a process."""
-    return Statement(REGISTERED.format(int(process.id)), [process.name])
+    def _running(self, rows: Sequence[Row]) -> set[int]:
+        job_ids = [row["job_id"] for row in rows]
+        results = self.transaction.execute(with_ids(sql.RUNNING, job_ids))
+        return {job_id for result in results for (job_id,) in result.rows}
 
 
-def _paused(answers: Sequence[Answer]) -> frozenset[str] | None:
-    """Return the names of the paused queues; ``None``: the process is not registered."""
-    registered, paused = answers[-2:]
+def _paused(results: Sequence[Result]) -> frozenset[str] | None:
+    """Return the names of the paused queues, or ``None`` if the process is not registered."""
+    registered, paused = results[-2:]
     return frozenset(str(name) for (name,) in paused.rows) if registered.rows else None
 
 
-def _claimed_job(row: Any) -> ClaimedJob:
-    present = row[15].replace(tzinfo=UTC)
-    return ClaimedJob(
-        job_id=row[0],
-        token=row[1],
-        queue_name=row[2],
-        rank=row[3],
-        task_path=row[5],
-        backend_name=row[6],
-        arguments=row[7],
-        attempts=row[8],
-        max_attempts=row[9],
-        worker_ids=row[10],
-        errors=row[11],
-        enqueued_at=read(row[12], present),
-        started_at=row[13] and read(row[13], present),
-        claimed_at=present,
-        concurrency_key=row[14],
-    )
+def _claimed_job(row: Row) -> ClaimedJob:
+    token = portable.next_token(row["token"])
+    return ClaimedJob.from_row(row | {"token": token}, row["now"].replace(tzinfo=UTC), read)

@@ -1,12 +1,13 @@
-"""Instants: UTC by the server's clock, in ``datetime(6)`` columns, which know no time zone."""
+"""Times: UTC by the server's clock, in ``datetime(6)`` columns, which have no time zone."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from django.db.models import DateTimeField, Func
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import DateTimeField, Expression, Func
 
-#: Unlike NOW() it does not depend on the session's time zone. It moves on within a transaction.
+#: Unlike NOW() it does not depend on the session's time zone; it moves on within a transaction.
 NOW_SQL = "UTC_TIMESTAMP(6)"
 
 
@@ -19,17 +20,21 @@ class UtcNow(Func):
 
 
 def to_text(value: datetime) -> str:
-    """Return an aware instant as it is stored."""
+    """Return an aware time as it is stored."""
     return value.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
 
 
-def read(value: object, otherwise: datetime) -> datetime:
-    """Return a stored instant, aware; of a row that somebody has damaged, ``otherwise``."""
-    return value.replace(tzinfo=UTC) if isinstance(value, datetime) else otherwise
+def now(connection: BaseDatabaseWrapper) -> Expression:
+    return UtcNow()
+
+
+def read(value: object, default: datetime) -> datetime:
+    """Return a stored time, or ``default`` for a value that is not a time, after manual edits."""
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) else default
 
 
 def microseconds(value: timedelta | float) -> int:
-    """Return a length of time, given as such or in seconds, in whole microseconds."""
+    """Return a duration, or a number of seconds, in whole microseconds."""
     if not isinstance(value, timedelta):
         value = timedelta(seconds=value)
     return value // timedelta(microseconds=1)

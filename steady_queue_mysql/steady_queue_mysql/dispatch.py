@@ -1,26 +1,26 @@
-"""Moving due jobs to ready, and the look at when the next one is due."""
+"""Moving due jobs to ready, and finding out when the next one is due."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import Dispatched, tables
 
+from .batches import Statement, execute_all
 from .clock import NOW_SQL
-from .conversation import Conversation, converse
 from .enqueue import INSERT_BLOCKED, INSERT_READY
-from .literals import Raw, ids, insertion, length_of, portions
-from .packets import Statement, send
+from .inline_tables import SQL, Value, chunks, insert_rows, text_length, with_ids
 from .permits import admit_joined, discarding_refused, lock
+from .transactions import Transaction, run_in_transaction
 
-# Seconds until the earliest job is due, negative when it is. Of the index, so one row is read.
+# Seconds until the earliest job is due; negative if it is overdue. Reads one entry of the index.
 NEXT_DUE = Statement(
     f"SELECT TIMESTAMPDIFF(MICROSECOND, {NOW_SQL}, min(due_at)) / 1e6 FROM {tables.SCHEDULED}"
 )
 
-# In the order of the index, so that no more rows are locked than are taken.
+# In the order of the index, so that no more rows are locked than are moved.
 PICK_DUE = f"""
 SELECT job_id, queue_name, `rank`, token, concurrency_key
 FROM {tables.SCHEDULED} FORCE INDEX (steady_queue_scheduled_due)
@@ -32,35 +32,42 @@ ON s.job_id = given.id"""
 
 
 def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
-    waits = _until_next(connection)
-    if waits is None or waits > 0:
-        return Dispatched(0, waits)
-    moved = (
-        converse(connection, lambda conversation: _move(conversation, limit)) if limit > 0 else 0
-    )
-    waits = _until_next(connection)
-    return Dispatched(moved, None if waits is None else max(0.0, waits))
+    wait = _until_next(connection)
+    if wait is None or wait > 0:
+        return Dispatched(0, wait)
+    moved = 0
+    if limit > 0:
+        moved = run_in_transaction(connection, lambda transaction: _move(transaction, limit))
+    wait = _until_next(connection)
+    return Dispatched(moved, None if wait is None else max(0.0, wait))
 
 
-def _move(conversation: Conversation, limit: int) -> int:
-    [answer] = conversation.ask([Statement(PICK_DUE.format(int(limit)))])
-    due: list[Any] = list(answer.rows)
-    ready = [(*row[:4], Raw(NOW_SQL)) for row in due if row[4] is None]
-    blocked = [(*row[:4], Raw(NOW_SQL), row[4]) for row in due if row[4] is not None]
-    keys = {row[-1] for row in blocked}
+def _move(transaction: Transaction, limit: int) -> int:
+    [due] = transaction.execute([Statement(PICK_DUE.format(int(limit)))])
+    ready: list[Sequence[Value]] = []
+    blocked: list[Sequence[Value]] = []
+    for job_id, queue_name, rank, token, key in due.rows:
+        row = (job_id, queue_name, rank, token, SQL(NOW_SQL))
+        if key is None:
+            ready.append(row)
+        else:
+            blocked.append((*row, key))
+    keys = {key for *_, key in due.rows if key is not None}
     statements = [
         *([lock(keys)] if keys else []),
-        *[insertion(INSERT_READY, some) for some in portions(ready)],
-        *[insertion(INSERT_BLOCKED, some) for some in portions(blocked, length_of)],
-        *ids(DELETE_SCHEDULED, [row[0] for row in due]),
+        *[insert_rows(INSERT_READY, chunk) for chunk in chunks(ready)],
+        *[insert_rows(INSERT_BLOCKED, chunk) for chunk in chunks(blocked, text_length)],
+        *with_ids(DELETE_SCHEDULED, [job_id for job_id, *_ in due.rows]),
     ]
-    conversation.ask(statements, last=not blocked)
-    if blocked:
-        admit_joined(conversation, keys)
-        conversation.ask(discarding_refused([row[0] for row in blocked]), last=True)
-    return len(due)
+    transaction.execute(statements, last=not keys)
+    if keys:
+        admit_joined(transaction, keys)
+        limited = [job_id for job_id, *_, key in due.rows if key is not None]
+        transaction.execute(discarding_refused(limited), last=True)
+    return len(due.rows)
 
 
 def _until_next(connection: BaseDatabaseWrapper) -> float | None:
-    seconds = send(connection, [NEXT_DUE])[0].rows[0][0]
+    [result] = execute_all(connection, [NEXT_DUE])
+    seconds = result.rows[0][0]
     return None if seconds is None else float(seconds)

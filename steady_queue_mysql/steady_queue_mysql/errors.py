@@ -1,4 +1,4 @@
-"""What the numbers of MySQL's and MariaDB's errors mean, whichever driver raised them."""
+"""What the error numbers of MySQL and MariaDB mean, whichever driver raised them."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import portable
 
 DUPLICATE = 1062
-#: Ended by KILL QUERY.
+#: Interrupted by KILL QUERY.
 INTERRUPTED = 1317
-#: Deadlock; MariaDB: the record has changed since this snapshot; rolled back by a cluster's vote.
+#: Deadlock; record changed since the snapshot (MariaDB); rolled back by a cluster's certification.
 DEADLOCKS = frozenset({1213, 1020, 3101})
-#: Besides those: lock wait time-out, NOWAIT, and the administrator's limits on a statement's time.
+#: Also lock wait time-out, NOWAIT, and the administrator's limits on the duration of a statement.
 CONTENTION = DEADLOCKS | {1205, 3572, 3024, 1969}
-#: In the middle of a statement.
+#: Lost in the middle of a statement.
 CONNECTION_LOST = 2013
-#: The server is gone, going or full. Not 1290, 1792 and 1836, a read-only server: it answers.
+#: The server is gone, shutting down or full. Not 1290, 1792 and 1836: a read-only server answers.
 LOST = frozenset(
     {2002, 2003, 2006, 2013, 2014, 2027, 2048, 2055}  # the driver could not talk to it
     | {1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031}  # it ended the connection
     | {1040, 1129, 1203, 1226}  # it takes no more connections
-    | {1047}  # it is no part of its cluster
+    | {1047}  # it is not part of its cluster
 )
-#: A packet beyond ``max_allowed_packet``, told by the server and by the driver.
+#: A packet larger than ``max_allowed_packet``, reported by the server or by the driver.
 TOO_LARGE = frozenset({1153, 2020})
-#: Values that no column takes. Some drivers call these errors of operation, as if worth a retry.
+#: Values that do not fit a column. Some drivers raise OperationalError, as if worth a retry.
 BAD_VALUES = frozenset({1264, 1265, 1292, 1366, 1406, 3140, 3988})
-#: A missing value, and checks that fail; likewise.
+#: Missing values and failed constraints; likewise.
 BROKEN_RULES = frozenset({1048, 1062, 1364, 1690, 3819, 4025})
 
 
-def number_of(error: BaseException) -> int | None:
-    """Return the number of an error of the database, if it has one."""
+def error_number(error: BaseException) -> int | None:
+    """Return the error number of a database error, if it has one."""
     cause = error.__cause__
     for found in (getattr(error, "errno", None), getattr(cause, "errno", None), *error.args[:1]):
         if isinstance(found, int) and found > 0:
@@ -44,43 +44,43 @@ def number_of(error: BaseException) -> int | None:
     return None
 
 
-def is_told_by_server(error: BaseException) -> bool:
-    """Say whether ``error`` is what the server answered, and not what befell us while we read."""
-    number = number_of(error)
+def is_server_error(error: BaseException) -> bool:
+    """Return whether the server sent ``error``, as opposed to one of the client or the network."""
+    number = error_number(error)
     return number is not None and number >= 1000 and not 2000 <= number < 3000
 
 
 def is_deadlock(error: BaseException) -> bool:
-    """Say whether the server has rolled back the transaction for the sake of another."""
-    return isinstance(error, DatabaseError) and number_of(error) in DEADLOCKS
+    """Return whether the server has rolled back the transaction in favour of another."""
+    return isinstance(error, DatabaseError) and error_number(error) in DEADLOCKS
 
 
-def is_contention(error: BaseException) -> bool:
-    """Say whether ``error`` is worth another try on the same connection."""
-    return isinstance(error, DatabaseError) and number_of(error) in CONTENTION
+def is_contention(connection: BaseDatabaseWrapper, error: BaseException) -> bool:
+    """Return whether ``error`` is worth another try on the same connection."""
+    return isinstance(error, DatabaseError) and error_number(error) in CONTENTION
 
 
 def is_lost_connection(connection: BaseDatabaseWrapper, error: BaseException) -> bool:
-    """Say whether the connection is gone, or leads to a server that can do nothing for us."""
+    """Return whether the connection is gone, or leads to a server that cannot serve it."""
     if not isinstance(error, DatabaseError | InterfaceError):
         return False
-    number = number_of(error)
+    number = error_number(error)
     if number in LOST:
         return True
-    if is_told_by_server(error):
-        return False  # It answers: it is there.
+    if is_server_error(error):
+        return False  # The server answers.
     return portable.is_lost_connection(connection, error)
 
 
 @contextmanager
-def told_alike(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """Raise the errors of statements as Django's, in the classes that they deserve."""
+def translated_errors(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """Raise errors of statements as those of Django, in the class that fits their number."""
     try:
         yield
     except Exception as error:
-        number = number_of(error)
+        number = error_number(error)
         if number in TOO_LARGE:
-            connection.close()  # The server has, or will.
+            connection.close()  # The server closes it too.
             raise DataError(number, f"too large for the server: {error}") from error
         if number in BAD_VALUES:
             raise DataError(number, str(error)) from error
@@ -88,7 +88,7 @@ def told_alike(connection: BaseDatabaseWrapper) -> Iterator[None]:
             raise IntegrityError(number, str(error)) from error
         if number is None or isinstance(error, DatabaseError | InterfaceError):
             raise
-        # The C extension of MySQL's driver lets errors of later statements through as they are.
+        # The C extension of MySQL's driver does not convert errors of statements after the first.
         wrapper: Any = connection
         raw: Any = error
         with wrapper.wrap_database_errors:

@@ -1,4 +1,4 @@
-"""The names of queues, by the loose index scan that both servers have for DISTINCT."""
+"""Listing the names of queues, by the loose index scan that both servers have for DISTINCT."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import portable, tables
 
-from .packets import Statement, send
+from .batches import Statement, execute_all
 
-# A recursive walk over the index, as other databases need it, took seconds here.
+# A recursive walk over the index, as the other dialects use it, took seconds here.
 LIST = f"SELECT DISTINCT queue_name FROM {tables.READY} FORCE INDEX (steady_queue_ready_queue)"
 FILLED = f"""
 (SELECT queue_name FROM {tables.READY} FORCE INDEX (steady_queue_ready_queue)
@@ -18,12 +18,12 @@ FILLED = f"""
 
 
 def list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
-    [answer] = send(connection, [listing(prefix)])
-    return sorted(str(name) for (name,) in answer.rows)
+    [result] = execute_all(connection, [listing(prefix)])
+    return sorted(str(name) for (name,) in result.rows)
 
 
 def listing(prefix: str) -> Statement:
-    """Return the statement that lists the names with ready jobs that start with ``prefix``."""
+    """Return a statement for the names of queues with ready jobs that start with ``prefix``."""
     if not prefix:
         return Statement(LIST)
     end = portable.prefix_end(prefix)
@@ -33,5 +33,5 @@ def listing(prefix: str) -> Statement:
 
 
 def filled(names: Sequence[str]) -> Statement:
-    """Return the statement that tells which of these queues have ready jobs."""
+    """Return a statement for those of these queues that have ready jobs."""
     return Statement(" UNION ALL ".join([FILLED] * len(names)), names)

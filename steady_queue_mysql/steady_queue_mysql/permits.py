@@ -1,4 +1,4 @@
-"""Permits of semaphores: who takes or ends permits of a key locks its semaphore first."""
+"""Permits of semaphores. The semaphore of a key is locked before its permits are changed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import tables
 
+from .batches import Result, Statement
 from .clock import NOW_SQL
-from .conversation import Conversation, converse
-from .literals import ids, portions
-from .packets import Answer, Statement
+from .inline_tables import chunks, with_ids
 from .server import Server, server_of
+from .transactions import Transaction, run_in_transaction
 
-# In the order of the index, which is that of all who lock several.
+# In the order of the index, as everywhere that several are locked.
 LOCK = f"""
 SELECT `key`, `limit` FROM {tables.SEMAPHORES} FORCE INDEX (PRIMARY)
 WHERE `key` IN ({{keys}}) ORDER BY `key` FOR UPDATE"""
@@ -45,14 +45,14 @@ SET_VALUES = f"""
 UPDATE {tables.SEMAPHORES} FORCE INDEX (PRIMARY) SET value = CASE `key` {{cases}} END
 WHERE `key` IN ({{keys}})"""
 
-# A job that has run before has waited already, and what it left is not thrown away.
+# A job that has run before is kept: it has waited already, and its record must not be lost.
 DISCARD_REFUSED = f"""
 DELETE b, j {OF_BLOCKED} AND b.token = 0
 STRAIGHT_JOIN {tables.JOBS} j FORCE INDEX (PRIMARY) ON j.id = given.id AND j.concurrency_discards"""
 
 
 class Admission(NamedTuple):
-    """Who is let in, and the statements that do it."""
+    """The jobs to admit, and the statements that admit them."""
 
     job_ids: frozenset[int]
     statements: list[Statement]
@@ -61,46 +61,44 @@ class Admission(NamedTuple):
 def admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
     if not keys:
         return 0
+    return run_in_transaction(connection, lambda transaction: admit_joined(transaction, set(keys)))
 
-    return converse(connection, lambda conversation: admit_joined(conversation, set(keys)))
 
-
-def admit_joined(conversation: Conversation, keys: Collection[str]) -> int:
-    """Do so as a part of ``conversation``."""
-    [locked] = conversation.ask([lock(keys)])
+def admit_joined(transaction: Transaction, keys: Collection[str]) -> int:
+    """Admit jobs within ``transaction``; return how many."""
+    [locked] = transaction.execute([lock(keys)])
     limits = limits_of(locked)
-    limits |= create(conversation, set(keys) - limits.keys())
+    limits |= create(transaction, set(keys) - limits.keys())
     if not limits:
         return 0
-    [counted] = conversation.ask([counting(limits)])
-    admission = admitting(conversation, limits, counted)
-    conversation.ask(admission.statements)
+    [counted] = transaction.execute([counting(limits)])
+    admission = admitting(transaction, limits, counted)
+    transaction.execute(admission.statements)
     return len(admission.job_ids)
 
 
-def create(conversation: Conversation, missing: Collection[str]) -> dict[str, int]:
-    """Create semaphores that are not there, with the limits of the jobs that wait longest; return
-    those."""
+def create(transaction: Transaction, missing: Collection[str]) -> dict[str, int]:
+    """Create missing semaphores with the limits of the jobs that wait longest; return these."""
     if not missing:
         return {}
     keys = sorted(missing)
-    answers = conversation.ask([Statement(FIRST_LIMIT, [key]) for key in keys])
+    results = transaction.execute([Statement(FIRST_LIMIT, [key]) for key in keys])
     found = {
-        key: int(answer.rows[0][0])
-        for key, answer in zip(keys, answers, strict=True)
-        if answer.rows and answer.rows[0][0] is not None
+        key: int(result.rows[0][0])
+        for key, result in zip(keys, results, strict=True)
+        if result.rows and result.rows[0][0] is not None
     }
     if found:
-        conversation.ask([set_limits(server_of(conversation.connection), found)])
+        transaction.execute([set_limits(server_of(transaction.connection), found)])
     return found
 
 
 def lock(keys: Iterable[str]) -> Statement:
-    """Return a statement that locks semaphores and gives ``limits_of`` them."""
+    """Return a statement that locks semaphores; ``limits_of`` reads its result."""
     return _of_keys(LOCK, keys)
 
 
-def limits_of(locked: Answer) -> dict[str, int]:
+def limits_of(locked: Result) -> dict[str, int]:
     return {str(key): int(limit) for key, limit in locked.rows}
 
 
@@ -112,12 +110,12 @@ def set_limits(server: Server, limits: Mapping[str, int]) -> Statement:
 
 
 def counting(keys: Iterable[str]) -> Statement:
-    """Return a statement that counts the permits that are held."""
+    """Return a statement that counts the permits of each key."""
     return _of_keys(COUNT, keys)
 
 
-def admitting(conversation: Conversation, limits: Mapping[str, int], counted: Answer) -> Admission:
-    """Choose whom to let in; the semaphores of ``limits`` are locked, their permits ``counted``."""
+def admitting(transaction: Transaction, limits: Mapping[str, int], counted: Result) -> Admission:
+    """Choose the jobs to admit, by locked semaphores and their ``counted`` permits."""
     left = dict(limits)
     for key, holders in counted.rows:
         if key in left:
@@ -125,22 +123,23 @@ def admitting(conversation: Conversation, limits: Mapping[str, int], counted: An
     picks = [
         Statement(PICK.format(limit=number), [key]) for key, number in left.items() if number > 0
     ]
-    chosen = [row for answer in (conversation.ask(picks) if picks else ()) for row in answer.rows]
+    results = transaction.execute(picks) if picks else []
+    chosen = [row for result in results for row in result.rows]
     for _, key in chosen:
         left[str(key)] -= 1
     job_ids = [job_id for job_id, _ in chosen]
-    statements = [each for sql in (GIVE_PERMITS, MAKE_READY, UNBLOCK) for each in ids(sql, job_ids)]
-    return Admission(frozenset(job_ids), [*statements, *_set_values(left)])
+    moves = [each for sql in (GIVE_PERMITS, MAKE_READY, UNBLOCK) for each in with_ids(sql, job_ids)]
+    return Admission(frozenset(job_ids), [*moves, *_set_values(left)])
 
 
 def discarding_refused(job_ids: Sequence[int]) -> list[Statement]:
-    """Return statements that delete those of the jobs that are blocked but are not to wait."""
-    return ids(DISCARD_REFUSED, job_ids)
+    """Return statements that delete jobs that are blocked but must not wait."""
+    return with_ids(DISCARD_REFUSED, job_ids)
 
 
 def _set_values(left: Mapping[str, int]) -> list[Statement]:
     statements = []
-    for keys in portions(sorted(left), len):
+    for keys in chunks(sorted(left), len):
         cases = " ".join(f"WHEN %s THEN {max(0, left[key])}" for key in keys)
         marks = ", ".join(["%s"] * len(keys))
         sql = SET_VALUES.replace("{cases}", cases).replace("{keys}", marks)

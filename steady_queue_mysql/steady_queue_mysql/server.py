@@ -1,4 +1,4 @@
-"""The server itself: MySQL or MariaDB, and of which version."""
+"""The server: whether it is MySQL or MariaDB, and its version."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ASK = "SELECT VERSION(), @@max_allowed_packet"
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a server said of itself when a connection to it was opened."""
+    """Facts about a server, read once for each connection."""
 
     #: As ``VERSION()`` gives it.
     text: str
     version: tuple[int, ...]
     is_mariadb: bool
-    #: The longest packet of statements that it takes, in bytes.
+    #: The largest packet that the server accepts, in bytes.
     max_packet: int
 
     @property
@@ -34,14 +34,14 @@ class Server:
 
     @property
     def exact_collation(self) -> str:
-        """The collation that compares by code point and takes no blank for nothing."""
+        """The collation that compares by code point and does not ignore trailing spaces."""
         return "utf8mb4_nopad_bin" if self.is_mariadb else "utf8mb4_0900_bin"
 
     def overwriting(self, column: str) -> str:
-        """Return the end of an INSERT by which rows that are there already take its ``column``."""
-        if self.is_mariadb:  # Which does not know the alias of a row.
+        """Return the clause that makes an INSERT overwrite ``column`` of existing rows."""
+        if self.is_mariadb:  # It has no alias for the inserted row.
             return f"ON DUPLICATE KEY UPDATE {column} = VALUE({column})"
-        # The function is deprecated here, and a warning is an error to a driver with DEBUG.
+        # VALUES() is deprecated on MySQL, and with DEBUG the driver turns warnings into errors.
         return f"AS given ON DUPLICATE KEY UPDATE {column} = given.{column}"
 
     def require_supported(self) -> None:
@@ -56,7 +56,7 @@ class Server:
 
 
 def server_of(connection: BaseDatabaseWrapper) -> Server:
-    """Return what is known of the server of ``connection``; ask it once for each connection.
+    """Return the server of ``connection``; query it once for each connection.
 
     Raises ``DialectUnsupported`` for a version too old.
     """
@@ -66,25 +66,29 @@ def server_of(connection: BaseDatabaseWrapper) -> Server:
     if known is None or known[0] is not wrapper.connection:
         known = (wrapper.connection, _ask(connection))
         wrapper.steady_queue_server = known
-        know_the_server(wrapper, known[1])
+        correct_django(wrapper, known[1])
     server: Server = known[1]
     server.require_supported()
     return server
 
 
+def exact_collation(connection: BaseDatabaseWrapper) -> str:
+    return server_of(connection).exact_collation
+
+
 def parse(text: str, max_packet: int) -> Server:
     """Return the server whose ``VERSION()`` is ``text``."""
-    # MariaDB may put a made-up MySQL version before its own, for old replicas.
+    # MariaDB may prefix its version with a MySQL version, for old replicas.
     found = re.search(r"\d+(?:\.\d+)+", text.removeprefix("5.5.5-"))
     version = tuple(map(int, found.group().split("."))) if found else ()
     return Server(text, version, "mariadb" in text.lower(), max_packet)
 
 
-def know_the_server(wrapper: Any, server: Server) -> None:
-    """Tell Django the truth where the driver does not.
+def correct_django(wrapper: Any, server: Server) -> None:
+    """Correct what Django believes about the server, which may be MariaDB taken for MySQL.
 
-    MySQL's own backend reads the version from the handshake, where MariaDB calls itself MySQL
-    5.5.5: Django would then cut instants to seconds, and lock rows without SKIP LOCKED.
+    The backend of MySQL's own driver reads the version from the handshake, where MariaDB calls
+    itself MySQL 5.5.5. Django would truncate times to seconds, and lock rows without SKIP LOCKED.
     """
     if not server.is_mariadb or wrapper.mysql_is_mariadb:
         return
@@ -101,7 +105,7 @@ def know_the_server(wrapper: Any, server: Server) -> None:
 
 
 def _derived_from_version(features: Any) -> list[str]:
-    """Return the features that Django has worked out so far, and keeps."""
+    """Return the names of the features that Django has computed and cached so far."""
     return [name for name in vars(features) if hasattr(type(features), name)]
 
 

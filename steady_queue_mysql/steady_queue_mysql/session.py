@@ -1,4 +1,4 @@
-"""What a queue process sets on its connections."""
+"""Setting up the connections of queue processes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from .server import server_of
 
-#: Seconds to wait for a row lock, in a thread that tries again by itself. The default is 50.
+#: Seconds that control threads wait for a row lock. The server's default is 50.
 LOCK_WAIT = 3
 #: Seconds without a statement after which the server ends such a session: its process may be cut
-#: off in the middle of a transaction, and whoever takes over needs the locks.
+#: off in the middle of a transaction, and its successor needs the locks.
 IDLE = 8
 
 
 def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
-    """Know the server, and wait no longer for locks than the thread can afford; say so."""
+    """Limit how long control threads wait for locks; return what was changed."""
     server = server_of(connection)
     if not impatient:
         return []
@@ -26,3 +26,8 @@ def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
         f"the server is {server.display_name}",
         f"the queue's own connections wait up to {LOCK_WAIT} s for row locks",
     ]
+
+
+def share(connection: BaseDatabaseWrapper) -> None:
+    """Correct what Django believes about the server: MariaDB, or MySQL."""
+    server_of(connection)

@@ -1,4 +1,4 @@
-"""Ending claims: one packet, whose every statement is fenced by the claims that are still there."""
+"""Ending claims: one batch, in which every statement is fenced by the claims that still exist."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import (
     ClaimedJob,
-    Ending,
+    Destination,
     Outcome,
     ProcessIdentity,
     QueueSelector,
+    limited_keys,
     tables,
 )
 
-from .claim import Claiming
+from .batches import Result, Statement
+from .claim import Claim
 from .clock import NOW_SQL, microseconds, to_text
-from .conversation import Conversation, converse
-from .literals import Value, length_of, portions, statement
-from .packets import Answer, Statement
+from .inline_tables import Value, chunks, text_length, with_table
 from .permits import admitting, counting, create, limits_of, lock
+from .transactions import Transaction, run_in_transaction
 
-# By job and token: what is not held any more matches nothing, in this and all that follow.
+# By job and token: a claim that is no longer held matches nothing, in any of the statements.
 HELD = f"""
 FROM {{given}} STRAIGHT_JOIN {tables.CLAIMED} c FORCE INDEX (PRIMARY)
      ON c.job_id = given.id AND c.token = given.token
@@ -32,40 +33,42 @@ FENCE = ("id", "token")
 
 LOCK_HELD = f"SELECT given.id {HELD} FOR UPDATE"
 
-COMPLETED = (*FENCE, "attempts", "worker_ids", "errors", "return_value", "started_at",
-             "last_attempted_at", "ended")  # fmt: skip
-COMPLETE = f"""
+UPDATED = (*FENCE, "attempts", "worker_ids", "errors", "return_value", "started_at",
+             "last_attempted_at", "completed")  # fmt: skip
+UPDATE_JOBS = f"""
 UPDATE {HELD.replace("FROM", "", 1)}
 SET j.attempts = given.attempts, j.token = given.token, j.worker_ids = given.worker_ids,
     j.errors = given.errors, j.return_value = given.return_value,
     j.started_at = given.started_at, j.last_attempted_at = given.last_attempted_at,
-    j.finished_at = IF(given.ended, {NOW_SQL}, NULL)"""
-REMOVE = f"DELETE j {HELD}"
+    j.finished_at = IF(given.completed, {NOW_SQL}, NULL)"""
+DELETE_JOBS = f"DELETE j {HELD}"
 
-PLACED = (*FENCE, "queue_name", "position")
-PLACED_LIMITED = (*PLACED, "concurrency_key")
+MOVED = (*FENCE, "queue_name", "position")
+MOVED_LIMITED = (*MOVED, "concurrency_key")
+MOVED_SCHEDULED = (*MOVED_LIMITED, "delay")
+MOVED_FAILED = (*FENCE, "exception_class", "message")
 END_PERMITS = f"""
 DELETE p {HELD} STRAIGHT_JOIN {tables.PERMITS} p FORCE INDEX (PRIMARY) ON p.job_id = given.id"""
 HAS_PERMIT = f"EXISTS (SELECT 1 FROM {tables.PERMITS} p WHERE p.job_id = given.id)"
-# A stray row of the same job, which nobody but a stranger can have left, gives way.
-PLACE_READY = f"""
+# Replaces a stray row of the same job, which only manual edits can have left.
+INSERT_READY = f"""
 REPLACE INTO {tables.READY} (job_id, queue_name, `rank`, token, created_at)
 SELECT given.id, given.queue_name, given.position, given.token, {NOW_SQL} {HELD}"""
-PLACE_SCHEDULED = f"""
+INSERT_SCHEDULED = f"""
 REPLACE INTO {tables.SCHEDULED}
         (job_id, queue_name, `rank`, token, created_at, due_at, concurrency_key)
 SELECT given.id, given.queue_name, given.position, given.token, {NOW_SQL},
        {NOW_SQL} + INTERVAL given.delay MICROSECOND, given.concurrency_key {HELD}"""
-PLACE_BLOCKED = f"""
+INSERT_BLOCKED = f"""
 REPLACE INTO {tables.BLOCKED} (job_id, queue_name, `rank`, token, created_at, concurrency_key)
 SELECT given.id, given.queue_name, given.position, given.token, {NOW_SQL}, given.concurrency_key
 {HELD} WHERE NOT {HAS_PERMIT}"""
-PLACE_PERMITTED = f"{PLACE_READY} WHERE {HAS_PERMIT}"
-PLACE_FAILED = f"""
+INSERT_PERMITTED = f"{INSERT_READY} WHERE {HAS_PERMIT}"
+INSERT_FAILED = f"""
 REPLACE INTO {tables.FAILED} (job_id, created_at, exception_class, message)
 SELECT given.id, {NOW_SQL}, given.exception_class, given.message {HELD}"""
 
-# Without a look at the job: a claim whose job somebody deleted ends here too.
+# Without a join to the job: the claim of a job that was deleted by hand ends here too.
 END_CLAIMS = f"""
 DELETE c FROM {{given}} STRAIGHT_JOIN {tables.CLAIMED} c FORCE INDEX (PRIMARY)
 ON c.job_id = given.id AND c.token = given.token"""
@@ -74,15 +77,16 @@ ON c.job_id = given.id AND c.token = given.token"""
 def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
     if not outcomes:
         return set()
+    keys = limited_keys(outcomes)
 
-    def work(conversation: Conversation) -> set[int]:
-        if not keys_of(outcomes):
-            return _held(conversation.ask(settlement(outcomes), last=True), outcomes)
-        held, admission = _settle_limited(conversation, outcomes)
-        conversation.ask(admission, last=True)
+    def work(transaction: Transaction) -> set[int]:
+        if not keys:
+            return _held(transaction.execute(settlement(outcomes), last=True), outcomes)
+        held, admission = _settle_limited(transaction, outcomes, keys)
+        transaction.execute(admission, last=True)
         return held
 
-    return converse(connection, work)
+    return run_in_transaction(connection, work)
 
 
 def settle_and_claim(
@@ -92,106 +96,93 @@ def settle_and_claim(
     selector: QueueSelector,
     limit: int,
 ) -> tuple[set[int], list[ClaimedJob]]:
-    def work(conversation: Conversation) -> tuple[set[int], list[ClaimedJob]]:
-        claiming = Claiming(conversation, process, selector, limit)
-        if not keys_of(outcomes):
-            answers, claimed = claiming.run(settlement(outcomes))
-            return _held(answers, outcomes), claimed
-        held, admission = _settle_limited(conversation, outcomes)
-        return held, claiming.run(admission)[1]
+    keys = limited_keys(outcomes)
 
-    return converse(connection, work)
+    def work(transaction: Transaction) -> tuple[set[int], list[ClaimedJob]]:
+        claim = Claim(transaction, process, selector, limit)
+        if not keys:
+            results, claimed = claim.run(settlement(outcomes))
+            return _held(results, outcomes), claimed
+        held, admission = _settle_limited(transaction, outcomes, keys)
+        return held, claim.run(admission)[1]
+
+    return run_in_transaction(connection, work)
 
 
 def _settle_limited(
-    conversation: Conversation, outcomes: Sequence[Outcome]
+    transaction: Transaction, outcomes: Sequence[Outcome], keys: set[str]
 ) -> tuple[set[int], list[Statement]]:
-    """End claims, and their permits; return which were held, and what lets in others."""
-    keys = keys_of(outcomes)
-    locked, *answers, counted = conversation.ask(
+    """End claims and their permits; return which were held, and statements that admit others."""
+    locked, *results, counted = transaction.execute(
         [lock(keys), *settlement(outcomes), counting(keys)]
     )
     limits = limits_of(locked)
-    limits |= create(conversation, keys - limits.keys())
-    admission = admitting(conversation, limits, counted)
-    return _held(answers, outcomes), admission.statements
-
-
-def keys_of(outcomes: Sequence[Outcome]) -> set[str]:
-    """Return the keys of the permits that are held for the claims."""
-    return {outcome.concurrency_key for outcome in outcomes if outcome.concurrency_key is not None}
+    limits |= create(transaction, keys - limits.keys())
+    admission = admitting(transaction, limits, counted)
+    return _held(results, outcomes), admission.statements
 
 
 def settlement(outcomes: Sequence[Outcome]) -> list[Statement]:
-    """Return the statements that end claims; the first ones tell which were held."""
+    """Return the statements that end claims; the first ones select those that were held."""
     # In the order of the jobs, so that two settlements of the same claims wait for each other.
     ordered = sorted(outcomes, key=lambda outcome: outcome.job_id)
     fences = [(outcome.job_id, outcome.token) for outcome in ordered]
-    permits = [
-        (outcome.job_id, outcome.token)
-        for outcome in ordered
-        if outcome.concurrency_key is not None and outcome.ending is not Ending.RELEASED
-    ]
+    permits = [(outcome.job_id, outcome.token) for outcome in ordered if outcome.ends_permit]
     return [
         *_for_rows(LOCK_HELD, FENCE, fences),
         *_for_rows(END_PERMITS, FENCE, permits),
-        *_completions(ordered),
-        *_placements(ordered),
+        *_job_changes(ordered),
+        *_moves(ordered),
         *_for_rows(END_CLAIMS, FENCE, fences),
     ]
 
 
-def _held(answers: Sequence[Answer], outcomes: Sequence[Outcome]) -> set[int]:
-    looks = sum(1 for _ in portions(outcomes))
-    return {int(job_id) for answer in answers[:looks] for (job_id,) in answer.rows}
+def _held(results: Sequence[Result], outcomes: Sequence[Outcome]) -> set[int]:
+    first = sum(1 for _ in chunks(outcomes))
+    return {int(job_id) for result in results[:first] for (job_id,) in result.rows}
 
 
-def _completions(outcomes: Sequence[Outcome]) -> list[Statement]:
-    """Write what became of the jobs into their rows."""
-    kept: list[Sequence[Value]] = []
-    gone: list[Sequence[Value]] = []
+def _job_changes(outcomes: Sequence[Outcome]) -> list[Statement]:
+    """Write the ends of attempts to the rows of their jobs."""
+    updated: list[Sequence[Value]] = [
+        (outcome.job_id, outcome.token, outcome.attempts, outcome.worker_ids, outcome.errors,
+         outcome.return_value, _text(outcome.started_at), _text(outcome.last_attempted_at),
+         outcome.completes_job)
+        for outcome in outcomes
+        if outcome.updates_job
+    ]  # fmt: skip
+    deleted = [(outcome.job_id, outcome.token) for outcome in outcomes if outcome.deletes_job]
+    return [*_for_rows(UPDATE_JOBS, UPDATED, updated), *_for_rows(DELETE_JOBS, FENCE, deleted)]
+
+
+def _moves(outcomes: Sequence[Outcome]) -> list[Statement]:
+    """Insert the execution rows that jobs move to."""
+    rows: dict[Destination, list[Sequence[Value]]] = {each: [] for each in Destination}
     for outcome in outcomes:
-        if outcome.ending is Ending.FINISHED and not outcome.preserve:
-            gone.append((outcome.job_id, outcome.token))
-        elif outcome.ending is not Ending.RELEASED:
-            kept.append(
-                (outcome.job_id, outcome.token, outcome.attempts, outcome.worker_ids,
-                 outcome.errors, outcome.return_value, _text(outcome.started_at),
-                 _text(outcome.last_attempted_at), outcome.ending is not Ending.RETRIED)
-            )  # fmt: skip
-    return [*_for_rows(COMPLETE, COMPLETED, kept), *_for_rows(REMOVE, FENCE, gone)]
-
-
-def _placements(outcomes: Sequence[Outcome]) -> list[Statement]:
-    """Insert the execution rows that the jobs move to."""
-    ready: list[Sequence[Value]] = []
-    limited: list[Sequence[Value]] = []
-    scheduled: list[Sequence[Value]] = []
-    failed: list[Sequence[Value]] = []
-    for outcome in outcomes:
-        placed = (outcome.job_id, outcome.token, outcome.queue_name, outcome.rank)
-        if outcome.ending is Ending.FAILED:
-            failed.append((*placed[:2], outcome.exception_class, outcome.message))
-        elif outcome.ending is Ending.RETRIED and outcome.delay > 0:
-            scheduled.append((*placed, outcome.concurrency_key, microseconds(outcome.delay)))
-        elif outcome.ending is Ending.FINISHED:
-            continue
-        elif outcome.concurrency_key is not None:
-            limited.append((*placed, outcome.concurrency_key))
-        else:
-            ready.append(placed)
+        rows[outcome.destination].append(_row(outcome))
+    limited = rows[Destination.READY_OR_BLOCKED]
     return [
-        *_for_rows(PLACE_READY, PLACED, ready),
-        *_for_rows(PLACE_PERMITTED, PLACED_LIMITED, limited),
-        *_for_rows(PLACE_BLOCKED, PLACED_LIMITED, limited),
-        *_for_rows(PLACE_SCHEDULED, (*PLACED_LIMITED, "delay"), scheduled),
-        *_for_rows(PLACE_FAILED, (*FENCE, "exception_class", "message"), failed),
+        *_for_rows(INSERT_READY, MOVED, rows[Destination.READY]),
+        *_for_rows(INSERT_PERMITTED, MOVED_LIMITED, limited),
+        *_for_rows(INSERT_BLOCKED, MOVED_LIMITED, limited),
+        *_for_rows(INSERT_SCHEDULED, MOVED_SCHEDULED, rows[Destination.SCHEDULED]),
+        *_for_rows(INSERT_FAILED, MOVED_FAILED, rows[Destination.FAILED]),
     ]
 
 
+def _row(outcome: Outcome) -> Sequence[Value]:
+    destination, fence = outcome.destination, (outcome.job_id, outcome.token)
+    if destination is Destination.FAILED:
+        return *fence, outcome.exception_class, outcome.message
+    row = (*fence, outcome.queue_name, outcome.rank)
+    if destination is Destination.SCHEDULED:
+        return *row, outcome.concurrency_key, microseconds(outcome.delay)
+    return (*row, outcome.concurrency_key) if outcome.is_limited else row
+
+
 def _for_rows(sql: str, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> list[Statement]:
-    return [statement(sql, columns, some) for some in portions(rows, length_of)]
+    return [with_table(sql, columns, chunk) for chunk in chunks(rows, text_length)]
 
 
-def _text(instant: datetime | None) -> str | None:
-    return to_text(instant) if instant else None
+def _text(time: datetime | None) -> str | None:
+    return to_text(time) if time else None

@@ -1,4 +1,4 @@
-"""Rows that may be there already."""
+"""Inserting rows that may exist already."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from django.db.models import Model
 
 from steady_queue_core.dialects import portable
 
-from .conversation import Conversation, converse, transaction
-from .errors import DUPLICATE, number_of, told_alike
+from .errors import DUPLICATE, error_number, translated_errors
+from .transactions import Transaction, run_in_transaction, transaction
 
 
 def insert_if_absent(
     connection: BaseDatabaseWrapper, row: Model, unique_fields: Sequence[str]
 ) -> bool:
-    """Insert, and see whether it is refused as a duplicate: a failed INSERT undoes only itself.
+    """Insert, and recognise a duplicate by its error: a failed INSERT undoes only itself.
 
-    INSERT IGNORE would let other errors pass as well, and the counts of an upsert tell nothing.
+    INSERT IGNORE would ignore other errors too, and the row count of an upsert does not tell
+    whether the row was there.
     """
 
-    def work(conversation: Conversation) -> bool:
+    def work(transaction: Transaction) -> bool:
         try:
             _insert(connection, row)
         except IntegrityError as error:
-            if number_of(error) != DUPLICATE or not _is_there(connection, row, unique_fields):
+            if error_number(error) != DUPLICATE or not _exists(connection, row, unique_fields):
                 raise
             return False
         return True
 
-    return converse(connection, work)
+    return run_in_transaction(connection, work)
 
 
 def upsert(
@@ -41,13 +42,13 @@ def upsert(
     unique_fields: Sequence[str],
     update_fields: Sequence[str],
 ) -> None:
-    """Insert all rows in one statement that updates those already there."""
+    """Insert all rows in one statement that updates existing ones."""
 
-    def work(_: Conversation) -> None:
+    def work(_: Transaction) -> None:
         with transaction(connection):
             portable.upsert(connection, rows, unique_fields, update_fields)
 
-    converse(connection, work)
+    run_in_transaction(connection, work)
 
 
 def _insert(connection: BaseDatabaseWrapper, row: Any) -> None:
@@ -60,14 +61,14 @@ def _insert(connection: BaseDatabaseWrapper, row: Any) -> None:
     marks = ", ".join(["%s"] * len(fields))
     values = [field.get_db_prep_save(field.pre_save(row, add=True), connection) for field in fields]
     sql = f"INSERT INTO {quote(row._meta.db_table)} ({columns}) VALUES ({marks})"
-    with told_alike(connection), connection.cursor() as cursor:
+    with translated_errors(connection), connection.cursor() as cursor:
         cursor.execute(sql, values)
         if row.pk is None:
             row.pk = cursor.lastrowid
     row._state.adding, row._state.db = False, connection.alias
 
 
-def _is_there(connection: BaseDatabaseWrapper, row: Any, unique_fields: Sequence[str]) -> bool:
+def _exists(connection: BaseDatabaseWrapper, row: Any, unique_fields: Sequence[str]) -> bool:
     wanted = {name: getattr(row, name) for name in unique_fields}
     found = type(row)._default_manager.using(connection.alias).filter(**wanted)
     if connection.in_atomic_block:

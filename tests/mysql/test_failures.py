@@ -12,10 +12,10 @@ from django.test import SimpleTestCase
 
 from steady_queue_core.dialects import Ending, Outcome, QueueSelector
 from steady_queue_core.dialects.conformance.base import ending, new_job
-from steady_queue_mysql import packets, server
-from steady_queue_mysql.claim import Claiming
-from steady_queue_mysql.conversation import Conversation
-from steady_queue_mysql.errors import told_alike
+from steady_queue_mysql import batches, server
+from steady_queue_mysql.claim import Claim
+from steady_queue_mysql.errors import translated_errors
+from steady_queue_mysql.transactions import Transaction
 
 from .cases import ServerCase, on_each_server
 
@@ -137,9 +137,9 @@ class Failures(ServerCase):
         self.assertEqual(len(self.ids("Failed")), 113 if len(outcomes) % 4 > 1 else 112)
 
     def test_packets_are_bounded_and_keep_the_order(self) -> None:
-        statements = [packets.Statement(f"SELECT {n}, %s", ["x" * 200_000]) for n in range(9)]
-        answers = packets.send(self.connection, statements)
-        self.assertEqual([answer.rows[0][0] for answer in answers], list(range(9)))
+        statements = [batches.Statement(f"SELECT {n}, %s", ["x" * 200_000]) for n in range(9)]
+        results = batches.execute_all(self.connection, statements)
+        self.assertEqual([result.rows[0][0] for result in results], list(range(9)))
 
     def test_what_an_error_means_is_told_by_its_number(self) -> None:
         for number, contention, lost in (
@@ -192,8 +192,8 @@ class Failures(ServerCase):
             self.assertEqual(self.rows("Job").count(), 0)
             [job_id] = self.elsewhere(lambda: self.enqueue_many(1))
             self.sql("SELECT count(*) FROM steady_queue_ready_executions FOR UPDATE")
-            claiming = Claiming(
-                Conversation(self.connection), self.identity(worker), QueueSelector(), 5
+            claiming = Claim(
+                Transaction(self.connection), self.identity(worker), QueueSelector(), 5
             )
             self.assertEqual([claim.job_id for claim in claiming.run([])[1]], [job_id])
 
@@ -223,7 +223,7 @@ class TestClasses(SimpleTestCase):
             (1048, IntegrityError), (1062, IntegrityError), (4025, IntegrityError),
             (1213, OperationalError), (2006, OperationalError),
         ):  # fmt: skip
-            with self.assertRaises(expected), told_alike(mock.Mock()):
+            with self.assertRaises(expected), translated_errors(mock.Mock()):
                 raise OperationalError(number, "")
 
 

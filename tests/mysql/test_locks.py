@@ -13,9 +13,9 @@ from django.db.transaction import atomic
 
 from steady_queue_core.dialects import QueueSelector
 from steady_queue_core.dialects.conformance.base import new_job
-from steady_queue_mysql.claim import Claiming
-from steady_queue_mysql.conversation import READ_COMMITTED, Conversation
-from steady_queue_mysql.packets import Statement
+from steady_queue_mysql.batches import Statement
+from steady_queue_mysql.claim import Claim
+from steady_queue_mysql.transactions import READ_COMMITTED, Transaction
 
 from .cases import ServerCase, on_each_server
 
@@ -35,21 +35,21 @@ class Locks(ServerCase):
         worker = self.register()
 
         def work() -> None:
-            conversation = Conversation(self.connection)
-            ask = conversation.ask
+            transaction = Transaction(self.connection)
+            execute = transaction.execute
 
             def ask_and_wait(statements: Any, *, last: bool = False) -> Any:
-                answers = ask(statements)
+                results = execute(statements)
                 if last:
                     reached.set()
                     go_on.wait(self.patience)
-                    ask([], last=True)
-                return answers
+                    execute([], last=True)
+                return results
 
             # Only this one object is slow.
-            conversation.ask = ask_and_wait  # type: ignore[method-assign]
+            transaction.execute = ask_and_wait  # type: ignore[method-assign]
             selector = QueueSelector(patterns=patterns or ("*",))
-            claims = Claiming(conversation, self.identity(worker), selector, limit).run([])[1]
+            claims = Claim(transaction, self.identity(worker), selector, limit).run([])[1]
             taken.extend(claim.job_id for claim in claims)
 
         begun = self.begin(work)
@@ -129,15 +129,15 @@ class Locks(ServerCase):
             return bool(self.rows("Job").count() > before)
 
     def test_a_claim_is_read_committed(self) -> None:
-        conversation = Conversation(self.connection)
+        transaction = Transaction(self.connection)
         self.sql("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         count = Statement("SELECT count(*) FROM steady_queue_jobs")
         try:
-            before = conversation.ask([count])[0].rows[0][0]
+            before = transaction.execute([count])[0].rows[0][0]
             self.elsewhere(lambda: self.enqueue_many(1))
-            self.assertEqual(conversation.ask([count])[0].rows[0][0], before + 1, READ_COMMITTED)
+            self.assertEqual(transaction.execute([count])[0].rows[0][0], before + 1, READ_COMMITTED)
         finally:
-            conversation.abort()
+            transaction.rollback()
             self.connection.close()
 
 

@@ -1,4 +1,4 @@
-"""Claims begin at a bookmark while an old transaction keeps the server from cleaning up."""
+"""Claims begin at a scan position while an old transaction keeps the server from cleaning up."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from django.db.transaction import atomic
 
 from steady_queue_core.dialects import QueueSelector, tables
 from steady_queue_core.dialects.conformance.base import new_job
-from steady_queue_mysql import bookmark, newest
-from steady_queue_mysql.bookmark import Bookmark
-from steady_queue_mysql.claim import BY_QUEUE, BY_RANK, Claiming
-from steady_queue_mysql.conversation import Conversation
+from steady_queue_mysql import scan_position
+from steady_queue_mysql.claim import Claim
+from steady_queue_mysql.claim_sql import BY_QUEUE, BY_RANK
+from steady_queue_mysql.scan_position import ScanPosition
+from steady_queue_mysql.transactions import Transaction
 
 from .cases import ServerCase, on_each_server
 
@@ -25,25 +26,25 @@ class OldTransactions(ServerCase):
     def setUp(self) -> None:
         super().setUp()
         # Every way counts as long, and none is taken again for a while.
-        for name, value in (("LONG", 0.0), ("SHARE", 1e-9), ("SLACK", 0)):
-            self.enterContext(mock.patch.object(bookmark, name, value))
-        self.connection.__dict__.pop("steady_queue_bookmark", None)
-        self.addCleanup(self.connection.__dict__.pop, "steady_queue_bookmark", None)
+        for name, value in (("SLOW_SCAN", 0.0), ("TIME_SHARE", 1e-9), ("SLACK", 0)):
+            self.enterContext(mock.patch.object(scan_position, name, value))
+        self.connection.__dict__.pop("steady_queue_scan_position", None)
+        self.addCleanup(self.connection.__dict__.pop, "steady_queue_scan_position", None)
         self.worker = self.register()
 
-    def use_bookmark(self, *patterns: str) -> None:
-        """Claim until claims begin at the bookmark."""
-        self.enqueue_many(bookmark.SEVERAL + 2)
-        for _ in range(bookmark.SEVERAL):
+    def use_position(self, *patterns: str) -> None:
+        """Claim until claims begin at the position."""
+        self.enqueue_many(scan_position.SLOW_SCANS + 2)
+        for _ in range(scan_position.SLOW_SCANS):
             self.claim(1, *patterns, process_id=self.worker)
         self.read_from_beginning()
         self.claim(1, *patterns, process_id=self.worker)
         self.claim(1, *patterns, process_id=self.worker)
-        self.assertTrue(Bookmark.of(self.connection).serves)
+        self.assertTrue(ScanPosition.of(self.connection).is_usable)
 
     def read_from_beginning(self) -> None:
         """Let the time for the next read from the beginning have come."""
-        Bookmark.of(self.connection)._next_read = 0.0
+        ScanPosition.of(self.connection)._next_full_scan = 0.0
 
     def claimed(self, limit: int, *patterns: str) -> list[int]:
         return [job.job_id for job in self.claim(limit, *patterns, process_id=self.worker)]
@@ -61,12 +62,12 @@ class OldTransactions(ServerCase):
 
     def test_a_claim_reads_by_ids_from_the_bookmark_on(self) -> None:
         for patterns in ((), ("default",), ("def*",)):
-            self.use_bookmark(*patterns)
+            self.use_position(*patterns)
             ids = self.enqueue_many(5)
             with self.statements() as sent:
                 self.assertEqual(self.claimed(5, *patterns), ids)
                 self.assertEqual(self.claimed(5, *patterns), [])
-            self.assertEqual(Bookmark.of(self.connection).start, ids[0])
+            self.assertEqual(ScanPosition.of(self.connection).start, ids[0])
             for index in (BY_RANK, BY_QUEUE):
                 self.assertNotIn(index, " ".join(sent), patterns)
 
@@ -79,15 +80,16 @@ class OldTransactions(ServerCase):
             self.assertLess(newest, oldest / 3)
 
     def test_the_order_is_that_of_the_selector(self) -> None:
-        self.use_bookmark()
+        self.use_position()
         [less] = self.enqueue(new_job(rank=5))
         [plain] = self.enqueue(new_job("b"))
         [urgent] = self.enqueue(new_job("a", rank=-5))
         paused = self.enqueue_many(1, "paused")
         selector = QueueSelector()
-        read = newest.newest(Bookmark.of(self.connection).start or 0)
+        read = scan_position.newest(ScanPosition.of(self.connection).start or 0)
         rows = self.sql(read.sql)
-        self.assertEqual(newest.wanted(rows, selector, frozenset()), [urgent, plain, *paused, less])
+        found = scan_position.in_order(rows, selector, frozenset())
+        self.assertEqual(found, [urgent, plain, *paused, less])
         self.assertEqual(self.claimed(2), [urgent, plain])
         self.pause("paused")
         self.assertEqual(self.claimed(9), [less])
@@ -99,18 +101,18 @@ class OldTransactions(ServerCase):
     def test_a_job_behind_the_bookmark_is_found_by_a_read_from_the_beginning(self) -> None:
         late, *_ = self.enqueue_many(1)
         with self.holding(lambda: self.rows("ReadyExecution").filter(pk=late).delete()):
-            self.use_bookmark("default")
-            Bookmark.of(self.connection).move(late + 1)
+            self.use_position("default")
+            ScanPosition.of(self.connection).move(late + 1)
         self.enqueue_many(2)
         self.assertNotIn(late, self.claimed(2))
         self.assertEqual(self.claimed(2), [])
-        with mock.patch.object(bookmark, "LONGEST_PAUSE", 0.0):
-            Bookmark.of(self.connection).note_way(1.0)
+        with mock.patch.object(scan_position, "MAX_INTERVAL", 0.0):
+            ScanPosition.of(self.connection).note_scan(1.0)
             self.assertEqual(self.claimed(2), [late])
 
     def test_a_job_that_is_committed_a_little_late_is_found_at_once(self) -> None:
-        self.enterContext(mock.patch.object(bookmark, "SLACK", 1))
-        self.use_bookmark()
+        self.enterContext(mock.patch.object(scan_position, "SLACK", 1))
+        self.use_position()
         late, later = self.enqueue_many(2)
         [row] = self.rows("ReadyExecution").filter(pk=late)
         self.rows("ReadyExecution").filter(pk=late).delete()
@@ -119,24 +121,24 @@ class OldTransactions(ServerCase):
         self.assertEqual(self.claimed(9), [late])
 
     def test_a_backlog_is_claimed_in_order(self) -> None:
-        self.use_bookmark()
-        ids = self.enqueue_many(newest.MOST)
+        self.use_position()
+        ids = self.enqueue_many(scan_position.MAX_NEWEST)
         [urgent] = self.enqueue(new_job(rank=-5))
         self.assertEqual(self.claimed(1), [urgent])
         self.assertEqual(self.claimed(2, "default"), ids[:2])
 
     def test_two_workers_share_what_is_new(self) -> None:
-        self.use_bookmark()
+        self.use_position()
         ids = self.enqueue_many(10)
         other = self.register()
 
         def claim() -> list[int]:
-            Bookmark.of(self.connection).__dict__.update(mine.__dict__)
-            conversation = Conversation(self.connection)
-            claims = Claiming(conversation, self.identity(other), QueueSelector(), 4).run([])[1]
+            ScanPosition.of(self.connection).__dict__.update(mine.__dict__)
+            transaction = Transaction(self.connection)
+            claims = Claim(transaction, self.identity(other), QueueSelector(), 4).run([])[1]
             return [job.job_id for job in claims]
 
-        mine = Bookmark.of(self.connection)
+        mine = ScanPosition.of(self.connection)
         with self.holding(lambda: self.sql(f"DELETE FROM {tables.READY} WHERE job_id = {ids[1]}")):
             self.assertEqual(self.elsewhere(claim), [ids[0], *ids[2:5]])
             self.assertEqual(self.claimed(9), ids[5:])
@@ -146,23 +148,23 @@ class OldTransactions(ServerCase):
         ids = self.enqueue_many(10)
         count = f"SELECT job_id FROM {tables.READY} FOR UPDATE SKIP LOCKED"
         with atomic(using=self.using):
-            claiming = Claiming(
-                Conversation(self.connection), self.identity(self.worker), QueueSelector(), 4
+            claiming = Claim(
+                Transaction(self.connection), self.identity(self.worker), QueueSelector(), 4
             )
-            self.assertEqual([row[0] for row in claiming._pick_given(ids, 4)], ids[:4])
+            self.assertEqual([row["job_id"] for row in claiming._pick_given(ids, 4)], ids[:4])
             self.assertEqual(len(self.elsewhere(lambda: self.sql(count))), 6)
 
     def test_it_is_used_when_the_way_was_long_several_times(self) -> None:
-        found = Bookmark()
-        with mock.patch.object(bookmark, "LONG", 0.01):
+        found = ScanPosition()
+        with mock.patch.object(scan_position, "SLOW_SCAN", 0.01):
             found.move(500)
             for seconds in (0.02, 0.02, 0.001, 0.02, 0.02):
-                found.note_way(seconds)
-                self.assertFalse(found.serves)
-            found.note_way(0.02)
-            self.assertTrue(found.serves)
-            found.note_way(0.001)
-            self.assertFalse(found.serves)
+                found.note_scan(seconds)
+                self.assertFalse(found.is_usable)
+            found.note_scan(0.02)
+            self.assertTrue(found.is_usable)
+            found.note_scan(0.001)
+            self.assertFalse(found.is_usable)
 
     def look(self) -> None:
         """Have a snapshot from now on."""

@@ -7,15 +7,15 @@ from typing import Any
 
 from steady_queue_core.dialects import Ending
 from steady_queue_core.dialects.conformance.base import ending, new_job
-from steady_queue_mysql import claim, dispatch, listing, newest, settle
-from steady_queue_mysql.literals import ids
-from steady_queue_mysql.packets import Statement
+from steady_queue_mysql import claim_sql, dispatch, listing, scan_position, settle
+from steady_queue_mysql.batches import Statement
+from steady_queue_mysql.inline_tables import with_ids
 
 from .cases import ServerCase, on_each_server
 
 INDEXES = {
-    claim.BY_RANK: claim.NONE_PAUSED,
-    claim.BY_QUEUE: "r.queue_name = 'default'",
+    claim_sql.BY_RANK: claim_sql.NONE_PAUSED,
+    claim_sql.BY_QUEUE: "r.queue_name = 'default'",
 }
 
 
@@ -49,7 +49,7 @@ class Plans(ServerCase):
         of = "" if self.on_mariadb else "OF r"
         for size in self.each_size():
             for index, where in INDEXES.items():
-                sql = claim.PICK.format(index=index, where=where, limit=5, of=of)
+                sql = claim_sql.PICK.format(index=index, where=where, limit=5, of=of)
                 access = self.access_to("r", Statement(sql))
                 self.assertEqual(access["key"], index, (size, access))
                 job = self.access_to("j", Statement(sql))
@@ -57,7 +57,7 @@ class Plans(ServerCase):
 
     def test_the_newest_jobs_are_read_from_the_bookmark_on(self) -> None:
         for size in self.each_size():
-            for read in (newest.newest(1), newest.any_new(1)):
+            for read in (scan_position.newest(1), scan_position.any_new(1)):
                 [access] = self.plan(read)
                 self.assertEqual((access["type"], access["key"]), ("range", "PRIMARY"), size)
 
@@ -70,8 +70,8 @@ class Plans(ServerCase):
 
     def test_rows_are_deleted_by_their_primary_key(self) -> None:
         for size in self.each_size():
-            for sql, alias in ((claim.DELETE_READY, "r"), (dispatch.DELETE_SCHEDULED, "s")):
-                [statement] = ids(sql, [1, 2, 3])
+            for sql, alias in ((claim_sql.DELETE_READY, "r"), (dispatch.DELETE_SCHEDULED, "s")):
+                [statement] = with_ids(sql, [1, 2, 3])
                 access = self.access_to(alias, statement)
                 self.assertEqual((access["type"], access["key"]), ("eq_ref", "PRIMARY"), size)
 
@@ -89,7 +89,7 @@ class Plans(ServerCase):
             if size > 3:
                 for prefix in ("", "q"):
                     [access] = self.plan(listing.listing(prefix))
-                    self.assertEqual(access["key"], claim.BY_QUEUE)
+                    self.assertEqual(access["key"], claim_sql.BY_QUEUE)
                     self.assertRegex(access["extra"], "group-by|skip scan", prefix)
 
 

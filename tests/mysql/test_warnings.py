@@ -10,8 +10,8 @@ from django.db import DatabaseError
 from django.db.transaction import atomic
 
 from steady_queue_core.dialects.conformance.base import limited_job, new_job
-from steady_queue_mysql import packets
-from steady_queue_mysql.packets import Statement
+from steady_queue_mysql import batches
+from steady_queue_mysql.batches import Statement
 
 from .cases import ServerCase, on_each_server
 
@@ -43,15 +43,15 @@ class Warnings(ServerCase):
 
     def test_a_warning_between_two_answers_loses_neither(self) -> None:
         """The driver would ask what it is about, and so skip what follows."""
-        answers = packets.send(
+        results = batches.execute_all(
             self.connection, [Statement("SELECT 'a'"), WARNED, Statement("SELECT 'b'")]
         )
-        self.assertEqual([answer.rows[0][0] for answer in answers], ["a", 0, "b"])
+        self.assertEqual([result.rows[0][0] for result in results], ["a", 0, "b"])
         self.assertEqual(self.sql("SELECT 'mine'"), [("mine",)])
         self.warned.clear()
 
     def test_the_project_is_warned_of_its_own_statements_as_before(self) -> None:
-        packets.send(self.connection, [Statement("SELECT 1")])
+        batches.execute_all(self.connection, [Statement("SELECT 1")])
         wrapper: Any = self.connection
         if getattr(wrapper.connection, "raise_on_warnings", False):
             with self.assertRaises(DatabaseError):
@@ -72,8 +72,8 @@ class Interruptions(ServerCase):
 
     def interrupted(self) -> Any:
         """Let the reading of answers end after the first of them."""
-        answers = [packets.Answer([], 0), Interruption()]
-        return mock.patch.object(packets, "Answer", side_effect=answers)
+        results = [batches.Result([]), Interruption()]
+        return mock.patch.object(batches, "Result", side_effect=results)
 
     def test_answers_that_nobody_has_read_are_not_taken_for_later_ones(self) -> None:
         [(number,)] = self.sql("SELECT CONNECTION_ID()")
@@ -99,7 +99,7 @@ class Interruptions(ServerCase):
             [first] = self.enqueue_many(1)
             for operation in (
                 lambda: self.enqueue(new_job(), new_job("x" * 300)),
-                lambda: packets.send(
+                lambda: batches.execute_all(
                     self.connection,
                     [Statement("SELECT 1"), Statement("SELECT nothing"), Statement("SELECT 2")],
                 ),

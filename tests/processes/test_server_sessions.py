@@ -22,14 +22,14 @@ SLOW_BELLS = {
         wakeup.FIRST_PAUSE = wakeup.LONGEST_PAUSE = 60.0
     """,
     "mysql": """
-        from steady_queue_mysql import bell
-        bell.BROKEN = 60.0
+        from steady_queue_mysql import wakeup
+        wakeup.RECONNECT_INTERVAL = 60.0
     """,
 }
 LISTENING = {
     True: "SELECT pid FROM pg_stat_activity WHERE datname = '{}' AND query LIKE 'LISTEN %'",
     False: "SELECT id FROM information_schema.processlist "
-    "WHERE db = '{}' AND info LIKE '%AS steady_queue_bell'",
+    "WHERE db = '{}' AND info LIKE '%AS steady_queue_wakeup'",
 }
 
 

@@ -10,19 +10,24 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
 from benchmarks.adapters.floor.loop import BATCH, Outcome
-from steady_queue_core.dialects import Ending, NewJob, ProcessIdentity, portable
+from steady_queue_core.dialects import EXECUTION_COLUMNS, Ending, NewJob, ProcessIdentity, portable
 from steady_queue_core.dialects import Outcome as Ended
-from steady_queue_mysql import claim
-from steady_queue_mysql.conversation import BEGIN, COMMIT
+from steady_queue_mysql import claim_sql as sql
+from steady_queue_mysql.batches import Statement
+from steady_queue_mysql.clock import to_text
 from steady_queue_mysql.enqueue import TAKE_TIME, insertions
-from steady_queue_mysql.literals import ids, insertion, portions
-from steady_queue_mysql.packets import Statement
+from steady_queue_mysql.inline_tables import chunks, insert_rows, with_ids
 from steady_queue_mysql.settle import settlement
+from steady_queue_mysql.transactions import BEGIN, COMMIT
+
+CLAIMED = ("job_id", "queue_name", "rank", "token")
+#: What the loop is given of a claim.
+GIVEN = (*EXECUTION_COLUMNS, "task_path", "backend_name", "arguments")
 
 
 class Queue:
@@ -32,16 +37,16 @@ class Queue:
         self.connection = connection
         [(version,)] = self.ask([Statement("SELECT VERSION()")])[0]
         locked = "" if "mariadb" in version.lower() else "OF r"
-        place = {"index": claim.BY_RANK, "where": claim.NONE_PAUSED}
-        self._pick = Statement(claim.PICK.format(**place, limit=BATCH, of=locked))
+        place = {"index": sql.BY_RANK, "where": sql.NONE_PAUSED}
+        self._pick = Statement(sql.PICK.format(**place, limit=BATCH, of=locked))
 
     def ask(self, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
         """Send a packet of statements; return the rows of each."""
-        sql = "; ".join(statement.sql for statement in statements)
+        text = "; ".join(statement.sql for statement in statements)
         values = [value for statement in statements for value in statement.values]
         answers = []
         with closing(self.connection.cursor()) as cursor:
-            cursor.execute(sql, values or None)
+            cursor.execute(text, values or None)
             while True:
                 answers.append(list(cursor.fetchall()) if cursor.description else [])
                 if not cursor.nextset():
@@ -57,8 +62,8 @@ class Queue:
         )
         inserted = [
             statement
-            for portion in portions([job] * count)
-            for statement in insertions(portion, [None] * len(portion))
+            for chunk in chunks([job] * count)
+            for statement in insertions(chunk, [None] * len(chunk))
         ]
         self.ask([*BEGIN, TAKE_TIME, *inserted, COMMIT])
 
@@ -73,26 +78,28 @@ class Queue:
         return ProcessIdentity(int(number), name)
 
     def any_ready(self) -> bool:
-        return bool(self.ask([claim.ANY_READY])[0])
+        return bool(self.ask([sql.ANY_READY])[0])
 
     def exchange(self, outcomes: list[Outcome], process: ProcessIdentity) -> list[tuple[Any, ...]]:
         before = [
             *BEGIN,
             *settlement([_ended(each) for each in outcomes]),
-            claim.registered(process),
+            sql.registered(process),
         ]
-        picked = self.ask([*before, claim.PAUSED, self._pick])[-1]
+        picked = self.ask([*before, sql.PAUSED, self._pick])[-1]
         if not picked:
             self.ask([COMMIT])
             return []
-        picked = [(row[0], portable.next_token(row[1]), *row[2:]) for row in picked]
+        rows = [dict(zip(sql.PICKED, row, strict=True)) for row in picked]
+        for row in rows:
+            row["token"] = portable.next_token(row["token"])
         claims = [
-            (row[0], row[2], row[3], row[1], row[15].isoformat(" ", "microseconds"), process.id)
-            for row in picked
+            (*(row[name] for name in CLAIMED), to_text(row["now"].replace(tzinfo=UTC)), process.id)
+            for row in rows
         ]
-        deleted = ids(claim.DELETE_READY, [row[0] for row in picked])
-        self.ask([insertion(claim.INSERT_CLAIMED, claims), *deleted, COMMIT])
-        return [(*row[:4], *row[5:8]) for row in picked]
+        deleted = with_ids(sql.DELETE_READY, [row["job_id"] for row in rows])
+        self.ask([insert_rows(sql.INSERT_CLAIMED, claims), *deleted, COMMIT])
+        return [tuple(row[name] for name in GIVEN) for row in rows]
 
 
 def _ended(outcome: Outcome) -> Ended:

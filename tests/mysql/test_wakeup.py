@@ -10,15 +10,15 @@ from unittest import mock
 
 from django.db import DatabaseError, InterfaceError, OperationalError
 
-from steady_queue_mysql import bell
+from steady_queue_mysql import wakeup
 
 from .cases import ServerCase, on_each_server
 
 
 class Bells(ServerCase):
     @contextmanager
-    def bells(self, count: int) -> Iterator[list[bell.Bell]]:
-        made = [bell.Bell(self.connection) for _ in range(count)]
+    def bells(self, count: int) -> Iterator[list[wakeup.Listener]]:
+        made = [wakeup.Listener(self.connection) for _ in range(count)]
         try:
             self.wait_until(lambda: len(self.waiting()) == count, "all to wait")
             yield made
@@ -34,11 +34,11 @@ class Bells(ServerCase):
         schema = "information_schema" if self.on_mariadb else "performance_schema"
         return self.sql(
             f"SELECT id, info FROM {schema}.processlist WHERE command = 'Query' "
-            "AND db = DATABASE() AND info LIKE 'SELECT %% AS steady_queue_bell' AND id <> %s",
+            "AND db = DATABASE() AND info LIKE 'SELECT %% AS steady_queue_wakeup' AND id <> %s",
             0,
         )
 
-    def heard(self, made: list[bell.Bell]) -> int:
+    def heard(self, made: list[wakeup.Listener]) -> int:
         """Count those that ring, and silence them."""
         deadline = monotonic() + 2.0
         ringing: set[int] = set()
@@ -49,7 +49,7 @@ class Bells(ServerCase):
         return len(ringing)
 
     def test_all_of_several_bells_ring_each_time(self) -> None:
-        with self.bells(3) as made, mock.patch.object(bell, "COALESCED", 0.0):
+        with self.bells(3) as made, mock.patch.object(wakeup, "NOTIFY_INTERVAL", 0.0):
             for _ in range(10):
                 self.wait_until(lambda: len(self.waiting()) == 3, "all to wait")
                 self.dialect.ring(self.connection, ["default"])
@@ -59,37 +59,37 @@ class Bells(ServerCase):
         """MariaDB takes up to seconds to wake the second of two that sleep."""
         with self.bells(3) as made:
             statements = [statement for _, statement in self.waiting()]
-            self.assertEqual(sorted(statements), sorted([bell.SLEEP, bell.WAIT, bell.WAIT]))
-            [(sleeper, _)] = [row for row in self.waiting() if row[1] == bell.SLEEP]
+            self.assertEqual(sorted(statements), sorted([wakeup.SLEEP, wakeup.WAIT, wakeup.WAIT]))
+            [(sleeper, _)] = [row for row in self.waiting() if row[1] == wakeup.SLEEP]
             self.sql(f"KILL {sleeper}")  # Then another one holds the lock.
             self.wait_until(
                 lambda: [text for number, text in self.waiting() if number != sleeper].count(
-                    bell.SLEEP
+                    wakeup.SLEEP
                 ) == 1, "a new sleeper",
             )  # fmt: skip
             self.dialect.ring(self.connection, ["default"])
             self.assertGreaterEqual(self.heard(made), 2)
 
     def test_a_ring_that_follows_at_once_is_left_out(self) -> None:
-        with mock.patch.object(bell, "send", wraps=bell.send) as send:
-            ringer = bell.Ringer()
-            with mock.patch.object(bell, "COALESCED", 60.0):
+        with mock.patch.object(wakeup, "execute_all", wraps=wakeup.execute_all) as execute_all:
+            notifier = wakeup.Notifier()
+            with mock.patch.object(wakeup, "NOTIFY_INTERVAL", 60.0):
                 for _ in range(5):
-                    ringer.ring(self.connection)
-            self.assertEqual(send.call_count, 1)
+                    notifier.notify(self.connection)
+            self.assertEqual(execute_all.call_count, 1)
 
     def test_a_ring_that_fails_fails_nobody(self) -> None:
-        with mock.patch.object(bell, "FIND", "SELECT nonsense FROM {schema}.processlist -- %s"):
-            bell.Ringer().ring(self.connection)
+        with mock.patch.object(wakeup, "FIND", "SELECT nonsense FROM {schema}.processlist -- %s"):
+            wakeup.Notifier().notify(self.connection)
         self.assertEqual(len(self.enqueue_many(1)), 1)
         for error in (OperationalError("gone"), InterfaceError("gone")):
-            with mock.patch.object(bell, "send", side_effect=error):
-                bell.Ringer().ring(self.connection)
+            with mock.patch.object(wakeup, "execute_all", side_effect=error):
+                wakeup.Notifier().notify(self.connection)
 
     def test_nothing_rings_by_itself(self) -> None:
         with (
-            mock.patch.object(bell, "WAIT", bell.WAIT.replace("5)", "1)")),
-            mock.patch.object(bell, "SLEEP", "SELECT SLEEP(1) AS steady_queue_bell"),
+            mock.patch.object(wakeup, "WAIT", wakeup.WAIT.replace("5)", "1)")),
+            mock.patch.object(wakeup, "SLEEP", "SELECT SLEEP(1) AS steady_queue_wakeup"),
             self.bells(2) as made,
         ):
             self.assertEqual(self.heard(made), 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import OperationalError
 
-from steady_queue_mysql import bell
+from steady_queue_mysql import wakeup
 
 from .cases import ServerCase, on_each_server
 
@@ -47,10 +47,10 @@ class Limits(ServerCase):
     def test_a_bell_waits_longer_than_its_nap(self) -> None:
         limited = self.limited(read_timeout=1)
         limited.ensure_connection()
-        made = bell.Bell(limited)
+        made = wakeup.Listener(limited)
         self.addCleanup(made.close)
         waits = made._connection.settings_dict["OPTIONS"]["read_timeout"]
-        self.assertGreater(waits, bell.NAP)
+        self.assertGreater(waits, wakeup.WAIT_SECONDS)
 
 
 on_each_server(globals(), Limits)

@@ -1,7 +1,7 @@
-"""The ready jobs beside those of paused queues, by rank.
+"""Finding ready jobs by rank, while many jobs of paused queues lie among them.
 
-InnoDB locks what it reads, and MariaDB keeps the locks of rows that a condition refuses. So the
-jobs are found without locks, some more than are wanted, and those of them that nobody else has
+InnoDB locks what it reads, and MariaDB keeps the locks of rows that a condition excludes. So jobs
+are found without locks, some more than are wanted, and those of them that no other transaction has
 locked are then locked by their ids.
 """
 
@@ -9,26 +9,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from steady_queue_core.dialects import portable, tables
 from steady_queue_core.dialects.portable import Span
 
-from .packets import Answer, Statement
+from .batches import Result, Statement
+from .claim_sql import PAUSED, Row, named
 
-#: How many jobs more than are wanted are looked at: others may be about to claim as many.
+#: How many more jobs than are wanted are read: other workers may be about to claim as many.
 SPARE = 50
-#: How many others are looked at when too few of these were free.
-LARGEST_LOOK = 200
+#: How many further jobs are read if too few of these were free.
+MAX_FURTHER = 200
 
-PAUSED = f"SELECT queue_name FROM {tables.PAUSES}"
 _FOUND = f"""
 (SELECT r.job_id AS id, r.`rank` AS position
  FROM {tables.READY} r FORCE INDEX (steady_queue_ready_poll)
- WHERE {{where}} AND r.queue_name NOT IN ({PAUSED})
- ORDER BY r.`rank`, r.job_id LIMIT {{most}})"""
+ WHERE {{where}} AND r.queue_name NOT IN ({PAUSED.sql})
+ ORDER BY r.`rank`, r.job_id LIMIT {{limit}})"""
 
-# As many rows as count, at most.
+# The number of its rows counts, up to the limit.
 OF_PAUSED = Statement(f"""
 SELECT 1 FROM {tables.PAUSES} p STRAIGHT_JOIN {tables.READY} r
 FORCE INDEX (steady_queue_ready_queue) ON r.queue_name = p.queue_name
@@ -39,8 +38,8 @@ SELECT `rank`, MAX(job_id) FROM {tables.READY} FORCE INDEX (steady_queue_ready_p
 GROUP BY `rank`""")
 
 
-class Look:
-    """One claim's look, with what it remembers for the next in ``bookmarks``."""
+class PausedScan:
+    """The scan of one claim. ``bookmarks`` remember what the next one may skip."""
 
     def __init__(self, bookmarks: portable.Bookmarks, limit: int, pick: str) -> None:
         self._bookmarks, self._limit, self._most = bookmarks, limit, limit + SPARE
@@ -56,36 +55,36 @@ class Look:
             Statement(pick.replace("{given}", f"({_first(self._most, self._spans)}) AS given")),
         ]
 
-    def learn(self, answers: Sequence[Answer]) -> list[Any]:
-        """Learn from the answers to the statements; return the rows that were locked."""
-        *told, picked = answers
+    def locked(self, results: Sequence[Result]) -> list[Row]:
+        """Record the results of the statements; return the rows that were locked."""
+        *others, picked = results
         if self._whole:
             self._bookmarks.looked_at_all(time.monotonic() - self._began)
         if self._passes_ranks:
-            self._bookmarks.note_newest((rank, job_id) for rank, job_id in told.pop().rows)
+            self._bookmarks.note_newest((rank, job_id) for rank, job_id in others.pop().rows)
         if self._asks:
-            self._bookmarks.answer(len(told.pop().rows))
+            self._bookmarks.answer(len(others.pop().rows))
         self.is_short = len(picked.rows) < self._limit
-        return list(picked.rows)
+        return named(picked)
 
     @property
     def further(self) -> Statement:
-        """The statement that reads the ids of jobs behind all that were looked at."""
-        sql = _first(self._most + LARGEST_LOOK, self._spans)
+        """The statement that reads the ids of jobs behind those that were read."""
+        sql = _first(self._most + MAX_FURTHER, self._spans)
         return Statement(f"{sql} OFFSET {int(self._most)}")
 
-    def end(self, rows: Sequence[Any], *, found_all: bool) -> None:
-        """Put the bookmarks to what was locked."""
-        found = [(str(row[2]), int(row[3]), int(row[0])) for row in rows]
+    def finish(self, rows: Sequence[Row], *, found_all: bool) -> None:
+        """Move the bookmarks to the jobs that were locked."""
+        found = [(str(row["queue_name"]), int(row["rank"]), int(row["job_id"])) for row in rows]
         self._bookmarks.move(found, found_all=found_all)
 
 
-def _first(most: int, spans: Sequence[Span]) -> str:
-    """Return a query for the first ``most`` jobs of ``spans``, in order."""
+def _first(limit: int, spans: Sequence[Span]) -> str:
+    """Return a query for the first jobs of ``spans``, in order."""
     parts = [
-        _FOUND.format(where=where, most=int(most)) for span in spans for where in _ranges(span)
+        _FOUND.format(where=where, limit=int(limit)) for span in spans for where in _ranges(span)
     ]
-    return f"{' UNION ALL '.join(parts)} LIMIT {int(most)}"
+    return f"{' UNION ALL '.join(parts)} LIMIT {int(limit)}"
 
 
 def _ranges(span: Span) -> list[str]:
