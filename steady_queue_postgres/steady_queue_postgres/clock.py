@@ -16,8 +16,8 @@ def seconds(column: str) -> str:
 def read(value: float, otherwise: datetime | None = None) -> datetime:
     """Return an instant from its seconds since 1970.
 
-    PostgreSQL knows ``infinity``, and years past 9999, which only a manual edit can have stored: for
-    these, return ``otherwise``.
+    Return ``otherwise`` for ``infinity`` and years past 9999, which PostgreSQL knows and a manual
+    edit may have stored.
     """
     try:
         return datetime.fromtimestamp(value, UTC)

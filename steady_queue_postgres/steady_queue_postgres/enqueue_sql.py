@@ -32,7 +32,7 @@ WITH given AS (
 
 _RESULT = f"SELECT id, {seconds('enqueued_at')} FROM job"
 
-#: For jobs that are all ready at once: a shorter statement, since planning takes longer than running.
+#: For jobs that are all ready at once: shorter, since planning takes longer than running.
 ENQUEUE_READY = f"{_GIVEN.format(due_at='NULL::timestamptz')} {_RESULT}"
 
 _DUE_AT = f"""
