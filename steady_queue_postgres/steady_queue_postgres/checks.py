@@ -1,4 +1,4 @@
-"""What can be wrong with a PostgreSQL database that is to hold a queue."""
+"""System checks of a PostgreSQL database that holds a queue."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GROUP BY name ORDER BY name"""
 
 
 def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
-    """Report an old server, one that is read-only, missing privileges, other isolation, and
+    """Report servers that are too old or read-only, missing privileges, other isolation levels and
     undeclared poolers."""
     connection.ensure_connection()
     try:
@@ -66,8 +66,8 @@ def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
         found.append(
             Warning(
                 f"Transactions on database {name!r} are {isolation.upper()} by default.",
-                hint="Enqueueing works, but whoever meets another's change has to try again. "
-                "Leave isolation_level in OPTIONS, and default_transaction_isolation, at READ "
+                hint="Enqueueing works, but a transaction that meets another's change has to be "
+                "repeated. Leave isolation_level in OPTIONS, and default_transaction_isolation, at READ "
                 "COMMITTED for the queue's database.",
                 id="steady_queue.W201",
             )
@@ -75,8 +75,8 @@ def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
     if is_pooled(connection) and not is_declared(connection):
         found.append(
             Warning(
-                f"A connection pooler stands before database {name!r}: workers poll, because "
-                "notifications do not pass it.",
+                f"Database {name!r} is behind a connection pooler: workers poll, because "
+                "notifications do not pass through it.",
                 hint="Set DISABLE_SERVER_SIDE_CURSORS = True beside it, as Django asks for, or "
                 "give workers a direct connection.",
                 id="steady_queue.W202",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -14,15 +13,10 @@ from steady_queue_core.dialects import ClaimedJob, Outcome, ProcessIdentity, Que
 
 from . import claim_sql
 from .clock import read
-from .permits import admit_locked, create, lock
-from .prepared import PreparedStatements, fetch
+from .prepared import PreparedStatements, fetch, fetch_named
 from .queue_patterns import QueuePatterns
 from .scan_position import InTheWay, columns, take_note
-from .settle import any_is_blocked, any_returns_to_ready, limited_keys, settle, to_json
-from .settle_sql import HELD, Move, moves_of, settling, waiting
-from .transactions import planned_transaction
-
-Row = tuple[Any, ...]
+from .settle_sql import parts_of, to_json
 
 
 def claim(
@@ -31,66 +25,32 @@ def claim(
     if limit <= 0:
         return []
     claimer = Claimer.of(connection, selector)
-    # Where the claim has to be planned anew, it costs more than a look.
-    if (
-        claimer.looks_first
-        and PreparedStatements.of(connection) is None
-        and not claimer.finds_any(process)
-    ):
+    # A claim that has to be planned each time costs more than the probe.
+    plans_each_time = PreparedStatements.of(connection) is None
+    if plans_each_time and claimer.probes_first and not claimer.finds_any(process):
         return []
-    return claimer.exchange((), process, limit)[1]
+    return claimer.exchange((), process, limit).claims
 
 
-def settle_and_claim(
-    connection: BaseDatabaseWrapper,
-    outcomes: Sequence[Outcome],
-    process: ProcessIdentity,
-    selector: QueueSelector,
-    limit: int,
-) -> tuple[set[int], list[ClaimedJob]]:
-    if not outcomes or limit <= 0:
-        return settle(connection, outcomes), claim(connection, process, selector, limit)
-    keys = limited_keys(outcomes)
-    if any_returns_to_ready(outcomes) or (keys and any_is_blocked(outcomes)):
-        # A statement does not see what it has inserted itself.
-        with planned_transaction(connection):
-            held = settle(connection, outcomes)
-            return held, claim(connection, process, selector, limit)
-    claimer = Claimer.of(connection, selector)
-    if not keys:
-        return claimer.exchange(outcomes, process, limit)
-    with planned_transaction(connection):
-        missing = keys - lock(connection, keys)
-        held, claims = claimer.exchange(outcomes, process, limit)
-        if claimer.somebody_waits:
-            # Then nothing was claimed: who is let in may come before all that are ready.
-            create(connection, missing)
-            admit_locked(connection, keys)
-            claims = claim(connection, process, selector, limit)
-    return held, claims
+class Exchange(NamedTuple):
+    """What a statement did that settles claims and makes new ones."""
 
-
-class Told(NamedTuple):
-    """What the first row of a claim says of the statement as a whole."""
-
+    #: The ids of the jobs whose claims it ended.
     held: set[int]
-    paused_queues: int
-    claimed_at: float
-    #: ``None``: was not asked for.
-    in_the_way: InTheWay | None
-    somebody_waits: bool
+    #: Whether a job waits for a permit that it ended. Then it has claimed nothing.
+    has_waiting: bool
+    claims: list[ClaimedJob]
 
 
 class Claimer:
-    """Claims for one selector. What it remembers saves work; to lose it harms nothing."""
+    """Claims for one selector, and remembers from claim to claim what saves work. Nothing depends
+    on its memory."""
 
     def __init__(self, connection: BaseDatabaseWrapper, selector: QueueSelector) -> None:
         self._connection = connection
         self._patterns = QueuePatterns(selector)
         self._bookmarks = portable.Bookmarks(self._patterns.exact)
-        self._idle = False
-        #: Whether a job waits for a permit that the last settlement has ended.
-        self.somebody_waits = False
+        self._is_idle = False
 
     @classmethod
     def of(cls, connection: BaseDatabaseWrapper, selector: QueueSelector) -> Claimer:
@@ -102,35 +62,41 @@ class Claimer:
         return known[selector]
 
     @property
-    def looks_first(self) -> bool:
-        """Whether the last claim found nothing, and the next one has nothing to ask besides."""
-        return self._idle and not self._bookmarks.asks
+    def probes_first(self) -> bool:
+        """Whether the last claim found nothing, and the next one has no other question to ask."""
+        return self._is_idle and not self._bookmarks.asks
 
     def finds_any(self, process: ProcessIdentity) -> bool:
-        """Say whether there is anything to claim, at a lower cost than to try."""
+        """Return whether there is anything to claim, at a lower cost than a claim's."""
         bookmarks, looked_at_all = self._bookmarks, self._bookmarks.looks_at_all
         values = {**_named(process), "limit": 1}
-        [(found, paused_queues)] = self._read(claim_sql.probe(self._pick), values)
-        if bookmarks.note_pauses(paused_queues):
+        [row] = self._fetch(claim_sql.probe(self._pick), values)
+        if bookmarks.note_pauses(row["paused_queues"]):
             return True
-        if found and looked_at_all:
-            # It may lie behind the bookmark, where the claim that follows has to find it.
+        if row["finds_any"] and looked_at_all:
+            # The job may lie behind the bookmark, where the claim that follows has to find it.
             bookmarks.look_at_all()
-        elif not found and not self._connection.in_atomic_block:
+        elif not row["finds_any"] and not self._connection.in_atomic_block:
             bookmarks.move((), found_all=True)
-        return bool(found)
+        return bool(row["finds_any"])
 
     def exchange(
         self, outcomes: Sequence[Outcome], process: ProcessIdentity, limit: int
-    ) -> tuple[set[int], list[ClaimedJob]]:
+    ) -> Exchange:
         """Settle ``outcomes`` and claim up to ``limit`` jobs."""
-        values: dict[str, Any] = {**_named(process), "limit": limit}
+        values = {**_named(process), "limit": limit, "asks": self._bookmarks.asks}
         if outcomes:
             values["outcomes"] = to_json(outcomes)
-        told, claims = self._claim(_statement(self._pick, moves_of(outcomes)), values)
-        self._idle = not claims
-        self.somebody_waits = told.somebody_waits
-        return told.held, claims
+        rows = self._fetch(claim_sql.claiming(self._pick, parts_of(outcomes)), values)
+        [summary] = [row for row in rows if row["job_id"] is None]
+        claimed_at = read(summary["claimed_at"])
+        claims = self._patterns.in_order(
+            ClaimedJob.from_row(row, claimed_at, read) for row in rows if row is not summary
+        )
+        self._is_idle = not claims
+        self._move_bookmarks(summary, claims, found_all=len(claims) < limit)
+        held = set(json.loads(summary["held"])) if summary["held"] else set()
+        return Exchange(held, summary["has_waiting"], claims)
 
     @property
     def _pick(self) -> str:
@@ -138,27 +104,25 @@ class Claimer:
             return claim_sql.BY_RANK
         return claim_sql.BY_PATTERN if self._patterns.exact is None else claim_sql.BY_NAME
 
-    def _claim(self, statement: str, values: dict[str, Any]) -> tuple[Told, list[ClaimedJob]]:
-        values["asks"] = self._bookmarks.asks
-        told, *rows = self._read(statement, values)
-        about = _told(told)
-        claims = self._patterns.in_order(_claims(rows, about.claimed_at))
-        if not self._connection.in_atomic_block:  # What is rolled back is behind no bookmark.
+    def _move_bookmarks(
+        self, summary: dict[str, Any], claims: Sequence[ClaimedJob], *, found_all: bool
+    ) -> None:
+        if not self._connection.in_atomic_block:  # A rollback would return jobs behind them.
             found = [(claim.queue_name, claim.rank, claim.job_id) for claim in claims]
-            self._bookmarks.move(found, found_all=len(claims) < values["limit"])
-        if about.in_the_way is not None:
-            take_note(self._bookmarks, about.in_the_way)
-        self._bookmarks.note_pauses(about.paused_queues)
-        return about, claims
+            self._bookmarks.move(found, found_all=found_all)
+        if summary["dead_rows"] is not None:
+            in_the_way = InTheWay(summary["dead_rows"], summary["jobs_of_paused"])
+            take_note(self._bookmarks, in_the_way)
+        self._bookmarks.note_pauses(summary["paused_queues"])
 
-    def _read(self, statement: str, values: dict[str, Any]) -> list[Row]:
+    def _fetch(self, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:
         whole = self._bookmarks.looks_at_all
         values |= columns(self._bookmarks.spans(whole)) | self._patterns.ranges
         began = time.monotonic()
         if whole and self._bookmarks.passes_ranks:
             newest = fetch(self._connection, claim_sql.NEWEST_BY_RANK, {})
             self._bookmarks.note_newest((rank, job_id) for rank, job_id in newest)
-        rows = fetch(self._connection, statement, values)
+        rows = fetch_named(self._connection, statement, values)
         if whole:
             self._bookmarks.looked_at_all(time.monotonic() - began)
         return rows
@@ -166,37 +130,3 @@ class Claimer:
 
 def _named(process: ProcessIdentity) -> dict[str, Any]:
     return {"process_id": process.id, "process_name": process.name}
-
-
-@cache
-def _statement(pick: str, moves: frozenset[Move]) -> str:
-    if Move.UNPERMITTED in moves:
-        pick = claim_sql.unless(waiting(moves), pick)
-    taking = claim_sql.TAKE.format(pick=pick)
-    if not moves:
-        return f"WITH {taking} {claim_sql.TELL.format(held='NULL::text', waits='false')}"
-    tell = claim_sql.TELL.format(held=HELD, waits=waiting(moves))
-    return f"WITH {settling(moves)}, {taking} {tell}"
-
-
-def _told(row: Row) -> Told:
-    held, of_paused, dead = row[6], row[1], row[12]
-    told = set(json.loads(held)) if held else set()
-    in_the_way = None if dead is None else InTheWay(dead, of_paused)
-    return Told(told, row[7], row[11], in_the_way, row[13] is not None)
-
-
-def _claims(rows: Sequence[Row], claimed_at: float) -> list[ClaimedJob]:
-    present = read(claimed_at)
-    return [
-        ClaimedJob._make(
-            (
-                *row[:11],
-                read(row[11], present),
-                None if row[12] is None else read(row[12], present),
-                present,
-                row[13],
-            )
-        )
-        for row in rows
-    ]

@@ -6,15 +6,18 @@ order are the same, so that the cost depends on the limit alone, however many jo
 
 from __future__ import annotations
 
-from steady_queue_core.dialects import tables
+from functools import cache
+
+from steady_queue_core.dialects import EXECUTION_COLUMNS, JOB_COLUMNS, tables
 from steady_queue_core.dialects.portable import MANY_PAUSED
 
 from .clock import NOW_SQL, seconds
 from .listing import WALK
+from .settle_sql import HELD, Part, has_waiting, settling
 
 REGISTERED = f"""EXISTS (
   SELECT FROM {tables.PROCESSES} WHERE id = %(process_id)s AND name = %(process_name)s)"""
-#: As ``portable.next_token`` makes them.
+#: Like those of ``portable.next_token``.
 NEXT_TOKEN = "(((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint"
 PAUSED = f"SELECT queue_name FROM {tables.PAUSES}"
 
@@ -25,7 +28,7 @@ WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)"""
 LOCK = "FOR UPDATE SKIP LOCKED"
 
 _ROWS = f"""
-SELECT ready.ctid AS place FROM {tables.READY} AS ready WHERE {{condition}}
+SELECT ready.ctid AS tid FROM {tables.READY} AS ready WHERE {{condition}}
 ORDER BY ready."rank", ready.job_id LIMIT %(limit)s {LOCK}"""
 
 _WITHIN = """
@@ -33,34 +36,34 @@ _WITHIN = """
 
 _OF_ANY = _ROWS.format(condition=f"ready.queue_name NOT IN ({PAUSED}) AND {_WITHIN}")
 
-#: By priority alone, over all queues but those paused.
+#: By priority alone, over all queues except the paused ones.
 BY_RANK = f"""
-SELECT picked.place FROM {_SPANS} CROSS JOIN LATERAL ({_OF_ANY}) AS picked
+SELECT picked.tid FROM {_SPANS} CROSS JOIN LATERAL ({_OF_ANY}) AS picked
 WHERE {REGISTERED} ORDER BY turn LIMIT %(limit)s"""
 
 _OF_SPAN = _ROWS.format(condition=f"ready.queue_name = span.queue_name AND {_WITHIN}")
 
-#: Queue by queue, as they are named.
+#: Queue by queue, in the order of their names in the selector.
 BY_NAME = f"""
-SELECT picked.place FROM {_SPANS} CROSS JOIN LATERAL ({_OF_SPAN}) AS picked
+SELECT picked.tid FROM {_SPANS} CROSS JOIN LATERAL ({_OF_SPAN}) AS picked
 WHERE {REGISTERED} AND span.queue_name NOT IN ({PAUSED}) ORDER BY turn LIMIT %(limit)s"""
 
-# A queue counts where the first pattern that fits it stands.
+# The first pattern that matches a queue decides its turn.
 _MATCHING = f"""
 SELECT found.name, min(wanted.turn) AS turn
 FROM unnest(%(lows)s::text[], %(highs)s::text[]) WITH ORDINALITY AS wanted(low, high, turn)
 CROSS JOIN LATERAL ({WALK}) AS found
 WHERE found.name NOT IN ({PAUSED}) GROUP BY found.name"""
 
-#: Queue by queue, among those that have jobs.
+#: Queue by queue, among those that have ready jobs.
 BY_PATTERN = f"""
-SELECT picked.place
+SELECT picked.tid
 FROM (SELECT * FROM ({_MATCHING}) AS matching ORDER BY turn, name) AS queue
 CROSS JOIN LATERAL ({_ROWS.format(condition="ready.queue_name = queue.name")}) AS picked
 WHERE {REGISTERED} ORDER BY queue.turn, queue.name LIMIT %(limit)s"""
 
-#: How many ready jobs of paused queues a claim may have to pass over, as far as they are counted.
-_IN_THE_WAY = f"""
+#: The number of ready jobs in paused queues that a claim may have to pass over, up to a limit.
+_JOBS_OF_PAUSED = f"""
 SELECT count(*) FROM ({PAUSED}) AS paused CROSS JOIN LATERAL (
   SELECT FROM {tables.READY} AS ready WHERE ready.queue_name = paused.queue_name
   ORDER BY ready."rank", ready.job_id LIMIT {MANY_PAUSED}) AS passed"""
@@ -78,48 +81,59 @@ SELECT "rank", (SELECT job_id FROM {tables.READY} AS ready
                 ORDER BY ready."rank" DESC, ready.job_id DESC LIMIT 1)
 FROM step WHERE "rank" IS NOT NULL"""
 
-# Rows are taken by their place: `job_id IN (SELECT ... LIMIT n FOR UPDATE SKIP LOCKED)` runs the
+_READ_AS = {name: f"{seconds(name)} AS {name}" for name in ("enqueued_at", "started_at")}
+_OF_EXECUTION = ", ".join(f'taken."{name}"' for name in EXECUTION_COLUMNS)
+_OF_JOB = ", ".join(_READ_AS.get(name, name) for name in JOB_COLUMNS)
+
+# Rows are taken by their tid: `job_id IN (SELECT ... LIMIT n FOR UPDATE SKIP LOCKED)` runs the
 # inner select many times under some plans, and takes many times its limit. Jobs are read by their
 # ids before more is asked of them: the planner would use the index of unfinished jobs. A stray
-# ready row, whose job is gone, has ended or is running, ends here.
+# ready row, whose job is gone, has ended or is running, is deleted for good.
 TAKE = f"""
 picked AS MATERIALIZED ({{pick}}),
 taken AS (
-  DELETE FROM {tables.READY} WHERE ctid = ANY(ARRAY(SELECT place FROM picked))
+  DELETE FROM {tables.READY} WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id, {NEXT_TOKEN} AS token, queue_name, "rank"),
 running AS (
   SELECT job_id FROM {tables.CLAIMED} WHERE job_id = ANY(ARRAY(SELECT job_id FROM taken))),
 known AS MATERIALIZED (
   SELECT * FROM {tables.JOBS} WHERE id = ANY(ARRAY(SELECT job_id FROM taken))),
 job AS MATERIALIZED (
-  SELECT taken.*, task_path, backend_name, arguments, attempts, max_attempts, worker_ids, errors,
-         {seconds("enqueued_at")} AS enqueued, {seconds("started_at")} AS started, concurrency_key
+  SELECT {_OF_EXECUTION}, {_OF_JOB}
   FROM taken JOIN known ON known.id = taken.job_id
   WHERE finished_at IS NULL AND taken.job_id NOT IN (SELECT job_id FROM running)),
 claimed AS (
   INSERT INTO {tables.CLAIMED} (job_id, token, queue_name, "rank", created_at, process_id)
   SELECT job_id, token, queue_name, "rank", {NOW_SQL}, %(process_id)s FROM job)"""
 
-# The first row is about the statement as a whole: which claims were ended by it, as text, how many
-# queues are paused, if asked, how many of their jobs and how many dead rows of claimed jobs there
-# are, and whether a job waits for a permit that has ended.
-TELL = f"""
-SELECT NULL::bigint AS job_id, CASE WHEN %(asks)s THEN ({_IN_THE_WAY}) END,
-       NULL::text, NULL::smallint, NULL::text, NULL::text,
-       {{held}}, (SELECT count(*) FROM ({PAUSED}) AS paused), NULL::smallint, NULL::text,
-       NULL::text, {seconds(NOW_SQL)},
-       CASE WHEN %(asks)s THEN pg_stat_get_dead_tuples('{tables.READY}'::regclass) END,
-       CASE WHEN {{waits}} THEN '' END
-UNION ALL SELECT * FROM job"""
+# One row about the statement as a whole, then one for each claimed job: the columns of the other
+# kind are NULL.
+RESULT = f"""
+summary AS (
+  SELECT {seconds(NOW_SQL)} AS claimed_at,
+         {{held}} AS held,
+         {{has_waiting}} AS has_waiting,
+         (SELECT count(*) FROM ({PAUSED}) AS paused) AS paused_queues,
+         CASE WHEN %(asks)s THEN ({_JOBS_OF_PAUSED}) END AS jobs_of_paused,
+         CASE WHEN %(asks)s THEN pg_stat_get_dead_tuples('{tables.READY}'::regclass)
+         END AS dead_rows)
+SELECT * FROM summary FULL JOIN job ON false"""
 
 
-def unless(condition: str, pick: str) -> str:
-    """Return a statement that selects what ``pick`` does, but nothing where ``condition`` holds."""
-    return pick.replace(REGISTERED, f"{REGISTERED} AND NOT {condition}")
+@cache
+def claiming(pick: str, parts: frozenset[Part]) -> str:
+    """Return a statement that settles claims by ``parts``, if there are any, and claims jobs."""
+    if Part.PERMITS in parts:
+        # Nothing is claimed while a job waits for a permit that ends here: it may be first.
+        pick = pick.replace(REGISTERED, f"{REGISTERED} AND NOT {has_waiting(parts)}")
+    result = RESULT.format(held=HELD if parts else "NULL::text", has_waiting=has_waiting(parts))
+    expressions = [settling(parts)] if parts else []
+    return f"WITH {', '.join([*expressions, TAKE.format(pick=pick), result])}"
 
 
 def probe(pick: str) -> str:
-    """Return a statement that says whether ``pick`` would select anything, without locks, and how
-    many queues are paused."""
+    """Return a statement that says whether ``pick`` would select anything, without locking it, and
+    how many queues are paused."""
     any_picked = f"EXISTS ({pick.replace(LOCK, '')})"
-    return f"SELECT {any_picked}, (SELECT count(*) FROM ({PAUSED}) AS paused)"
+    paused = f"(SELECT count(*) FROM ({PAUSED}) AS paused)"
+    return f"SELECT {any_picked} AS finds_any, {paused} AS paused_queues"

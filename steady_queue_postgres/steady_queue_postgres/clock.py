@@ -1,10 +1,10 @@
-"""Instants in PostgreSQL: the server's clock, in UTC whatever the session's time zone."""
+"""The server's clock, and instants in UTC whatever the session's time zone."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-#: The start of the statement: moves on within a transaction, and is one instant for all its rows.
+#: The start of the statement: it moves on within a transaction, and is the same for all rows.
 NOW_SQL = "statement_timestamp()"
 
 
@@ -16,8 +16,8 @@ def seconds(column: str) -> str:
 def read(value: float, otherwise: datetime | None = None) -> datetime:
     """Return an instant from its seconds since 1970.
 
-    Of a row that somebody has damaged (PostgreSQL knows ``infinity``, and years past 9999), return
-    ``otherwise``.
+    Return ``otherwise`` for ``infinity`` and years past 9999, which PostgreSQL knows and a manual
+    edit may have stored.
     """
     try:
         return datetime.fromtimestamp(value, UTC)
@@ -28,10 +28,10 @@ def read(value: float, otherwise: datetime | None = None) -> datetime:
 
 
 def to_text(value: datetime | None) -> str | None:
-    """Return an aware instant as text that says its zone."""
+    """Return an aware instant as text with its time zone."""
     return value.isoformat() if value else None
 
 
 def to_microseconds(value: timedelta | None) -> int | None:
-    """Return a duration as a whole number."""
+    """Return a duration as a whole number of microseconds."""
     return value // timedelta(microseconds=1) if value is not None else None

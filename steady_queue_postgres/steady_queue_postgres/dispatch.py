@@ -1,4 +1,4 @@
-"""Moving due jobs to ready: one statement."""
+"""Moves due jobs to ready: one statement."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .transactions import planned_transaction
 
 _DUE = f"""
 due AS MATERIALIZED (
-  SELECT ctid AS place, concurrency_key FROM {tables.SCHEDULED}
+  SELECT ctid AS tid, concurrency_key FROM {tables.SCHEDULED}
   WHERE due_at <= {NOW_SQL} {{which}}
   ORDER BY due_at, "rank", job_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)"""
 
-# Of the rows still scheduled, one that another dispatcher holds may be due: then it is so in 0 s.
-# Jobs with a limit stay where they are: to admit them takes a transaction.
+# A row that is due but still scheduled is locked by another dispatcher: then the next job is due in
+# 0 s. Jobs with a limit stay scheduled: admitting them takes a transaction.
 DISPATCH = f"""
 WITH {_DUE.format(which="")}, moved AS (
   DELETE FROM {tables.SCHEDULED}
-  WHERE ctid = ANY(ARRAY(SELECT place FROM due WHERE concurrency_key IS NULL))
+  WHERE ctid = ANY(ARRAY(SELECT tid FROM due WHERE concurrency_key IS NULL))
   RETURNING job_id, queue_name, "rank", token
 ), ready AS (
   INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
@@ -40,7 +40,7 @@ SELECT (SELECT count(*) FROM moved),
 
 BLOCK = f"""
 WITH {_DUE.format(which="AND concurrency_key IS NOT NULL")}, moved AS (
-  DELETE FROM {tables.SCHEDULED} WHERE ctid = ANY(ARRAY(SELECT place FROM due))
+  DELETE FROM {tables.SCHEDULED} WHERE ctid = ANY(ARRAY(SELECT tid FROM due))
   RETURNING job_id, queue_name, "rank", token, concurrency_key
 ), blocked AS (
   INSERT INTO {tables.BLOCKED} (job_id, queue_name, "rank", token, created_at, concurrency_key)

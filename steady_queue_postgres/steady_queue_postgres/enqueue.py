@@ -1,4 +1,4 @@
-"""Inserting jobs with their first executions: one statement, however many jobs."""
+"""Inserts jobs with their first executions: one statement, however many jobs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .transactions import transaction
 def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
     if not jobs:
         return []
-    given = json.dumps([_given(place, job) for place, job in enumerate(jobs)])
+    given = json.dumps([_given(ordinal, job) for ordinal, job in enumerate(jobs)])
     if any(job.limit is not None for job in jobs):
         return _enqueue_limited(connection, jobs, given)
     timed = any(job.run_at is not None or job.delay is not None for job in jobs)
     rows = fetch(connection, ENQUEUE if timed else ENQUEUE_READY, {"jobs": given})
-    # Rows come back in any order, but the ids were given out in the order of the jobs.
+    # Rows are returned in any order, but ids are assigned in the order of the jobs.
     return [EnqueuedJob(job_id, read(enqueued_at)) for job_id, enqueued_at in sorted(rows)]
 
 
@@ -46,14 +46,14 @@ def _enqueue_limited(
 def _insert(
     connection: BaseDatabaseWrapper, jobs: Sequence[NewJob], given: str, *, takes: bool
 ) -> tuple[list[EnqueuedJob], dict[str, int]]:
-    """Insert jobs, of which those with a limit are blocked, unless each ``takes`` a permit first;
-    return what became of them, and the limits of the keys whose jobs have yet to be admitted."""
+    """Insert jobs; those with a limit are blocked, unless they may take a permit (``takes``) and
+    get one. Return the enqueued jobs, and the limits of the keys that have yet to be admitted."""
     values = {"jobs": given, "takes": takes}
     [(enqueued_at, ids, refused, doubtful)] = fetch(connection, ENQUEUE_LIMITED, values)
-    present, job_ids, places = read(enqueued_at), iter(sorted(ids)), set(refused)
+    present, job_ids, refused_ordinals = read(enqueued_at), iter(sorted(ids)), set(refused)
     enqueued = [
-        EnqueuedJob(None if place in places else next(job_ids), present)
-        for place in range(len(jobs))
+        EnqueuedJob(None if ordinal in refused_ordinals else next(job_ids), present)
+        for ordinal in range(len(jobs))
     ]
     return enqueued, json.loads(doubtful) if doubtful else {}
 
@@ -64,8 +64,10 @@ def _admit(
     enqueued: Sequence[EnqueuedJob],
     limits: Mapping[str, int],
 ) -> list[EnqueuedJob]:
-    """Let in those of the jobs that find a permit; discard those that do not and are not to wait.
-    ``limits``: of their keys, at least."""
+    """Admit the jobs that find a permit; discard those that find none and must not wait.
+
+    ``limits`` maps the keys that have yet to be admitted to their limits.
+    """
     if limits:
         set_limits(connection, limits)
         admit_locked(connection, limits.keys())
@@ -79,9 +81,9 @@ def _admit(
     return [new._replace(job_id=None) if new.job_id in gone else new for new in enqueued]
 
 
-def _given(place: int, job: NewJob) -> dict[str, object]:
+def _given(ordinal: int, job: NewJob) -> dict[str, object]:
     given: dict[str, object] = {
-        "place": place,
+        "ordinal": ordinal,
         "queue_name": job.queue_name,
         "rank": job.rank,
         "task_path": job.task_path,

@@ -7,22 +7,22 @@ from steady_queue_core.dialects import tables
 from .clock import NOW_SQL, seconds
 from .conflicts import REPLACE, REPLACE_BLOCKED, REPLACE_SCHEDULED
 
-#: Whether a new job is not due yet. An instant that is past is kept as well: the caller asked
-#: for it.
+#: Whether a new job is not due yet. An instant in the past is stored as well: the caller asked for
+#: it.
 LATER = "COALESCE(scheduled_at > enqueued_at, false)"
 
-# One parameter for all jobs: a text is sent and read faster than arrays of every column.
+# One parameter for all jobs: a text is sent and read faster than an array for each column.
 _GIVEN = f"""
 WITH given AS (
   SELECT *, {{due_at}} AS due_at FROM json_to_recordset(%(jobs)s::json) AS job(
-    place int, queue_name text, "rank" smallint, task_path text, backend_name text,
+    ordinal int, queue_name text, "rank" smallint, task_path text, backend_name text,
     arguments text, max_attempts smallint, run_at timestamptz, delay bigint)
 ), job AS (
   INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, "rank", arguments, max_attempts,
                              attempts, token, enqueued_at, scheduled_at)
   SELECT queue_name, task_path, backend_name, "rank", arguments, max_attempts, 0, 0, {NOW_SQL},
          due_at
-  FROM given ORDER BY place
+  FROM given ORDER BY ordinal
   RETURNING id, queue_name, "rank", enqueued_at, scheduled_at
 ), ready AS (
   INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
@@ -30,10 +30,10 @@ WITH given AS (
   {REPLACE}
 )"""
 
-_TELL = f"SELECT id, {seconds('enqueued_at')} FROM job"
+_RESULT = f"SELECT id, {seconds('enqueued_at')} FROM job"
 
-#: For jobs that are all ready at once: planning takes longer than running it.
-ENQUEUE_READY = f"{_GIVEN.format(due_at='NULL::timestamptz')} {_TELL}"
+#: For jobs that are all ready at once: shorter, since planning takes longer than running.
+ENQUEUE_READY = f"{_GIVEN.format(due_at='NULL::timestamptz')} {_RESULT}"
 
 _DUE_AT = f"""
 CASE WHEN delay IS NULL THEN run_at
@@ -45,18 +45,18 @@ ENQUEUE = f"""
   SELECT id, queue_name, "rank", 0, enqueued_at, scheduled_at FROM job
   WHERE {LATER}
   {REPLACE_SCHEDULED}
-) {_TELL}"""
+) {_RESULT}"""
 
-# Of every key one job at most takes a permit here: the semaphore's row is then all that has to be
-# looked at, and it is locked, also when there is no permit left, so that nobody who ends one looks
-# for jobs that wait before this one does. A limit that was changed while no permit is left says
-# nothing of how many hold one: the jobs are admitted afterwards. So they are where a stranger has
-# taken the semaphore away from those who hold its permits: it comes back with less than 0 of them.
+# At most one job of each key takes a permit here, so that the semaphore's row alone decides. It is
+# locked even if no permit is left: a transaction that ends a permit must not look for waiting jobs
+# before this one waits. If the limit has changed while no permit is left, the row does not say how
+# many jobs hold one: the jobs are admitted afterwards. The same goes for a semaphore that a manual
+# edit has deleted while permits are held: it is created again with a value below 0.
 ENQUEUE_LIMITED = f"""
 WITH given AS MATERIALIZED (
   SELECT job.*, moment.due_at, "key" IS NOT NULL AND due_at IS NULL AS is_limited
   FROM json_to_recordset(%(jobs)s::json) AS job(
-    place int, queue_name text, "rank" smallint, task_path text, backend_name text,
+    ordinal int, queue_name text, "rank" smallint, task_path text, backend_name text,
     arguments text, max_attempts smallint, run_at timestamptz, delay bigint,
     "key" text, "to" int, duration bigint, discards boolean),
   LATERAL (SELECT CASE WHEN {_DUE_AT} > {NOW_SQL} THEN {_DUE_AT} END AS due_at) AS moment
@@ -72,15 +72,15 @@ WITH given AS MATERIALIZED (
 ), taken AS MATERIALIZED (
   SELECT "key" FROM touched WHERE value >= 0
 ), doubtful AS MATERIALIZED (
-  SELECT place, "key", given."to" FROM given
+  SELECT ordinal, "key", given."to" FROM given
   LEFT JOIN {tables.SEMAPHORES} AS known USING ("key")
   WHERE is_limited AND "key" NOT IN (SELECT "key" FROM taken)
         AND (NOT %(takes)s OR known."limit" <> given."to"
              OR "key" IN (SELECT "key" FROM touched))
 ), refused AS MATERIALIZED (
-  SELECT place FROM given
+  SELECT ordinal FROM given
   WHERE is_limited AND discards AND "key" NOT IN (SELECT "key" FROM taken)
-        AND place NOT IN (SELECT place FROM doubtful)
+        AND ordinal NOT IN (SELECT ordinal FROM doubtful)
 ), job AS (
   INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, "rank", arguments, max_attempts,
                              attempts, token, enqueued_at, scheduled_at, concurrency_key,
@@ -88,7 +88,7 @@ WITH given AS MATERIALIZED (
   SELECT queue_name, task_path, backend_name, "rank", arguments, max_attempts, 0, 0, {NOW_SQL},
          COALESCE(due_at, run_at), "key", "to", duration * interval '1 microsecond',
          COALESCE(discards, false)
-  FROM given WHERE place NOT IN (SELECT place FROM refused) ORDER BY place
+  FROM given WHERE ordinal NOT IN (SELECT ordinal FROM refused) ORDER BY ordinal
   RETURNING id, queue_name, "rank", enqueued_at, scheduled_at, concurrency_key,
             concurrency_key IS NULL OR concurrency_key IN (SELECT "key" FROM taken) AS may_run
 ), ready AS (
@@ -112,5 +112,5 @@ WITH given AS MATERIALIZED (
   WHERE {LATER}
   {REPLACE_SCHEDULED}
 )
-SELECT {seconds(NOW_SQL)}, ARRAY(SELECT id FROM job), ARRAY(SELECT place FROM refused),
-       (SELECT json_object_agg("key", "to" ORDER BY place)::text FROM doubtful)"""
+SELECT {seconds(NOW_SQL)}, ARRAY(SELECT id FROM job), ARRAY(SELECT ordinal FROM refused),
+       (SELECT json_object_agg("key", "to" ORDER BY ordinal)::text FROM doubtful)"""

@@ -1,4 +1,4 @@
-"""The names of queues, by a walk over the index."""
+"""Lists the names of queues by a walk over the index."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from steady_queue_core.dialects import portable, tables
 
 from .prepared import fetch
 
-# PostgreSQL answers DISTINCT by reading every row, also in version 18. The recursion asks the index
-# for the next greater name instead, until it has passed the end of the range.
+# PostgreSQL reads every row for DISTINCT, even in version 18. The recursion asks the index for the
+# next greater name instead, until it has passed the end of the range.
 WALK = f"""
 WITH RECURSIVE queue(name) AS (
   (SELECT queue_name FROM {tables.READY} WHERE queue_name >= wanted.low

@@ -1,7 +1,7 @@
 """Permits of semaphores.
 
-Whoever takes or ends permits of a key locks its semaphore in a statement of its own first: under
-READ COMMITTED, only the statements after it see what those who held the lock have done.
+Taking or ending permits of a key begins with a statement that only locks its semaphore: under READ
+COMMITTED, the statements after it see what the previous holder of the lock has committed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ORDER BY "key" COLLATE "C"
 ON CONFLICT ("key") DO UPDATE SET "limit" = excluded."limit"
 RETURNING "key" """
 
-# A semaphore that is not there has the limit of the job that waits longest.
+# A missing semaphore gets the limit of the first job that waits.
 CREATE = f"""
 INSERT INTO {tables.SEMAPHORES} AS known ("key", value, "limit")
 SELECT given."key", 0, concurrency_limit FROM unnest(%(keys)s::text[]) AS given("key")
@@ -68,7 +68,7 @@ WITH semaphore AS MATERIALIZED (
 )
 SELECT count(*) FROM admitted"""
 
-# A job that has run before has waited already, and what it left is not thrown away.
+# A job with a token other than 0 has run before: it is kept, whatever it asks for.
 DISCARD_REFUSED = f"""
 WITH refused AS (
   DELETE FROM {tables.BLOCKED} AS waiting USING {tables.JOBS} AS job
@@ -88,27 +88,28 @@ def admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
 
 
 def lock(connection: BaseDatabaseWrapper, keys: Collection[str]) -> set[str]:
-    """Lock semaphores, in a transaction; return the keys of those that are there."""
+    """Lock semaphores, inside a transaction; return the keys of those that exist."""
     return {key for (key,) in fetch(connection, LOCK, {"keys": list(keys)})}
 
 
 def create(connection: BaseDatabaseWrapper, missing: Collection[str]) -> None:
-    """Create semaphores that are not there but waited for, and lock them."""
+    """Create missing semaphores for which jobs wait, and lock them."""
     if missing:
         fetch(connection, CREATE, {"keys": list(missing)})
 
 
 def set_limits(connection: BaseDatabaseWrapper, limits: Mapping[str, int]) -> None:
-    """Create or change semaphores, and lock them, in a transaction."""
+    """Create or change semaphores, and lock them, inside a transaction."""
     fetch(connection, SET_LIMITS, {"keys": list(limits), "limits": list(limits.values())})
 
 
 def admit_locked(connection: BaseDatabaseWrapper, keys: Collection[str]) -> int:
-    """Let in whom the semaphores, which are locked, have permits for; return how many."""
+    """Admit blocked jobs up to the free permits of these (already locked) semaphores; return how
+    many."""
     [(admitted,)] = fetch(connection, ADMIT, {"keys": list(keys)})
     return int(admitted)
 
 
 def discard_refused(connection: BaseDatabaseWrapper, job_ids: Sequence[int]) -> set[int]:
-    """Delete those of the jobs that are blocked but are not to wait; return their ids."""
+    """Delete the blocked jobs among these that must not wait; return their ids."""
     return {job_id for (job_id,) in fetch(connection, DISCARD_REFUSED, {"job_ids": list(job_ids)})}

@@ -34,7 +34,7 @@ def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
     return DialectInfo(
         name="postgres",
         display_name="PostgreSQL",
-        has_wakeup=wakeup.is_possible(connection),
+        has_wakeup=wakeup.can_listen(connection),
     )
 
 
@@ -48,7 +48,7 @@ steady_queue_is_lost_connection = hookimpl(errors.is_lost_connection)
 steady_queue_enqueue = hookimpl(enqueue.enqueue)
 steady_queue_claim = hookimpl(claim.claim)
 steady_queue_settle = hookimpl(settle.settle)
-steady_queue_settle_and_claim = hookimpl(claim.settle_and_claim)
+steady_queue_settle_and_claim = hookimpl(settle.settle_and_claim)
 steady_queue_dispatch = hookimpl(dispatch.dispatch)
 steady_queue_admit = hookimpl(permits.admit)
 steady_queue_list_queues = hookimpl(listing.list_queues)

@@ -1,7 +1,7 @@
-"""Whether a connection pooler stands between us and the server.
+"""Detects a connection pooler between the project and the server.
 
-Behind one that hands out servers transaction by transaction, a session is nobody's: what is set in
-it or prepared in it meets others, and what it listens to is not heard.
+Behind a pooler that assigns server sessions by transaction, no session belongs to one client:
+settings and prepared statements leak to other clients, and notifications do not arrive.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 
 def is_declared(connection: BaseDatabaseWrapper) -> bool:
-    """Whether the project says so, as Django's documentation asks it to."""
+    """Return whether the project's settings say so, as Django's documentation recommends."""
     return bool(connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"))
 
 
 def is_pooled(connection: BaseDatabaseWrapper) -> bool:
-    """Whether there is one. Asks the server once for each connection."""
+    """Return whether there is a pooler. Asks the server once for each connection."""
     if is_declared(connection):
         return True
     connection.ensure_connection()
@@ -28,6 +28,6 @@ def is_pooled(connection: BaseDatabaseWrapper) -> bool:
             cursor.execute("SELECT pg_backend_pid()")
             server = cursor.fetchone()[0]
         wrapper.steady_queue_session = session
-        # A pooler makes up the process ids that it gives to its clients.
+        # A pooler invents the process ids that it gives to its clients.
         wrapper.steady_queue_is_pooled = server != session.info.backend_pid
     return bool(wrapper.steady_queue_is_pooled)

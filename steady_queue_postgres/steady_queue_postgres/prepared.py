@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import mark_for_rollback_on_error
@@ -54,21 +54,42 @@ SET = "EXECUTE steady_queue_settings; "
 READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
 
+class Result(NamedTuple):
+    """The rows of a statement, and the names of their columns."""
+
+    columns: list[str]
+    rows: list[tuple[Any, ...]]
+
+
 def fetch(
     connection: BaseDatabaseWrapper, statement: str, values: Mapping[str, Any]
 ) -> list[tuple[Any, ...]]:
-    """Run one statement in the caller's transaction or in one of its own; return its rows.
+    """Run one statement in the caller's transaction or in one of its own; return its rows."""
+    return _execute(connection, statement, values).rows
 
-    An error marks the caller's transaction for rollback: PostgreSQL would silently turn its commit
-    into one.
-    """
+
+def fetch_named(
+    connection: BaseDatabaseWrapper, statement: str, values: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Like ``fetch``, with the rows' values by the names of their columns."""
+    columns, rows = _execute(connection, statement, values)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def _execute(connection: BaseDatabaseWrapper, statement: str, values: Mapping[str, Any]) -> Result:
+    # Without the mark, PostgreSQL would silently turn the commit of a caller that handles an error
+    # into a rollback.
     with mark_for_rollback_on_error(connection.alias):
         prepared = PreparedStatements.of(connection)
         if prepared is not None and (prepared.owns_transaction or not connection.in_atomic_block):
-            return prepared.fetch(connection, statement, values)
+            return prepared.execute(connection, statement, values)
         with connection.cursor() as cursor:
             cursor.execute(statement, values)
-            return list(cursor.fetchall())
+            return _result(cursor)
+
+
+def _result(cursor: Any) -> Result:
+    return Result([column[0] for column in cursor.description], list(cursor.fetchall()))
 
 
 class PreparedStatements:
@@ -97,9 +118,9 @@ class PreparedStatements:
             return None
         return found
 
-    def fetch(
+    def execute(
         self, connection: BaseDatabaseWrapper, statement: str, values: Mapping[str, Any]
-    ) -> list[tuple[Any, ...]]:
+    ) -> Result:
         """Run a statement under the settings, after preparing it the first time."""
         with _client_side_cursor(connection) as cursor:
             if not self._prepared:
@@ -112,7 +133,7 @@ class PreparedStatements:
             cursor.execute(execute, [values[name] for name in names])
             while cursor.nextset():  # The last result is the statement's own.
                 pass
-            return list(cursor.fetchall())
+            return _result(cursor)
 
     def _prepare(self, cursor: Any, statement: str) -> None:
         names = list(dict.fromkeys(PLACEHOLDER.findall(statement)))

@@ -1,4 +1,4 @@
-"""A worker's queue patterns, as the statements take them."""
+"""A worker's queue patterns as parameters of the statements."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class QueuePatterns:
     def __init__(self, selector: QueueSelector) -> None:
         self.takes_all = selector.takes_all
         self._patterns = ("*",) if self.takes_all else selector.patterns
-        #: The names, in order, where there are only names; else ``None``.
+        #: The names, in order, or ``None`` if there are patterns among them.
         self.exact: list[str] | None = None
         if not any(pattern.endswith("*") for pattern in self._patterns):
             self.exact = list(dict.fromkeys(self._patterns))
         lows, highs = zip(*map(_range, self._patterns), strict=True)
-        #: The names that each pattern stands for: from the low one on, before the high one.
+        #: The range of names that each pattern matches: from the low one on, before the high one.
         self.ranges = {"lows": list(lows), "highs": list(highs)}
 
     def in_order(self, claims: Iterable[ClaimedJob]) -> list[ClaimedJob]:
@@ -41,5 +41,5 @@ class QueuePatterns:
 def _range(pattern: str) -> tuple[str, str | None]:
     if pattern.endswith("*"):
         return pattern[:-1], portable.prefix_end(pattern[:-1])
-    # No character sorts before this one: nothing but the name itself lies between.
+    # No character of a name sorts before this one, so that only the name itself is in the range.
     return pattern, f"{pattern}\x01"

@@ -1,9 +1,8 @@
-"""Where in the index of ready jobs a worker goes on to read.
+"""The position in the index of ready jobs from which a worker continues.
 
-Entries of jobs that were claimed stay in the index as long as any transaction may still want to see
-them, and every claim steps over them, at a tenth of a microsecond each: behind a backup of an hour
-that adds up to a second per claim. No vacuum setting helps, so they are passed over as the jobs of
-paused queues are.
+Entries of claimed jobs stay in the index as long as any transaction may still see them, and every
+claim steps over them, at a tenth of a microsecond each: during a backup of an hour that adds up to
+a second per claim. No vacuum setting helps, so they are passed over like jobs of paused queues.
 """
 
 from __future__ import annotations
@@ -13,25 +12,25 @@ from typing import NamedTuple
 from steady_queue_core.dialects import portable
 from steady_queue_core.dialects.portable import Span
 
-#: From so many dead rows on bookmarks are used.
+#: The number of dead rows from which bookmarks are used.
 MANY = 10_000
 
 Columns = dict[str, list[int] | list[str | None]]
 
 
 class InTheWay(NamedTuple):
-    """What a claim may have to step over."""
+    """Counts of the index entries that a claim may have to step over."""
 
     dead_rows: float
     of_paused: int
 
 
 def columns(spans: list[Span]) -> Columns:
-    """Return ``spans`` as the statements take them."""
+    """Return ``spans`` as parameters of the statements."""
     queues, ranks, jobs, ends = map(list, zip(*spans, strict=True))
     return {"queues": queues, "ranks": ranks, "jobs": jobs, "ends": ends}
 
 
 def take_note(bookmarks: portable.Bookmarks, found: InTheWay) -> None:
-    """Have ``bookmarks`` used while there is much to step over."""
+    """Turn ``bookmarks`` on while there is much to step over, and off otherwise."""
     bookmarks.answer(found.of_paused, others=found.dead_rows >= MANY)

@@ -1,35 +1,111 @@
-"""The statement that ends claims, put together from what a batch of outcomes needs.
+"""The statement that ends claims, composed of the parts that a batch of outcomes needs.
 
 Planning takes longer than running it: most batches have finished jobs alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from functools import cache
 
-from steady_queue_core.dialects import Ending, Outcome, tables
+from steady_queue_core.dialects import Destination, Ending, Outcome, tables
 
-from .clock import NOW_SQL
+from .clock import NOW_SQL, to_text
 from .conflicts import REPLACE, REPLACE_BLOCKED, REPLACE_SCHEDULED
 
 
-class Move(Enum):
-    """What may become of a job, in the order of the parts."""
+class Part(Enum):
+    """Parts of the statement, in their order."""
 
-    COMPLETED = "completed"
-    ERASED = "erased"
+    UPDATED = "updated"
+    DELETED = "deleted"
     RELEASED = "released"
     READY = "ready"
     SCHEDULED = "scheduled"
     FAILED = "failed"
-    UNPERMITTED = "unpermitted"
+    PERMITS = "ended_permit"
     BLOCKED = "blocked"
-    KEPT_OUT = "kept_out"
+    RELEASED_BLOCKED = "released_blocked"
 
 
-# One text for all outcomes. A claim whose job somebody deleted ends here too, but was not held.
+#: The parts that move jobs whose rows were updated to where they go.
+MOVES = {
+    Destination.FAILED: Part.FAILED,
+    Destination.SCHEDULED: Part.SCHEDULED,
+    Destination.READY: Part.READY,
+    # Its permit has ended, so that it can only take a new one.
+    Destination.READY_OR_BLOCKED: Part.BLOCKED,
+}
+
+
+def parts_of(outcomes: Iterable[Outcome]) -> frozenset[Part]:
+    """Return the parts that the outcomes of a batch need."""
+    return frozenset(part for outcome in outcomes for part in _parts(outcome))
+
+
+def _parts(outcome: Outcome) -> Iterator[Part]:
+    if outcome.ending is Ending.RELEASED:
+        yield Part.RELEASED
+        if outcome.is_limited:
+            yield Part.RELEASED_BLOCKED
+        return
+    yield Part.DELETED if outcome.deletes_job else Part.UPDATED
+    if outcome.destination in MOVES:
+        yield MOVES[outcome.destination]
+    if outcome.ends_permit:
+        yield Part.PERMITS
+
+
+def any_returns_to_ready(outcomes: Sequence[Outcome]) -> bool:
+    """Return whether one of the jobs may be claimed again at once."""
+    return not parts_of(outcomes).isdisjoint({Part.RELEASED, Part.READY})
+
+
+def any_is_blocked(outcomes: Sequence[Outcome]) -> bool:
+    """Return whether one of the jobs may wait for a permit from now on."""
+    return not parts_of(outcomes).isdisjoint({Part.BLOCKED, Part.RELEASED_BLOCKED})
+
+
+def to_json(outcomes: Sequence[Outcome]) -> str:
+    """Return the outcomes in the form of the statement's parameter."""
+    return json.dumps([_given(outcome) for outcome in outcomes])
+
+
+def _given(outcome: Outcome) -> dict[str, object]:
+    given: dict[str, object] = {
+        "job_id": outcome.job_id,
+        "token": outcome.token,
+        "ending": outcome.ending.value,
+    }
+    if outcome.is_limited:
+        given["concurrency_key"] = outcome.concurrency_key
+    if outcome.ending is Ending.FINISHED:
+        given["preserve"] = outcome.preserve
+        given["return_value"] = outcome.return_value
+    else:
+        given |= {
+            "queue_name": outcome.queue_name,
+            "rank": outcome.rank,
+            "delay": round(outcome.delay * 1_000_000),
+            "return_value": outcome.return_value,
+            "exception_class": outcome.exception_class,
+            "message": outcome.message,
+        }
+    if outcome.ending is not Ending.RELEASED:
+        attempted_at = to_text(outcome.last_attempted_at)
+        given["attempts"] = outcome.attempts
+        given["worker_ids"] = outcome.worker_ids
+        given["errors"] = outcome.errors
+        given["last_attempted_at"] = attempted_at
+        # The same instant for a first attempt, and so for most.
+        first = outcome.started_at is outcome.last_attempted_at
+        given["started_at"] = attempted_at if first else to_text(outcome.started_at)
+    return given
+
+
+# One text for all outcomes. A claim whose job was deleted ends here too, but was not held.
 END = f"""
 given AS MATERIALIZED (
   SELECT * FROM json_to_recordset(%(outcomes)s::json) AS outcome(
@@ -43,19 +119,19 @@ ended AS (
         AND claim.job_id = given.job_id AND claim.token = given.token
   RETURNING given.*)"""
 
-#: Jobs of claims that have ended, found by their ids, whatever the planner knows of the tables.
+#: Joins the jobs of ended claims by their ids, whatever the planner knows of the tables.
 OF_ENDED = "job.id = ANY(ARRAY(SELECT job_id FROM ended)) AND job.id = ended.job_id"
 
-#: Of a job that is given back: it has no limit, or still its permit.
-KEEPS_RIGHT = f"""(concurrency_key IS NULL OR EXISTS (
+#: Whether a released job has no limit, or still holds its permit.
+KEEPS_PERMIT = f"""(concurrency_key IS NULL OR EXISTS (
     SELECT FROM {tables.PERMITS} AS permit WHERE permit.job_id = released.job_id))"""
 BLOCK = f"""
 INSERT INTO {tables.BLOCKED} (job_id, queue_name, "rank", token, created_at, concurrency_key)
 SELECT job_id, queue_name, "rank", token, {NOW_SQL}, concurrency_key"""
 
 PARTS = {
-    Move.COMPLETED: f"""
-completed AS (
+    Part.UPDATED: f"""
+updated AS (
   UPDATE {tables.JOBS} AS job
   SET attempts = ended.attempts, token = ended.token, worker_ids = ended.worker_ids,
       errors = ended.errors, return_value = ended.return_value, started_at = ended.started_at,
@@ -64,102 +140,83 @@ completed AS (
   FROM ended
   WHERE {OF_ENDED} AND ending <> 'released' AND (ending <> 'finished' OR preserve)
   RETURNING ended.*)""",
-    Move.ERASED: f"""
-erased AS (
+    Part.DELETED: f"""
+deleted AS (
   DELETE FROM {tables.JOBS} AS job USING ended
   WHERE {OF_ENDED} AND ending = 'finished' AND NOT preserve
   RETURNING ended.job_id)""",
-    Move.RELEASED: f"""
+    Part.RELEASED: f"""
 released AS (
   SELECT ended.* FROM ended JOIN {tables.JOBS} AS job ON {OF_ENDED} WHERE ending = 'released'),
-returned AS (
+released_ready AS (
   INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
-  SELECT job_id, queue_name, "rank", token, {NOW_SQL} FROM released WHERE {KEEPS_RIGHT}
+  SELECT job_id, queue_name, "rank", token, {NOW_SQL} FROM released WHERE {KEEPS_PERMIT}
   {REPLACE})""",
-    Move.READY: f"""
+    Part.READY: f"""
 ready AS (
   INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
   SELECT job_id, queue_name, "rank", token, {NOW_SQL}
-  FROM completed WHERE ending = 'retried' AND delay <= 0 AND concurrency_key IS NULL
+  FROM updated WHERE ending = 'retried' AND delay <= 0 AND concurrency_key IS NULL
   {REPLACE})""",
-    Move.SCHEDULED: f"""
+    Part.SCHEDULED: f"""
 scheduled AS (
   INSERT INTO {tables.SCHEDULED} (job_id, queue_name, "rank", token, created_at, due_at,
                                   concurrency_key)
   SELECT job_id, queue_name, "rank", token, {NOW_SQL},
          {NOW_SQL} + delay * interval '1 microsecond', concurrency_key
-  FROM completed WHERE ending = 'retried' AND delay > 0
+  FROM updated WHERE ending = 'retried' AND delay > 0
   {REPLACE_SCHEDULED})""",
-    Move.FAILED: f"""
+    Part.FAILED: f"""
 failed AS (
   INSERT INTO {tables.FAILED} (job_id, created_at, exception_class, message)
-  SELECT job_id, {NOW_SQL}, exception_class, message FROM completed WHERE ending = 'failed'
+  SELECT job_id, {NOW_SQL}, exception_class, message FROM updated WHERE ending = 'failed'
   ON CONFLICT (job_id) DO UPDATE SET created_at = excluded.created_at,
     exception_class = excluded.exception_class, message = excluded.message)""",
-    Move.UNPERMITTED: f"""
-unpermitted AS (
+    Part.PERMITS: f"""
+ended_permit AS (
   DELETE FROM {tables.PERMITS}
   WHERE job_id = ANY(ARRAY(SELECT job_id FROM ended WHERE ending <> 'released'))
   RETURNING "key"),
 counted AS (
   UPDATE {tables.SEMAPHORES} AS known
-  SET value = GREATEST(0, "limit" + (SELECT count(*) FROM unpermitted WHERE "key" = known."key")
+  SET value = GREATEST(0, "limit" + (SELECT count(*) FROM ended_permit WHERE "key" = known."key")
                           - (SELECT count(*) FROM {tables.PERMITS} WHERE "key" = known."key"))
-  WHERE "key" = ANY(ARRAY(SELECT "key" FROM unpermitted)))""",
-    Move.BLOCKED: f"""
+  WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit)))""",
+    Part.BLOCKED: f"""
 blocked AS (
-  {BLOCK} FROM completed
+  {BLOCK} FROM updated
   WHERE ending = 'retried' AND delay <= 0 AND concurrency_key IS NOT NULL
   {REPLACE_BLOCKED})""",
-    Move.KEPT_OUT: f"""
-kept_out AS (
-  {BLOCK} FROM released WHERE NOT ({KEEPS_RIGHT})
+    Part.RELEASED_BLOCKED: f"""
+released_blocked AS (
+  {BLOCK} FROM released WHERE NOT ({KEEPS_PERMIT})
   {REPLACE_BLOCKED})""",
 }
 
-#: The ids of the claims that were held, as a JSON list, or null.
+#: The ids of the claims that were held, as a JSON list, or NULL.
 HELD = "(SELECT json_agg(job_id)::text FROM held)"
 
-#: The moves that tell which claims were held.
-TELLING = (Move.COMPLETED, Move.ERASED, Move.RELEASED)
-
-
-def moves_of(outcomes: Iterable[Outcome]) -> frozenset[Move]:
-    """Return what may become of the jobs of a batch."""
-    return frozenset(move for outcome in outcomes for move in _moves(outcome))
-
-
-def _moves(outcome: Outcome) -> tuple[Move, ...]:
-    limited = outcome.concurrency_key is not None
-    if outcome.ending is Ending.RELEASED:
-        return (Move.RELEASED, Move.KEPT_OUT) if limited else (Move.RELEASED,)
-    permit = (Move.UNPERMITTED,) if limited else ()
-    if outcome.ending is Ending.FINISHED:
-        return (Move.COMPLETED if outcome.preserve else Move.ERASED, *permit)
-    if outcome.ending is Ending.FAILED:
-        return (Move.COMPLETED, Move.FAILED, *permit)
-    if outcome.delay > 0:
-        return (Move.COMPLETED, Move.SCHEDULED, *permit)
-    return (Move.COMPLETED, Move.BLOCKED if limited else Move.READY, *permit)
+#: The parts whose rows are the jobs of claims that were held.
+HELD_BY = (Part.UPDATED, Part.DELETED, Part.RELEASED)
 
 
 @cache
-def settling(moves: frozenset[Move]) -> str:
+def settling(parts: frozenset[Part]) -> str:
     """Return the common table expressions that end claims; the last of them is ``held``."""
-    told = [f"SELECT job_id FROM {move.value}" for move in TELLING if move in moves]
-    parts = [END, *(part for move, part in PARTS.items() if move in moves)]
-    return ", ".join([*parts, f"held AS ({' UNION ALL '.join(told)})"])
+    held = [f"SELECT job_id FROM {part.value}" for part in HELD_BY if part in parts]
+    expressions = [END, *(expression for part, expression in PARTS.items() if part in parts)]
+    return ", ".join([*expressions, f"held AS ({' UNION ALL '.join(held)})"])
 
 
-def waiting(moves: frozenset[Move]) -> str:
+def has_waiting(parts: frozenset[Part]) -> str:
     """Return an expression: whether a job waits for a permit that has ended."""
-    if Move.UNPERMITTED not in moves:
+    if Part.PERMITS not in parts:
         return "false"
-    keys = 'ARRAY(SELECT "key" FROM unpermitted)'
+    keys = 'ARRAY(SELECT "key" FROM ended_permit)'
     return f"EXISTS (SELECT FROM {tables.BLOCKED} WHERE concurrency_key = ANY({keys}))"
 
 
 @cache
-def statement(moves: frozenset[Move]) -> str:
-    """Return a statement that ends claims and tells which were held, and whether a job waits."""
-    return f"WITH {settling(moves)} SELECT {HELD}, {waiting(moves)}"
+def statement(parts: frozenset[Part]) -> str:
+    """Return a statement that ends claims, and selects ``HELD`` and ``has_waiting``."""
+    return f"WITH {settling(parts)} SELECT {HELD}, {has_waiting(parts)}"

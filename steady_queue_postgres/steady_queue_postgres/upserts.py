@@ -1,4 +1,4 @@
-"""Rows that may be there already, in one statement."""
+"""Inserts rows that may exist already, in one statement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .prepared import fetch
 def insert_if_absent(
     connection: BaseDatabaseWrapper, row: Model, unique_fields: Sequence[str]
 ) -> bool:
-    """Insert ``row`` unless there is one like it; the transaction goes on in both cases."""
+    """Insert ``row`` unless one like it exists; the transaction remains usable in both cases."""
     meta: Any = row._meta
     fields = [
         field

@@ -52,14 +52,14 @@ TEST_INTERVAL, TEST_TIMEOUT = 60.0, 5.0
 _notified_at: dict[str, float] = {}
 
 
-def is_possible(connection: BaseDatabaseWrapper) -> bool:
+def can_listen(connection: BaseDatabaseWrapper) -> bool:
     """Return whether a process could listen, as far as that is known without a query."""
     return hasattr(select, "poll") and not is_declared(connection)
 
 
 def listen(connection: BaseDatabaseWrapper) -> Wakeup | None:
     """Return a listener, or ``None`` behind a pooler, through which no notification passes."""
-    if not is_possible(connection) or is_pooled(connection):
+    if not can_listen(connection) or is_pooled(connection):
         return None
     return Listener(connection)
 

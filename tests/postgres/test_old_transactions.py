@@ -119,7 +119,7 @@ class TestOldTransactions(PostgresTestCase):
             [claimer] = self.connection.__dict__["steady_queue_claimers"].values()
             claimer._bookmarks._next_question = float("inf")
             claimer._bookmarks.look_at_all()
-            assert claimer.looks_first
+            assert claimer.probes_first
             assert [claim.job_id for claim in self.claim(5, process_id=self.worker)] == [late]
         self.settle_all()
 

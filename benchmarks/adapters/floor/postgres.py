@@ -19,12 +19,10 @@ from steady_queue_postgres import claim_sql, prepared
 from steady_queue_postgres.enqueue import ENQUEUE_READY
 from steady_queue_postgres.queue_patterns import QueuePatterns
 from steady_queue_postgres.scan_position import columns
-from steady_queue_postgres.settle_sql import HELD, Move, settling
+from steady_queue_postgres.settle_sql import Part
 
-TAKING = claim_sql.TAKE.format(pick=claim_sql.BY_RANK)
-ENDING = settling(frozenset({Move.COMPLETED}))
-CLAIM = f"WITH {TAKING} {claim_sql.TELL.format(held='NULL::text', waits='false')}"
-EXCHANGE = f"WITH {ENDING}, {TAKING} {claim_sql.TELL.format(held=HELD, waits='false')}"
+CLAIM = claim_sql.claiming(claim_sql.BY_RANK, frozenset())
+EXCHANGE = claim_sql.claiming(claim_sql.BY_RANK, frozenset({Part.UPDATED}))
 PROBE = claim_sql.probe(claim_sql.BY_RANK)
 
 SPANS = columns(portable.Bookmarks().spans(whole=True))
@@ -44,7 +42,7 @@ class Queue:
         call = json.dumps([arguments, {}])
         job = {"queue_name": "default", "rank": 0, "task_path": task, "backend_name": "default"}
         job |= {"arguments": call, "max_attempts": 1}
-        jobs = json.dumps([{"place": place, **job} for place in range(count)])
+        jobs = json.dumps([{"ordinal": ordinal, **job} for ordinal in range(count)])
         self.connection.execute(ENQUEUE_READY, {"jobs": jobs}).fetchall()
 
     def register(self) -> ProcessIdentity:
@@ -72,8 +70,10 @@ class Queue:
         statement = CLAIM
         if outcomes:
             statement, values["outcomes"] = EXCHANGE, json.dumps(list(map(_given, outcomes)))
-        rows: list[tuple[Any, ...]] = self.connection.execute(statement, values).fetchall()
-        return rows[1:]  # The first one is about the statement.
+        cursor = self.connection.execute(statement, values)
+        # The columns of a job follow those about the statement as a whole.
+        first = [column.name for column in cursor.description].index("job_id")
+        return [row[first:] for row in cursor.fetchall() if row[first] is not None]
 
 
 def _named(process: ProcessIdentity) -> dict[str, object]:

@@ -10,12 +10,12 @@ SELECT set_config('enable_seqscan', 'off', true),
 
 PREPARE steady_queue_0 AS
 WITH picked AS MATERIALIZED (
-  SELECT picked.place
+  SELECT picked.tid
   FROM unnest(
     $1::text[], $2::int[], $3::bigint[], $4::int[]
   ) WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)
   CROSS JOIN LATERAL (
-    SELECT ready.ctid AS place
+    SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
     WHERE ready.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
       AND (ready."rank", ready.job_id) >= (span."rank", span.job_id)
@@ -30,7 +30,7 @@ WITH picked AS MATERIALIZED (
 ),
 taken AS (
   DELETE FROM steady_queue_ready_executions
-  WHERE ctid = ANY(ARRAY(SELECT place FROM picked))
+  WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
     "rank"
@@ -44,9 +44,10 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken.*, task_path, backend_name, arguments, attempts, max_attempts, worker_ids,
-    errors, date_part('epoch', enqueued_at) AS enqueued,
-    date_part('epoch', started_at) AS started, concurrency_key
+  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
+    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+    date_part('epoch', enqueued_at) AS enqueued_at,
+    date_part('epoch', started_at) AS started_at, concurrency_key
   FROM taken
   JOIN known ON known.id = taken.job_id
   WHERE finished_at IS NULL AND taken.job_id NOT IN (SELECT job_id FROM running)
@@ -57,27 +58,31 @@ claimed AS (
   )
   SELECT job_id, token, queue_name, "rank", statement_timestamp(), $6
   FROM job
+),
+summary AS (
+  SELECT date_part('epoch', statement_timestamp()) AS claimed_at, NULL::text AS held,
+    false AS has_waiting,
+    (
+      SELECT count(*) FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
+    ) AS paused_queues,
+    CASE WHEN $8 THEN (
+      SELECT count(*)
+      FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
+      CROSS JOIN LATERAL (
+        SELECT
+        FROM steady_queue_ready_executions AS ready
+        WHERE ready.queue_name = paused.queue_name
+        ORDER BY ready."rank", ready.job_id
+        LIMIT 100
+      ) AS passed
+    ) END AS jobs_of_paused,
+    CASE WHEN $8 THEN pg_stat_get_dead_tuples(
+      'steady_queue_ready_executions'::regclass
+    ) END AS dead_rows
 )
-SELECT NULL::bigint AS job_id,
-  CASE WHEN $8 THEN (
-    SELECT count(*)
-    FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
-    CROSS JOIN LATERAL (
-      SELECT
-      FROM steady_queue_ready_executions AS ready
-      WHERE ready.queue_name = paused.queue_name
-      ORDER BY ready."rank", ready.job_id
-      LIMIT 100
-    ) AS passed
-  ) END,
-  NULL::text, NULL::smallint, NULL::text, NULL::text, NULL::text,
-  (SELECT count(*) FROM (SELECT queue_name FROM steady_queue_pauses) AS paused),
-  NULL::smallint, NULL::text, NULL::text, date_part('epoch', statement_timestamp()),
-  CASE WHEN $8 THEN pg_stat_get_dead_tuples('steady_queue_ready_executions'::regclass) END,
-  CASE WHEN false THEN '' END
-UNION ALL
 SELECT *
-FROM job;
+FROM summary
+FULL JOIN job ON false;
 
 EXECUTE steady_queue_settings;
 
@@ -91,12 +96,12 @@ EXECUTE steady_queue_0 (
 
 PREPARE steady_queue_0 AS
 WITH picked AS MATERIALIZED (
-  SELECT picked.place
+  SELECT picked.tid
   FROM unnest(
     $1::text[], $2::int[], $3::bigint[], $4::int[]
   ) WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)
   CROSS JOIN LATERAL (
-    SELECT ready.ctid AS place
+    SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
     WHERE ready.queue_name = span.queue_name
       AND (ready."rank", ready.job_id) >= (span."rank", span.job_id)
@@ -112,7 +117,7 @@ WITH picked AS MATERIALIZED (
 ),
 taken AS (
   DELETE FROM steady_queue_ready_executions
-  WHERE ctid = ANY(ARRAY(SELECT place FROM picked))
+  WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
     "rank"
@@ -126,9 +131,10 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken.*, task_path, backend_name, arguments, attempts, max_attempts, worker_ids,
-    errors, date_part('epoch', enqueued_at) AS enqueued,
-    date_part('epoch', started_at) AS started, concurrency_key
+  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
+    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+    date_part('epoch', enqueued_at) AS enqueued_at,
+    date_part('epoch', started_at) AS started_at, concurrency_key
   FROM taken
   JOIN known ON known.id = taken.job_id
   WHERE finished_at IS NULL AND taken.job_id NOT IN (SELECT job_id FROM running)
@@ -139,27 +145,31 @@ claimed AS (
   )
   SELECT job_id, token, queue_name, "rank", statement_timestamp(), $6
   FROM job
+),
+summary AS (
+  SELECT date_part('epoch', statement_timestamp()) AS claimed_at, NULL::text AS held,
+    false AS has_waiting,
+    (
+      SELECT count(*) FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
+    ) AS paused_queues,
+    CASE WHEN $8 THEN (
+      SELECT count(*)
+      FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
+      CROSS JOIN LATERAL (
+        SELECT
+        FROM steady_queue_ready_executions AS ready
+        WHERE ready.queue_name = paused.queue_name
+        ORDER BY ready."rank", ready.job_id
+        LIMIT 100
+      ) AS passed
+    ) END AS jobs_of_paused,
+    CASE WHEN $8 THEN pg_stat_get_dead_tuples(
+      'steady_queue_ready_executions'::regclass
+    ) END AS dead_rows
 )
-SELECT NULL::bigint AS job_id,
-  CASE WHEN $8 THEN (
-    SELECT count(*)
-    FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
-    CROSS JOIN LATERAL (
-      SELECT
-      FROM steady_queue_ready_executions AS ready
-      WHERE ready.queue_name = paused.queue_name
-      ORDER BY ready."rank", ready.job_id
-      LIMIT 100
-    ) AS passed
-  ) END,
-  NULL::text, NULL::smallint, NULL::text, NULL::text, NULL::text,
-  (SELECT count(*) FROM (SELECT queue_name FROM steady_queue_pauses) AS paused),
-  NULL::smallint, NULL::text, NULL::text, date_part('epoch', statement_timestamp()),
-  CASE WHEN $8 THEN pg_stat_get_dead_tuples('steady_queue_ready_executions'::regclass) END,
-  CASE WHEN false THEN '' END
-UNION ALL
 SELECT *
-FROM job;
+FROM summary
+FULL JOIN job ON false;
 
 EXECUTE steady_queue_settings;
 
@@ -173,7 +183,7 @@ EXECUTE steady_queue_0 (
 
 PREPARE steady_queue_0 AS
 WITH picked AS MATERIALIZED (
-  SELECT picked.place
+  SELECT picked.tid
   FROM (
     SELECT *
     FROM (
@@ -209,7 +219,7 @@ WITH picked AS MATERIALIZED (
     ORDER BY turn, name
   ) AS queue
   CROSS JOIN LATERAL (
-    SELECT ready.ctid AS place
+    SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
     WHERE ready.queue_name = queue.name
     ORDER BY ready."rank", ready.job_id
@@ -222,7 +232,7 @@ WITH picked AS MATERIALIZED (
 ),
 taken AS (
   DELETE FROM steady_queue_ready_executions
-  WHERE ctid = ANY(ARRAY(SELECT place FROM picked))
+  WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
     "rank"
@@ -236,9 +246,10 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken.*, task_path, backend_name, arguments, attempts, max_attempts, worker_ids,
-    errors, date_part('epoch', enqueued_at) AS enqueued,
-    date_part('epoch', started_at) AS started, concurrency_key
+  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
+    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+    date_part('epoch', enqueued_at) AS enqueued_at,
+    date_part('epoch', started_at) AS started_at, concurrency_key
   FROM taken
   JOIN known ON known.id = taken.job_id
   WHERE finished_at IS NULL AND taken.job_id NOT IN (SELECT job_id FROM running)
@@ -249,27 +260,31 @@ claimed AS (
   )
   SELECT job_id, token, queue_name, "rank", statement_timestamp(), $4
   FROM job
+),
+summary AS (
+  SELECT date_part('epoch', statement_timestamp()) AS claimed_at, NULL::text AS held,
+    false AS has_waiting,
+    (
+      SELECT count(*) FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
+    ) AS paused_queues,
+    CASE WHEN $6 THEN (
+      SELECT count(*)
+      FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
+      CROSS JOIN LATERAL (
+        SELECT
+        FROM steady_queue_ready_executions AS ready
+        WHERE ready.queue_name = paused.queue_name
+        ORDER BY ready."rank", ready.job_id
+        LIMIT 100
+      ) AS passed
+    ) END AS jobs_of_paused,
+    CASE WHEN $6 THEN pg_stat_get_dead_tuples(
+      'steady_queue_ready_executions'::regclass
+    ) END AS dead_rows
 )
-SELECT NULL::bigint AS job_id,
-  CASE WHEN $6 THEN (
-    SELECT count(*)
-    FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
-    CROSS JOIN LATERAL (
-      SELECT
-      FROM steady_queue_ready_executions AS ready
-      WHERE ready.queue_name = paused.queue_name
-      ORDER BY ready."rank", ready.job_id
-      LIMIT 100
-    ) AS passed
-  ) END,
-  NULL::text, NULL::smallint, NULL::text, NULL::text, NULL::text,
-  (SELECT count(*) FROM (SELECT queue_name FROM steady_queue_pauses) AS paused),
-  NULL::smallint, NULL::text, NULL::text, date_part('epoch', statement_timestamp()),
-  CASE WHEN $6 THEN pg_stat_get_dead_tuples('steady_queue_ready_executions'::regclass) END,
-  CASE WHEN false THEN '' END
-UNION ALL
 SELECT *
-FROM job;
+FROM summary
+FULL JOIN job ON false;
 
 EXECUTE steady_queue_settings;
 

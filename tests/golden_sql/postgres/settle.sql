@@ -25,7 +25,7 @@ ended AS (
     AND claim.token = given.token
   RETURNING given.*
 ),
-completed AS (
+updated AS (
   UPDATE steady_queue_jobs AS job
   SET attempts = ended.attempts, token = ended.token, worker_ids = ended.worker_ids,
     errors = ended.errors, return_value = ended.return_value, started_at = ended.started_at,
@@ -38,7 +38,7 @@ completed AS (
     AND (ending <> 'finished' OR preserve)
   RETURNING ended.*
 ),
-held AS (SELECT job_id FROM completed)
+held AS (SELECT job_id FROM updated)
 SELECT (SELECT json_agg(job_id)::text FROM held), false;
 
 EXECUTE steady_queue_settings;
@@ -81,7 +81,7 @@ ended AS (
     AND claim.token = given.token
   RETURNING given.*
 ),
-completed AS (
+updated AS (
   UPDATE steady_queue_jobs AS job
   SET attempts = ended.attempts, token = ended.token, worker_ids = ended.worker_ids,
     errors = ended.errors, return_value = ended.return_value, started_at = ended.started_at,
@@ -94,7 +94,7 @@ completed AS (
     AND (ending <> 'finished' OR preserve)
   RETURNING ended.*
 ),
-unpermitted AS (
+ended_permit AS (
   DELETE FROM steady_queue_permits
   WHERE job_id = ANY(ARRAY(SELECT job_id FROM ended WHERE ending <> 'released'))
   RETURNING "key"
@@ -104,17 +104,17 @@ counted AS (
   SET value = GREATEST(
     0,
     "limit" + (
-      SELECT count(*) FROM unpermitted WHERE "key" = known."key"
+      SELECT count(*) FROM ended_permit WHERE "key" = known."key"
     ) - (SELECT count(*) FROM steady_queue_permits WHERE "key" = known."key")
   )
-  WHERE "key" = ANY(ARRAY(SELECT "key" FROM unpermitted))
+  WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
-held AS (SELECT job_id FROM completed)
+held AS (SELECT job_id FROM updated)
 SELECT (SELECT json_agg(job_id)::text FROM held),
   EXISTS (
     SELECT
     FROM steady_queue_blocked_executions
-    WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM unpermitted))
+    WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM ended_permit))
   );
 
 EXECUTE steady_queue_settings;
@@ -148,7 +148,7 @@ ended AS (
     AND claim.token = given.token
   RETURNING given.*
 ),
-erased AS (
+deleted AS (
   DELETE FROM steady_queue_jobs AS job USING ended
   WHERE job.id = ANY(ARRAY(SELECT job_id FROM ended))
     AND job.id = ended.job_id
@@ -156,7 +156,7 @@ erased AS (
     AND NOT preserve
   RETURNING ended.job_id
 ),
-held AS (SELECT job_id FROM erased)
+held AS (SELECT job_id FROM deleted)
 SELECT (SELECT json_agg(job_id)::text FROM held), false;
 
 EXECUTE steady_queue_settings;
@@ -194,7 +194,7 @@ ended AS (
     AND claim.token = given.token
   RETURNING given.*
 ),
-erased AS (
+deleted AS (
   DELETE FROM steady_queue_jobs AS job USING ended
   WHERE job.id = ANY(ARRAY(SELECT job_id FROM ended))
     AND job.id = ended.job_id
@@ -202,7 +202,7 @@ erased AS (
     AND NOT preserve
   RETURNING ended.job_id
 ),
-unpermitted AS (
+ended_permit AS (
   DELETE FROM steady_queue_permits
   WHERE job_id = ANY(ARRAY(SELECT job_id FROM ended WHERE ending <> 'released'))
   RETURNING "key"
@@ -212,17 +212,17 @@ counted AS (
   SET value = GREATEST(
     0,
     "limit" + (
-      SELECT count(*) FROM unpermitted WHERE "key" = known."key"
+      SELECT count(*) FROM ended_permit WHERE "key" = known."key"
     ) - (SELECT count(*) FROM steady_queue_permits WHERE "key" = known."key")
   )
-  WHERE "key" = ANY(ARRAY(SELECT "key" FROM unpermitted))
+  WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
-held AS (SELECT job_id FROM erased)
+held AS (SELECT job_id FROM deleted)
 SELECT (SELECT json_agg(job_id)::text FROM held),
   EXISTS (
     SELECT
     FROM steady_queue_blocked_executions
-    WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM unpermitted))
+    WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM ended_permit))
   );
 
 EXECUTE steady_queue_settings;
@@ -256,7 +256,7 @@ ended AS (
     AND claim.token = given.token
   RETURNING given.*
 ),
-completed AS (
+updated AS (
   UPDATE steady_queue_jobs AS job
   SET attempts = ended.attempts, token = ended.token, worker_ids = ended.worker_ids,
     errors = ended.errors, return_value = ended.return_value, started_at = ended.started_at,
@@ -272,13 +272,13 @@ completed AS (
 failed AS (
   INSERT INTO steady_queue_failed_executions (job_id, created_at, exception_class, message)
   SELECT job_id, statement_timestamp(), exception_class, message
-  FROM completed
+  FROM updated
   WHERE ending = 'failed'
   ON CONFLICT (job_id) DO UPDATE
   SET created_at = excluded.created_at, exception_class = excluded.exception_class,
     message = excluded.message
 ),
-held AS (SELECT job_id FROM completed)
+held AS (SELECT job_id FROM updated)
 SELECT (SELECT json_agg(job_id)::text FROM held), false;
 
 EXECUTE steady_queue_settings;
@@ -316,7 +316,7 @@ ended AS (
     AND claim.token = given.token
   RETURNING given.*
 ),
-completed AS (
+updated AS (
   UPDATE steady_queue_jobs AS job
   SET attempts = ended.attempts, token = ended.token, worker_ids = ended.worker_ids,
     errors = ended.errors, return_value = ended.return_value, started_at = ended.started_at,
@@ -332,13 +332,13 @@ completed AS (
 failed AS (
   INSERT INTO steady_queue_failed_executions (job_id, created_at, exception_class, message)
   SELECT job_id, statement_timestamp(), exception_class, message
-  FROM completed
+  FROM updated
   WHERE ending = 'failed'
   ON CONFLICT (job_id) DO UPDATE
   SET created_at = excluded.created_at, exception_class = excluded.exception_class,
     message = excluded.message
 ),
-unpermitted AS (
+ended_permit AS (
   DELETE FROM steady_queue_permits
   WHERE job_id = ANY(ARRAY(SELECT job_id FROM ended WHERE ending <> 'released'))
   RETURNING "key"
@@ -348,17 +348,17 @@ counted AS (
   SET value = GREATEST(
     0,
     "limit" + (
-      SELECT count(*) FROM unpermitted WHERE "key" = known."key"
+      SELECT count(*) FROM ended_permit WHERE "key" = known."key"
     ) - (SELECT count(*) FROM steady_queue_permits WHERE "key" = known."key")
   )
-  WHERE "key" = ANY(ARRAY(SELECT "key" FROM unpermitted))
+  WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
-held AS (SELECT job_id FROM completed)
+held AS (SELECT job_id FROM updated)
 SELECT (SELECT json_agg(job_id)::text FROM held),
   EXISTS (
     SELECT
     FROM steady_queue_blocked_executions
-    WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM unpermitted))
+    WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM ended_permit))
   );
 
 EXECUTE steady_queue_settings;
@@ -392,7 +392,7 @@ ended AS (
     AND claim.token = given.token
   RETURNING given.*
 ),
-completed AS (
+updated AS (
   UPDATE steady_queue_jobs AS job
   SET attempts = ended.attempts, token = ended.token, worker_ids = ended.worker_ids,
     errors = ended.errors, return_value = ended.return_value, started_at = ended.started_at,
@@ -411,14 +411,14 @@ scheduled AS (
   )
   SELECT job_id, queue_name, "rank", token, statement_timestamp(),
     statement_timestamp() + delay * interval '1 microsecond', concurrency_key
-  FROM completed
+  FROM updated
   WHERE ending = 'retried' AND delay > 0
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
     created_at = excluded.created_at, due_at = excluded.due_at,
     concurrency_key = excluded.concurrency_key
 ),
-held AS (SELECT job_id FROM completed)
+held AS (SELECT job_id FROM updated)
 SELECT (SELECT json_agg(job_id)::text FROM held), false;
 
 EXECUTE steady_queue_settings;
@@ -456,7 +456,7 @@ ended AS (
     AND claim.token = given.token
   RETURNING given.*
 ),
-completed AS (
+updated AS (
   UPDATE steady_queue_jobs AS job
   SET attempts = ended.attempts, token = ended.token, worker_ids = ended.worker_ids,
     errors = ended.errors, return_value = ended.return_value, started_at = ended.started_at,
@@ -475,14 +475,14 @@ scheduled AS (
   )
   SELECT job_id, queue_name, "rank", token, statement_timestamp(),
     statement_timestamp() + delay * interval '1 microsecond', concurrency_key
-  FROM completed
+  FROM updated
   WHERE ending = 'retried' AND delay > 0
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
     created_at = excluded.created_at, due_at = excluded.due_at,
     concurrency_key = excluded.concurrency_key
 ),
-unpermitted AS (
+ended_permit AS (
   DELETE FROM steady_queue_permits
   WHERE job_id = ANY(ARRAY(SELECT job_id FROM ended WHERE ending <> 'released'))
   RETURNING "key"
@@ -492,17 +492,17 @@ counted AS (
   SET value = GREATEST(
     0,
     "limit" + (
-      SELECT count(*) FROM unpermitted WHERE "key" = known."key"
+      SELECT count(*) FROM ended_permit WHERE "key" = known."key"
     ) - (SELECT count(*) FROM steady_queue_permits WHERE "key" = known."key")
   )
-  WHERE "key" = ANY(ARRAY(SELECT "key" FROM unpermitted))
+  WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
-held AS (SELECT job_id FROM completed)
+held AS (SELECT job_id FROM updated)
 SELECT (SELECT json_agg(job_id)::text FROM held),
   EXISTS (
     SELECT
     FROM steady_queue_blocked_executions
-    WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM unpermitted))
+    WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM ended_permit))
   );
 
 EXECUTE steady_queue_settings;
@@ -536,7 +536,7 @@ ended AS (
     AND claim.token = given.token
   RETURNING given.*
 ),
-completed AS (
+updated AS (
   UPDATE steady_queue_jobs AS job
   SET attempts = ended.attempts, token = ended.token, worker_ids = ended.worker_ids,
     errors = ended.errors, return_value = ended.return_value, started_at = ended.started_at,
@@ -552,13 +552,13 @@ completed AS (
 ready AS (
   INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
   SELECT job_id, queue_name, "rank", token, statement_timestamp()
-  FROM completed
+  FROM updated
   WHERE ending = 'retried' AND delay <= 0 AND concurrency_key IS NULL
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
     created_at = excluded.created_at
 ),
-held AS (SELECT job_id FROM completed)
+held AS (SELECT job_id FROM updated)
 SELECT (SELECT json_agg(job_id)::text FROM held), false;
 
 EXECUTE steady_queue_settings;
@@ -596,7 +596,7 @@ ended AS (
     AND claim.token = given.token
   RETURNING given.*
 ),
-completed AS (
+updated AS (
   UPDATE steady_queue_jobs AS job
   SET attempts = ended.attempts, token = ended.token, worker_ids = ended.worker_ids,
     errors = ended.errors, return_value = ended.return_value, started_at = ended.started_at,
@@ -609,7 +609,7 @@ completed AS (
     AND (ending <> 'finished' OR preserve)
   RETURNING ended.*
 ),
-unpermitted AS (
+ended_permit AS (
   DELETE FROM steady_queue_permits
   WHERE job_id = ANY(ARRAY(SELECT job_id FROM ended WHERE ending <> 'released'))
   RETURNING "key"
@@ -619,28 +619,28 @@ counted AS (
   SET value = GREATEST(
     0,
     "limit" + (
-      SELECT count(*) FROM unpermitted WHERE "key" = known."key"
+      SELECT count(*) FROM ended_permit WHERE "key" = known."key"
     ) - (SELECT count(*) FROM steady_queue_permits WHERE "key" = known."key")
   )
-  WHERE "key" = ANY(ARRAY(SELECT "key" FROM unpermitted))
+  WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
 blocked AS (
   INSERT INTO steady_queue_blocked_executions (
     job_id, queue_name, "rank", token, created_at, concurrency_key
   )
   SELECT job_id, queue_name, "rank", token, statement_timestamp(), concurrency_key
-  FROM completed
+  FROM updated
   WHERE ending = 'retried' AND delay <= 0 AND concurrency_key IS NOT NULL
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
     created_at = excluded.created_at, concurrency_key = excluded.concurrency_key
 ),
-held AS (SELECT job_id FROM completed)
+held AS (SELECT job_id FROM updated)
 SELECT (SELECT json_agg(job_id)::text FROM held),
   EXISTS (
     SELECT
     FROM steady_queue_blocked_executions
-    WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM unpermitted))
+    WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM ended_permit))
   );
 
 EXECUTE steady_queue_settings;
@@ -739,7 +739,7 @@ released AS (
     AND job.id = ended.job_id
   WHERE ending = 'released'
 ),
-returned AS (
+released_ready AS (
   INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
   SELECT job_id, queue_name, "rank", token, statement_timestamp()
   FROM released
@@ -797,7 +797,7 @@ released AS (
     AND job.id = ended.job_id
   WHERE ending = 'released'
 ),
-returned AS (
+released_ready AS (
   INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
   SELECT job_id, queue_name, "rank", token, statement_timestamp()
   FROM released
@@ -810,7 +810,7 @@ returned AS (
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
     created_at = excluded.created_at
 ),
-kept_out AS (
+released_blocked AS (
   INSERT INTO steady_queue_blocked_executions (
     job_id, queue_name, "rank", token, created_at, concurrency_key
   )

@@ -25,7 +25,7 @@ ended AS (
     AND claim.token = given.token
   RETURNING given.*
 ),
-completed AS (
+updated AS (
   UPDATE steady_queue_jobs AS job
   SET attempts = ended.attempts, token = ended.token, worker_ids = ended.worker_ids,
     errors = ended.errors, return_value = ended.return_value, started_at = ended.started_at,
@@ -38,14 +38,14 @@ completed AS (
     AND (ending <> 'finished' OR preserve)
   RETURNING ended.*
 ),
-held AS (SELECT job_id FROM completed),
+held AS (SELECT job_id FROM updated),
 picked AS MATERIALIZED (
-  SELECT picked.place
+  SELECT picked.tid
   FROM unnest(
     $2::text[], $3::int[], $4::bigint[], $5::int[]
   ) WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)
   CROSS JOIN LATERAL (
-    SELECT ready.ctid AS place
+    SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
     WHERE ready.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
       AND (ready."rank", ready.job_id) >= (span."rank", span.job_id)
@@ -60,7 +60,7 @@ picked AS MATERIALIZED (
 ),
 taken AS (
   DELETE FROM steady_queue_ready_executions
-  WHERE ctid = ANY(ARRAY(SELECT place FROM picked))
+  WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
     "rank"
@@ -74,9 +74,10 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken.*, task_path, backend_name, arguments, attempts, max_attempts, worker_ids,
-    errors, date_part('epoch', enqueued_at) AS enqueued,
-    date_part('epoch', started_at) AS started, concurrency_key
+  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
+    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+    date_part('epoch', enqueued_at) AS enqueued_at,
+    date_part('epoch', started_at) AS started_at, concurrency_key
   FROM taken
   JOIN known ON known.id = taken.job_id
   WHERE finished_at IS NULL AND taken.job_id NOT IN (SELECT job_id FROM running)
@@ -87,28 +88,31 @@ claimed AS (
   )
   SELECT job_id, token, queue_name, "rank", statement_timestamp(), $7
   FROM job
+),
+summary AS (
+  SELECT date_part('epoch', statement_timestamp()) AS claimed_at,
+    (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting,
+    (
+      SELECT count(*) FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
+    ) AS paused_queues,
+    CASE WHEN $9 THEN (
+      SELECT count(*)
+      FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
+      CROSS JOIN LATERAL (
+        SELECT
+        FROM steady_queue_ready_executions AS ready
+        WHERE ready.queue_name = paused.queue_name
+        ORDER BY ready."rank", ready.job_id
+        LIMIT 100
+      ) AS passed
+    ) END AS jobs_of_paused,
+    CASE WHEN $9 THEN pg_stat_get_dead_tuples(
+      'steady_queue_ready_executions'::regclass
+    ) END AS dead_rows
 )
-SELECT NULL::bigint AS job_id,
-  CASE WHEN $9 THEN (
-    SELECT count(*)
-    FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
-    CROSS JOIN LATERAL (
-      SELECT
-      FROM steady_queue_ready_executions AS ready
-      WHERE ready.queue_name = paused.queue_name
-      ORDER BY ready."rank", ready.job_id
-      LIMIT 100
-    ) AS passed
-  ) END,
-  NULL::text, NULL::smallint, NULL::text, NULL::text,
-  (SELECT json_agg(job_id)::text FROM held),
-  (SELECT count(*) FROM (SELECT queue_name FROM steady_queue_pauses) AS paused),
-  NULL::smallint, NULL::text, NULL::text, date_part('epoch', statement_timestamp()),
-  CASE WHEN $9 THEN pg_stat_get_dead_tuples('steady_queue_ready_executions'::regclass) END,
-  CASE WHEN false THEN '' END
-UNION ALL
 SELECT *
-FROM job;
+FROM summary
+FULL JOIN job ON false;
 
 EXECUTE steady_queue_settings;
 
@@ -151,7 +155,7 @@ ended AS (
     AND claim.token = given.token
   RETURNING given.*
 ),
-completed AS (
+updated AS (
   UPDATE steady_queue_jobs AS job
   SET attempts = ended.attempts, token = ended.token, worker_ids = ended.worker_ids,
     errors = ended.errors, return_value = ended.return_value, started_at = ended.started_at,
@@ -164,7 +168,7 @@ completed AS (
     AND (ending <> 'finished' OR preserve)
   RETURNING ended.*
 ),
-unpermitted AS (
+ended_permit AS (
   DELETE FROM steady_queue_permits
   WHERE job_id = ANY(ARRAY(SELECT job_id FROM ended WHERE ending <> 'released'))
   RETURNING "key"
@@ -174,19 +178,19 @@ counted AS (
   SET value = GREATEST(
     0,
     "limit" + (
-      SELECT count(*) FROM unpermitted WHERE "key" = known."key"
+      SELECT count(*) FROM ended_permit WHERE "key" = known."key"
     ) - (SELECT count(*) FROM steady_queue_permits WHERE "key" = known."key")
   )
-  WHERE "key" = ANY(ARRAY(SELECT "key" FROM unpermitted))
+  WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
-held AS (SELECT job_id FROM completed),
+held AS (SELECT job_id FROM updated),
 picked AS MATERIALIZED (
-  SELECT picked.place
+  SELECT picked.tid
   FROM unnest(
     $2::text[], $3::int[], $4::bigint[], $5::int[]
   ) WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)
   CROSS JOIN LATERAL (
-    SELECT ready.ctid AS place
+    SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
     WHERE ready.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
       AND (ready."rank", ready.job_id) >= (span."rank", span.job_id)
@@ -199,14 +203,14 @@ picked AS MATERIALIZED (
     AND NOT EXISTS (
       SELECT
       FROM steady_queue_blocked_executions
-      WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM unpermitted))
+      WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM ended_permit))
     )
   ORDER BY turn
   LIMIT $6
 ),
 taken AS (
   DELETE FROM steady_queue_ready_executions
-  WHERE ctid = ANY(ARRAY(SELECT place FROM picked))
+  WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
     "rank"
@@ -220,9 +224,10 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken.*, task_path, backend_name, arguments, attempts, max_attempts, worker_ids,
-    errors, date_part('epoch', enqueued_at) AS enqueued,
-    date_part('epoch', started_at) AS started, concurrency_key
+  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
+    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+    date_part('epoch', enqueued_at) AS enqueued_at,
+    date_part('epoch', started_at) AS started_at, concurrency_key
   FROM taken
   JOIN known ON known.id = taken.job_id
   WHERE finished_at IS NULL AND taken.job_id NOT IN (SELECT job_id FROM running)
@@ -233,32 +238,36 @@ claimed AS (
   )
   SELECT job_id, token, queue_name, "rank", statement_timestamp(), $7
   FROM job
-)
-SELECT NULL::bigint AS job_id,
-  CASE WHEN $9 THEN (
-    SELECT count(*)
-    FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
-    CROSS JOIN LATERAL (
+),
+summary AS (
+  SELECT date_part('epoch', statement_timestamp()) AS claimed_at,
+    (SELECT json_agg(job_id)::text FROM held) AS held,
+    EXISTS (
       SELECT
-      FROM steady_queue_ready_executions AS ready
-      WHERE ready.queue_name = paused.queue_name
-      ORDER BY ready."rank", ready.job_id
-      LIMIT 100
-    ) AS passed
-  ) END,
-  NULL::text, NULL::smallint, NULL::text, NULL::text,
-  (SELECT json_agg(job_id)::text FROM held),
-  (SELECT count(*) FROM (SELECT queue_name FROM steady_queue_pauses) AS paused),
-  NULL::smallint, NULL::text, NULL::text, date_part('epoch', statement_timestamp()),
-  CASE WHEN $9 THEN pg_stat_get_dead_tuples('steady_queue_ready_executions'::regclass) END,
-  CASE WHEN EXISTS (
-    SELECT
-    FROM steady_queue_blocked_executions
-    WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM unpermitted))
-  ) THEN '' END
-UNION ALL
+      FROM steady_queue_blocked_executions
+      WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM ended_permit))
+    ) AS has_waiting,
+    (
+      SELECT count(*) FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
+    ) AS paused_queues,
+    CASE WHEN $9 THEN (
+      SELECT count(*)
+      FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
+      CROSS JOIN LATERAL (
+        SELECT
+        FROM steady_queue_ready_executions AS ready
+        WHERE ready.queue_name = paused.queue_name
+        ORDER BY ready."rank", ready.job_id
+        LIMIT 100
+      ) AS passed
+    ) END AS jobs_of_paused,
+    CASE WHEN $9 THEN pg_stat_get_dead_tuples(
+      'steady_queue_ready_executions'::regclass
+    ) END AS dead_rows
+)
 SELECT *
-FROM job;
+FROM summary
+FULL JOIN job ON false;
 
 EXECUTE steady_queue_settings;
 
@@ -327,12 +336,12 @@ EXECUTE steady_queue_2 (ARRAY['key']);
 
 PREPARE steady_queue_3 AS
 WITH picked AS MATERIALIZED (
-  SELECT picked.place
+  SELECT picked.tid
   FROM unnest(
     $1::text[], $2::int[], $3::bigint[], $4::int[]
   ) WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)
   CROSS JOIN LATERAL (
-    SELECT ready.ctid AS place
+    SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
     WHERE ready.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
       AND (ready."rank", ready.job_id) >= (span."rank", span.job_id)
@@ -347,7 +356,7 @@ WITH picked AS MATERIALIZED (
 ),
 taken AS (
   DELETE FROM steady_queue_ready_executions
-  WHERE ctid = ANY(ARRAY(SELECT place FROM picked))
+  WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
     "rank"
@@ -361,9 +370,10 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken.*, task_path, backend_name, arguments, attempts, max_attempts, worker_ids,
-    errors, date_part('epoch', enqueued_at) AS enqueued,
-    date_part('epoch', started_at) AS started, concurrency_key
+  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
+    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+    date_part('epoch', enqueued_at) AS enqueued_at,
+    date_part('epoch', started_at) AS started_at, concurrency_key
   FROM taken
   JOIN known ON known.id = taken.job_id
   WHERE finished_at IS NULL AND taken.job_id NOT IN (SELECT job_id FROM running)
@@ -374,27 +384,31 @@ claimed AS (
   )
   SELECT job_id, token, queue_name, "rank", statement_timestamp(), $6
   FROM job
+),
+summary AS (
+  SELECT date_part('epoch', statement_timestamp()) AS claimed_at, NULL::text AS held,
+    false AS has_waiting,
+    (
+      SELECT count(*) FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
+    ) AS paused_queues,
+    CASE WHEN $8 THEN (
+      SELECT count(*)
+      FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
+      CROSS JOIN LATERAL (
+        SELECT
+        FROM steady_queue_ready_executions AS ready
+        WHERE ready.queue_name = paused.queue_name
+        ORDER BY ready."rank", ready.job_id
+        LIMIT 100
+      ) AS passed
+    ) END AS jobs_of_paused,
+    CASE WHEN $8 THEN pg_stat_get_dead_tuples(
+      'steady_queue_ready_executions'::regclass
+    ) END AS dead_rows
 )
-SELECT NULL::bigint AS job_id,
-  CASE WHEN $8 THEN (
-    SELECT count(*)
-    FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
-    CROSS JOIN LATERAL (
-      SELECT
-      FROM steady_queue_ready_executions AS ready
-      WHERE ready.queue_name = paused.queue_name
-      ORDER BY ready."rank", ready.job_id
-      LIMIT 100
-    ) AS passed
-  ) END,
-  NULL::text, NULL::smallint, NULL::text, NULL::text, NULL::text,
-  (SELECT count(*) FROM (SELECT queue_name FROM steady_queue_pauses) AS paused),
-  NULL::smallint, NULL::text, NULL::text, date_part('epoch', statement_timestamp()),
-  CASE WHEN $8 THEN pg_stat_get_dead_tuples('steady_queue_ready_executions'::regclass) END,
-  CASE WHEN false THEN '' END
-UNION ALL
 SELECT *
-FROM job;
+FROM summary
+FULL JOIN job ON false;
 
 EXECUTE steady_queue_settings;
 
@@ -434,7 +448,7 @@ released AS (
     AND job.id = ended.job_id
   WHERE ending = 'released'
 ),
-returned AS (
+released_ready AS (
   INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
   SELECT job_id, queue_name, "rank", token, statement_timestamp()
   FROM released
@@ -458,12 +472,12 @@ EXECUTE steady_queue_0 (
 
 PREPARE steady_queue_1 AS
 WITH picked AS MATERIALIZED (
-  SELECT picked.place
+  SELECT picked.tid
   FROM unnest(
     $1::text[], $2::int[], $3::bigint[], $4::int[]
   ) WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)
   CROSS JOIN LATERAL (
-    SELECT ready.ctid AS place
+    SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
     WHERE ready.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
       AND (ready."rank", ready.job_id) >= (span."rank", span.job_id)
@@ -478,7 +492,7 @@ WITH picked AS MATERIALIZED (
 ),
 taken AS (
   DELETE FROM steady_queue_ready_executions
-  WHERE ctid = ANY(ARRAY(SELECT place FROM picked))
+  WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
     "rank"
@@ -492,9 +506,10 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken.*, task_path, backend_name, arguments, attempts, max_attempts, worker_ids,
-    errors, date_part('epoch', enqueued_at) AS enqueued,
-    date_part('epoch', started_at) AS started, concurrency_key
+  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
+    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+    date_part('epoch', enqueued_at) AS enqueued_at,
+    date_part('epoch', started_at) AS started_at, concurrency_key
   FROM taken
   JOIN known ON known.id = taken.job_id
   WHERE finished_at IS NULL AND taken.job_id NOT IN (SELECT job_id FROM running)
@@ -505,27 +520,31 @@ claimed AS (
   )
   SELECT job_id, token, queue_name, "rank", statement_timestamp(), $6
   FROM job
+),
+summary AS (
+  SELECT date_part('epoch', statement_timestamp()) AS claimed_at, NULL::text AS held,
+    false AS has_waiting,
+    (
+      SELECT count(*) FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
+    ) AS paused_queues,
+    CASE WHEN $8 THEN (
+      SELECT count(*)
+      FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
+      CROSS JOIN LATERAL (
+        SELECT
+        FROM steady_queue_ready_executions AS ready
+        WHERE ready.queue_name = paused.queue_name
+        ORDER BY ready."rank", ready.job_id
+        LIMIT 100
+      ) AS passed
+    ) END AS jobs_of_paused,
+    CASE WHEN $8 THEN pg_stat_get_dead_tuples(
+      'steady_queue_ready_executions'::regclass
+    ) END AS dead_rows
 )
-SELECT NULL::bigint AS job_id,
-  CASE WHEN $8 THEN (
-    SELECT count(*)
-    FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
-    CROSS JOIN LATERAL (
-      SELECT
-      FROM steady_queue_ready_executions AS ready
-      WHERE ready.queue_name = paused.queue_name
-      ORDER BY ready."rank", ready.job_id
-      LIMIT 100
-    ) AS passed
-  ) END,
-  NULL::text, NULL::smallint, NULL::text, NULL::text, NULL::text,
-  (SELECT count(*) FROM (SELECT queue_name FROM steady_queue_pauses) AS paused),
-  NULL::smallint, NULL::text, NULL::text, date_part('epoch', statement_timestamp()),
-  CASE WHEN $8 THEN pg_stat_get_dead_tuples('steady_queue_ready_executions'::regclass) END,
-  CASE WHEN false THEN '' END
-UNION ALL
 SELECT *
-FROM job;
+FROM summary
+FULL JOIN job ON false;
 
 EXECUTE steady_queue_settings;
 
@@ -571,7 +590,7 @@ released AS (
     AND job.id = ended.job_id
   WHERE ending = 'released'
 ),
-returned AS (
+released_ready AS (
   INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
   SELECT job_id, queue_name, "rank", token, statement_timestamp()
   FROM released
@@ -584,7 +603,7 @@ returned AS (
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
     created_at = excluded.created_at
 ),
-kept_out AS (
+released_blocked AS (
   INSERT INTO steady_queue_blocked_executions (
     job_id, queue_name, "rank", token, created_at, concurrency_key
   )
