@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...signals import task_discarded, tell_after_commit
+from ...signals import send_after_commit, task_discarded
 from ..base import queue_database
 from ..execution import (
     BlockedExecution,
@@ -49,7 +49,7 @@ def discard(using: str, job_ids: Sequence[int]) -> int:
         admitted = dialect.admit(connection, keys)
         if found:
             task_ids = [str(job_id) for job_id in found]
-            tell_after_commit(task_discarded, Job, using, task_ids=task_ids)
+            send_after_commit(task_discarded, Job, using, task_ids=task_ids)
     if admitted:
         dialect.ring_after_commit(connection, [])
     return len(found)

@@ -15,7 +15,7 @@ from ...signals import (
     process_started,
     process_stopped,
     process_stopping,
-    tell,
+    send,
 )
 
 if TYPE_CHECKING:
@@ -50,27 +50,27 @@ class Lifecycle:
             "metadata": dict(metadata),
             "using": self.using,
         }
-        tell(process_started, ProcessLifecycle, **self._about)
+        send(process_started, ProcessLifecycle, **self._about)
         self._tidy()
 
     def stopping(self) -> None:
         """The process takes no more work."""
         if self.begun and not self._stopping:
             self._stopping = True
-            tell(process_stopping, ProcessLifecycle, **self._about)
+            send(process_stopping, ProcessLifecycle, **self._about)
             self._tidy()
 
     def stopped(self, error: BaseException | None = None) -> None:
         """The process has done its work, or ``error`` ended it."""
         self.stopping()
         if self.begun:
-            tell(process_stopped, ProcessLifecycle, **self._about, error=error)
+            send(process_stopped, ProcessLifecycle, **self._about, error=error)
             self._about = {}
 
 
 def announce_restart(former: ManagedProcess, successor: ManagedProcess) -> None:
     """Tell that a process of ours was replaced."""
-    tell(
+    send(
         process_restarted,
         ProcessLifecycle,
         process_kind=former.spec.kind,
@@ -86,7 +86,7 @@ def announce_restart(former: ManagedProcess, successor: ManagedProcess) -> None:
 
 def announce_pruned(process: Process, using: str) -> None:
     """Tell that a process was declared dead, and its claims were taken away."""
-    tell(
+    send(
         process_pruned,
         ProcessLifecycle,
         process_kind=process.kind,

@@ -16,7 +16,7 @@ from ...schedules.catch_up import following
 from ...schedules.cron import Schedule
 from ...schedules.definition import RecurringDefinition
 from ...schedules.interval import Interval
-from ...signals import Recurring, recurring_enqueued, recurring_missed, tell
+from ...signals import Recurring, recurring_enqueued, recurring_missed, send
 from ..base.connections import tidy_connections
 from ..base.database import QueueDatabase, Unavailable
 from .slot import Slot, SlotResult
@@ -111,7 +111,7 @@ class Timetable:
                 "the database was away" if away else "the scheduler was not running",
                 extra=about("recurring.missed", recurring_key=definition.key),
             )
-            tell(
+            send(
                 recurring_missed,
                 Recurring,
                 key=definition.key,
@@ -164,7 +164,7 @@ class Timetable:
                     "recurring.enqueued", recurring_key=key, run_at=slot_at, task_id=job_id
                 ),
             )
-            tell(
+            send(
                 recurring_enqueued,
                 Recurring,
                 key=key,

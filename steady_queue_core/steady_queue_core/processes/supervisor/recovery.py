@@ -15,7 +15,7 @@ from ...errors import ProcessMissingError, SteadyQueueError
 from ...logging import about, get_logger
 from ...models import claims
 from ...models import process as processes
-from ...signals import task_lost, tell
+from ...signals import send, task_lost
 from ...tasks.results import task_of
 from ..base import journal_reader as remains
 from ..base.database import QueueDatabase
@@ -137,7 +137,7 @@ class Recovery:
                                 lost_process=worker,
                             ),
                         )
-                        tell(
+                        send(
                             task_lost,
                             type(each.backend),
                             task_result=each.result,

@@ -78,7 +78,7 @@ class Attempt:
 
     def decode(self) -> None:
         """Decode the arguments. Raises ``DeserializationError``."""
-        limits = self.backend.limits
+        limits = self.backend.payload_limits
         if self.needs_models:
             args, kwargs = arguments.decode_call(
                 self.claim.arguments, resolve_models=False, limits=limits
@@ -95,7 +95,7 @@ class Attempt:
         """Show the arguments, as far as they can be read, to those who are told of the end."""
         with suppress(DeserializationError):
             args, kwargs = arguments.decode_call(
-                self.claim.arguments, resolve_models=False, limits=self.backend.limits
+                self.claim.arguments, resolve_models=False, limits=self.backend.payload_limits
             )
             object.__setattr__(self.result, "args", args)
             object.__setattr__(self.result, "kwargs", kwargs)
@@ -110,7 +110,7 @@ class Attempt:
     def succeeded(self, value: Any, ended_at: datetime) -> Done:
         """Return the outcome of a task that returned ``value``."""
         try:
-            text = arguments.encode(value, limits=self.backend.limits, root="return value")
+            text = arguments.encode(value, limits=self.backend.payload_limits, root="return value")
         except TaskArgumentError as error:
             return self.failed(error, ended_at)
         outcome = outcomes.finished(
@@ -131,7 +131,7 @@ class Attempt:
         )
         self._end(TaskResultStatus.SUCCESSFUL, ended.started_at)
         with suppress(DeserializationError):
-            limits = self.backend.limits
+            limits = self.backend.payload_limits
             value = arguments.decode(ended.return_value, resolve_models=False, limits=limits)
             object.__setattr__(self.result, "_return_value", value)
         return Done(outcome, self.result, self.backend)

@@ -16,7 +16,7 @@ from ...dialects import ClaimedJob, Ending
 from ...errors import UnregisteredTaskError
 from ...logging import OF_TASKS, get_logger, running_task
 from ...tasks.definition import find_task, rebuilt
-from ...tasks.results import asend, send, task_of
+from ...tasks.results import asend_task_signal, send_task_signal, task_of
 from ..base.clock import DatabaseClock
 from ..base.connections import (
     atidy_connections,
@@ -131,7 +131,7 @@ class Executor:
         attempt = self._begin(claim, task)
         try:
             attempt.decode()
-            send(task_started, type(attempt.backend), attempt.result)
+            send_task_signal(task_started, type(attempt.backend), attempt.result)
             value = task.call(*attempt.positional(), **attempt.result.kwargs)
         except BaseException as error:
             end_if_copy(self.pid, error)
@@ -158,7 +158,7 @@ class Executor:
                 await sync_to_async(attempt.decode)()
             else:
                 attempt.decode()
-            await asend(task_started, type(attempt.backend), attempt.result)
+            await asend_task_signal(task_started, type(attempt.backend), attempt.result)
             value = await task.acall(*attempt.positional(), **attempt.result.kwargs)
         except BaseException as error:
             end_if_copy(self.pid, error)

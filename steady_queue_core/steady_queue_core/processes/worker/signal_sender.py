@@ -16,8 +16,8 @@ from threading import Thread
 from ...compat import TaskResult, task_finished
 from ...dialects import Ending, Outcome
 from ...logging import OF_TASKS, RunningTask, about, get_logger, running_task
-from ...signals import task_retried, tell
-from ...tasks.results import send
+from ...signals import send, task_retried
+from ...tasks.results import send_task_signal
 from ..base.connections import tidy_connections
 from ..base.log_context import milliseconds
 from .attempt import Done
@@ -135,16 +135,16 @@ def _send(result: TaskResult, done: Done) -> None:
     sender = type(done.backend)
     if done.outcome.ending is Ending.RETRIED:
         delay = timedelta(seconds=done.outcome.delay)
-        tell(task_retried, sender, task_result=result, delay=delay, error=done.error)
+        send(task_retried, sender, task_result=result, delay=delay, error=done.error)
         return
     if done.error is None:
-        send(task_finished, sender, result)
+        send_task_signal(task_finished, sender, result)
         return
     try:
         raise done.error
     except BaseException:
         # Receivers, Django's own log among them, look at the exception being handled.
-        send(task_finished, sender, result)
+        send_task_signal(task_finished, sender, result)
 
 
 def _log_end(result: TaskResult, outcome: Outcome) -> None:
