@@ -24,7 +24,7 @@ from django.db import (
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from . import arguments
-from .arguments import Limits
+from .arguments import PayloadLimits
 from .backend_options import BackendOptions
 from .compat import (
     BaseTaskBackend,
@@ -45,7 +45,7 @@ from .tasks.definition import (
     require_declared,
 )
 from .tasks.model_arguments import require_storable_models
-from .tasks.results import send, task_result_of
+from .tasks.results import send_task_signal, task_result_of
 from .tasks.signature import require_fit, signature_of
 from .tasks.validation import require_valid
 from .timezones import from_utc, to_utc
@@ -89,9 +89,9 @@ class SteadyQueueBackend(BaseTaskBackend):
         return BackendOptions.parse(self.alias, self.options)
 
     @cached_property
-    def limits(self) -> Limits:
+    def payload_limits(self) -> PayloadLimits:
         """How large arguments and results may be."""
-        return Limits(
+        return PayloadLimits(
             max_bytes=self.settings.max_payload_bytes, max_depth=self.settings.max_payload_depth
         )
 
@@ -168,7 +168,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         results = [self.new_result(call, new) for call, new in zip(calls, stored, strict=True)]
         for new, result in zip(stored, results, strict=True):
             if new.job_id is not None:
-                send(task_enqueued, type(self), result)
+                send_task_signal(task_enqueued, type(self), result)
         return results
 
     def new_result(self, call: EncodedCall, new: EnqueuedJob | None = None) -> TaskResult:
@@ -231,7 +231,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         self.validate_task(task)
         require_declared(task)
         require_fit(task, args, kwargs)
-        text = arguments.encode_call(args, kwargs, limits=self.limits)
+        text = arguments.encode_call(args, kwargs, limits=self.payload_limits)
         require_storable_models(task, text, self.settings.argument_models)
         concurrency: ConcurrencyLimit | None = getattr(task, "concurrency", None)
         limit = concurrency.of_call(task, args, kwargs) if concurrency is not None else None

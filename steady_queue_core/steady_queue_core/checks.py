@@ -82,7 +82,7 @@ def check_recurring_tasks(
                     id="steady_queue.E005",
                 )
             )
-    return problems + _never_scheduled() + _read_otherwise_by_the_original()
+    return problems + _unscheduled_tasks() + _schedules_of_other_meaning()
 
 
 @register(TAG)
@@ -246,7 +246,7 @@ def check_databases(
     return problems
 
 
-def _never_scheduled() -> list[CheckMessage]:
+def _unscheduled_tasks() -> list[CheckMessage]:
     try:
         from .schedules.definition import registered
 
@@ -264,7 +264,7 @@ def _never_scheduled() -> list[CheckMessage]:
     ]
 
 
-def _read_otherwise_by_the_original() -> list[CheckMessage]:
+def _schedules_of_other_meaning() -> list[CheckMessage]:
     try:
         from .schedules.cron import Schedule
         from .schedules.definition import registered
@@ -273,13 +273,13 @@ def _read_otherwise_by_the_original() -> list[CheckMessage]:
         return []  # check_framework reports it.
     return [
         Info(
-            f"The recurring task {each.key!r}, schedule {each.schedule.expression!r}: {told}.",
+            f"The recurring task {each.key!r}, schedule {each.schedule.expression!r}: {meaning}.",
             hint="If that is what you mean, add 'steady_queue.I001' to SILENCED_SYSTEM_CHECKS. For "
             "days that match both, schedule one of them and look for the other in the task.",
             id="steady_queue.I001",
         )
         for each in registered()
-        if isinstance(each.schedule, Schedule) and (told := difference(each.schedule))
+        if isinstance(each.schedule, Schedule) and (meaning := difference(each.schedule))
     ]
 
 

@@ -23,7 +23,7 @@ from .errors import (
 from .logging import about, get_logger
 from .models import RecurringTask
 from .schedules import catch_up as policies
-from .schedules import validators as values
+from .schedules import validators
 from .schedules.catch_up import CatchUp
 from .schedules.cron import Schedule
 from .schedules.definition import RecurringDefinition, is_registered, is_task, require_runnable
@@ -65,12 +65,12 @@ def schedule_recurring_task(
     definition = RecurringDefinition(
         key=key,
         task=task,
-        schedule=values.checked_schedule(key, schedule, timezone),
+        schedule=validators.checked_schedule(key, schedule, timezone),
         args=args,
         kwargs={} if kwargs is None else kwargs,
         queue_name=queue_name,
         priority=priority,
-        description=values.description_of(task) if description is None else description,
+        description=validators.description_of(task) if description is None else description,
         catch_up=catch_up,
     )
     connection, dialect = _database(task.backend)
@@ -132,15 +132,15 @@ def change_recurring_task(
             row.schedule, row.timezone = new.expression, new.timezone_name
         if args is not None or kwargs is not None:
             row.arguments = arguments.encode_call(
-                values.checked_args(key, args or ()), values.checked_kwargs(key, kwargs)
+                validators.checked_args(key, args or ()), validators.checked_kwargs(key, kwargs)
             )
-        row.queue_name = values.checked_queue_name(key, queue_name) or row.queue_name
+        row.queue_name = validators.checked_queue_name(key, queue_name) or row.queue_name
         if priority is not None:
-            row.priority = values.checked_priority(key, priority) or 0
+            row.priority = validators.checked_priority(key, priority) or 0
         if description is not None:
-            row.description = values.checked_description(key, description)
+            row.description = validators.checked_description(key, description)
         if catch_up is not None:
-            row.catch_up = policies.to_text(values.checked_catch_up(key, catch_up))
+            row.catch_up = policies.to_text(validators.checked_catch_up(key, catch_up))
         definition_of(row)
         return _updated(connection, dialect, row, before)
 
@@ -224,7 +224,7 @@ def _rescheduled(
         schedule = row.schedule
     elif timezone is None and isinstance(schedule, str) and not row.schedule.startswith(EVERY):
         timezone = row.timezone
-    return values.checked_schedule(row.key, schedule, timezone)
+    return validators.checked_schedule(row.key, schedule, timezone)
 
 
 def _timing(row: RecurringTask) -> list[str]:

@@ -38,10 +38,10 @@ running_task: ContextVar[RunningTask | None] = ContextVar("steady_queue_running_
 process_name: ContextVar[str | None] = ContextVar("steady_queue_process_name", default=None)
 
 
-def about(event: str, **facts: Any) -> dict[str, Any]:
+def about(event: str, **details: Any) -> dict[str, Any]:
     """Return the ``extra`` of a log record."""
     name = process_name.get()
-    known = {"event": event, **facts}
+    known = {"event": event, **details}
     return known if name is None else {"process_name": name, **known}
 
 
@@ -124,17 +124,17 @@ class JSONFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        told: dict[str, Any] = {
+        line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
             "pid": record.process,
         }
-        told |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        line |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
         if record.exc_info:
-            told["exception"] = self.formatException(record.exc_info)
-        return "{" + ", ".join(f"{json.dumps(name)}: {_json(told[name])}" for name in told) + "}"
+            line["exception"] = self.formatException(record.exc_info)
+        return "{" + ", ".join(f"{json.dumps(name)}: {_json(line[name])}" for name in line) + "}"
 
 
 def _json(value: Any) -> str:

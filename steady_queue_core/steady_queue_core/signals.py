@@ -72,7 +72,7 @@ task_lost = Signal()
 task_discarded = Signal()
 
 
-def tell(signal: Signal, sender: type, **payload: Any) -> None:
+def send(signal: Signal, sender: type, **payload: Any) -> None:
     """Send a signal. A receiver that raises is logged, with its name, and no more."""
     if not signal.receivers:
         return
@@ -82,7 +82,7 @@ def tell(signal: Signal, sender: type, **payload: Any) -> None:
         logger.exception("A receiver of a signal failed", extra=about("signal.receiver_failed"))
 
 
-def tell_after_commit(signal: Signal, sender: type, using: str, **payload: Any) -> None:
+def send_after_commit(signal: Signal, sender: type, using: str, **payload: Any) -> None:
     """Send a signal when the caller's transaction on the database ``using`` has committed."""
     if signal.receivers:
-        transaction.on_commit(partial(tell, signal, sender, using=using, **payload), using=using)
+        transaction.on_commit(partial(send, signal, sender, using=using, **payload), using=using)

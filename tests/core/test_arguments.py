@@ -35,8 +35,8 @@ from hypothesis import strategies as st
 
 from steady_queue_core.arguments import (
     DeserializationError,
-    Limits,
     ModelReference,
+    PayloadLimits,
     TaskArgumentError,
     decode,
     decode_call,
@@ -188,9 +188,11 @@ def test_any_value_comes_back_or_is_refused_by_path(value: Any) -> None:
 @given(values)
 def test_the_size_limit_is_the_length_of_the_text(value: Any) -> None:
     text = encode(value)
-    assert encode(value, limits=Limits(max_bytes=len(text))) == text
+    assert encode(value, limits=PayloadLimits(max_bytes=len(text))) == text
     if len(text) > 1:
-        assert "bytes, the limit is" in refusal(value, limits=Limits(max_bytes=len(text) - 1))
+        assert "bytes, the limit is" in refusal(
+            value, limits=PayloadLimits(max_bytes=len(text) - 1)
+        )
 
 
 @pytest.mark.parametrize(
@@ -468,14 +470,16 @@ def test_depth_is_limited() -> None:
         "levels deep. Pass a flatter structure, or raise the limit."
     )
     assert "nested more than 64 levels deep" in call_refusal(nested(65))
-    assert "nested more than 2 levels deep" in refusal({"a": ({},)}, limits=Limits(max_depth=2))
+    assert "nested more than 2 levels deep" in refusal(
+        {"a": ({},)}, limits=PayloadLimits(max_depth=2)
+    )
 
 
 def test_the_deepest_structure_that_can_be_allowed_comes_back() -> None:
     value: Any = ()
     for _ in range(199):
         value = {(1,): value}
-    text = encode_call([value], {}, limits=Limits(max_depth=200))
+    text = encode_call([value], {}, limits=PayloadLimits(max_depth=200))
     assert decode_call(text, resolve_models=True) == ([value], {})
 
 
@@ -495,7 +499,7 @@ def test_size_is_limited() -> None:
 )
 def test_limits_are_checked(bounds: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must"):
-        Limits(**bounds)
+        PayloadLimits(**bounds)
 
 
 @pytest.mark.parametrize(
@@ -723,12 +727,12 @@ def test_hashes_that_are_chosen_to_be_equal_are_refused(stored: Any) -> None:
     ids=lambda value: type(next(iter(value))).__name__,
 )
 def test_large_sets_and_dicts_come_back(value: Any) -> None:
-    limits = Limits(max_bytes=2**24)
+    limits = PayloadLimits(max_bytes=2**24)
     assert decode(encode(value, limits=limits)) == value
 
 
 def test_the_size_limit_holds_for_reading_as_well() -> None:
-    limits = Limits(max_bytes=10)
+    limits = PayloadLimits(max_bytes=10)
     assert decode('"12345678"', limits=limits) == "12345678"
     with pytest.raises(DeserializationError, match="has 11 characters; the limit, max_payload"):
         decode('"123456789"', limits=limits)

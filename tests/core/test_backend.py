@@ -96,7 +96,7 @@ def test_check_reports_options_that_cannot_work(
 def test_check_is_content_with_the_deepest_payload(settings: Any) -> None:
     settings.TASKS = {"default": {**OURS, "OPTIONS": {"max_payload_depth": 200}}}
     assert backend().check() == []
-    assert backend().limits.max_depth == 200
+    assert backend().payload_limits.max_depth == 200
 
 
 # --- enqueue --------------------------------------------------------------------------------------

@@ -20,14 +20,14 @@ from __future__ import annotations
 from .decoding import decode, decode_call, has_models
 from .encoding import encode, encode_call
 from .errors import DeserializationError, TaskArgumentError
-from .limits import DEFAULT_LIMITS, Limits
+from .limits import DEFAULT_LIMITS, PayloadLimits
 from .references import ModelReference
 
 __all__ = [
     "DEFAULT_LIMITS",
     "DeserializationError",
-    "Limits",
     "ModelReference",
+    "PayloadLimits",
     "TaskArgumentError",
     "decode",
     "decode_call",

@@ -14,14 +14,14 @@ from uuid import UUID
 
 from . import moments, references, tags
 from .errors import DeserializationError
-from .limits import DEEPEST, MOST_ALIKE, Limits
+from .limits import DEEPEST, MOST_ALIKE, PayloadLimits
 from .paths import quoted
 
 _Reader = Callable[[Any], Any]
 _Parser = Callable[[str], Any]
 
 
-def decode(text: str, *, resolve_models: bool = True, limits: Limits | None = None) -> Any:
+def decode(text: str, *, resolve_models: bool = True, limits: PayloadLimits | None = None) -> Any:
     """Return the value that :func:`.encode` wrote as ``text``.
 
     Model instances are read from the database, one query each, or with
@@ -57,7 +57,7 @@ def decode(text: str, *, resolve_models: bool = True, limits: Limits | None = No
 
 
 def decode_call(
-    text: str, *, resolve_models: bool, limits: Limits | None = None
+    text: str, *, resolve_models: bool, limits: PayloadLimits | None = None
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the positional and the keyword arguments that :func:`.encode_call` wrote.
 

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from .encoder import Encoder
 from .errors import TaskArgumentError
-from .limits import DEFAULT_LIMITS, Limits
+from .limits import DEFAULT_LIMITS, PayloadLimits
 
 _to_json: Final = json.JSONEncoder(
     ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")
 ).encode
 
 
-def encode(value: Any, *, limits: Limits = DEFAULT_LIMITS, root: str = "value") -> str:
+def encode(value: Any, *, limits: PayloadLimits = DEFAULT_LIMITS, root: str = "value") -> str:
     """Return ``value`` as ASCII JSON text.
 
     ``root`` is what error messages call the value.
@@ -32,7 +32,7 @@ def encode(value: Any, *, limits: Limits = DEFAULT_LIMITS, root: str = "value") 
 
 
 def encode_call(
-    args: Sequence[Any], kwargs: Mapping[str, Any], *, limits: Limits = DEFAULT_LIMITS
+    args: Sequence[Any], kwargs: Mapping[str, Any], *, limits: PayloadLimits = DEFAULT_LIMITS
 ) -> str:
     """Return the arguments of one call as ASCII JSON text.
 

@@ -13,7 +13,7 @@ MOST_ALIKE = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class PayloadLimits:
     """Bounds for one text, checked while it is being built.
 
     :raises ValueError: a bound is not a positive integer, or ``max_depth`` is over 200
@@ -33,4 +33,4 @@ class Limits:
             raise ValueError(f"max_depth must not be over {DEEPEST}.")
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = PayloadLimits()

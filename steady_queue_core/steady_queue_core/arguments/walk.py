@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .errors import TaskArgumentError
-from .limits import Limits
+from .limits import PayloadLimits
 from .paths import render
 
 
@@ -26,7 +26,7 @@ class Walk:
         "_whole",
     )
 
-    def __init__(self, limits: Limits, root: str) -> None:
+    def __init__(self, limits: PayloadLimits, root: str) -> None:
         self._limits = limits
         self._max_bytes = limits.max_bytes
         self._deepest = limits.max_depth

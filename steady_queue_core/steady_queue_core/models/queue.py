@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from ..dialects import portable
 from ..dialects.database import Database
-from ..signals import QueueLifecycle, Signal, queue_paused, queue_resumed, tell_after_commit
+from ..signals import QueueLifecycle, Signal, queue_paused, queue_resumed, send_after_commit
 from .base import alters_data
 from .execution import ReadyExecution
 from .job import Job
@@ -86,7 +86,7 @@ class Queue:
         return total
 
     def _send(self, signal: Signal, changed: bool) -> None:
-        tell_after_commit(
+        send_after_commit(
             signal, QueueLifecycle, self._alias, queue_name=self.name, changed=changed
         )
 

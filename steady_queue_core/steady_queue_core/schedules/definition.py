@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from .. import arguments
-from . import validators as values
+from . import validators
 from .catch_up import CatchUp
 from .cron import Schedule
 from .interval import Interval
@@ -59,13 +59,13 @@ class RecurringDefinition:
 
     def __post_init__(self) -> None:
         set_checked = partial(object.__setattr__, self)
-        set_checked("key", values.checked_key(self.key))
-        set_checked("args", values.checked_args(self.key, self.args))
-        set_checked("kwargs", values.checked_kwargs(self.key, self.kwargs))
-        values.checked_queue_name(self.key, self.queue_name)
-        values.checked_priority(self.key, self.priority)
-        values.checked_description(self.key, self.description)
-        values.checked_catch_up(self.key, self.catch_up)
+        set_checked("key", validators.checked_key(self.key))
+        set_checked("args", validators.checked_args(self.key, self.args))
+        set_checked("kwargs", validators.checked_kwargs(self.key, self.kwargs))
+        validators.checked_queue_name(self.key, self.queue_name)
+        validators.checked_priority(self.key, self.priority)
+        validators.checked_description(self.key, self.description)
+        validators.checked_catch_up(self.key, self.catch_up)
         set_checked("encoded_call", self.stored_call or self._encoded())
 
     def configured_task(self) -> Any:
@@ -129,12 +129,12 @@ def recurring(
         new = RecurringDefinition(
             key=key,
             task=task,
-            schedule=values.checked_schedule(key, schedule, timezone),
+            schedule=validators.checked_schedule(key, schedule, timezone),
             args=args,
             kwargs={} if kwargs is None else kwargs,
             queue_name=queue_name,
             priority=priority,
-            description=values.description_of(task) if description is None else description,
+            description=validators.description_of(task) if description is None else description,
             catch_up=catch_up,
         )
         require_runnable(new)
@@ -147,7 +147,7 @@ def recurring(
 def require_runnable(definition: RecurringDefinition) -> None:
     """Raise ValueError if the task cannot be run with its arguments, queue and priority."""
     require_configurable(definition)
-    values.check_fit(definition.key, definition.task, definition.args, definition.kwargs)
+    validators.check_fit(definition.key, definition.task, definition.args, definition.kwargs)
 
 
 def require_configurable(definition: RecurringDefinition) -> None:

@@ -14,8 +14,7 @@ from ..errors import UnusableRecurringTaskError
 from ..models import RecurringTask
 from ..tasks.definition import find_task
 from ..tasks.model_arguments import require_permitted_models
-from . import catch_up
-from . import validators as values
+from . import catch_up, validators
 from .definition import RecurringDefinition, find, require_configurable
 
 #: Columns that decide when a recurring task is due.
@@ -93,10 +92,10 @@ def _definition_of(row: RecurringTask) -> RecurringDefinition:
     backend: Any = task_backends[row.backend_name]
     if not hasattr(backend, "enqueue_recurring"):
         raise ValueError(f"{row.backend_name!r} is no Steady Queue backend in TASKS")
-    if len(row.arguments) > backend.limits.max_bytes:
+    if len(row.arguments) > backend.payload_limits.max_bytes:
         raise ValueError(
             f"its arguments have {len(row.arguments)} bytes, more than the "
-            f"{backend.limits.max_bytes} of max_payload_bytes"
+            f"{backend.payload_limits.max_bytes} of max_payload_bytes"
         )
     args, kwargs = arguments.decode_call(row.arguments, resolve_models=False)
     task = find_task(row.task_path)
@@ -104,7 +103,7 @@ def _definition_of(row: RecurringTask) -> RecurringDefinition:
     definition = RecurringDefinition(
         key=row.key,
         task=task.using(backend=row.backend_name),
-        schedule=values.stored_schedule(row.schedule, row.timezone),
+        schedule=validators.stored_schedule(row.schedule, row.timezone),
         queue_name=row.queue_name,
         priority=row.priority,
         description=row.description,
@@ -112,5 +111,5 @@ def _definition_of(row: RecurringTask) -> RecurringDefinition:
         stored_call=row.arguments,
     )
     require_configurable(definition)
-    values.check_fit(row.key, task, args, kwargs)
+    validators.check_fit(row.key, task, args, kwargs)
     return definition

@@ -39,7 +39,7 @@ from ..concurrency import ConcurrencyLimit
 from ..errors import UnregisteredTaskError
 from ..retries import Backoff
 from . import other_backends as foreign
-from .signature import place_of, require_fit
+from .signature import location_of, require_fit
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -71,7 +71,7 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
             Task.__post_init__(self)
         except InvalidTask as error:
             # A module that is not imported keeps every command from running: name the place.
-            raise InvalidTask(f"{place_of(self.func)}: {error}") from error
+            raise InvalidTask(f"{location_of(self.func)}: {error}") from error
         if runs_ours(self.get_backend()):
             register(self)
 

@@ -35,7 +35,7 @@ def enqueue(
 
     def enqueue_now() -> None:
         dated = task.dated()
-        _take_over(result, backend.enqueue(dated, list(args), dict(kwargs)))
+        _copy_state(result, backend.enqueue(dated, list(args), dict(kwargs)))
         object.__setattr__(result, "task", dated)
 
     using = _open_transaction() if task.enqueue_on_commit else None
@@ -66,7 +66,7 @@ def _open_transaction() -> str | None:
     return DEFAULT_DB_ALIAS if DEFAULT_DB_ALIAS in opened else next(iter(opened), None)
 
 
-def _take_over(result: TaskResult, found: TaskResult) -> None:
+def _copy_state(result: TaskResult, found: TaskResult) -> None:
     for field in fields(found):
         if field.name not in ("task", "args", "kwargs"):
             object.__setattr__(result, field.name, getattr(found, field.name))

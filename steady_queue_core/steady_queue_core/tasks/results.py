@@ -13,7 +13,7 @@ from asgiref.sync import sync_to_async
 from django.dispatch import Signal
 
 from .. import arguments
-from ..arguments import DeserializationError, Limits
+from ..arguments import DeserializationError, PayloadLimits
 from ..compat import (
     InvalidTaskBackend,
     Task,
@@ -72,7 +72,7 @@ def _imported(path: str) -> Any:
     return None
 
 
-def send(signal: Signal, sender: type, result: TaskResult) -> None:
+def send_task_signal(signal: Signal, sender: type, result: TaskResult) -> None:
     """Send a signal of the task framework. A receiver that raises is logged, and no more."""
     try:
         signal.send_robust(sender=sender, task_result=result)
@@ -84,15 +84,15 @@ def send(signal: Signal, sender: type, result: TaskResult) -> None:
         )
 
 
-async def asend(signal: Signal, sender: type, result: TaskResult) -> None:
+async def asend_task_signal(signal: Signal, sender: type, result: TaskResult) -> None:
     """Do as ``send``, from a coroutine."""
     receivers = signal.receivers
     if not receivers or (len(receivers) == 1 and not receivers[0][-1]):
         # Django's own receiver only logs: not worth a change of threads.
-        send(signal, sender, result)
+        send_task_signal(signal, sender, result)
         return
     # Not by asend_robust(): SystemExit of a receiver would end the event loop.
-    await sync_to_async(send)(signal, sender, result)
+    await sync_to_async(send_task_signal)(signal, sender, result)
 
 
 def task_of(
@@ -182,21 +182,21 @@ def _instant(value: datetime | None) -> datetime | None:
     return from_utc(portable.aware(value)) if value is not None else None
 
 
-def _limits_of(backend_name: str) -> Limits | None:
+def _limits_of(backend_name: str) -> PayloadLimits | None:
     with suppress(InvalidTaskBackend, ConfigurationError):
         backend: Any = task_backends[backend_name]
-        return getattr(backend, "limits", None)
+        return getattr(backend, "payload_limits", None)
     return None
 
 
-def _call_of(job: Job, limits: Limits | None) -> tuple[list[Any], dict[str, Any]]:
+def _call_of(job: Job, limits: PayloadLimits | None) -> tuple[list[Any], dict[str, Any]]:
     try:
         return arguments.decode_call(job.arguments, resolve_models=False, limits=limits)
     except DeserializationError:
         return [], {}
 
 
-def _value_of(text: str, limits: Limits | None) -> Any:
+def _value_of(text: str, limits: PayloadLimits | None) -> Any:
     try:
         return arguments.decode(text, resolve_models=False, limits=limits)
     except DeserializationError:

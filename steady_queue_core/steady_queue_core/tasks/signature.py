@@ -102,7 +102,7 @@ def require_fit(task: Any, args: Sequence[object], kwargs: Mapping[str, object])
         )
 
 
-def place_of(function: Any) -> str:
+def location_of(function: Any) -> str:
     """Return the path of a function, and where it stands, as far as it tells."""
     names = [getattr(function, name, None) for name in ("__module__", "__qualname__")]
     path = ".".join(map(str, filter(None, names))) or repr(function)

@@ -9,7 +9,7 @@ from ..processes.base.database import DatabaseClock
 from ..processes.base.log_context import attempt_of
 from ..processes.worker.attempt import Attempt, RunResult
 from ..processes.worker.signal_sender import send_signals
-from ..tasks.results import send, task_of
+from ..tasks.results import send_task_signal, task_of
 from .jobs import Jobs
 from .transactions import as_a_worker_would
 
@@ -33,7 +33,7 @@ def _run(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
     try:
         with as_a_worker_would():
             attempt.decode()
-            send(task_started, type(attempt.backend), attempt.task_result)
+            send_task_signal(task_started, type(attempt.backend), attempt.task_result)
             value = task.call(*attempt.positional_args(), **attempt.task_result.kwargs)
     except KeyboardInterrupt:
         raise  # Of whoever runs the tests.

@@ -138,7 +138,7 @@ class MemoryJobs:
         object.__setattr__(result, "kwargs", kwargs)
         job = Job(id=job_id, new=new, result=result, enqueued_at=at, due=due if waits else None)
         if not waits:
-            self._place(job)
+            self._release(job)
         if job.state is State.READY:
             job.thread = get_ident()
         self.jobs[job_id] = job
@@ -207,10 +207,10 @@ class MemoryJobs:
         job.state = State.ENDED if ended else State.SCHEDULED
         if not ended:
             job.due = self.present() + timedelta(seconds=outcome.delay)
-        _tell(job, outcome, self.present())
+        _update_result(job, outcome, self.present())
         if not ended and not outcome.delay:
             thread = job.thread
-            self._place(job)
+            self._release(job)
             job.thread = thread if job.state is State.READY else None
         elif outcome.ending is Ending.FINISHED and not outcome.preserve:
             del self.jobs[job.id]
@@ -228,7 +228,7 @@ class MemoryJobs:
             if limit and limit.discards and not job.attempts and not self._room_for(job.new):
                 del self.jobs[job.id]
             else:
-                self._place(job)
+                self._release(job)
 
     def keeps(self, result: TaskResult) -> bool:
         return result.backend == self.backend.alias
@@ -244,14 +244,14 @@ class MemoryJobs:
         queues = matching(self.selector, (job.new.queue_name for job in waiting))
         return [job for job in waiting if job.new.queue_name in queues]
 
-    def _place(self, job: Job) -> None:
+    def _release(self, job: Job) -> None:
         job.due = job.thread = None
         job.state = State.READY if self._room_for(job.new) else State.BLOCKED
 
     def _admit(self) -> None:
         for job in sorted(self.jobs.values(), key=lambda job: job.turn):
             if job.state is State.BLOCKED:
-                self._place(job)
+                self._release(job)
 
     def _room_for(self, new: NewJob) -> bool:
         if new.limit is None:
@@ -270,7 +270,7 @@ def copied(result: TaskResult) -> TaskResult:
     return copy
 
 
-def _tell(job: Job, outcome: Outcome, present: datetime) -> None:
+def _update_result(job: Job, outcome: Outcome, present: datetime) -> None:
     status = {
         Ending.FINISHED: TaskResultStatus.SUCCESSFUL, Ending.FAILED: TaskResultStatus.FAILED,
     }.get(outcome.ending, TaskResultStatus.READY)  # fmt: skip

@@ -37,8 +37,8 @@ def run_enqueued_tasks(
     a datetime or a timedelta from now. ``limit``: at most so many attempts. ``raise_errors``: raise
     the first exception of a task, after its outcome was stored. ``using``: the alias of a database.
     """
-    with _jobs_of_the_test(selector_of(queues), using) as places:
-        runner = Runner(places, until, limit, raise_errors)
+    with _jobs_of_the_test(selector_of(queues), using) as sources:
+        runner = Runner(sources, until, limit, raise_errors)
         runner.run()
     return list(runner.results.values())
 
@@ -59,15 +59,15 @@ async def arun_enqueued_tasks(
 @contextmanager
 def _jobs_of_the_test(selector: QueueSelector, using: str | None) -> Iterator[list[Jobs]]:
     kept = [task_backends[alias] for alias in task_backends] if using is None else []
-    places: list[Jobs] = [
+    sources: list[Jobs] = [
         backend.jobs.serving(selector) for backend in kept if isinstance(backend, MemoryBackend)
     ]
     with ExitStack() as stack:
         stored = databases() if using is None else [using]
-        places += [
+        sources += [
             stack.enter_context(StoredJobs.opened(each, selector, WORKER)) for each in stored
         ]
-        yield places
+        yield sources
 
 
 class Runner:
@@ -75,12 +75,12 @@ class Runner:
 
     def __init__(
         self,
-        places: Sequence[Jobs],
+        sources: Sequence[Jobs],
         until: datetime | timedelta | None,
         limit: int | None,
         raise_errors: bool,
     ) -> None:
-        self.places, self.raise_errors = places, raise_errors
+        self.sources, self.raise_errors = sources, raise_errors
         self.limit = limit
         #: The result of each job that ran, by where it is and its id.
         self.results: dict[tuple[int, int], TaskResult] = {}
@@ -99,7 +99,7 @@ class Runner:
                 return
 
     def _claim(self) -> tuple[Jobs, ClaimedJob] | None:
-        for jobs in self.places:
+        for jobs in self.sources:
             claim = jobs.claim()
             if claim is not None:
                 return jobs, claim
@@ -132,13 +132,13 @@ class Runner:
             jobs.put_off(outcome.job_id, clock + timedelta(seconds=outcome.delay))
         for each in enqueued:
             delay: timedelta | None = getattr(each.task, "delay", None)
-            place = next((jobs for jobs in self.places if jobs.keeps(each.result)), None)
+            place = next((jobs for jobs in self.sources if jobs.keeps(each.result)), None)
             if delay is not None and place is not None:
                 place.put_off(int(each.result.id), clock + delay)
 
     def _move_on(self) -> bool:
         """Have the next jobs be ready that are due; say whether there are any."""
-        due = [instant for jobs in self.places if (instant := jobs.next_due()) is not None]
+        due = [instant for jobs in self.sources if (instant := jobs.next_due()) is not None]
         if not due:
             return False
         following, present = min(due), self._present()
@@ -146,12 +146,12 @@ class Runner:
             return False
         if self.clock is not None:
             self.clock = max(self.clock, following)
-        for jobs in self.places:
+        for jobs in self.sources:
             jobs.make_due(following)
         return True
 
     def _present(self) -> datetime:
-        return self.places[0].present() if self.places else datetime.now(UTC)
+        return self.sources[0].present() if self.sources else datetime.now(UTC)
 
     def _end(self, until: datetime | timedelta | None) -> datetime | None:
         if self.clock is not None and isinstance(until, timedelta):

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from ...dialects.database import Database
-from ...signals import task_discarded, tell_after_commit
+from ...signals import send_after_commit, task_discarded
 from ..execution import (
     BlockedExecution,
     Execution,
@@ -52,7 +52,7 @@ def discard(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
         admitted = database.admit(keys)
         if found:
             task_ids = [str(job_id) for job_id in found]
-            tell_after_commit(task_discarded, jobs.model, using, task_ids=task_ids)
+            send_after_commit(task_discarded, jobs.model, using, task_ids=task_ids)
     if admitted:
         database.ring_after_commit([])
     return len(found)

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from ...signals import ProcessLifecycle, process_started, process_stopped, process_stopping, tell
+from ...signals import ProcessLifecycle, process_started, process_stopped, process_stopping, send
 
 
 class Lifecycle:
@@ -35,19 +35,19 @@ class Lifecycle:
             "metadata": dict(metadata),
             "using": self.using,
         }
-        tell(process_started, ProcessLifecycle, **self._payload)
+        send(process_started, ProcessLifecycle, **self._payload)
         self._tidy()
 
     def stopping(self) -> None:
         """Announce that the process takes no more work."""
         if self._payload and not self._stopping:
             self._stopping = True
-            tell(process_stopping, ProcessLifecycle, **self._payload)
+            send(process_stopping, ProcessLifecycle, **self._payload)
             self._tidy()
 
     def stopped(self, error: BaseException | None = None) -> None:
         """Announce that the process has finished, or was ended by ``error``."""
         self.stopping()
         if self._payload:
-            tell(process_stopped, ProcessLifecycle, **self._payload, error=error)
+            send(process_stopped, ProcessLifecycle, **self._payload, error=error)
             self._payload = {}

@@ -16,7 +16,7 @@ from ...schedules.catch_up import following
 from ...schedules.cron import Schedule
 from ...schedules.definition import RecurringDefinition
 from ...schedules.interval import Interval
-from ...signals import Recurring, recurring_enqueued, recurring_missed, tell
+from ...signals import Recurring, recurring_enqueued, recurring_missed, send
 from ..base.connections import tidy_connections
 from ..base.database import QueueDatabase, Unavailable
 from .recurring_run import EnqueueResult, RecurringRun
@@ -114,7 +114,7 @@ class DueTimes:
                 "the database was away" if away else "the scheduler was not running",
                 extra=about("recurring.missed", recurring_key=definition.key),
             )
-            tell(
+            send(
                 recurring_missed,
                 Recurring,
                 key=definition.key,
@@ -140,7 +140,7 @@ class DueTimes:
             return None
         self._log_result(key, due, result, job_id)
         if result is EnqueueResult.ENQUEUED and job_id:
-            tell(
+            send(
                 recurring_enqueued,
                 Recurring,
                 key=key,

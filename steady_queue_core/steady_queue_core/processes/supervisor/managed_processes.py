@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ...configuration import ResolvedOptions
 from ...logging import about, get_logger
-from ...signals import ProcessLifecycle, process_restarted, tell
+from ...signals import ProcessLifecycle, process_restarted, send
 from .managed_process import Launcher, ManagedProcess, ProcessSpec
 from .restarts import PlannedStart, Restarts
 
@@ -148,7 +148,7 @@ class ManagedProcesses:
 
 
 def _announce_restart(former: ManagedProcess, replacement: ManagedProcess) -> None:
-    tell(
+    send(
         process_restarted,
         ProcessLifecycle,
         process_kind=former.spec.kind,

@@ -9,7 +9,7 @@ from ...errors import ProcessExitError, ProcessPrunedError
 from ...logging import about, get_logger
 from ...models import process as processes
 from ...models.process import Process
-from ...signals import ProcessLifecycle, process_pruned, tell
+from ...signals import ProcessLifecycle, process_pruned, send
 from ..base.database import QueueDatabase
 from ..base.journal_reader import JournalSnapshot, read_journal
 from ..base.registration import ProcessLocation
@@ -90,7 +90,7 @@ class Pruner:
 
 
 def _announce_pruned(process: Process, using: str) -> None:
-    tell(
+    send(
         process_pruned,
         ProcessLifecycle,
         process_kind=process.kind,

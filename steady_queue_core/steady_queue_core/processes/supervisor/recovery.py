@@ -15,7 +15,7 @@ from ...errors import ProcessMissingError, SteadyQueueError
 from ...logging import about, get_logger
 from ...models import claims
 from ...models import process as processes
-from ...signals import task_lost, tell
+from ...signals import send, task_lost
 from ...tasks.results import task_of
 from ..base.database import QueueDatabase
 from ..base.journal_reader import JournalSnapshot, remove_journal
@@ -135,7 +135,7 @@ class Rescuer:
                                 lost_process=worker,
                             ),
                         )
-                        tell(
+                        send(
                             task_lost,
                             type(each.backend),
                             task_result=each.task_result,

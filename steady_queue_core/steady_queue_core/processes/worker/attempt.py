@@ -99,7 +99,7 @@ class Attempt:
     def succeeded(self, value: Any, ended_at: datetime) -> RunResult:
         """Return the result of a task that returned ``value``."""
         try:
-            text = arguments.encode(value, limits=self.backend.limits, root="return value")
+            text = arguments.encode(value, limits=self.backend.payload_limits, root="return value")
         except TaskArgumentError as error:
             return self.failed(error, ended_at)
         outcome = outcomes.finished(
@@ -120,7 +120,7 @@ class Attempt:
         )
         self._end(TaskResultStatus.SUCCESSFUL, entry.started_at)
         with suppress(DeserializationError):
-            limits = self.backend.limits
+            limits = self.backend.payload_limits
             value = arguments.decode(entry.return_value, resolve_models=False, limits=limits)
             object.__setattr__(self.task_result, "_return_value", value)
         return RunResult(outcome, self.task_result, self.backend)
@@ -145,7 +145,7 @@ class Attempt:
 
     def _decode(self, *, resolve_models: bool) -> tuple[list[Any], dict[str, Any]]:
         return arguments.decode_call(
-            self.claim.arguments, resolve_models=resolve_models, limits=self.backend.limits
+            self.claim.arguments, resolve_models=resolve_models, limits=self.backend.payload_limits
         )
 
     def _set_call(self, args: list[Any], kwargs: dict[str, Any]) -> None:

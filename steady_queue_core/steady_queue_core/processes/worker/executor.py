@@ -16,7 +16,7 @@ from ...dialects import ClaimedJob, Ending
 from ...errors import UnregisteredTaskError
 from ...logging import OF_TASKS, get_logger, running_task
 from ...tasks.definition import find_task, rebuilt
-from ...tasks.results import asend, send, task_of
+from ...tasks.results import asend_task_signal, send_task_signal, task_of
 from ..base.connections import (
     atidy_connections,
     running_coroutine,
@@ -132,7 +132,7 @@ class Executor:
         attempt = self._begin(claim, task)
         try:
             attempt.decode()
-            send(task_started, type(attempt.backend), attempt.task_result)
+            send_task_signal(task_started, type(attempt.backend), attempt.task_result)
             value = task.call(*attempt.positional_args(), **attempt.task_result.kwargs)
         except BaseException as error:
             return self._failed(attempt, error)
@@ -155,7 +155,7 @@ class Executor:
                 await sync_to_async(attempt.decode)()
             else:
                 attempt.decode()
-            await asend(task_started, type(attempt.backend), attempt.task_result)
+            await asend_task_signal(task_started, type(attempt.backend), attempt.task_result)
             value = await task.acall(*attempt.positional_args(), **attempt.task_result.kwargs)
         except BaseException as error:
             return self._failed(attempt, error)

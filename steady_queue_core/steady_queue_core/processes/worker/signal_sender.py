@@ -16,8 +16,8 @@ from threading import Thread
 from ...compat import TaskResult, task_finished
 from ...dialects import Ending, Outcome
 from ...logging import OF_TASKS, RunningTask, about, get_logger, running_task
-from ...signals import task_retried, tell
-from ...tasks.results import send
+from ...signals import send, task_retried
+from ...tasks.results import send_task_signal
 from ..base.connections import tidy_connections
 from ..base.log_context import milliseconds
 from .attempt import RunResult
@@ -138,16 +138,16 @@ def _send(task_result: TaskResult, result: RunResult) -> None:
     sender = type(result.backend)
     if result.outcome.ending is Ending.RETRIED:
         delay = timedelta(seconds=result.outcome.delay)
-        tell(task_retried, sender, task_result=task_result, delay=delay, error=result.error)
+        send(task_retried, sender, task_result=task_result, delay=delay, error=result.error)
         return
     if result.error is None:
-        send(task_finished, sender, task_result)
+        send_task_signal(task_finished, sender, task_result)
         return
     try:
         raise result.error
     except BaseException:
         # Receivers (Django's own logs it) look at the exception that is being handled.
-        send(task_finished, sender, task_result)
+        send_task_signal(task_finished, sender, task_result)
 
 
 def _log_end(result: TaskResult, outcome: Outcome) -> None:
