@@ -63,15 +63,13 @@ def _no_lease_check() -> None:
 
 
 def _no_giving_back() -> None:
-    """Jobs wait for room in the worker that has claimed them, even if it is about to end."""
-    from steady_queue_core.processes.worker import event_loop
-    from steady_queue_core.processes.worker import lane as place
-    from steady_queue_core.processes.worker import thread_pool as pool
+    """Jobs wait for room in the worker that has claimed them, even when it is to end."""
+    from steady_queue_core.processes.worker import event_loop, lane, thread_pool
 
-    place.STALL = float("inf")
+    lane.STALL = float("inf")
     # The mutation itself: mypy is right that methods are not to be assigned.
     event_loop.EventLoop.withdraw = lambda self: []  # type: ignore[method-assign]
-    pool.ThreadPool.withdraw = lambda self: []  # type: ignore[method-assign]
+    thread_pool.ThreadPool.withdraw = lambda self: []  # type: ignore[method-assign]
 
 
 def _no_parent_watch() -> None:
