@@ -191,6 +191,23 @@ def test_the_map_names_every_module_of_each_dialect_and_no_other() -> None:
         assert named == modules_of(WORKSPACE / package / package), package
 
 
+def test_the_map_names_files_and_methods_that_exist() -> None:
+    sources = {
+        path.relative_to(WORKSPACE).as_posix(): path.read_text()
+        for folder in (*PACKAGES, "tests", "examples")
+        for path in (WORKSPACE / folder).rglob("*.py")
+    }
+    for path in (page("architecture.md"), *(WORKSPACE / "docs" / "decisions").glob("*.md")):
+        text = path.read_text()
+        for name in re.findall(r"`([\w/]+\.py)`", text):
+            assert any(f"/{source}".endswith(f"/{name}") for source in sources), name
+        for owner, method in re.findall(r"`([A-Z]\w+)\.(\w+)\(\)`", text):
+            assert any(
+                f"class {owner}" in source and f"def {method}(" in source
+                for source in sources.values()
+            ), f"{owner}.{method}"
+
+
 def test_the_index_of_decisions_names_each_of_them() -> None:
     folder = WORKSPACE / "docs" / "decisions"
     links = documents.LINK.findall((folder / "README.md").read_text())
