@@ -221,9 +221,7 @@ class ConformanceCase(_Base):
             held = list(holders.values()).count(row.key)
             self.assertEqual(row.value, max(0, row.limit - held), f"of {row}, {held} are held")
             waiting = self.rows("BlockedExecution").filter(concurrency_key=row.key)
-            self.assertFalse(
-                row.value and waiting.exists(), f"of {row}: a job waits for a free permit"
-            )
+            self.assertFalse(row.value and waiting.exists(), f"of {row}, a job waits for one")
 
     # --- other threads
 
