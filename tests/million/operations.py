@@ -109,7 +109,7 @@ OPERATIONS: dict[str, Operation] = {
         lambda p: FailedJobs(p.jobs.exclude(backend_name="default"), p.present).clear(150), 1_500
     ),
     "clear slots": Operation(lambda p: p.sweep(PastRuns(p.using, p.present - DAY)), 2_500),
-    "upkeep": Operation(lambda p: SemaphoreMaintenance(p.using).do(), 12_000),
+    "semaphore maintenance": Operation(lambda p: SemaphoreMaintenance(p.using).do(), 12_000),
     # A scheduler.
     "last slot": Operation(lambda p: _known_slots(p.connection, "schedule7"), 100),
     # A supervisor.

@@ -212,7 +212,7 @@ class Ledger:
             del self.jobs[entry.job_id]
         return len(old)
 
-    def keep_up(self) -> int:
+    def maintain_semaphores(self) -> int:
         """Revoke the permits of who is not heard of, forget the keys of nobody."""
         lapsed = [
             entry for entry in self.of(CLAIMED)

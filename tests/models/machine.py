@@ -240,9 +240,9 @@ class QueueMachine(RuleBasedStateMachine):
         self.ledger.now += hours
 
     @rule(hours=st.sampled_from([0.0, 1.5]))
-    def keep_up(self, hours: float) -> None:
+    def maintain_semaphores(self, hours: float) -> None:
         self.let_time_pass(hours)
-        assert SemaphoreMaintenance(self.using).do() == self.ledger.keep_up()
+        assert SemaphoreMaintenance(self.using).do() == self.ledger.maintain_semaphores()
 
     # --- transactions of a caller
 

@@ -1,4 +1,4 @@
-"""Concurrency limits from the outside: discarding, retrying, and upkeep."""
+"""Concurrency limits from the outside: discarding, retrying, and maintenance."""
 
 from __future__ import annotations
 

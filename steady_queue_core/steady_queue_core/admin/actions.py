@@ -32,6 +32,11 @@ class BatchResult(NamedTuple):
     #: Why the action stopped early, if it did.
     stopped: str = ""
 
+    @property
+    def hint(self) -> str:
+        """A message to the user of an action that stopped early."""
+        return f"There may be more: {self.stopped}. Repeat the action for the rest."
+
 
 def run_in_batches(
     chunks: Iterable[Sequence[Any]],

@@ -178,8 +178,7 @@ class JobAdmin(QueueAdmin):
             left = f"{skipped:,} had changed state in the meantime and were left alone."
             self.message_user(request, left, messages.WARNING)
         if result.stopped:
-            more = f"There may be more: {result.stopped}. Repeat the action for the rest."
-            self.message_user(request, more, messages.WARNING)
+            self.message_user(request, result.hint, messages.WARNING)
 
     # --- the page of one job ---
 
@@ -217,7 +216,7 @@ class JobAdmin(QueueAdmin):
     def _apply_to_one(self, action: JobAction, request: HttpRequest, row: Any) -> HttpResponse:
         job, page = f"job #{row.pk}", self.url(request, "change", row.pk)
         if action.destroys and not self.confirmed(request):
-            question = f"{action.label} {job}? This cannot be undone."
+            question = f"{action.label} {job}?{action.warning}"
             return self.confirmation(request, question, action.label, page)
         # The permission has been checked already.
         history = partial(self._add_history, request, action)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import DELETION
 from django.contrib.admin.utils import quote
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern
-from django.utils.html import format_html
 
 from ..configuration.queues import LONGEST_NAME
 from ..dialects.database import Database
@@ -22,40 +18,17 @@ from ..models import Job, Pause, Queue, ReadyExecution
 from . import databases, texts
 from .actions import add_history, log_action
 from .base import QueueAdmin
-from .corrupt_rows import ERRORS, column, is_damage, read_each
+from .corrupt_rows import ERRORS, is_damage, read_each
 from .counts import BoundedCount, count_each
-from .detail import Fields
 from .filters import DatabaseFilter, queue_names
 from .job_actions import DISCARD
 from .job_listing import JobListing
 from .job_rows import read_briefly
-from .keyset import Order, is_storable
-from .listing import Page, split_page
+from .keyset import is_storable
+from .queue_columns import name, oldest, queue_fields, ready, state
+from .queue_listing import QueueListing
 from .states import READY
 from .visibility import is_unrestricted
-
-
-@dataclass(frozen=True)
-class QueueListing:
-    """Queues by name. Only paused queues have a row."""
-
-    queryset: QuerySet[Any]
-    #: Sorted.
-    names: list[str]
-
-    def page(self, cursor: str, size: int) -> Page:
-        start = Order(Pause, ("queue_name",)).parse(cursor)
-        if start.key is None:
-            names = self.names
-        elif start.backwards:
-            names = self.names[: bisect_left(self.names, start.key[0])][::-1]
-        else:
-            names = self.names[bisect_right(self.names, start.key[0]) :]
-        keys, page = split_page([(each,) for each in names[: size + 1]], start, size)
-        return page._replace(rows=[Pause(queue_name=each) for (each,) in keys])
-
-    def count(self) -> BoundedCount:
-        return BoundedCount(len(self.names))
 
 
 class QueuesAdmin(QueueAdmin):
@@ -157,14 +130,14 @@ class QueuesAdmin(QueueAdmin):
                 request, f"{past} no queues: there was nothing to change.", messages.WARNING
             )
             return
-        told = ", ".join(texts.name(each) for each in found)
-        self.message_user(request, f"{past}: {told}.", messages.SUCCESS)
-        log_action(request, told, past)
+        listed = ", ".join(texts.name(each) for each in found)
+        self.message_user(request, f"{past}: {listed}.", messages.SUCCESS)
+        log_action(request, listed, past)
         add_history(request, Pause, past, {each: each for each in found})
 
     def _clear(self, request: HttpRequest, names: list[str], back: str) -> HttpResponse | None:
         visible = self.visible_jobs(request)
-        using, told = visible.jobs.db, ", ".join(texts.name(each) for each in names)
+        using, listed = visible.jobs.db, ", ".join(texts.name(each) for each in names)
         if not self.confirmed(request):
             rows = ReadyExecution.objects.using(using)
             waiting = [rows.filter(queue_name=each) for each in names]
@@ -172,7 +145,7 @@ class QueuesAdmin(QueueAdmin):
             total = BoundedCount(
                 sum(each.number for each in counts), all(each.exact for each in counts)
             )
-            question = f"Discard {total.text} ready jobs of {told}? This cannot be undone."
+            question = f"Discard {total.text} ready jobs of {listed}?{DISCARD.warning}"
             return self.confirmation(request, question, "Clear", back)
         cleared = 0
         for each in names:
@@ -183,11 +156,10 @@ class QueuesAdmin(QueueAdmin):
             message = f"Cleared of {result.changed:,} ready jobs"
             add_history(request, Pause, message, {each: each}, DELETION)
             if result.stopped:
-                more = f"There may be more: {result.stopped}. Repeat the action for the rest."
-                self.message_user(request, more, messages.WARNING)
+                self.message_user(request, result.hint, messages.WARNING)
                 break
-        self.message_user(request, f"Discarded {cleared:,} ready jobs of {told}.")
-        log_action(request, told, f"Cleared of {cleared:,} ready jobs")
+        self.message_user(request, f"Discarded {cleared:,} ready jobs of {listed}.")
+        log_action(request, listed, f"Cleared of {cleared:,} ready jobs")
         return None
 
     def _discardable(self, request: HttpRequest, ids: Sequence[int]) -> list[int]:
@@ -233,42 +205,6 @@ class QueuesAdmin(QueueAdmin):
 
     def _page(self, request: HttpRequest, row: Any) -> str:
         return self.url(request, "change", quote(row.queue_name))
-
-
-@column("queue")
-def name(queue: Any) -> str:
-    return texts.name(queue.queue_name)
-
-
-@column("state")
-def state(queue: Any) -> str:
-    if not queue.paused:
-        return "open"
-    return format_html("<strong>{}</strong>", texts.dated("paused", queue.paused_since))
-
-
-@column("ready")
-def ready(queue: Any) -> str:
-    return format_html('<a href="{}">{}</a>', queue.jobs_url, queue.count.text)
-
-
-@column("oldest wait")
-def oldest(queue: Any) -> str:
-    return texts.between(queue.count.first, queue.present)
-
-
-def queue_fields(queue: Any) -> Fields:
-    """Return the fields of the page of a queue."""
-    return Fields(
-        "Queue",
-        [
-            ("Name", texts.clean(queue.queue_name)),
-            ("State", state(queue)),
-            ("Paused since", texts.moment(queue.paused_since)),
-            ("Ready jobs", ready(queue)),
-            ("Oldest wait", oldest(queue)),
-        ],
-    )
 
 
 def _is_name(text: str) -> bool:

@@ -98,21 +98,21 @@ class RecurringTaskAdmin(QueueAdmin):
 
     def _do(self, request: HttpRequest, verb: str, row: RecurringTask) -> None:
         _, past, _, do = ACTIONS[verb]
-        told = texts.name(row.key)
+        name = texts.name(row.key)
         try:
             result = do(row)
         except SteadyQueueError as error:
             self.message_user(request, texts.clean(error), messages.ERROR)
             return
         if result is False:
-            self.message_user(request, f"Already {past.lower()}: {told}.", messages.WARNING)
+            self.message_user(request, f"Already {past.lower()}: {name}.", messages.WARNING)
             return
         message = f"{past} as job #{result.id}" if verb == "run" else past
         if getattr(result, "discarded", False):
             message = "Not enqueued because its concurrency limit is reached"
-        self.message_user(request, f"{message}: {told}.", messages.SUCCESS)
-        log_action(request, told, message)
-        add_history(request, RecurringTask, message, {row.key: told})
+        self.message_user(request, f"{message}: {name}.", messages.SUCCESS)
+        log_action(request, name, message)
+        add_history(request, RecurringTask, message, {row.key: name})
 
     # --- the page of one task ---
 
