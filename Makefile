@@ -14,6 +14,8 @@ VENV ?= .venv
 CONSTRAINTS ?= $(shell $(or $(PYTHON),false) -c 'import sys; \
 	print("constraints.txt" if sys.version_info < (3, 12) else "constraints-3.13.txt")' 2>/dev/null)
 PYTEST_ARGS ?=
+# Percent of the lines that the tests reach at least, those in processes of their own not counted.
+FLOOR ?= 60
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -41,6 +43,9 @@ quick: lint contracts ## what shows most mistakes in a minute and a half: no ser
 	$(BIN)/dmypy run
 	$(BIN)/python -m pytest -q --numprocesses 2 --no-servers -m "not slow and not alone" \
 		tests/core tests/dialects tests/models tests/admin tests/testing $(PYTEST_ARGS)
+
+coverage: $(VENV)/.installed ## run the suite and say how many lines its own processes reach, by Python 3.12 or newer
+	COVERAGE_CORE=sysmon $(BIN)/python -m pytest --cov --cov-fail-under $(FLOOR) $(PYTEST_ARGS)
 
 soak: $(VENV)/.installed ## search for rare faults for an hour: more runs, kills, and longer outages
 	STEADY_QUEUE_TEST_RUNS=200 STEADY_QUEUE_FAULT_SCALE=5 $(BIN)/python -m pytest --timeout 7200 \

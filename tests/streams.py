@@ -13,7 +13,16 @@ from xdist.scheduler import LoadScopeScheduling
 from .shares import million_rows
 
 #: What the names of the longest begin with, the longest first.
-LONG = ("tests/million/mysql", "tests/million/", "tests/test_third_party_dialect.py")
+LONG = (
+    "tests/million/mysql",
+    "tests/million/",
+    "tests/conformance/test_mutants.py",
+    "tests/models/test_machine.py",
+    "tests/processes/test_silence.py",
+    "tests/processes/test_scheduler.py",
+    "tests/test_third_party_dialect.py",
+    "tests/test_packaging.py",
+)
 
 
 class Streams:

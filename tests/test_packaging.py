@@ -1,7 +1,7 @@
 """What a user has after ``pip install`` in an empty environment and ``startproject``.
 
-Nothing here may see the environment of the suite: each test makes a virtual environment, installs
-the distributions from the workspace, and talks to the project through its ``manage.py``.
+Nothing here may see the environment of the suite: virtual environments are made, the distributions
+of the workspace installed there, and each test talks to a project through its ``manage.py``.
 """
 
 from __future__ import annotations
@@ -10,20 +10,30 @@ from pathlib import Path
 
 import pytest
 
-from .newcomer import NewProject
+from .newcomer import Environment, NewProject, Wheels, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> NewProject:
-    return NewProject(tmp_path)
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
+    return Wheels(tmp_path_factory.mktemp("wheels"))
+
+
+@pytest.fixture(scope="module")
+def complete(
+    tmp_path_factory: pytest.TempPathFactory, wheels: Wheels, workspace: Path
+) -> Environment:
+    """The core and the dialect of SQLite."""
+    environment = Environment(tmp_path_factory.mktemp("complete"), wheels)
+    environment.install(workspace / "steady_queue_core", workspace / "steady_queue_sqlite")
+    return environment
 
 
 def test_core_and_sqlite_in_an_empty_environment_are_a_working_queue(
-    project: NewProject, workspace: Path
+    tmp_path: Path, complete: Environment
 ) -> None:
-    project.install(workspace / "steady_queue_core", workspace / "steady_queue_sqlite")
+    project = NewProject(tmp_path / "project", complete)
     project.start()
     project.manage("check", "--database", "default")
     project.manage("migrate")
@@ -44,8 +54,8 @@ def test_core_and_sqlite_in_an_empty_environment_are_a_working_queue(
     """) == ["SUCCESSFUL 5", "SUCCESSFUL 50"]
 
 
-def test_the_admin_has_its_pages_at_once(project: NewProject, workspace: Path) -> None:
-    project.install(workspace / "steady_queue_core", workspace / "steady_queue_sqlite")
+def test_the_admin_has_its_pages_at_once(tmp_path: Path, complete: Environment) -> None:
+    project = NewProject(tmp_path / "project", complete)
     project.start()
     project.manage("migrate")
     told = project.shell("""
@@ -63,9 +73,11 @@ def test_the_admin_has_its_pages_at_once(project: NewProject, workspace: Path) -
 
 
 def test_core_without_a_dialect_is_a_check_error_that_names_the_package_to_install(
-    project: NewProject, workspace: Path
+    tmp_path: Path, wheels: Wheels, workspace: Path
 ) -> None:
-    project.install(workspace / "steady_queue_core")
+    environment = Environment(tmp_path / "core", wheels)
+    environment.install(workspace / "steady_queue_core")
+    project = NewProject(tmp_path / "project", environment)
     project.start()
 
     result = project.manage("check", "--database", "default", check=False)
@@ -76,11 +88,7 @@ def test_core_without_a_dialect_is_a_check_error_that_names_the_package_to_insta
     assert "Traceback" not in result.stderr
 
 
-def test_the_console_script_is_installed(project: NewProject, workspace: Path) -> None:
-    project.install(workspace / "steady_queue_core", workspace / "steady_queue_sqlite")
+def test_the_console_script_is_installed(complete: Environment) -> None:
+    script = complete.folder / "bin" / "steady-queue"
 
-    result = project.run(
-        str(project.environment / "bin" / "steady-queue"), "--help", cwd=project.environment
-    )
-
-    assert "demo" in result.stdout
+    assert "demo" in run(str(script), "--help", cwd=complete.folder).stdout

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .newcomer import NewProject
+from .newcomer import Environment, NewProject, Wheels
 from .servers import client
 from .servers.address import Address
 from .servers.kinds import KINDS
@@ -34,8 +34,10 @@ def example(workspace: Path) -> Path:
 def project(
     tmp_path_factory: pytest.TempPathFactory, workspace: Path, example: Path, address: Address
 ) -> NewProject:
-    project = NewProject(tmp_path_factory.mktemp("third_party"))
-    project.install(workspace / "steady_queue_core", example, "psycopg[binary]")
+    folder = tmp_path_factory.mktemp("third_party")
+    environment = Environment(folder / "environment", Wheels(folder / "wheels"))
+    environment.install(workspace / "steady_queue_core", example, "psycopg[binary]")
+    project = NewProject(folder / "project", environment)
     project.start()
     project.configure(f"\nDATABASES = {{'default': {address.settings()!r}}}\n")
     return project
@@ -58,7 +60,7 @@ def test_a_job_runs_through_it_and_a_second_dialect_is_a_conflict(
         print(result.status.name, result.return_value)
     """) == ["SUCCESSFUL 50"]
 
-    project.install(workspace / "steady_queue_postgres")
+    project.environment.install(workspace / "steady_queue_postgres")
     refused = project.manage("check", "--database", "default", check=False)
     assert refused.returncode == 1
     assert "steady_queue.E002" in refused.stderr
@@ -79,7 +81,7 @@ def test_it_keeps_the_contract(project: NewProject, example: Path, address: Addr
         "PGDATABASE": address.name,
     }
     result = subprocess.run(
-        [project.python, "-m", "django", "test", "--settings=tests.settings"],
+        [project.environment.python, "-m", "django", "test", "--settings=tests.settings"],
         cwd=example, env=environ, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr

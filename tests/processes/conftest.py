@@ -33,8 +33,33 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return project.database
 
 
+class _ServerTemplates(dict[str, str]):
+    """Names of migrated databases, by the alias of their server; each is made when first wanted."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.projects: list[Project] = []
+
+    def __missing__(self, alias: str) -> str:
+        project = Project(self._folder / alias, None, {}, server=KINDS[alias].given())
+        self.projects.append(project)
+        self[alias] = project.storage.address.name
+        return self[alias]
+
+
+@pytest.fixture(scope="session")
+def server_templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Migrated databases on the servers."""
+    templates = _ServerTemplates(tmp_path_factory.mktemp("templates"))
+    yield templates
+    for project in templates.projects:
+        project.close()
+
+
 @pytest.fixture
-def make_project(tmp_path: Path, template: Path) -> Iterator[MakeProject]:
+def make_project(
+    tmp_path: Path, template: Path, server_templates: dict[str, str]
+) -> Iterator[MakeProject]:
     """Make projects with a ``STEADY_QUEUE`` of their own; kill their processes in the end.
 
     ``on``: the alias of a server that shall hold the project's database, or ``at``: its address;
@@ -43,8 +68,10 @@ def make_project(tmp_path: Path, template: Path) -> Iterator[MakeProject]:
     made: list[Project] = []
 
     def make(queue: dict[str, Any] | None = None, *, extra: str = "", **options: Any) -> Project:
-        source = options.get("template", template)
-        server = KINDS[options["on"]].given() if "on" in options else options.get("at")
+        server, source = options.get("at"), template if "at" not in options else None
+        if "on" in options:
+            server, source = KINDS[options["on"]].given(), server_templates[options["on"]]
+        source = options.get("template", source)
         folder, files = tmp_path / str(len(made)), options.get("files")
         made.append(Project(folder, source, queue or {}, extra, server=server, files=files))
         return made[-1]

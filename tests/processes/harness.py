@@ -209,13 +209,13 @@ class Client:
 class Project:
     """A folder with settings, a migrated database and an effect log.
 
-    The database is a file, copied from ``template``, or a new one on ``server``.
+    The database is a copy of ``template``, a file or the name of a database on ``server``.
     """
 
     def __init__(
         self,
         folder: Path,
-        template: Path | None,
+        template: Path | str | None,
         queue: Mapping[str, Any],
         extra: str = "",
         *,
@@ -228,7 +228,8 @@ class Project:
             (folder / name).write_text(text)
         self.database = folder / "db.sqlite3"
         self.file = SQLiteFile(self.database)
-        self.storage = ServerDatabase(server) if server else self.file
+        on_server = str(template) if template else None
+        self.storage = ServerDatabase(server, on_server) if server else self.file
         self.effect_log = folder / "effects.log"
         self.effect_log.touch()
         #: Signals that were sent, in order.
@@ -243,9 +244,9 @@ class Project:
         apps.append("tests.faultapp")
         settings = SETTINGS.format(apps=apps, queue=dict(queue), database=self.storage.setting)
         (folder / "project_settings.py").write_text(settings + textwrap.dedent(extra))
-        if server is not None:
+        if server is not None and template is None:
             self.migrate()
-        elif template is not None:
+        elif server is None and template is not None:
             shutil.copy(template, self.database)
 
     # --- processes ---------------------------------------------------------------------------

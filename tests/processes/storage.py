@@ -64,11 +64,11 @@ class SQLiteFile:
 
 
 class ServerDatabase:
-    """A database of its own on a server, dropped in the end."""
+    """A database of its own on a server, empty or copied from a template, dropped in the end."""
 
-    def __init__(self, server: Address) -> None:
+    def __init__(self, server: Address, template: str | None = None) -> None:
         self._cleanup = ExitStack()
-        self.address = self._cleanup.enter_context(client.fresh_database(server))
+        self.address = self._cleanup.enter_context(client.fresh_database(server, template))
         self.setting = repr(self.address.settings())
 
     def query(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:

@@ -59,12 +59,29 @@ def data_folder(address: Address) -> str:
 
 
 @contextmanager
-def fresh_database(address: Address) -> Iterator[Address]:
-    """Create an empty database beside the one of ``address``; drop it in the end."""
+def fresh_database(address: Address, template: str | None = None) -> Iterator[Address]:
+    """Create a database beside the one of ``address``; drop it in the end.
+
+    It is empty, or a copy of the database ``template``, which nobody may be using.
+    """
     name = f"{address.name}_{token_hex(4)}"
     postgres = address.scheme == "postgresql"
-    query(address, f"CREATE DATABASE {name}{'' if postgres else ' CHARACTER SET utf8mb4'}")
+    options = f" TEMPLATE {template or 'template1'}" if postgres else " CHARACTER SET utf8mb4"
+    query(address, f"CREATE DATABASE {name}{options}")
     try:
+        if template is not None and not postgres:
+            _copy_tables(address, template, name)
         yield replace(address, name=name)
     finally:
         query(address, f"DROP DATABASE {name}{' WITH (FORCE)' if postgres else ''}")
+
+
+def _copy_tables(address: Address, source: str, target: str) -> None:
+    with closing(connect(address, target)) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute("SET SESSION foreign_key_checks = 0")
+        cursor.execute(f"SHOW TABLES FROM {source}")
+        for (table,) in cursor.fetchall():
+            cursor.execute(f"SHOW CREATE TABLE {source}.{table}")
+            [(_, statement)] = cursor.fetchall()
+            cursor.execute(statement)
+            cursor.execute(f"INSERT INTO {table} SELECT * FROM {source}.{table}")
