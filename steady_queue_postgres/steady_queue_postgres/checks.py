@@ -67,8 +67,8 @@ def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
             Warning(
                 f"Transactions on database {name!r} are {isolation.upper()} by default.",
                 hint="Enqueueing works, but a transaction that meets another's change has to be "
-                "repeated. Leave isolation_level in OPTIONS, and default_transaction_isolation, at READ "
-                "COMMITTED for the queue's database.",
+                "repeated. Leave isolation_level in OPTIONS, and default_transaction_isolation, at "
+                "READ COMMITTED for the queue's database.",
                 id="steady_queue.W201",
             )
         )
