@@ -95,7 +95,7 @@ class Claimer:
         )
         self._is_idle = not claims
         self._move_bookmarks(summary, claims, found_all=len(claims) < limit)
-        held = set(json.loads(summary["held"])) if summary["held"] else set()
+        held = set(json.loads(summary["held"] or "[]"))
         return Exchange(held, summary["has_waiting"], claims)
 
     @property

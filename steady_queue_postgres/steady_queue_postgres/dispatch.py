@@ -9,7 +9,7 @@ from steady_queue_core.dialects import Dispatched, tables
 from .clock import NOW_SQL, seconds
 from .conflicts import REPLACE, REPLACE_BLOCKED
 from .permits import admit, discard_refused
-from .prepared import fetch
+from .prepared import fetch, fetch_named
 from .transactions import planned_transaction
 
 _DUE = f"""
@@ -30,13 +30,13 @@ WITH {_DUE.format(which="")}, moved AS (
   SELECT job_id, queue_name, "rank", token, {NOW_SQL} FROM moved
   {REPLACE}
 )
-SELECT (SELECT count(*) FROM moved),
-       (SELECT count(*) FROM due WHERE concurrency_key IS NOT NULL),
+SELECT (SELECT count(*) FROM moved) AS moved,
+       (SELECT count(*) FROM due WHERE concurrency_key IS NOT NULL) AS limited,
        CASE WHEN EXISTS (SELECT FROM {tables.SCHEDULED}
                          WHERE due_at <= {NOW_SQL} AND job_id NOT IN (SELECT job_id FROM moved))
             THEN 0
             ELSE (SELECT {seconds(f"min(due_at) - {NOW_SQL}")} FROM {tables.SCHEDULED}
-                  WHERE due_at > {NOW_SQL}) END"""
+                  WHERE due_at > {NOW_SQL}) END AS next_due_in"""
 
 BLOCK = f"""
 WITH {_DUE.format(which="AND concurrency_key IS NOT NULL")}, moved AS (
@@ -53,10 +53,10 @@ NEXT_DUE = f"SELECT {seconds(f'min(due_at) - {NOW_SQL}')} FROM {tables.SCHEDULED
 
 
 def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
-    [(moved, limited, next_due_in)] = fetch(connection, DISPATCH, {"limit": max(0, limit)})
-    if not limited:
-        return Dispatched(moved, next_due_in)
-    moved += _dispatch_limited(connection, limited)
+    [row] = fetch_named(connection, DISPATCH, {"limit": max(0, limit)})
+    if not row["limited"]:
+        return Dispatched(row["moved"], row["next_due_in"])
+    moved = row["moved"] + _dispatch_limited(connection, row["limited"])
     [(next_due_in,)] = fetch(connection, NEXT_DUE, {})
     return Dispatched(moved, next_due_in and max(0.0, next_due_in))
 

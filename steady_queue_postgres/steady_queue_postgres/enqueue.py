@@ -12,7 +12,7 @@ from steady_queue_core.dialects import EnqueuedJob, NewJob
 from .clock import read, to_microseconds, to_text
 from .enqueue_sql import ENQUEUE, ENQUEUE_LIMITED, ENQUEUE_READY
 from .permits import admit_locked, discard_refused, set_limits
-from .prepared import fetch
+from .prepared import fetch, fetch_named
 from .transactions import transaction
 
 
@@ -49,13 +49,14 @@ def _insert(
     """Insert jobs; those with a limit are blocked, unless they may take a permit (``takes``) and
     get one. Return the enqueued jobs, and the limits of the keys that have yet to be admitted."""
     values = {"jobs": given, "takes": takes}
-    [(enqueued_at, ids, refused, doubtful)] = fetch(connection, ENQUEUE_LIMITED, values)
-    present, job_ids, refused_ordinals = read(enqueued_at), iter(sorted(ids)), set(refused)
+    [row] = fetch_named(connection, ENQUEUE_LIMITED, values)
+    present, refused = read(row["enqueued_at"]), set(row["refused"])
+    job_ids = iter(sorted(row["job_ids"]))
     enqueued = [
-        EnqueuedJob(None if ordinal in refused_ordinals else next(job_ids), present)
+        EnqueuedJob(None if ordinal in refused else next(job_ids), present)
         for ordinal in range(len(jobs))
     ]
-    return enqueued, json.loads(doubtful) if doubtful else {}
+    return enqueued, json.loads(row["doubtful"] or "{}")
 
 
 def _admit(

@@ -30,7 +30,7 @@ WITH given AS (
   {REPLACE}
 )"""
 
-_RESULT = f"SELECT id, {seconds('enqueued_at')} FROM job"
+_RESULT = f"SELECT id, {seconds('enqueued_at')} AS enqueued_at FROM job"
 
 #: For jobs that are all ready at once: shorter, since planning takes longer than running.
 ENQUEUE_READY = f"{_GIVEN.format(due_at='NULL::timestamptz')} {_RESULT}"
@@ -112,5 +112,6 @@ WITH given AS MATERIALIZED (
   WHERE {LATER}
   {REPLACE_SCHEDULED}
 )
-SELECT {seconds(NOW_SQL)}, ARRAY(SELECT id FROM job), ARRAY(SELECT ordinal FROM refused),
-       (SELECT json_object_agg("key", "to" ORDER BY ordinal)::text FROM doubtful)"""
+SELECT {seconds(NOW_SQL)} AS enqueued_at, ARRAY(SELECT id FROM job) AS job_ids,
+       ARRAY(SELECT ordinal FROM refused) AS refused,
+       (SELECT json_object_agg("key", "to" ORDER BY ordinal)::text FROM doubtful) AS doubtful"""

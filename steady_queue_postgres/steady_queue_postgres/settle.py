@@ -17,7 +17,7 @@ from steady_queue_core.dialects import (
 
 from .claim import Claimer, claim
 from .permits import admit_locked, create, lock
-from .prepared import fetch
+from .prepared import fetch_named
 from .settle_sql import any_is_blocked, any_returns_to_ready, parts_of, statement, to_json
 from .transactions import planned_transaction
 
@@ -70,5 +70,5 @@ def settle_and_claim(
 def _settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> tuple[set[int], bool]:
     """End claims; return which were held, and whether a job waits for a permit that has ended."""
     values = {"outcomes": to_json(outcomes)}
-    [(held, has_waiting)] = fetch(connection, statement(parts_of(outcomes)), values)
-    return set(json.loads(held)) if held else set(), has_waiting
+    [row] = fetch_named(connection, statement(parts_of(outcomes)), values)
+    return set(json.loads(row["held"] or "[]")), row["has_waiting"]

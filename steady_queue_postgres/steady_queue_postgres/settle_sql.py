@@ -218,5 +218,5 @@ def has_waiting(parts: frozenset[Part]) -> str:
 
 @cache
 def statement(parts: frozenset[Part]) -> str:
-    """Return a statement that ends claims, and selects ``HELD`` and ``has_waiting``."""
-    return f"WITH {settling(parts)} SELECT {HELD}, {has_waiting(parts)}"
+    """Return a statement that ends claims, and selects ``held`` and ``has_waiting``."""
+    return f"WITH {settling(parts)} SELECT {HELD} AS held, {has_waiting(parts)} AS has_waiting"

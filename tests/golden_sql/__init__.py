@@ -5,6 +5,7 @@ order, with the transactions around it. ``make sql`` writes the files anew, so t
 SQL shows in its diff; the tests here fail as long as they differ from what is sent.
 
 The files are the same for all versions of a server, of its drivers and of Django that are tested.
-Ids, tokens and times are replaced by ``:job_1``, ``:token`` and ``:time``. What Django itself sends
-when it opens a connection is left out.
+Ids, tokens and times are replaced by ``:job_1``, ``:token`` and ``:time``. Left out is what Django
+sends when it opens a connection, and what a transaction of Django's own sends on MySQL to be READ
+COMMITTED, which depends on the driver.
 """

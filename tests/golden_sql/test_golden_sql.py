@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from django.db.transaction import atomic
-
 from steady_queue_core.dialects import Ending, NewJob, Outcome, ProcessIdentity, QueueSelector
 from steady_queue_core.dialects.conformance.base import ending, limited_job, new_job
 
@@ -132,7 +130,7 @@ class Sql(GoldenCase):
             present = self.stored(self.now)
             rows = [self.rows("Pause").model(queue_name=name, created_at=present) for name in "ab"]
             # Not every version of Django begins a transaction for rows that fit one statement.
-            with atomic(using=self.using):
+            with self.dialect.transaction(self.connection):
                 self.dialect.upsert(self.connection, rows, ["queue_name"], ["created_at"])
 
         self.now = self.present()

@@ -10,10 +10,10 @@ SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
 SELECT queue_name FROM steady_queue_pauses;
 
-SELECT r.job_id, r.token, r.queue_name, r.`rank`, j.finished_at IS NULL
-  AND j.token = r.token, j.task_path, j.backend_name, j.arguments, j.attempts,
-  j.max_attempts, j.worker_ids, j.errors, j.enqueued_at, j.started_at, j.concurrency_key,
-  UTC_TIMESTAMP(6), TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
+SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`,
+  j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`, j.`errors`,
+  j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.finished_at IS NULL
+  AND j.token = r.token, UTC_TIMESTAMP(6), TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
 FROM steady_queue_ready_executions r FORCE INDEX (steady_queue_ready_poll)
 LEFT JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = r.job_id
 WHERE r.`rank` >= -32768 AND NOT EXISTS (SELECT 1 FROM steady_queue_pauses)
@@ -46,10 +46,10 @@ SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
 SELECT queue_name FROM steady_queue_pauses;
 
-SELECT r.job_id, r.token, r.queue_name, r.`rank`, j.finished_at IS NULL
-  AND j.token = r.token, j.task_path, j.backend_name, j.arguments, j.attempts,
-  j.max_attempts, j.worker_ids, j.errors, j.enqueued_at, j.started_at, j.concurrency_key,
-  UTC_TIMESTAMP(6), TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
+SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`,
+  j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`, j.`errors`,
+  j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.finished_at IS NULL
+  AND j.token = r.token, UTC_TIMESTAMP(6), TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
 FROM steady_queue_ready_executions r FORCE INDEX (steady_queue_ready_queue)
 LEFT JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = r.job_id
 WHERE r.queue_name = 'mail'
@@ -86,7 +86,7 @@ SELECT DISTINCT queue_name
 FROM steady_queue_ready_executions FORCE INDEX (steady_queue_ready_queue)
 WHERE queue_name >= 'mail' AND queue_name < 'maim';
 
--- SELECT r.job_id, r.token, r.queue_name, r.`rank`, j.finished_at IS NULL ... as under "one queue"
+-- SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`, ... as under "one queue"
 
 INSERT INTO steady_queue_claimed_executions (
   job_id, queue_name, `rank`, token, created_at, process_id
@@ -113,16 +113,16 @@ SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
 SELECT queue_name FROM steady_queue_pauses;
 
--- SELECT r.job_id, r.token, r.queue_name, r.`rank`, j.finished_at IS NULL ... as under "all queues"
+-- SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`, ... as under "all queues"
 
 SELECT 1
 FROM steady_queue_pauses p STRAIGHT_JOIN steady_queue_ready_executions r FORCE INDEX (steady_queue_ready_queue) ON r.queue_name = p.queue_name
 LIMIT 100;
 
-SELECT r.job_id, r.token, r.queue_name, r.`rank`, j.finished_at IS NULL
-  AND j.token = r.token, j.task_path, j.backend_name, j.arguments, j.attempts,
-  j.max_attempts, j.worker_ids, j.errors, j.enqueued_at, j.started_at, j.concurrency_key,
-  UTC_TIMESTAMP(6), TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
+SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`,
+  j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`, j.`errors`,
+  j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.finished_at IS NULL
+  AND j.token = r.token, UTC_TIMESTAMP(6), TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
 FROM (
   (
     SELECT r.job_id AS id, r.`rank` AS position

@@ -11,13 +11,13 @@ FOR UPDATE;
 
 UPDATE (
   SELECT :job_1 AS id, :token AS token, 1 AS attempts, NULL AS worker_ids, NULL AS errors,
-    '1' AS return_value, NULL AS started_at, NULL AS last_attempted_at, 1 AS ended
+    '1' AS return_value, NULL AS started_at, NULL AS last_attempted_at, 1 AS completed
 ) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id
 SET j.attempts = given.attempts, j.token = given.token, j.worker_ids = given.worker_ids,
   j.errors = given.errors, j.return_value = given.return_value,
   j.started_at = given.started_at, j.last_attempted_at = given.last_attempted_at,
-  j.finished_at = IF(given.ended, UTC_TIMESTAMP(6), NULL);
+  j.finished_at = IF(given.completed, UTC_TIMESTAMP(6), NULL);
 
 DELETE c
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
@@ -73,7 +73,7 @@ COMMIT;
 
 SELECT id
 FROM information_schema.processlist
-WHERE RIGHT(info, 21) = ' AS steady_queue_bell' AND db = DATABASE() AND command = 'Query';
+WHERE RIGHT(info, 23) = ' AS steady_queue_wakeup' AND db = DATABASE() AND command = 'Query';
 
 -- -------- finished, and not kept
 
@@ -141,7 +141,7 @@ COMMIT;
 
 SELECT id
 FROM information_schema.processlist
-WHERE RIGHT(info, 21) = ' AS steady_queue_bell' AND db = DATABASE() AND command = 'Query';
+WHERE RIGHT(info, 23) = ' AS steady_queue_wakeup' AND db = DATABASE() AND command = 'Query';
 
 -- -------- failed
 
@@ -156,13 +156,13 @@ FOR UPDATE;
 
 UPDATE (
   SELECT :job_1 AS id, :token AS token, 1 AS attempts, NULL AS worker_ids, NULL AS errors,
-    NULL AS return_value, NULL AS started_at, NULL AS last_attempted_at, 1 AS ended
+    NULL AS return_value, NULL AS started_at, NULL AS last_attempted_at, 1 AS completed
 ) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id
 SET j.attempts = given.attempts, j.token = given.token, j.worker_ids = given.worker_ids,
   j.errors = given.errors, j.return_value = given.return_value,
   j.started_at = given.started_at, j.last_attempted_at = given.last_attempted_at,
-  j.finished_at = IF(given.ended, UTC_TIMESTAMP(6), NULL);
+  j.finished_at = IF(given.completed, UTC_TIMESTAMP(6), NULL);
 
 REPLACE INTO steady_queue_failed_executions (job_id, created_at, exception_class, message)
 SELECT given.id, UTC_TIMESTAMP(6), given.exception_class, given.message
@@ -223,7 +223,7 @@ COMMIT;
 
 SELECT id
 FROM information_schema.processlist
-WHERE RIGHT(info, 21) = ' AS steady_queue_bell' AND db = DATABASE() AND command = 'Query';
+WHERE RIGHT(info, 23) = ' AS steady_queue_wakeup' AND db = DATABASE() AND command = 'Query';
 
 -- -------- retried later
 
@@ -238,13 +238,13 @@ FOR UPDATE;
 
 UPDATE (
   SELECT :job_1 AS id, :token AS token, 1 AS attempts, NULL AS worker_ids, NULL AS errors,
-    NULL AS return_value, NULL AS started_at, NULL AS last_attempted_at, 0 AS ended
+    NULL AS return_value, NULL AS started_at, NULL AS last_attempted_at, 0 AS completed
 ) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id
 SET j.attempts = given.attempts, j.token = given.token, j.worker_ids = given.worker_ids,
   j.errors = given.errors, j.return_value = given.return_value,
   j.started_at = given.started_at, j.last_attempted_at = given.last_attempted_at,
-  j.finished_at = IF(given.ended, UTC_TIMESTAMP(6), NULL);
+  j.finished_at = IF(given.completed, UTC_TIMESTAMP(6), NULL);
 
 REPLACE INTO steady_queue_scheduled_executions (
   job_id, queue_name, `rank`, token, created_at, due_at, concurrency_key
@@ -317,7 +317,7 @@ COMMIT;
 
 SELECT id
 FROM information_schema.processlist
-WHERE RIGHT(info, 21) = ' AS steady_queue_bell' AND db = DATABASE() AND command = 'Query';
+WHERE RIGHT(info, 23) = ' AS steady_queue_wakeup' AND db = DATABASE() AND command = 'Query';
 
 -- -------- retried at once
 
@@ -420,7 +420,7 @@ COMMIT;
 
 SELECT id
 FROM information_schema.processlist
-WHERE RIGHT(info, 21) = ' AS steady_queue_bell' AND db = DATABASE() AND command = 'Query';
+WHERE RIGHT(info, 23) = ' AS steady_queue_wakeup' AND db = DATABASE() AND command = 'Query';
 
 -- -------- released
 
@@ -480,4 +480,4 @@ COMMIT;
 
 SELECT id
 FROM information_schema.processlist
-WHERE RIGHT(info, 21) = ' AS steady_queue_bell' AND db = DATABASE() AND command = 'Query';
+WHERE RIGHT(info, 23) = ' AS steady_queue_wakeup' AND db = DATABASE() AND command = 'Query';

@@ -11,13 +11,13 @@ FOR UPDATE;
 
 UPDATE (
   SELECT :job_1 AS id, :token AS token, 1 AS attempts, NULL AS worker_ids, NULL AS errors,
-    '1' AS return_value, NULL AS started_at, NULL AS last_attempted_at, 1 AS ended
+    '1' AS return_value, NULL AS started_at, NULL AS last_attempted_at, 1 AS completed
 ) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id
 SET j.attempts = given.attempts, j.token = given.token, j.worker_ids = given.worker_ids,
   j.errors = given.errors, j.return_value = given.return_value,
   j.started_at = given.started_at, j.last_attempted_at = given.last_attempted_at,
-  j.finished_at = IF(given.ended, UTC_TIMESTAMP(6), NULL);
+  j.finished_at = IF(given.completed, UTC_TIMESTAMP(6), NULL);
 
 DELETE c
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
@@ -27,10 +27,10 @@ SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
 SELECT queue_name FROM steady_queue_pauses;
 
-SELECT r.job_id, r.token, r.queue_name, r.`rank`, j.finished_at IS NULL
-  AND j.token = r.token, j.task_path, j.backend_name, j.arguments, j.attempts,
-  j.max_attempts, j.worker_ids, j.errors, j.enqueued_at, j.started_at, j.concurrency_key,
-  UTC_TIMESTAMP(6), TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
+SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`,
+  j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`, j.`errors`,
+  j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.finished_at IS NULL
+  AND j.token = r.token, UTC_TIMESTAMP(6), TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
 FROM steady_queue_ready_executions r FORCE INDEX (steady_queue_ready_poll)
 LEFT JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = r.job_id
 WHERE r.`rank` >= -32768 AND NOT EXISTS (SELECT 1 FROM steady_queue_pauses)
@@ -107,7 +107,7 @@ SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
 SELECT queue_name FROM steady_queue_pauses;
 
--- SELECT r.job_id, r.token, r.queue_name, r.`rank`, j.finished_at IS NULL ... as under "finished"
+-- SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`, ... as under "finished"
 
 INSERT INTO steady_queue_claimed_executions (
   job_id, queue_name, `rank`, token, created_at, process_id
@@ -145,11 +145,11 @@ SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
 SELECT queue_name FROM steady_queue_pauses;
 
--- SELECT r.job_id, r.token, r.queue_name, r.`rank`, j.finished_at IS NULL ... as under "finished"
+-- SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`, ... as under "finished"
 
-SELECT j.id, j.finished_at IS NULL, j.task_path, j.backend_name, j.arguments,
-  j.attempts, j.max_attempts, j.worker_ids, j.errors, j.enqueued_at, j.started_at,
-  j.concurrency_key
+SELECT j.id, j.`task_path`, j.`backend_name`, j.`arguments`, j.`attempts`,
+  j.`max_attempts`, j.`worker_ids`, j.`errors`, j.`enqueued_at`, j.`started_at`,
+  j.`concurrency_key`, j.finished_at IS NULL
 FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id LOCK IN SHARE MODE;
 
 INSERT INTO steady_queue_claimed_executions (
@@ -221,11 +221,11 @@ SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
 SELECT queue_name FROM steady_queue_pauses;
 
--- SELECT r.job_id, r.token, r.queue_name, r.`rank`, j.finished_at IS NULL ... as under "finished"
+-- SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`, ... as under "finished"
 
-SELECT j.id, j.finished_at IS NULL, j.task_path, j.backend_name, j.arguments,
-  j.attempts, j.max_attempts, j.worker_ids, j.errors, j.enqueued_at, j.started_at,
-  j.concurrency_key
+SELECT j.id, j.`task_path`, j.`backend_name`, j.`arguments`, j.`attempts`,
+  j.`max_attempts`, j.`worker_ids`, j.`errors`, j.`enqueued_at`, j.`started_at`,
+  j.`concurrency_key`, j.finished_at IS NULL
 FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id LOCK IN SHARE MODE;
 
 INSERT INTO steady_queue_claimed_executions (

@@ -10,7 +10,7 @@ SELECT set_config('enable_seqscan', 'off', true),
 
 PREPARE steady_queue_0 AS
 WITH due AS MATERIALIZED (
-  SELECT ctid AS place, concurrency_key
+  SELECT ctid AS tid, concurrency_key
   FROM steady_queue_scheduled_executions
   WHERE due_at <= statement_timestamp()
   ORDER BY due_at, "rank", job_id
@@ -19,7 +19,7 @@ WITH due AS MATERIALIZED (
 ),
 moved AS (
   DELETE FROM steady_queue_scheduled_executions
-  WHERE ctid = ANY(ARRAY(SELECT place FROM due WHERE concurrency_key IS NULL))
+  WHERE ctid = ANY(ARRAY(SELECT tid FROM due WHERE concurrency_key IS NULL))
   RETURNING job_id, queue_name, "rank", token
 ),
 ready AS (
@@ -60,7 +60,7 @@ BEGIN;
 
 PREPARE steady_queue_1 AS
 WITH due AS MATERIALIZED (
-  SELECT ctid AS place, concurrency_key
+  SELECT ctid AS tid, concurrency_key
   FROM steady_queue_scheduled_executions
   WHERE due_at <= statement_timestamp() AND concurrency_key IS NOT NULL
   ORDER BY due_at, "rank", job_id
@@ -69,7 +69,7 @@ WITH due AS MATERIALIZED (
 ),
 moved AS (
   DELETE FROM steady_queue_scheduled_executions
-  WHERE ctid = ANY(ARRAY(SELECT place FROM due))
+  WHERE ctid = ANY(ARRAY(SELECT tid FROM due))
   RETURNING job_id, queue_name, "rank", token, concurrency_key
 ),
 blocked AS (

@@ -1,10 +1,10 @@
 -- -------- one job
 
--- %(jobs)s = '[{"place": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1}]'
+-- %(jobs)s = '[{"ordinal": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1}]'
 WITH given AS (
   SELECT *, NULL::timestamptz AS due_at
   FROM json_to_recordset(%(jobs)s::json) AS job(
-    place int, queue_name text, "rank" smallint, task_path text, backend_name text,
+    ordinal int, queue_name text, "rank" smallint, task_path text, backend_name text,
     arguments text, max_attempts smallint, run_at timestamptz, delay bigint
   )
 ),
@@ -16,7 +16,7 @@ job AS (
   SELECT queue_name, task_path, backend_name, "rank", arguments, max_attempts, 0, 0,
     statement_timestamp(), due_at
   FROM given
-  ORDER BY place
+  ORDER BY ordinal
   RETURNING id, queue_name, "rank", enqueued_at, scheduled_at
 ),
 ready AS (
@@ -33,17 +33,17 @@ FROM job;
 
 -- -------- several jobs
 
--- %(jobs)s = '[{"place": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1}, {"place": 1, "queue_name": "mail", "rank": -5, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1}]'
+-- %(jobs)s = '[{"ordinal": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1}, {"ordinal": 1, "queue_name": "mail", "rank": -5, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1}]'
 -- WITH given AS ( ... as under "one job"
 
 -- -------- a job with a delay
 
--- %(jobs)s = '[{"place": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "delay": 60000000}]'
+-- %(jobs)s = '[{"ordinal": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "delay": 60000000}]'
 WITH given AS (
   SELECT *,
     CASE WHEN delay IS NULL THEN run_at WHEN delay > 0 THEN statement_timestamp() + delay * interval '1 microsecond' END AS due_at
   FROM json_to_recordset(%(jobs)s::json) AS job(
-    place int, queue_name text, "rank" smallint, task_path text, backend_name text,
+    ordinal int, queue_name text, "rank" smallint, task_path text, backend_name text,
     arguments text, max_attempts smallint, run_at timestamptz, delay bigint
   )
 ),
@@ -55,7 +55,7 @@ job AS (
   SELECT queue_name, task_path, backend_name, "rank", arguments, max_attempts, 0, 0,
     statement_timestamp(), due_at
   FROM given
-  ORDER BY place
+  ORDER BY ordinal
   RETURNING id, queue_name, "rank", enqueued_at, scheduled_at
 ),
 ready AS (
@@ -84,17 +84,17 @@ FROM job;
 
 -- -------- a job for an instant
 
--- %(jobs)s = '[{"place": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "run_at": ":time"}]'
+-- %(jobs)s = '[{"ordinal": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "run_at": ":time"}]'
 -- WITH given AS ( ... as under "a job with a delay"
 
 -- -------- a job with a limit
 
--- %(jobs)s = '[{"place": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "key": "key", "to": 1, "duration": 180000000, "discards": false}]'
+-- %(jobs)s = '[{"ordinal": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "key": "key", "to": 1, "duration": 180000000, "discards": false}]'
 -- %(takes)s = true
 WITH given AS MATERIALIZED (
   SELECT job.*, moment.due_at, "key" IS NOT NULL AND due_at IS NULL AS is_limited
   FROM json_to_recordset(%(jobs)s::json) AS job(
-    place int, queue_name text, "rank" smallint, task_path text, backend_name text,
+    ordinal int, queue_name text, "rank" smallint, task_path text, backend_name text,
     arguments text, max_attempts smallint, run_at timestamptz, delay bigint, "key" text,
     "to" int, duration bigint, discards boolean
   ),
@@ -119,7 +119,7 @@ touched AS (
 ),
 taken AS MATERIALIZED (SELECT "key" FROM touched WHERE value >= 0),
 doubtful AS MATERIALIZED (
-  SELECT place, "key", given."to"
+  SELECT ordinal, "key", given."to"
   FROM given
   LEFT JOIN steady_queue_semaphores AS known USING ("key")
   WHERE is_limited
@@ -127,12 +127,12 @@ doubtful AS MATERIALIZED (
     AND (NOT %(takes)s OR known."limit" <> given."to" OR "key" IN (SELECT "key" FROM touched))
 ),
 refused AS MATERIALIZED (
-  SELECT place
+  SELECT ordinal
   FROM given
   WHERE is_limited
     AND discards
     AND "key" NOT IN (SELECT "key" FROM taken)
-    AND place NOT IN (SELECT place FROM doubtful)
+    AND ordinal NOT IN (SELECT ordinal FROM doubtful)
 ),
 job AS (
   INSERT INTO steady_queue_jobs (
@@ -144,8 +144,8 @@ job AS (
     statement_timestamp(), COALESCE(due_at, run_at), "key", "to",
     duration * interval '1 microsecond', COALESCE(discards, false)
   FROM given
-  WHERE place NOT IN (SELECT place FROM refused)
-  ORDER BY place
+  WHERE ordinal NOT IN (SELECT ordinal FROM refused)
+  ORDER BY ordinal
   RETURNING id, queue_name, "rank", enqueued_at, scheduled_at, concurrency_key,
     concurrency_key IS NULL OR concurrency_key IN (SELECT "key" FROM taken) AS may_run
 ),
@@ -192,14 +192,14 @@ scheduled AS (
     concurrency_key = excluded.concurrency_key
 )
 SELECT date_part('epoch', statement_timestamp()), ARRAY(SELECT id FROM job),
-  ARRAY(SELECT place FROM refused),
-  (SELECT json_object_agg("key", "to" ORDER BY place)::text FROM doubtful);
+  ARRAY(SELECT ordinal FROM refused),
+  (SELECT json_object_agg("key", "to" ORDER BY ordinal)::text FROM doubtful);
 
 -- -------- jobs of one key
 
 BEGIN;
 
--- %(jobs)s = '[{"place": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "key": "key", "to": 2, "duration": 180000000, "discards": false}, {"place": 1, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "key": "key", "to": 2, "duration": 180000000, "discards": false}, {"place": 2, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "key": "key", "to": 2, "duration": 180000000, "discards": false}]'
+-- %(jobs)s = '[{"ordinal": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "key": "key", "to": 2, "duration": 180000000, "discards": false}, {"ordinal": 1, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "key": "key", "to": 2, "duration": 180000000, "discards": false}, {"ordinal": 2, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "key": "key", "to": 2, "duration": 180000000, "discards": false}]'
 -- %(takes)s = false
 -- WITH given AS MATERIALIZED ( ... as under "a job with a limit"
 
@@ -271,6 +271,6 @@ COMMIT;
 
 -- -------- a job that rather is not run than waits
 
--- %(jobs)s = '[{"place": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "key": "key", "to": 1, "duration": 180000000, "discards": true}]'
+-- %(jobs)s = '[{"ordinal": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "key": "key", "to": 1, "duration": 180000000, "discards": true}]'
 -- %(takes)s = true
 -- WITH given AS MATERIALIZED ( ... as under "a job with a limit"

@@ -38,10 +38,6 @@ WHERE id = :job_1;
 
 DELETE FROM steady_queue_permits WHERE job_id = :job_1;
 
-SELECT job_id
-FROM steady_queue_permits
-JOIN json_each('[:job_1]') AS wanted ON job_id = wanted.value;
-
 SELECT COALESCE(
   (SELECT "limit" FROM steady_queue_semaphores WHERE key = 'key'),
   (
@@ -102,10 +98,6 @@ DELETE FROM steady_queue_jobs WHERE id = :job_1;
 
 DELETE FROM steady_queue_permits WHERE job_id = :job_1;
 
-SELECT job_id
-FROM steady_queue_permits
-JOIN json_each('[:job_1]') AS wanted ON job_id = wanted.value;
-
 -- SELECT COALESCE( ... as under "finished, with a limit"
 
 SELECT job_id
@@ -165,10 +157,6 @@ SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value
 WHERE id = :job_1;
 
 DELETE FROM steady_queue_permits WHERE job_id = :job_1;
-
-SELECT job_id
-FROM steady_queue_permits
-JOIN json_each('[:job_1]') AS wanted ON job_id = wanted.value;
 
 INSERT OR REPLACE INTO steady_queue_failed_executions (
   job_id, created_at, exception_class, message
@@ -234,10 +222,6 @@ SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value
 WHERE id = :job_1;
 
 DELETE FROM steady_queue_permits WHERE job_id = :job_1;
-
-SELECT job_id
-FROM steady_queue_permits
-JOIN json_each('[:job_1]') AS wanted ON job_id = wanted.value;
 
 INSERT OR REPLACE INTO steady_queue_scheduled_executions (
   job_id, queue_name, "rank", token, created_at, due_at, concurrency_key

@@ -22,10 +22,10 @@ SELECT queue_name FROM steady_queue_pauses;
 
 SELECT j.id IS NOT NULL
   AND j.finished_at IS NULL
-  AND c.job_id IS NULL, r.job_id, r.token, r.queue_name, CAST(r."rank" AS INTEGER),
-  j.task_path, j.backend_name, j.arguments, CAST(j.attempts AS INTEGER),
-  CAST(j.max_attempts AS INTEGER), j.worker_ids, j.errors, j.enqueued_at, j.started_at,
-  j.concurrency_key
+  AND c.job_id IS NULL, r."job_id", r."token", r."queue_name", CAST(r."rank" AS INTEGER),
+  j."task_path", j."backend_name", j."arguments", CAST(j."attempts" AS INTEGER),
+  CAST(j."max_attempts" AS INTEGER), j."worker_ids", j."errors", j."enqueued_at",
+  j."started_at", j."concurrency_key"
 FROM steady_queue_ready_executions r
 LEFT JOIN steady_queue_jobs j ON j.id = r.job_id
 LEFT JOIN steady_queue_claimed_executions c ON c.job_id = r.job_id
@@ -62,10 +62,6 @@ SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value
 WHERE id = :job_1;
 
 DELETE FROM steady_queue_permits WHERE job_id = :job_1;
-
-SELECT job_id
-FROM steady_queue_permits
-JOIN json_each('[:job_1]') AS wanted ON job_id = wanted.value;
 
 SELECT COALESCE(
   (SELECT "limit" FROM steady_queue_semaphores WHERE key = 'key'),
