@@ -1,7 +1,7 @@
 """Steady Queue: a background task queue for Django that lives in the project's own database.
 
-The module-level settings below are the defaults that ``STEADY_QUEUE`` and ``TASKS`` options
-override. They may be assigned in ``settings.py``.
+The module-level settings below are defaults for the options in ``STEADY_QUEUE`` and ``TASKS``.
+A settings file may assign them.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ __all__ = [
     "unschedule_recurring_task",
 ]
 
-#: How often every process writes that it is alive.
+#: Interval between the heartbeats of a process.
 process_heartbeat_interval = timedelta(seconds=60)
-#: How long after its last heartbeat a process counts as dead.
+#: Time after its last heartbeat when a process counts as dead.
 process_alive_threshold = timedelta(minutes=5)
-#: How long a stopping supervisor waits for running tasks before it ends them.
+#: Time that running tasks get to finish when the supervisor stops.
 shutdown_timeout = timedelta(seconds=5)
-#: A file that keeps a second supervisor from starting; ``None``: no such file.
+#: A lock file that prevents a second supervisor; ``None``: no file.
 supervisor_pidfile: str | Path | None = None
-#: Whether the statements of the queue's processes are kept out of the log of SQL.
+#: Whether the SQL log omits the statements of the queue's processes.
 silence_polling = True
 #: Alias of the database that holds the jobs; ``None``: the database routers decide.
 database: str | None = None
@@ -57,7 +57,7 @@ default_concurrency_control_period = timedelta(minutes=3)
 
 
 def __getattr__(name: str) -> Any:
-    # Public names are imported on first use: they need configured settings, this module not.
+    # Public names are imported on first use: they need configured settings, unlike this module.
     if name == "task":
         from .tasks.definition import task
 

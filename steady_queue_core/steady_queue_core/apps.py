@@ -1,4 +1,4 @@
-"""The Django application."""
+"""The configuration of the Django app."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ class SteadyQueueConfig(AppConfig):
         try:
             from .connection_setup import set_up_connections
         except ImproperlyConfigured:
-            return  # There is no task framework: a check says so.
+            return  # There is no task framework, as a system check reports.
         autodiscover_modules("tasks")
         set_up_connections()

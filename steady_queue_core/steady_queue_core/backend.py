@@ -1,4 +1,4 @@
-"""SteadyQueueBackend: what ``TASKS`` names."""
+"""The task backend that ``TASKS`` names: stores calls of tasks as jobs."""
 
 from __future__ import annotations
 
@@ -58,25 +58,28 @@ APP = "steady_queue_core"
 
 @dataclass(frozen=True, slots=True)
 class EncodedCall:
-    """A call of a task that can be stored."""
+    """A validated call of a task, with its arguments in their stored form."""
 
     task: Task
     args: Any
     kwargs: Any
-    #: Both of these, as they are stored.
+    #: ``args`` and ``kwargs`` in their stored form.
     arguments: str
     limit: Limit | None
 
 
 class SteadyQueueBackend(BaseTaskBackend):
-    """Stores tasks as jobs in a database of the project. See ``BackendOptions`` for ``OPTIONS``."""
+    """Stores tasks as jobs in a database of the project.
+
+    ``BackendOptions`` documents its ``OPTIONS``.
+    """
 
     task_class = SteadyQueueTask
     supports_defer = True
     supports_async_task = True
     supports_get_result = True
     supports_priority = True
-    #: Whether its jobs are in a database, where processes find them.
+    #: Whether jobs are stored in a database, for the queue's processes to find.
     stores_jobs = True
 
     def __init__(self, alias: str, params: dict[str, Any]) -> None:
@@ -90,7 +93,7 @@ class SteadyQueueBackend(BaseTaskBackend):
 
     @cached_property
     def payload_limits(self) -> PayloadLimits:
-        """How large arguments and results may be."""
+        """The size limits of arguments and results."""
         return PayloadLimits(
             max_bytes=self.settings.max_payload_bytes, max_depth=self.settings.max_payload_depth
         )
@@ -110,7 +113,7 @@ class SteadyQueueBackend(BaseTaskBackend):
 
     @property
     def caller_database(self) -> str:
-        """Alias whose transaction ``enqueue_on_commit`` waits for: one the caller is in."""
+        """Alias of the transaction that ``enqueue_on_commit`` waits for: one that is open."""
         opened = [c.alias for c in connections.all(initialized_only=True) if c.in_atomic_block]
         preferred = [DEFAULT_DB_ALIAS, self.database]
         return next((alias for alias in [*preferred, *opened] if alias in opened), self.database)
@@ -127,14 +130,15 @@ class SteadyQueueBackend(BaseTaskBackend):
     def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
         """Store a call of ``task``, in the caller's transaction if there is one.
 
-        Raises ``InvalidTask``, ``TypeError`` for arguments that its function does not take, and
-        ``arguments.TaskArgumentError`` for those that cannot be stored; nothing is stored then.
+        Raises ``InvalidTask``, ``TypeError`` if the function does not accept the arguments, and
+        ``arguments.TaskArgumentError`` if they cannot be stored. Nothing is stored then.
         """
         [result] = self.store([self.encode(task, args, kwargs)])
         return result
 
     def store(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
-        """Store encoded calls, all or none; those that wait for the caller's commit, then."""
+        """Store encoded calls, all or none. Calls with ``enqueue_on_commit`` are stored later, when
+        the caller's transaction commits."""
         later = [self._waits_for_commit(call.task) for call in calls]
         stored = iter(self.insert([c for c, waits in zip(calls, later, strict=True) if not waits]))
         return [
@@ -143,24 +147,26 @@ class SteadyQueueBackend(BaseTaskBackend):
         ]
 
     def enqueue_now(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
-        """Do so within the present transaction, whatever ``enqueue_on_commit`` says."""
+        """Enqueue inside the current transaction, ignoring ``enqueue_on_commit``."""
         [result] = self.insert([self.encode(task, args, kwargs)])
         return result
 
     def enqueue_recurring(self, row: RecurringTask) -> TaskResult:
-        """Enqueue a recurring task once: what the code says of it, or, of one that was added at
-        run time, its row. Raises ``UnusableRecurringTaskError``, and what the reading of its
-        arguments raises."""
+        """Enqueue a recurring task once, as defined in the code or, if it was added at run time,
+        by its row.
+
+        Raises ``UnusableRecurringTaskError``, and the errors of decoding its arguments.
+        """
         from .schedules.stored import definition_in_force
 
         definition = definition_in_force(row)
         return self.enqueue_now(definition.configured_task(), *definition.call())
 
     def insert(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
-        """Insert the jobs of encoded calls, all or none, and say so.
+        """Insert the jobs of encoded calls, all or none, and send ``task_enqueued``.
 
-        A call that finds the limit of its task reached, and is not to wait, gives a result that
-        is ``discarded``.
+        The result of a call is ``discarded`` if its concurrency limit is reached and its task
+        discards on conflict.
         """
         if not calls:
             return []
@@ -172,7 +178,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         return results
 
     def new_result(self, call: EncodedCall, new: EnqueuedJob | None = None) -> TaskResult:
-        """Return the result of a call that has not run; ``None``: it is not stored yet."""
+        """Return the result of a call that has not run. ``new`` is ``None`` until it is stored."""
         discarded = new is not None and new.job_id is None
         return SteadyQueueTaskResult(
             task=call.task,
@@ -191,7 +197,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         )
 
     def get_result(self, result_id: str) -> TaskResult:
-        """Return the present state of a job; raise ``TaskResultDoesNotExist``."""
+        """Return the current result of a job. Raises ``TaskResultDoesNotExist``."""
         from .models.job import find_job
 
         job = find_job(self.database, result_id)
@@ -200,7 +206,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         return task_result_of(job)
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
-        """Report wrong ``OPTIONS``, and that the app is missing, which has all other checks."""
+        """Report wrong ``OPTIONS``, or a missing app: without it no other check runs."""
         if self.stores_jobs and not apps.is_installed(APP):
             return [
                 Error(
@@ -227,7 +233,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         return []
 
     def encode(self, task: Task, args: Any, kwargs: Any) -> EncodedCall:
-        """Return a call as it is stored; raise for a task or arguments that cannot be."""
+        """Validate a call and return it in its stored form."""
         self.validate_task(task)
         require_declared(task)
         require_fit(task, args, kwargs)
@@ -267,7 +273,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         return pending
 
     def _require_tables(self, connection: BaseDatabaseWrapper) -> None:
-        """Raise ``MigrationsMissing`` if that is why a statement failed."""
+        """Raise ``MigrationsMissing`` if a statement failed for the lack of tables."""
         from .models.readiness import require_tables
 
         with suppress(DatabaseError):
@@ -291,8 +297,10 @@ class SteadyQueueBackend(BaseTaskBackend):
 
 
 def _with_any_context(task: Task) -> Task:
-    """Return ``task`` as Django takes it, which wants the parameter of the context to be called
-    ``context``. Raises ``InvalidTask`` if there is none."""
+    """Return ``task`` in a form that Django accepts: it insists on a parameter named ``context``.
+
+    Raises ``InvalidTask`` if the function has no parameter for the context.
+    """
     if not task.takes_context:
         return task
     signature = signature_of(task.func, True)

@@ -21,33 +21,33 @@ FROM_MODULE = ("preserve_finished_jobs", "clear_finished_jobs_after", "database"
 
 @dataclass(frozen=True, kw_only=True)
 class BackendOptions:
-    """What a backend does with the jobs that are enqueued through it."""
+    """The options of a backend, for the jobs that are enqueued through it."""
 
     alias: str = "default"
     """The backend's key in ``TASKS``."""
     database: str | None = None
     """Alias of the database that holds its jobs; None: the routers decide."""
     max_attempts: int = 1
-    """How often a job runs at most, unless its task says otherwise; 1: no retry."""
+    """Most attempts of a job, unless its task sets its own; 1: no retry."""
     backoff: Backoff | str | float | timedelta | None = None
-    """Delay before a retry, as ``retries.as_backoff`` takes it; None: exponential with jitter."""
+    """Delay before a retry, in a form of ``retries.as_backoff``; None: exponential, with jitter."""
     preserve_finished_jobs: bool = True
-    """Whether jobs that finished well stay in the table."""
+    """Whether jobs stay in the table after they finish."""
     clear_finished_jobs_after: timedelta | None = timedelta(days=1)
-    """How long they stay; None (from the module-level setting): for ever."""
+    """How long they stay; None (only as the module-level setting): forever."""
     clear_failed_jobs_after: timedelta | None = None
-    """How long jobs that failed for good stay; None: until they are retried or discarded."""
+    """How long failed jobs stay; None: until they are retried or discarded."""
     max_payload_bytes: int = 2**20
-    """Most bytes that the encoded arguments, or the result, of a job may have."""
+    """Largest size in bytes of a job's encoded arguments, and of its result."""
     max_payload_depth: int = 64
-    """Deepest nesting that they may have."""
+    """Deepest nesting of arguments and results."""
     argument_models: tuple[str, ...] | None = None
-    """Labels of models whose instances any parameter of a task takes; None: of any model, unless
-    the annotation of the parameter says which."""
+    """Labels of models whose instances any parameter accepts; None: instances of any model, unless
+    the parameter's annotation restricts them."""
     enqueue_on_commit: bool = False
     """Whether enqueuing waits for the caller's transaction to commit."""
     unknown_task_patience: timedelta = timedelta(minutes=10)
-    """How long a job is left to other workers when one does not know its task."""
+    """How long a worker leaves a job with an unknown task to other workers."""
 
     @classmethod
     def parse(cls, alias: str, mapping: object) -> BackendOptions:

@@ -1,4 +1,4 @@
-"""Enqueueing many calls at once."""
+"""Enqueues many calls at once."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-#: What a call is refused with.
+#: The errors that refuse a call.
 REFUSALS = (InvalidTask, TaskArgumentError, TypeError)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a task, to be enqueued together with others."""
+    """A call of a task, for ``enqueue_many``."""
 
     task: Task
     args: tuple[Any, ...] = ()
@@ -44,15 +44,15 @@ def call(task: Task, /, *args: Any, **kwargs: Any) -> Call:
 
 
 def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
-    """Store many calls as jobs, in few statements; return their results, in the same order.
+    """Store many calls as jobs in few statements; return their results in the same order.
 
-    All of them are stored, or none: in one transaction, or in the caller's. Only where their
-    backends store jobs in several databases there is one for each, and a backend that is not one
-    of Steady Queue gets its calls one after the other. Calls of tasks with ``enqueue_on_commit``
-    follow when the caller's transaction commits.
+    Either all calls are stored or none, in one transaction or in the caller's. If the backends
+    use several databases, each has a transaction of its own. A backend of another package gets
+    its calls one by one. Calls of tasks with ``enqueue_on_commit`` are stored when the caller's
+    transaction commits.
 
-    Raises ``InvalidTask``, ``TypeError`` and ``arguments.TaskArgumentError`` as ``enqueue`` does,
-    with the number of the call; nothing is stored then.
+    Raises ``InvalidTask``, ``TypeError`` and ``arguments.TaskArgumentError`` like ``enqueue``,
+    with the index of the call. Nothing is stored then.
     """
     given = list(calls)
     backends = [_backend_of(number, each) for number, each in enumerate(given)]
@@ -77,7 +77,7 @@ def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
 
 
 async def aenqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
-    """Do so from a coroutine."""
+    """Async version of :func:`enqueue_many`."""
     results: list[TaskResult] = await sync_to_async(enqueue_many, thread_sensitive=True)(calls)
     return results
 

@@ -1,4 +1,4 @@
-"""System checks. Ids are documented and stay as they are."""
+"""System checks. Their ids are documented and stable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TAG = "steady_queue"
 
 @register(TAG)
 def check_framework(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """E003: a task framework is there. E007: no other distribution owns our names."""
+    """E003: a task framework is installed. E007: no other distribution uses the same names."""
     problems: list[CheckMessage] = []
     try:
         from . import compat  # noqa: F401  (its import is the check)
@@ -45,7 +45,7 @@ def check_framework(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
 def check_configuration(
     app_configs: Sequence[AppConfig] | None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """E004: ``STEADY_QUEUE`` is valid, and the backends in ``TASKS`` are there."""
+    """E004: ``STEADY_QUEUE`` is valid, and the backends in ``TASKS`` can be loaded."""
     from .configuration import Configuration, ConfigurationError
 
     problems: list[str] = []
@@ -61,9 +61,9 @@ def check_configuration(
 def check_recurring_tasks(
     app_configs: Sequence[AppConfig] | None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """E005: the task modules can be imported, so that none has a schedule which cannot be used.
-    W010: each recurring task has a backend of ours. I001: no schedule means something else to those
-    who come from the original."""
+    """E005: the task modules can be imported, and so their schedules are valid. W010: each
+    recurring task uses a backend of Steady Queue. I001: a schedule has another meaning in the
+    package ``steady_queue``."""
     from .configuration import Configuration, ConfigurationError
 
     try:
@@ -87,7 +87,7 @@ def check_recurring_tasks(
 
 @register(TAG)
 def check_limits(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """W009: tasks that share their concurrency limit agree on it."""
+    """W009: tasks that share a concurrency limit agree on it."""
     try:
         from .tasks.definition import registered_tasks
     except ImproperlyConfigured:
@@ -96,7 +96,7 @@ def check_limits(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list
     for task in registered_tasks():
         concurrency = getattr(task, "concurrency", None)
         if concurrency is not None:
-            # Of callables nobody knows what they give: those of a group may give the same.
+            # The results of callables are unknown: any two in a group may be the same.
             shared = concurrency.key if isinstance(concurrency.key, str) else ""
             of_group = limits.setdefault((concurrency.group_of(task), shared), {})
             of_group.setdefault(concurrency.to, []).append(task.module_path)
@@ -104,7 +104,7 @@ def check_limits(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list
         Warning(
             f"The tasks of the concurrency group {group!r} have different limits: "
             + "; ".join(f"to={to}: {', '.join(sorted(of_group[to]))}" for to in sorted(of_group)),
-            hint="Give them the same: else it changes with each job that is enqueued.",
+            hint="Give them the same limit; otherwise it changes with each enqueued job.",
             id="steady_queue.W009",
         )
         for (group, _), of_group in sorted(limits.items())
@@ -116,7 +116,7 @@ def check_limits(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list
 def check_task_modules(
     app_configs: Sequence[AppConfig] | None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """W011: workers import the modules that have tasks. W012: there are tasks for each worker."""
+    """W011: workers import all modules with tasks. W012: each worker has tasks to run."""
     from .configuration import Configuration, ConfigurationError
 
     try:
@@ -135,7 +135,7 @@ def check_task_modules(
     workers = [worker.queues for worker in options.workers]
     problems: list[CheckMessage] = [
         Warning(
-            f"The module {module!r} has tasks, and workers do not import it: its app is not in "
+            f"The module {module!r} has tasks, but workers do not import it: its app is not in "
             "INSTALLED_APPS.",
             hint=f"Add {module.rpartition('.')[0] or module!r} to INSTALLED_APPS, or {module!r} to "
             "STEADY_QUEUE['task_modules'].",
@@ -145,10 +145,10 @@ def check_task_modules(
     ]
     return problems + [
         Warning(
-            f"No task is on the queues {', '.join(map(repr, queues))}, which a worker of "
-            "STEADY_QUEUE['workers'] serves.",
-            hint="Is it another name? Queues that are only given to using(queue_name=...) can be "
-            "named in the QUEUES of the backend.",
+            f"No task uses the queues {', '.join(map(repr, queues))} of a worker in "
+            "STEADY_QUEUE['workers'].",
+            hint="Check the spelling. Queues that only using(queue_name=...) refers to can be "
+            "listed in the QUEUES of the backend.",
             id="steady_queue.W012",
         )
         for queues in queues_without_tasks(workers, declared)
@@ -176,7 +176,7 @@ def check_dialects(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
 
 @register(TAG)
 def check_routers(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """E009: the database routers let all tables of a queue into its database."""
+    """E009: the database routers allow all tables of a queue in its database."""
     problems: list[CheckMessage] = []
     models = list(apps.get_app_config("steady_queue").get_models())
     for using in _databases():
@@ -189,7 +189,7 @@ def check_routers(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> lis
                     f"The routers in DATABASE_ROUTERS keep tables of the queue out of the database "
                     f"{using!r}, where its jobs are: {', '.join(sorted(kept_out))}.",
                     hint="Put 'steady_queue_core.routers.SteadyQueueRouter' first in "
-                    "DATABASE_ROUTERS, or have yours allow the app 'steady_queue' there.",
+                    "DATABASE_ROUTERS, or let yours allow the app 'steady_queue' there.",
                     id="steady_queue.E009",
                 )
             )
@@ -198,7 +198,7 @@ def check_routers(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> lis
 
 @register(TAG)
 def check_mode(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """W008: settings for several processes where there is one."""
+    """W008: no worker asks for several processes in the mode that has only one."""
     from .configuration import Configuration, ConfigurationError
 
     try:
@@ -210,9 +210,9 @@ def check_mode(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[C
         return []
     return [
         Warning(
-            "STEADY_QUEUE['supervisor_mode'] is 'async': each kind of worker is one thread with "
-            "those of its tasks, whatever its 'processes' say.",
-            hint="Leave 'processes' out, raise 'threads', or use the mode 'fork'.",
+            "STEADY_QUEUE['supervisor_mode'] is 'async': each kind of worker is one thread, "
+            "plus its task threads, and ignores 'processes'.",
+            hint="Omit 'processes', raise 'threads', or use the mode 'fork'.",
             id="steady_queue.W008",
         )
     ]
@@ -224,8 +224,8 @@ def check_databases(
     databases: Sequence[str] | None = None,
     **kwargs: Any,
 ) -> list[CheckMessage]:
-    """What the dialects have to say of the servers; runs with ``check --database``. E008: a server
-    does not answer."""
+    """The dialects' own checks of the servers, for ``check --database``. E008: a server does not
+    answer."""
     from .dialects import dialect_for
 
     problems: list[CheckMessage] = []
@@ -239,7 +239,7 @@ def check_databases(
                 problems.append(
                     Error(
                         f"Database {using!r} could not be examined: {str(error).strip()}",
-                        hint="The queue's processes wait for a server that is away.",
+                        hint="The queue's processes wait until the server is back.",
                         id="steady_queue.E008",
                     )
                 )
@@ -293,7 +293,7 @@ def _databases() -> list[str]:
 
 
 def _own_backends() -> dict[str, SteadyQueueBackend]:
-    """Return our backends, none where there is no task framework: ``check_framework`` says so."""
+    """Return the backends that store jobs; none without a task framework, which E003 reports."""
     try:
         from .configured_backends import own_backends
     except ImproperlyConfigured:

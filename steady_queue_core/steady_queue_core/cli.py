@@ -1,4 +1,4 @@
-"""The console script ``steady-queue``: the demo, and a short way to ``manage.py steady_queue``."""
+"""The console script ``steady-queue``: the demo, and a shortcut to ``manage.py steady_queue``."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ steady-queue: there is no project here. Go to the folder of its manage.py, or se
 DJANGO_SETTINGS_MODULE. Without a project there is 'steady-queue demo'.
 """
 
-#: Wrong usage, as argparse has it.
+#: The exit status of argparse for wrong usage.
 WRONG_USAGE = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says; return the exit status."""
+    """Run the command line; return the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given:
         sys.stderr.write(USAGE)
@@ -65,7 +65,7 @@ def _demo(arguments: list[str]) -> int:
 def _in_project(arguments: list[str]) -> int:
     if Path("manage.py").is_file():
         sys.stdout.flush()
-        # In our place: signals for the supervisor reach it, and its exit status is ours.
+        # Replaces this process, so that signals reach the supervisor and its exit status is ours.
         os.execv(sys.executable, [sys.executable, "manage.py", "steady_queue", *arguments])
     if not os.environ.get("DJANGO_SETTINGS_MODULE"):
         sys.stderr.write(NO_PROJECT)

@@ -1,4 +1,4 @@
-"""The one place that knows ``django.tasks`` (Django 6) from its backport ``django_tasks``."""
+"""The task framework: ``django.tasks`` (Django 6) or its backport ``django_tasks``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
 
-#: What to tell a user whose Django has no task framework.
+#: The error for a Django without a task framework.
 MISSING_FRAMEWORK = (
     "This Django has no django.tasks, and its backport is not installed. "
     "Install it with: pip install 'steady-queue-core[backport]'"
@@ -53,7 +53,7 @@ else:
     from django_tasks.signals import task_enqueued, task_finished, task_started
     from django_tasks.utils import normalize_json
 
-    # The backport's names had a suffix until 0.12.
+    # Before 0.12, these names ended with "Error" in the backport.
     InvalidTask = getattr(exceptions, "InvalidTask", None) or exceptions.InvalidTaskError
     InvalidTaskBackend = (
         getattr(exceptions, "InvalidTaskBackend", None) or exceptions.InvalidTaskBackendError
@@ -62,19 +62,19 @@ else:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Generic for type checkers alone, in the backport also at run time, by other parameters.
+# Generic only for type checkers. The backport's are generic at run time, with other parameters.
 if TYPE_CHECKING:
     GenericTask = Task
     GenericTaskResult = TaskResult
 else:
 
     class GenericTask(Task, Generic[P, R]):
-        """A task that knows the parameters and the return value of its function."""
+        """A task, generic in the parameters and the return value of its function."""
 
         __slots__ = ()
 
     class GenericTaskResult(TaskResult, Generic[P, R]):
-        """The same of a result."""
+        """A task result, generic in the same way."""
 
         __slots__ = ()
 

@@ -28,7 +28,7 @@ LARGEST_LIMIT = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConcurrencyLimit:
-    """What ``@limits_concurrency`` says of a task."""
+    """The concurrency limit of a task, declared with ``@limits_concurrency``."""
 
     key: Key
     to: int = 1
@@ -39,9 +39,9 @@ class ConcurrencyLimit:
     discards: bool = False
 
     def of_call(self, task: Task, args: Any, kwargs: Any) -> Limit | None:
-        """Return the limit of a call of ``task``; ``None``: it has none.
+        """Return the limit of a call of ``task``, or ``None`` if it has none.
 
-        Raises ``InvalidTask`` if its key cannot be told.
+        Raises ``InvalidTask`` if the key could not be computed.
         """
         key = self._key_of_call(task, args, kwargs)
         if key is None:
@@ -55,7 +55,7 @@ class ConcurrencyLimit:
         )
 
     def group_of(self, task: Task) -> str:
-        """Return what the keys of this task have in common."""
+        """Return the prefix that all keys of ``task`` share."""
         return task.module_path if self.group is None else self.group
 
     def _key_of_call(self, task: Task, args: Any, kwargs: Any) -> str | None:
@@ -66,8 +66,8 @@ class ConcurrencyLimit:
                 key = key(*args, **kwargs)
             except Exception as error:
                 raise InvalidTask(
-                    f"{where} cannot be told: {type(error).__name__}: {error}. Its key=... is "
-                    "called with the arguments of the task."
+                    f"{where} could not be computed: {type(error).__name__}: {error}. Its key=... "
+                    "is called with the arguments of the task."
                 ) from error
         if key is None:
             return None
@@ -97,12 +97,13 @@ def limits_concurrency(
     ``key`` is a string, or a callable that gets the arguments of the call and returns a string, a
     number, a UUID, a model instance, or ``None`` for no limit. ``group``, by default the path of
     the task, is a part of the key: tasks with the same group and key share their limit.
-    ``on_conflict`` says what becomes of a job that finds no room when it is due: it is blocked
-    until there is, or discarded. For ``duration`` from its start on, and from each heartbeat of
-    its process, a job that runs keeps its place; default: ``default_concurrency_control_period``.
+    ``on_conflict`` decides about a job that is due while the limit is reached: ``"block"`` keeps
+    it until a permit is free, ``"discard"`` drops it. A running job keeps its permit for
+    ``duration`` after its start and after each heartbeat of its process; the default is the
+    setting ``default_concurrency_control_period``.
 
-    Stands above ``@task``. Raises ``ValueError`` and ``TypeError`` for what cannot be used, while
-    the module is imported.
+    Apply it above ``@task``. Raises ``ValueError`` or ``TypeError`` for invalid values, while the
+    module is imported.
     """
     limit = ConcurrencyLimit(
         key=_checked_key(key),
@@ -127,7 +128,7 @@ def limits_concurrency(
 
 
 def _fitting(key: str) -> str:
-    """Return a key that fits its column: of a long one the beginning, and what tells it apart."""
+    """Return a key that fits its column. A long key is cut off and ends with its hash."""
     if len(key) <= LONGEST_KEY:
         return key
     digest = hashlib.sha256(key.encode()).hexdigest()

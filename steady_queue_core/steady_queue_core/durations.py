@@ -1,4 +1,4 @@
-"""Durations as people write them: a ``timedelta``, or a number of seconds."""
+"""Durations in settings (a ``timedelta`` or seconds) and in stored text (``90 seconds``)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 
 LONGEST = timedelta(days=3650)
-"""Ten years: anything longer is a slip of the unit."""
+"""Ten years. Anything longer is probably a mistake in the unit."""
 
 UNITS = {
     "day": timedelta(days=1),
@@ -36,7 +36,7 @@ def to_timedelta(value: object) -> timedelta:
 
 
 def in_words(duration: timedelta) -> str:
-    """Return a duration as a number of the largest unit that fits, such as ``90 seconds``."""
+    """Return a duration in the largest unit that divides it, such as ``90 seconds``."""
     name, unit = next((name, unit) for name, unit in UNITS.items() if not duration % unit)
     count = duration // unit
     return f"{count} {name}" if count == 1 else f"{count} {name}s"

@@ -1,4 +1,4 @@
-"""Recurring tasks that are added, changed and removed while the queue runs."""
+"""Adds, changes and removes recurring tasks while the queue runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .schedules.definition import RecurringDefinition, is_registered, is_task, r
 from .schedules.interval import EVERY, Interval
 from .schedules.stored import DEFINING, TIMING, definition_of, row_of, unusable
 
-#: How often what has met a deadlock is done again, before the error is the caller's.
+#: How often a deadlock is retried before the error reaches the caller.
 TRIES = 5
 
 logger = get_logger("steady_queue.scheduler")
@@ -52,13 +52,13 @@ def schedule_recurring_task(
 ) -> RecurringTask:
     """Add a recurring task at run time; return its row.
 
-    The values are those of ``@recurring``. With ``replace``, a task that was added before under
-    the same key is given these values instead; if it is disabled, it stays so. The row is stored
+    The values are those of ``@recurring``. With ``replace``, they replace the values of a task
+    that was added earlier under the same key; a disabled task stays disabled. The row is stored
     in the caller's transaction if there is one.
 
-    Raises ``RecurringTaskExistsError`` for a key that is taken, ``StaticRecurringTaskError`` for
-    one that the code has, ``UnusableRecurringTaskError`` for a task that could not be run, and
-    ValueError or TypeError for a value that cannot be used at all.
+    Raises ``RecurringTaskExistsError`` if the key is taken, ``StaticRecurringTaskError`` if the
+    code defines a task of this key, ``UnusableRecurringTaskError`` if the task could not be run,
+    and ValueError or TypeError for invalid values.
     """
     if not is_task(task):
         raise TypeError(f"schedule_recurring_task({key!r}): {task!r} is not a task")
@@ -115,13 +115,13 @@ def change_recurring_task(
 ) -> RecurringTask:
     """Change a recurring task that was added at run time; return its row.
 
-    The values are those of ``@recurring``; what is None stays as it is. ``args`` and ``kwargs``
-    belong together: if one of them is given, the other is empty unless it is given, too.
-    ``backend`` is the alias in ``TASKS`` of the backend that the task was added for.
+    The values are those of ``@recurring``; ``None`` leaves a value unchanged. ``args`` and
+    ``kwargs`` belong together: passing one of them empties the other unless it is passed as well.
+    ``backend`` is the alias of the task's backend in ``TASKS``.
 
     Raises ``UnknownRecurringTaskError``, ``StaticRecurringTaskError``,
     ``UnusableRecurringTaskError`` if the task cannot be run with these values, and ValueError or
-    TypeError for a value that cannot be used at all.
+    TypeError for invalid values.
     """
     connection, dialect = _database(backend)
     with dialect.transaction(connection):
@@ -146,7 +146,7 @@ def change_recurring_task(
 
 
 def unschedule_recurring_task(key: str, *, backend: str = DEFAULT_TASK_BACKEND_ALIAS) -> None:
-    """Remove a recurring task that was added at run time. Jobs that are enqueued stay.
+    """Remove a recurring task that was added at run time. Its enqueued jobs stay.
 
     Raises ``UnknownRecurringTaskError`` and ``StaticRecurringTaskError``.
     """
@@ -169,7 +169,7 @@ def _database(backend: str) -> tuple[BaseDatabaseWrapper, Dialect]:
 def _again_after_deadlocks(
     connection: BaseDatabaseWrapper, dialect: Dialect, do: Callable[[], RecurringTask]
 ) -> RecurringTask:
-    """Return what ``do`` returns, in the end; in the caller's transaction there is one try."""
+    """Call ``do`` and retry it after deadlocks, except inside the caller's transaction."""
     for _ in range(TRIES):
         try:
             return do()
@@ -180,7 +180,7 @@ def _again_after_deadlocks(
 
 
 def _taken(connection: BaseDatabaseWrapper, key: str) -> RecurringTaskError:
-    # Not locked: on MySQL several who have found the row there would wait for each other.
+    # Not locked: on MySQL, several transactions that found the row would deadlock here.
     row = RecurringTask.objects.using(connection.alias).filter(pk=key).first()
     if row is not None and row.static:
         return _static(key)
@@ -191,8 +191,7 @@ def _taken(connection: BaseDatabaseWrapper, key: str) -> RecurringTaskError:
 
 
 def _locked(connection: BaseDatabaseWrapper, dialect: Dialect, key: str) -> RecurringTask:
-    """Return the row of a dynamic task, which nobody else changes until the end of this
-    transaction."""
+    """Return the row of a dynamic task, locked until the end of the transaction."""
     _require_dynamic(key, not is_registered(key))
     rows = RecurringTask.objects.using(connection.alias).filter(pk=key)
     row = dialect.lock_rows(connection, rows, wait=True).first()
@@ -209,8 +208,8 @@ def _require_dynamic(key: str, dynamic: bool) -> None:
 
 def _static(key: str) -> StaticRecurringTaskError:
     return StaticRecurringTaskError(
-        f"The recurring task {key!r} stands in the code, with @recurring, and is changed and "
-        "removed there. At run time it can be disabled: "
+        f"The recurring task {key!r} is defined in the code, with @recurring: change or remove "
+        "it there. At run time it can be disabled: "
         f"RecurringTask.objects.get(key={key!r}).disable()."
     )
 
@@ -236,7 +235,7 @@ def _updated(
 ) -> RecurringTask:
     row.updated_at = portable.storable(dialect.current_time(connection))
     if _timing(row) != before:
-        # The new schedule has missed nothing yet.
+        # Slots of the new schedule before this instant were never missed.
         row.active_since = row.updated_at
     row.save(using=connection.alias, update_fields=[*DEFINING, "active_since", "updated_at"])
     return row

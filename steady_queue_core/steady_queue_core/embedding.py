@@ -1,4 +1,4 @@
-"""The queue as part of another process, such as a web server: threads, and no signals."""
+"""Runs the queue in threads of another process, such as a web server."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ logger = get_logger("steady_queue.supervisor")
 
 
 class EmbeddedQueue:
-    """Runs what ``STEADY_QUEUE`` says in threads of this process, from ``start`` to ``stop``.
+    """Runs the configuration in ``STEADY_QUEUE`` in threads, from ``start`` to ``stop``.
 
-    ``backend`` names one in ``TASKS`` where those use several databases. ``start`` may be called
-    from ``AppConfig.ready``. When Python exits, the queue is stopped; a process that is forked
-    later has none.
+    ``backend`` is an alias in ``TASKS``; it is needed if the backends use several databases.
+    ``start`` may be called from ``AppConfig.ready``. The queue stops when Python exits. A process
+    that is forked later has no queue.
     """
 
     def __init__(self, backend: str | None = None) -> None:
@@ -32,9 +32,11 @@ class EmbeddedQueue:
         self._stopping = False
 
     def start(self) -> None:
-        """Start the threads, and return. Once the apps are loaded, raises what
-        ``manage.py steady_queue`` refuses to start for: ``ConfigurationError``,
-        ``SupervisorContextError``."""
+        """Start the threads and return.
+
+        Raises ``SupervisorContextError`` and, if the apps are loaded, ``ConfigurationError``, like
+        ``manage.py steady_queue``.
+        """
         if self.running:
             return
         require_supervisor_context(standalone=False)
@@ -45,8 +47,10 @@ class EmbeddedQueue:
         atexit.register(self.stop)
 
     def stop(self, timeout: float | timedelta | None = None) -> bool:
-        """Stop gracefully: running tasks may go on for ``shutdown_timeout``; return when all have
-        ended, or after ``timeout`` seconds: ``False``, the stop goes on."""
+        """Stop gracefully, giving running tasks ``shutdown_timeout`` to finish.
+
+        Returns ``False`` if the queue is still stopping after ``timeout`` seconds.
+        """
         self._stopping = True
         atexit.unregister(self.stop)
         if self._supervisor is not None:
@@ -58,7 +62,7 @@ class EmbeddedQueue:
 
     @property
     def running(self) -> bool:
-        """Whether the queue runs, or is about to stop."""
+        """Whether the queue is running or stopping."""
         return self._thread is not None and self._thread.is_alive()
 
     def __enter__(self) -> EmbeddedQueue:

@@ -8,19 +8,19 @@
             DialectConflict      two plugins drive the same database
             DialectUnsupported   the plugin refuses this server
             DialectInvalid       a plugin is incomplete, misspelt or does not load
-        ProcessExitError         a worker process ended while it ran a job
-        ThreadTerminatedError    a worker thread ended while it ran a job
+        ProcessExitError         a worker process ended while it was running a job
+        ThreadTerminatedError    a worker thread ended while it was running a job
         ProcessPrunedError       a process stopped its heartbeat while it held a job
-        ProcessMissingError      a job was held by a process that is not registered
+        ProcessMissingError      a job was held by an unregistered process
         UnregisteredTaskError    a job names a task that this process does not know
-        MigrationsMissing        the tables are not there yet
-        UndiscardableError       a job that runs or has finished was to be discarded
-        SupervisorContextError               a supervisor cannot run where it was called
+        MigrationsMissing        the tables do not exist yet
+        UndiscardableError       a running or finished job cannot be discarded
+        SupervisorContextError   a supervisor cannot run where it was started
         RecurringTaskError
-            RecurringTaskExistsError   a key that is to be scheduled at run time is taken
-            StaticRecurringTaskError   a task of the code was to be changed at run time
+            RecurringTaskExistsError   the key of a new recurring task is taken
+            StaticRecurringTaskError   a task in the code cannot be changed at run time
             UnknownRecurringTaskError  no recurring task has the key
-            UnusableRecurringTaskError a row of a recurring task cannot be run
+            UnusableRecurringTaskError the row of a recurring task cannot be run
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 class SteadyQueueError(Exception):
-    """Root of everything that Steady Queue raises on its own account."""
+    """Base class of the exceptions of Steady Queue."""
 
 
 class DialectError(SteadyQueueError, ImproperlyConfigured):
@@ -45,11 +45,11 @@ class DialectConflict(DialectError):
 
 
 class DialectUnsupported(DialectError):
-    """A dialect plugin knows the database but refuses this version or mode of it."""
+    """A dialect plugin drives the database, but not this version or mode of it."""
 
 
 class DialectInvalid(DialectError):
-    """A dialect plugin cannot be loaded or does not fulfil the contract."""
+    """A dialect plugin cannot be loaded, or breaks its contract."""
 
 
 class ProcessExitError(SteadyQueueError):
@@ -57,19 +57,19 @@ class ProcessExitError(SteadyQueueError):
 
 
 class ThreadTerminatedError(SteadyQueueError):
-    """A worker that was a thread of its supervisor ended while it was running this job."""
+    """A worker thread ended while it was running this job."""
 
 
 class ProcessPrunedError(SteadyQueueError):
-    """A process was found dead (its heartbeat had expired) while it held this job."""
+    """The heartbeat of a process expired while it held this job."""
 
 
 class ProcessMissingError(SteadyQueueError):
-    """A job was claimed by a process that is not registered any more."""
+    """The process that claimed the job is no longer registered."""
 
 
 class UnregisteredTaskError(SteadyQueueError):
-    """A job names a task that is not among the decorated tasks of this process."""
+    """A job names a task that is not registered in this process."""
 
 
 class MigrationsMissing(SteadyQueueError):
@@ -77,23 +77,23 @@ class MigrationsMissing(SteadyQueueError):
 
 
 class UndiscardableError(SteadyQueueError):
-    """A job that runs or has finished cannot be discarded."""
+    """A running or finished job cannot be discarded."""
 
 
 class SupervisorContextError(SteadyQueueError):
-    """A supervisor cannot run here: in a thread, or within a transaction."""
+    """A supervisor cannot run here: in a thread or inside a transaction."""
 
 
 class RecurringTaskError(SteadyQueueError):
-    """Something was asked of a recurring task that cannot be done."""
+    """An operation on a recurring task is not possible."""
 
 
 class RecurringTaskExistsError(RecurringTaskError):
-    """The key of a recurring task that is to be scheduled is taken."""
+    """The key of a new recurring task is taken."""
 
 
 class StaticRecurringTaskError(RecurringTaskError):
-    """A recurring task that the code has was to be added, changed or removed at run time."""
+    """A recurring task in the code cannot be added, changed or removed at run time."""
 
 
 class UnknownRecurringTaskError(RecurringTaskError):
@@ -101,4 +101,4 @@ class UnknownRecurringTaskError(RecurringTaskError):
 
 
 class UnusableRecurringTaskError(RecurringTaskError):
-    """The row of a recurring task cannot be run as it is; the message says why."""
+    """The row of a recurring task cannot be run; the message says why."""

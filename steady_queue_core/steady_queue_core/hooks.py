@@ -1,4 +1,4 @@
-"""Functions of the project that run when a process of the queue starts, stops and ends.
+"""Hooks: functions of the project that run when a process of the queue starts, stops or exits.
 
 ::
 
@@ -22,7 +22,7 @@ FunctionT = TypeVar("FunctionT", bound=Callable[["ProcessInfo"], object])
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessInfo:
-    """The process that a hook runs in."""
+    """The process in which a hook runs."""
 
     process_kind: str
     process_name: str
@@ -30,14 +30,16 @@ class ProcessInfo:
     hostname: str
     #: Alias of the database that the process serves.
     using: str
-    #: What the process does, as its row says it: a worker's ``queues`` and ``threads``.
+    #: The metadata in its row, such as a worker's ``queues`` and ``threads``.
     metadata: Mapping[str, Any]
 
 
 class Hook:
-    """Registers functions for one moment in the life of one kind of process. They run in the order
-    of their registration; one that raises is logged, and keeps neither the others nor the process
-    from going on."""
+    """Registers functions for one lifecycle event of one kind of process.
+
+    They run in the order of their registration. An exception is logged, and neither stops the
+    other functions nor the process.
+    """
 
     def __init__(self, signal: Signal, kind: str) -> None:
         self.signal, self.kind = signal, kind
@@ -50,7 +52,7 @@ class Hook:
                 known = {each.name: payload[each.name] for each in fields(ProcessInfo)}
                 function(ProcessInfo(**known))
 
-        # The log names a receiver that failed by this.
+        # Names a failing receiver in the log.
         receiver.__qualname__ = getattr(function, "__qualname__", repr(function))
         self.signal.connect(receiver, weak=False)
         return function

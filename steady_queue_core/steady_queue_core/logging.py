@@ -1,8 +1,7 @@
-"""What a log record of the queue says beside its message, and how it can be written.
+"""The queue's loggers, the attributes of their records, and formatters.
 
-Each record of the loggers below ``steady_queue`` has an ``event``, a name that stays as it is, and
-what is known at that place (``docs/logs.md`` lists both). Arguments and results of tasks are never
-logged.
+Each record of the loggers below ``steady_queue`` has an ``event``, a stable name, and details of it
+(``docs/logs.md`` lists both). Arguments and results of tasks are never logged.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from typing import Any, NamedTuple
 
 from .printable import indented, printable, printable_value
 
-#: The loggers of the queue, and of the framework's lines for each task.
+#: The loggers of the queue, and of the task framework.
 OURS = ("steady_queue", "django.tasks", "django_tasks")
-#: The queue's own lines for each task: there are many, and some will not want them.
+#: The logger of the queue's own lines for each task, which are many.
 OF_TASKS = "steady_queue.task"
 FORMATS = ("text", "json")
 
 
 class RunningTask(NamedTuple):
-    """The task that the present context runs."""
+    """The task that runs in the current context."""
 
     task: str
     task_id: str
@@ -34,7 +33,7 @@ class RunningTask(NamedTuple):
 
 
 running_task: ContextVar[RunningTask | None] = ContextVar("steady_queue_running_task", default=None)
-#: Name of the process (or of the worker that is a thread) that the present context belongs to.
+#: Name of the process, or of the worker thread, of the current context.
 process_name: ContextVar[str | None] = ContextVar("steady_queue_process_name", default=None)
 
 
@@ -46,11 +45,11 @@ def about(event: str, **details: Any) -> dict[str, Any]:
 
 
 class TaskContextFilter(logging.Filter):
-    """Tells each record the ``task``, ``task_id`` and ``attempt`` in which it was made, ``None``
-    outside of tasks. Lets all records pass. For ``LOGGING["filters"]``."""
+    """Adds ``task``, ``task_id`` and ``attempt`` to each record, which are ``None`` outside of
+    tasks. Lets all records pass. For ``LOGGING["filters"]``."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Add what is not there."""
+        """Add the attributes that the record lacks."""
         running = running_task.get()
         for name in RunningTask._fields:
             if not hasattr(record, name):
@@ -59,15 +58,15 @@ class TaskContextFilter(logging.Filter):
 
 
 class SafeLogger(logging.LoggerAdapter[logging.Logger]):
-    """Logs what the queue has to say, and nothing else happens.
+    """A logger that never raises.
 
-    A handler, filter or formatter of the project that raises, or a standard error that is closed,
-    is no reason to fail a job. Messages are one line, whatever names and errors they quote; the
-    lines of a traceback are indented.
+    A job must not fail because a handler, filter or formatter of the project raises, or because
+    standard error is closed. Messages stay on one line, whatever names and errors they quote.
+    Traceback lines are indented.
     """
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        """Log, or do not."""
+        """Log the message; ignore errors."""
         try:
             if self.logger.isEnabledFor(level):
                 self.logger.handle(self._record(level, msg, args, **kwargs))
@@ -100,12 +99,12 @@ class SafeLogger(logging.LoggerAdapter[logging.Logger]):
             {name: printable_value(value) for name, value in (extra or {}).items()},
         )
         if exc_info:
-            # Formatters use this text rather than make their own.
+            # Formatters reuse this text.
             record.exc_text = indented(logging.Formatter().formatException(exc_info))
         return record
 
 
-#: Frames of this module below that of the caller.
+#: Frames of this module above the caller's.
 CALLER = 3
 
 
@@ -114,13 +113,13 @@ def get_logger(name: str) -> SafeLogger:
     return SafeLogger(logging.getLogger(name))
 
 
-#: What any record has: the rest was given as ``extra``, or added by a filter.
+#: Attributes of every record. The others come from ``extra`` or a filter.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 class JSONFormatter(logging.Formatter):
-    """Writes a record as one line of JSON: its time (UTC), level, logger, message and pid, what it
-    says besides, and the traceback. What has no form in JSON is given as text."""
+    """Writes a record as one line of JSON: its time (UTC), level, logger, message, pid, other
+    attributes and traceback. Values without a JSON form are written as text."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -152,8 +151,8 @@ def _text_of(value: object) -> str:
 
 
 class TextFormatter(logging.Formatter):
-    """Writes time, level, pid and message on one line, and a traceback on indented ones: nothing
-    that a message quotes can pass for another record."""
+    """Writes time, level, pid and message on one line and a traceback on indented lines, so that
+    quoted text cannot pass for another record."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-8s %(process)d %(message)s")
@@ -169,8 +168,8 @@ class TextFormatter(logging.Formatter):
 
 @contextmanager
 def logging_to_stderr(form: str) -> Iterator[None]:
-    """Have the queue's lines, from INFO on, written to the standard error as ``text`` or ``json``,
-    and nowhere else, whatever the project's ``LOGGING`` says of them."""
+    """Write the queue's records from INFO on to standard error only, as ``text`` or ``json``,
+    overriding the project's ``LOGGING``."""
     handler = _stderr_handler(form)
     loggers = [logging.getLogger(name) for name in (*OURS, OF_TASKS)]
     former = [(each.handlers[:], each.level, each.propagate) for each in loggers]
@@ -190,9 +189,8 @@ def logging_to_stderr(form: str) -> Iterator[None]:
 
 @contextmanager
 def errors_to_stderr() -> Iterator[None]:
-    """Have warnings and errors of the queue and of the framework, such as those of failed tasks,
-    written to the standard error where the project's ``LOGGING`` shows them to nobody: as Django's
-    default does without ``DEBUG``."""
+    """Write warnings and errors of the queue and the task framework to standard error if the
+    project's ``LOGGING`` drops them, as Django's default does without ``DEBUG``."""
     handler = _stderr_handler("text")
     handler.setLevel(logging.WARNING)
     unheard = [each for each in map(logging.getLogger, OURS) if not _is_heard(each)]
@@ -206,7 +204,7 @@ def errors_to_stderr() -> Iterator[None]:
 
 
 def _is_heard(logger: logging.Logger) -> bool:
-    """Whether a handler of the project's takes the errors of a logger, or it wants none of them."""
+    """Whether a handler of the project receives a logger's errors, or the logger is disabled."""
     from django.utils.log import AdminEmailHandler
 
     error = logger.makeRecord(logger.name, logging.ERROR, __file__, 0, "", (), None)

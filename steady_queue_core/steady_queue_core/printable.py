@@ -1,12 +1,11 @@
-"""Text that does to a terminal, or to a log, nothing but stand there."""
+"""Escapes text so that it cannot control a terminal or forge a log record."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-#: Control characters, what ends a line elsewhere than here, what turns the direction of writing,
-#: and halves of characters.
+#: Control characters, Unicode line separators, bidirectional controls and lone surrogates.
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 UNSAFE_WITHIN_LINES = re.compile(f"(?!\n){UNSAFE.pattern}")
 
@@ -17,17 +16,17 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Do so, and keep the lines."""
+    """Return ``text`` with an escape for each unsafe character except newlines."""
     return UNSAFE_WITHIN_LINES.sub(_escape, text)
 
 
 def indented(text: str) -> str:
-    """Do so, and keep each line from passing for the first of a record."""
+    """Return the printable lines of ``text``, indented: none can pass for a new log record."""
     return "\n".join(f"    {line}" for line in printable_lines(text).split("\n"))
 
 
 def printable_value(value: Any) -> Any:
-    """Return ``value``, as its printable text if it is an error or a text."""
+    """Return the printable text of a string or an exception; other values as they are."""
     if isinstance(value, BaseException):
         value = str(value)
     return printable(value) if isinstance(value, str) else value

@@ -1,6 +1,6 @@
-"""The plugin for pytest: the fixture and the mark ``steady_queue``. See ``docs/testing.md``.
+"""The pytest plugin: the fixture and the mark ``steady_queue``. See ``docs/testing.md``.
 
-pytest loads it in every project of the environment: it imports nothing of Django until it is used.
+pytest loads it in every project of the environment, so it imports Django only when it is used.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def _steady_queue_backend(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Put the backend in place that the mark names."""
+    """Install the backend that the mark names."""
     mark = request.node.get_closest_marker(MARK)
     if mark is None:
         yield
@@ -40,7 +40,7 @@ def _steady_queue_backend(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def steady_queue(_steady_queue_backend: None) -> TaskQueueFixture:
-    """Run and examine what the test enqueues."""
+    """Run and inspect the tasks that the test enqueues."""
     from .testing.fixture import TaskQueueFixture
 
     return TaskQueueFixture()

@@ -1,7 +1,7 @@
-"""When a failed job runs again.
+"""Back-offs: the delay before a failed job runs again.
 
 A back-off is a callable ``backoff(exception, task_result)`` that returns the delay before the next
-attempt (seconds or a ``timedelta``), or None to give up although there are attempts left.
+attempt (seconds or a ``timedelta``), or None to give up early.
 ``task_result.attempts`` counts the attempts so far: 1 after the first run.
 """
 
@@ -24,7 +24,7 @@ Backoff: TypeAlias = Callable[[BaseException, Any], "float | timedelta | None"]
 
 @dataclass(frozen=True, kw_only=True)
 class Exponential:
-    """Waits ``first`` seconds, and each time ``factor`` times longer, up to ``longest``."""
+    """Waits ``first`` seconds, then ``factor`` times longer each time, up to ``longest``."""
 
     first: float
     factor: float
@@ -61,12 +61,11 @@ def exponential(
 ) -> Exponential:
     """Return a back-off of ``first`` seconds that grows by ``factor`` with each attempt.
 
-    ``longest`` (seconds) bounds it before the jitter, which multiplies it by a random number
-    between 1 - ``jitter`` and 1 + ``jitter``, so that jobs that failed together do not come back
-    together.
+    ``longest`` (seconds) caps it. The jitter then multiplies it by a random number between
+    1 - ``jitter`` and 1 + ``jitter``, so that jobs that failed together are not retried together.
 
-    Raises ValueError for a negative or endless ``first`` or ``longest``, a ``factor`` below 1, or a
-    ``jitter`` outside 0 to 1.
+    Raises ValueError for a negative or infinite ``first`` or ``longest``, a ``factor`` below 1, or
+    a ``jitter`` outside 0 to 1.
     """
     first, longest = _seconds("first", first), _seconds("longest", longest)
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor < 1e9:
@@ -84,20 +83,20 @@ def constant(
     *,
     random: Callable[[float, float], float] = random.uniform,
 ) -> Exponential:
-    """Return a back-off that always waits ``seconds``, give or take ``jitter`` of it."""
+    """Return a back-off that always waits ``seconds``, varied by the fraction ``jitter``."""
     delay = _seconds("seconds", seconds)
     return exponential(delay, factor=1.0, longest=delay, jitter=jitter, random=random)
 
 
 DEFAULT = exponential()
-"""1 s, 2 s, 4 s ... up to an hour, each a quarter shorter or longer by chance."""
+"""1 s, 2 s, 4 s ... up to an hour, each up to a quarter shorter or longer."""
 
 
 def as_backoff(value: object) -> Backoff:
-    """Return the back-off that a setting means.
+    """Return the back-off of a setting.
 
-    None is ``DEFAULT``, a number of seconds or a timedelta a constant one, a callable itself, and
-    a string the dotted path of a callable, which is imported now.
+    None stands for ``DEFAULT``, a number of seconds or a timedelta for a constant delay, a callable
+    for itself, and a string for the callable at this dotted path, which is imported.
 
     Raises ValueError for anything else, and for a path that cannot be imported.
     """
@@ -124,10 +123,10 @@ def as_backoff(value: object) -> Backoff:
 
 
 def delay_of(backoff: Backoff, exception: BaseException, task_result: Any) -> float | None:
-    """Ask ``backoff`` for the delay before the next attempt, in seconds; None: give up.
+    """Return the delay in seconds before the next attempt, or None to give up.
 
-    Raises ValueError, and nothing else, when the back-off raises or returns anything but None, a
-    finite number of seconds or a timedelta from 0 to ten years.
+    Raises only ValueError: if the back-off raises, or returns anything but None or a delay from 0
+    to ten years.
     """
     name = getattr(backoff, "__qualname__", None) or type(backoff).__qualname__
     try:

@@ -1,4 +1,4 @@
-"""The database router that keeps the queue's tables in databases of their own."""
+"""The database router that keeps the queue's tables in their own databases."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ LABEL = "steady_queue"
 
 
 class SteadyQueueRouter:
-    """Sends the models of the queue to the ``database`` of the backends in ``TASKS``, or of the
-    package, and keeps all others out of it, unless that is the default database."""
+    """Routes the queue's models to the ``database`` of the backends in ``TASKS``, or of the
+    package. Keeps other models out of these databases, except for the default database."""
 
     def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
         return self._database_for(model, hints)

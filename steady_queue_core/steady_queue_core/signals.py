@@ -1,6 +1,6 @@
-"""The signals of Steady Queue, beside those of the task framework.
+"""The signals of Steady Queue, in addition to those of the task framework.
 
-Their payloads are in ``docs/signals.md``. Receivers take ``**kwargs``: a payload may grow.
+``docs/signals.md`` lists their payloads. Receivers must accept ``**kwargs``: payloads may grow.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ logger = get_logger("steady_queue")
 
 
 class Signal(dispatch.Signal):
-    """A signal whose failing receivers are seen in the queue's own log: Django's is shown nowhere
-    unless the project says so."""
+    """A signal that logs failing receivers in the queue's own log: Django's log is not shown unless
+    the project configures it."""
 
     def _log_robust_failure(self, receiver: Any, err: Exception) -> None:
         name = getattr(receiver, "__qualname__", repr(receiver))
@@ -43,37 +43,37 @@ class Recurring:
     """The sender of signals about recurring tasks."""
 
 
-#: A process has registered; sent in that process, before it does its work.
+#: A process has registered. Sent in that process, before it starts to work.
 process_started = Signal()
-#: A process was asked to stop, or ends for another reason; its tasks may still be running.
+#: A process begins to stop, for whatever reason. Its tasks may still be running.
 process_stopping = Signal()
-#: A process has done its work; with the ``error`` that ended it, if there was one.
+#: A process has stopped working, with the ``error`` that ended it, if any.
 process_stopped = Signal()
-#: A supervisor has started a process in the place of one that ended.
+#: A supervisor has replaced a process that ended.
 process_restarted = Signal()
-#: A process gave no heartbeat; its claims were taken away.
+#: The heartbeat of a process expired, and its claims were revoked.
 process_pruned = Signal()
 
-#: A queue was paused, or was to be and is already: see ``changed``.
+#: A queue was paused. ``changed`` is false if it was paused already.
 queue_paused = Signal()
-#: A queue was resumed, or was to be and was not paused: see ``changed``.
+#: A queue was resumed. ``changed`` is false if it was not paused.
 queue_resumed = Signal()
 
 #: A slot of a recurring task was enqueued.
 recurring_enqueued = Signal()
-#: Slots of a recurring task were passed over: no scheduler was running.
+#: Slots of a recurring task were missed, because no scheduler was running.
 recurring_missed = Signal()
 
-#: An attempt failed and the job runs again.
+#: An attempt failed, and the job will be retried.
 task_retried = Signal()
-#: The process that ran a job has ended or gone silent; the attempt is lost.
+#: An attempt was lost: its process ended or stopped its heartbeat.
 task_lost = Signal()
-#: Jobs were deleted before they ran, or after they had failed.
+#: Jobs were deleted before they ran, or after they failed.
 task_discarded = Signal()
 
 
 def send(signal: Signal, sender: type, **payload: Any) -> None:
-    """Send a signal. A receiver that raises is logged, with its name, and no more."""
+    """Send a signal; log the receivers that raise."""
     if not signal.receivers:
         return
     try:
@@ -83,6 +83,6 @@ def send(signal: Signal, sender: type, **payload: Any) -> None:
 
 
 def send_after_commit(signal: Signal, sender: type, using: str, **payload: Any) -> None:
-    """Send a signal when the caller's transaction on the database ``using`` has committed."""
+    """Send a signal when the caller's transaction on the database ``using`` commits."""
     if signal.receivers:
         transaction.on_commit(partial(send, signal, sender, using=using, **payload), using=using)

@@ -291,8 +291,8 @@ def test_a_queue_name_has_no_control_characters(name: str) -> None:
     with pytest.raises(InvalidTask) as caught:
         target.using(queue_name=name)
     assert str(caught.value) == (
-        f"Queue name {name!r} is not valid: it has control or other invisible characters, or "
-        "blanks at an end."
+        f"Queue name {name!r} is not valid: it contains control or other invisible characters, "
+        "or leading or trailing whitespace."
     )
     assert str(caught.value).isprintable()
 

@@ -254,8 +254,8 @@ def test_a_worker_without_tasks_is_warned_of(
     settings.STEADY_QUEUE = {"workers": [{"queues": queues}, {"queues": "*"}]}
     found = [each for each in check_task_modules(None) if each.id == "steady_queue.W012"]
     assert [each.msg for each in found] == [
-        f"No task is on the queues {', '.join(map(repr, queues))}, which a worker of "
-        "STEADY_QUEUE['workers'] serves."
+        f"No task uses the queues {', '.join(map(repr, queues))} of a worker in "
+        "STEADY_QUEUE['workers']."
     ] * warned
 
 

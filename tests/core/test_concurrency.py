@@ -169,7 +169,7 @@ def test_a_call_whose_key_cannot_be_used_is_refused(key: Any) -> None:
 @pytest.mark.django_db
 def test_a_key_that_raises_names_the_task_and_the_reason() -> None:
     decorated = limited(key=lambda name: name)
-    with pytest.raises(InvalidTask, match=r"cannot be told: TypeError.*'text'"):
+    with pytest.raises(InvalidTask, match=r"could not be computed: TypeError.*'text'"):
         decorated.enqueue("a", text="b")
     assert Job.objects.count() == 0
 

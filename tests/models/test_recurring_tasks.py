@@ -166,13 +166,13 @@ def test_tasks_of_the_code_are_left_alone(using: str, monkeypatch: pytest.Monkey
         lambda: unschedule_recurring_task("noon"),
     ]
     for act in acts:  # Before a supervisor has mirrored it.
-        with pytest.raises(StaticRecurringTaskError, match="'noon' stands in the code"):
+        with pytest.raises(StaticRecurringTaskError, match="'noon' is defined in the code"):
             act()
     assert found.keys == []
     mirror(found.connection, found.dialect)
     monkeypatch.setattr(recurring_task, "_registry", {})
     for act in acts:  # In a process that does not import the module.
-        with pytest.raises(StaticRecurringTaskError, match="'noon' stands in the code"):
+        with pytest.raises(StaticRecurringTaskError, match="'noon' is defined in the code"):
             act()
     assert (found.row("noon").schedule, found.row("noon").static) == ("0 12 * * *", True)
 
@@ -191,7 +191,7 @@ def test_values_that_cannot_be_used_are_refused_before_anything_is_stored(using:
         ({"args": "Ada"}, TypeError, "args must be a list or tuple"),
         ({"args": [object()]}, ValueError, r"args\[0\]"),
         ({"kwargs": {1: 2}}, TypeError, "kwargs must be a dict"),
-        ({"queue_name": " "}, ValueError, "queue_name ' ' has control or .* blanks at an end"),
+        ({"queue_name": " "}, ValueError, "queue_name ' ' contains control or .* whitespace"),
         ({"priority": 101}, ValueError, "priority must be from -100 to 100"),
         ({"catch_up": "all"}, ValueError, "catch_up must be"),
         ({"description": 5}, TypeError, "description must be a string"),

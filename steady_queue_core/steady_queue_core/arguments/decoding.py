@@ -1,4 +1,4 @@
-"""From text to values."""
+"""Decodes stored text to values."""
 
 from __future__ import annotations
 
@@ -150,8 +150,8 @@ def _members(stored: Any) -> list[Any]:
 
 
 def _require_spread(items: list[Any]) -> list[Any]:
-    # The hashes of numbers are no secret: whoever writes integers a multiple of 2**61 - 1 apart
-    # has a set compare each of them with all others.
+    # Hashes of numbers are predictable: a set compares integers that are multiples of 2**61 - 1
+    # apart each with all others, which a tampered row could exploit.
     if len(items) > MOST_ALIKE:
         [(_, alike)] = Counter(map(hash, items)).most_common(1)
         if alike > MOST_ALIKE:

@@ -18,7 +18,7 @@ from .references import ModelReference
 from .refusals import unsupported
 from .walk import Walk
 
-#: Python reads no longer integer from text, unless it is told to.
+#: Python's default limit for reading integers from text.
 _MOST_DIGITS = 4300
 _MOST_BITS = (10**_MOST_DIGITS).bit_length()
 #: Integers up to this size are under every limit on digits that Python lets one set.

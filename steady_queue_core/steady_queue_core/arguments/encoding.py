@@ -1,4 +1,4 @@
-"""From values to text."""
+"""Encodes values as text."""
 
 from __future__ import annotations
 

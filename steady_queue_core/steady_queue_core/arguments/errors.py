@@ -1,4 +1,4 @@
-"""What can go wrong between a task's arguments and their text."""
+"""The errors of encoding and decoding arguments."""
 
 from __future__ import annotations
 

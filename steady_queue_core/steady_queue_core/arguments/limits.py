@@ -1,4 +1,4 @@
-"""How large the arguments of one job may be."""
+"""The size limits of a job's arguments or result."""
 
 from __future__ import annotations
 

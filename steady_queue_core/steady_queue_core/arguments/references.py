@@ -36,7 +36,7 @@ def is_instance(value: object) -> bool:
 
     try:
         return isinstance(value, Model)
-    except Exception:  # ``__class__`` of a stranger may do anything
+    except Exception:  # ``__class__`` of an unknown object may do anything
         return False
 
 

@@ -1,4 +1,4 @@
-"""Where a walk through values stands, and what it may still spend."""
+"""The position and the size of a walk through values, checked against the limits."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from .paths import render
 class Walk:
     """The position in the values, for error messages, and the size of the text so far.
 
-    The size is a lower bound: whoever walks takes from it the least that a value can need in
-    the text before looking into the value, and so stops near the limit, not at the end of the
-    data.
+    The size is a lower bound: the walk adds the least size that a value can have in the text
+    before it looks into the value, and so stops near the limit rather than at the end of the data.
     """
 
     __slots__ = (

@@ -1,15 +1,15 @@
-"""Topology of the processes: what ``manage.py steady_queue`` starts.
+"""The configuration of the processes that ``manage.py steady_queue`` starts.
 
-``settings.STEADY_QUEUE`` holds a ``Configuration.Options(...)``, or a plain dict with the same
-keys, which needs no import in the settings file::
+``settings.STEADY_QUEUE`` is a ``Configuration.Options(...)``, or a dict with the same keys, which
+needs no import in the settings file::
 
     STEADY_QUEUE = {
         "workers": [{"queues": ["real_time", "mail*"], "threads": 5, "processes": 2}],
         "dispatchers": [{"polling_interval": 1, "batch_size": 500}],
     }
 
-Every duration is a ``timedelta`` or a number of seconds, and is a ``timedelta`` afterwards. Values
-are checked once, all at a time: a ``ConfigurationError`` lists each problem with its place.
+Durations are given as a ``timedelta`` or a number of seconds, and are read as a ``timedelta``. All
+values are checked at once: a ``ConfigurationError`` lists every problem with its place.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Configuration", "ConfigurationError", "ResolvedOptions", "load"]
 
 
 class Configuration:
-    """Namespace of the configuration's parts; not meant to be instantiated."""
+    """Namespace of the configuration's classes; not meant to be instantiated."""
 
     Worker: TypeAlias = _Worker
     Dispatcher: TypeAlias = _Dispatcher

@@ -1,4 +1,4 @@
-"""The error that wrong settings raise, and how it words its parts."""
+"""The error for wrong settings, and the wording of its parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_REPR = 80
 
 
 class ConfigurationError(SteadyQueueError, ImproperlyConfigured):
-    """The settings hold unknown keys or wrong values; ``problems`` has one sentence for each."""
+    """The settings have unknown keys or wrong values; ``problems`` lists one sentence for each."""
 
     problems: list[str]
 
@@ -30,7 +30,7 @@ class ConfigurationError(SteadyQueueError, ImproperlyConfigured):
 
 
 def describe(value: object) -> str:
-    """The type and the value, shortened: ``str 'ten'``, ``int 0``, ``None``."""
+    """Return the type and the shortened value: ``str 'ten'``, ``int 0``, ``None``."""
     if value is None:
         return "None"
     try:
@@ -43,7 +43,7 @@ def describe(value: object) -> str:
 
 
 def suggest(word: object, valid: Iterable[str]) -> str:
-    """The end of a sentence about an unknown ``word``: the nearest valid one, or all of them."""
+    """Return the valid word nearest to an unknown ``word``, or all, as the end of a sentence."""
     choices = sorted(valid)
     near = difflib.get_close_matches(str(word), choices, n=1)
     if near:

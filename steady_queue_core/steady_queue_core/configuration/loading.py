@@ -1,4 +1,4 @@
-"""From the value of ``settings.STEADY_QUEUE`` to options without gaps."""
+"""Loads ``settings.STEADY_QUEUE`` and fills in the defaults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .options import SETTING, Options, ResolvedOptions
 
 
 def load(value: object) -> ResolvedOptions:
-    """Check a configuration (None, ``Configuration.Options`` or a dict) and fill in its gaps.
+    """Check a configuration (None, ``Configuration.Options`` or a dict) and add the defaults.
 
     Raises ConfigurationError, with every problem of the value in its ``problems``.
     """

@@ -1,4 +1,4 @@
-"""How the values of ``Configuration.Options`` are read, where a plain type is not enough."""
+"""Readers of the values of ``Configuration.Options`` that need more than a plain type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .section import Section
 SectionT = TypeVar("SectionT", bound=Section)
 
 MODES = ("fork", "async")
-"""How a supervisor can run the others: as processes, or as threads."""
+"""How a supervisor runs its processes: forked, or as threads."""
 
 LIFETIMES = (
     "process_heartbeat_interval",
@@ -25,7 +25,7 @@ LIFETIMES = (
     "supervisor_pidfile",
     "silence_polling",
 )
-"""The options that have a module-level setting as their default."""
+"""The options whose default is a module-level setting."""
 
 
 def read_lifetimes(reader: Reader) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""``Configuration.Options``: the whole topology, as written and as resolved."""
+"""``Configuration.Options``: the whole configuration, as written and as resolved."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .section import Section
 
 SETTING = "STEADY_QUEUE"
 
-#: Names of what may be a secret, beside those that Django hides on its error pages.
+#: Names of arguments that may be secret, in addition to those that Django hides on error pages.
 HIDDEN_ARGUMENTS = (
     r"pwd|credential|private|cookie|session|bearer|card_?num"
     r"|(?<![a-z])(card|cvc|cvv|dsn|iban|jwt|mfa|otp|pan|pin|ssn|tan|totp)s?(?![a-z])"
@@ -34,36 +34,36 @@ HIDDEN_ARGUMENTS = (
 
 @dataclass(frozen=True, kw_only=True, init=False)
 class Options(Section):
-    """What the supervisor starts and how it treats it, as the settings say it; None: not given."""
+    """What the supervisor starts, and how, as written in the settings; None: not given."""
 
     workers: tuple[Worker, ...] | None
     """None: one worker with the defaults. An empty list: no worker."""
     dispatchers: tuple[Dispatcher, ...] | None
     """None: one dispatcher with the defaults. An empty list: no dispatcher."""
     scheduler: Scheduler | None
-    """None: the defaults. The scheduler is started when there are recurring tasks."""
+    """None: the defaults. The scheduler only starts if there are recurring tasks."""
     process_heartbeat_interval: timedelta | None
     """Time between two heartbeats of a process."""
     process_alive_threshold: timedelta | None
     """Silence after which a process counts as dead; more than two heartbeats."""
     shutdown_timeout: timedelta | None
-    """Time that running tasks get after TERM, before QUIT."""
+    """Time that running tasks get between TERM and QUIT."""
     supervisor_pidfile: Path | None
-    """File that keeps a second supervisor from starting on this host; None: no file."""
+    """Lock file that prevents a second supervisor on this host; None: no file."""
     silence_polling: bool | None
-    """Whether the statements of the queue's processes are kept out of the log of SQL."""
+    """Whether the SQL log omits the statements of the queue's processes."""
     supervisor_mode: str | None
-    """``fork`` or ``async``: whether the others are processes or threads; None: what there is."""
+    """``fork`` or ``async``: run processes or threads; None: processes if the system can fork."""
     state_directory: Path | None
-    """Folder of the files in which workers note what they run; None: one for temporary files."""
+    """Folder of the journals in which workers record their runs; None: a temporary folder."""
     fork_startup_timeout: timedelta
-    """Time that a forked process has to report ready before it is replaced."""
+    """Time in which a forked process must report that it is ready, or it is replaced."""
     dialects: Mapping[str, str] = field(hash=False)
-    """Name of the dialect plugin to use for a database alias, where asking is not enough."""
+    """Names of dialect plugins by database alias, where several plugins match."""
     task_modules: tuple[str, ...]
     """Modules with tasks to import at start, besides the ``tasks`` module of each app."""
     hidden_arguments: str | None
-    """Regular expression that finds the names of arguments whose values the admin hides; None:
+    """Regular expression for the names of arguments whose values the admin hides; None:
     ``HIDDEN_ARGUMENTS``."""
 
     def __init__(
@@ -124,9 +124,9 @@ class Options(Section):
         return values
 
     def resolve(self) -> ResolvedOptions:
-        """Fill in what was not given: from the package's module-level settings, then the defaults.
+        """Fill in the missing options from the module-level settings, then from the defaults.
 
-        Raises ConfigurationError if those are wrong or do not fit together.
+        Raises ConfigurationError if these are wrong or contradict each other.
         """
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         reader = module_reader(LIFETIMES)
@@ -145,7 +145,7 @@ class Options(Section):
 
 @dataclass(frozen=True, kw_only=True, init=False)
 class ResolvedOptions(Options):
-    """Options without gaps: what the processes read."""
+    """Complete options, for the processes."""
 
     workers: tuple[Worker, ...]
     dispatchers: tuple[Dispatcher, ...]

@@ -1,4 +1,4 @@
-"""What the supervisor can start: workers, dispatchers and the scheduler."""
+"""The settings of workers, dispatchers and the scheduler."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from .section import Section
 
 @dataclass(frozen=True, kw_only=True, init=False)
 class Worker(Section):
-    """Worker processes that share their settings."""
+    """Worker processes with the same settings."""
 
     queues: tuple[str, ...]
-    """Queues in the order of their polling: exact names, prefixes ``name*``, ``*`` for all."""
+    """Queues in polling order: exact names, prefixes ``name*``, or ``*`` for all."""
     threads: int
-    """Synchronous tasks that one process runs at a time."""
+    """Synchronous tasks that one process runs concurrently."""
     coroutines: int
-    """Coroutine tasks that one process runs at a time."""
+    """Coroutine tasks that one process runs concurrently."""
     processes: int
-    """How many processes are started with these settings."""
+    """Number of processes with these settings."""
     polling_interval: timedelta
     """Longest wait between two polls of an idle worker."""
     fresh_connections: bool
-    """Whether each task gets database connections that no other has used."""
+    """Whether each task gets new database connections."""
     prefetch: int
-    """Most jobs that one process claims beyond those that it can run at once."""
+    """Most jobs that one process claims in addition to those that it can run at once."""
 
     def __init__(
         self,
@@ -79,16 +79,16 @@ def _read_queues(reader: Reader) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True, init=False)
 class Dispatcher(Section):
-    """A process that makes due jobs ready and maintains the concurrency limits."""
+    """A process that makes due jobs ready and maintains concurrency limits."""
 
     polling_interval: timedelta
-    """Longest wait between two looks for due jobs."""
+    """Longest wait between two polls for due jobs."""
     batch_size: int
-    """Most jobs that are moved in one transaction."""
+    """Most jobs to move in one transaction."""
     concurrency_maintenance: bool
     """Whether this dispatcher repairs semaphores and unblocks jobs."""
     concurrency_maintenance_interval: timedelta
-    """Time between two rounds of that."""
+    """Time between two maintenance runs."""
 
     def __init__(
         self,
@@ -121,9 +121,9 @@ class Scheduler(Section):
     """The process that enqueues recurring tasks when they are due."""
 
     polling_interval: timedelta
-    """Longest wait between two looks at the recurring tasks that were added at run time."""
+    """Longest wait between two polls for recurring tasks that were added at run time."""
     dynamic_tasks_enabled: bool
-    """Whether those are enqueued as well."""
+    """Whether recurring tasks that were added at run time are enqueued as well."""
 
     def __init__(
         self,

@@ -1,29 +1,33 @@
-"""Names of queues, and the queue list of a worker: names, prefixes ``name*``, and ``*`` for all."""
+"""The rule for names of queues, and for the entries of a worker's queue list.
+
+An entry is a name, a prefix such as ``mail*``, or ``*`` for all queues. All checks of queue
+names use this rule: those of tasks, recurring tasks, workers and the admin.
+"""
 
 from __future__ import annotations
 
+#: The size of the columns for names.
 LONGEST_NAME = 255
 
-
-_UNFIT = "has control or other invisible characters, or blanks at an end"
+_UNFIT = "contains control or other invisible characters, or leading or trailing whitespace"
 
 
 def name_objection(name: str) -> str | None:
-    """Why no queue can be called ``name``, as the end of a sentence; None if one can."""
+    """Return why no queue can be called ``name``, as the end of a sentence, or None."""
     if not name:
         return "is empty"
     return _UNFIT if name.endswith(" ") else prefix_objection(name)
 
 
 def prefix_objection(prefix: str) -> str | None:
-    """Why no name can begin with ``prefix``, as the end of a sentence; None if one can."""
+    """Return why no name can begin with ``prefix``, as the end of a sentence, or None."""
     if len(prefix) > LONGEST_NAME:
         return f"has {len(prefix)} characters, at most {LONGEST_NAME} are allowed"
     return None if prefix.isprintable() and not prefix.startswith(" ") else _UNFIT
 
 
 def objection(entry: str) -> str | None:
-    """Why ``entry`` cannot stand in a queue list, as the end of a sentence; None if it can."""
+    """Return why ``entry`` is not valid in a queue list, as the end of a sentence, or None."""
     if "*" in entry[:-1]:
         return (
             "has a '*' before its end; "

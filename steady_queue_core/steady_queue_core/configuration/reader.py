@@ -1,4 +1,4 @@
-"""Reads settings one by one and keeps every problem, so that one run reports all of them."""
+"""Reads settings one by one and collects all problems, to report them at once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .errors import ConfigurationError, describe, suggest
 
 
 class Reader:
-    """Checks the values of one place in the settings.
+    """Checks the values at one place in the settings.
 
-    A method that meets a wrong value notes the problem and returns a placeholder; ``finish()``
-    raises before anybody can use it.
+    For a wrong value, a method records the problem and returns a placeholder. ``finish()`` raises
+    before the placeholder can be used.
     """
 
     def __init__(
@@ -26,12 +26,12 @@ class Reader:
 
     @classmethod
     def for_call(cls, name: str, arguments: Mapping[str, object]) -> Reader:
-        """Read the arguments of a constructor: problems are about ``Name(argument=...)``."""
+        """Read the arguments of a constructor; problems name them as ``Name(argument=...)``."""
         return cls(name, lambda key: f"{name}({key}=...)", arguments)
 
     @classmethod
     def for_mapping(cls, where: str, mapping: object, defaults: Mapping[str, object]) -> Reader:
-        """Read a dict from the settings; its valid keys are those of ``defaults``."""
+        """Read a dict in the settings; the keys of ``defaults`` are valid."""
         reader = cls(where, lambda key: f"{where}[{key!r}]", defaults)
         if not isinstance(mapping, Mapping):
             reader.problems.append(f"{where}: expected a dict, got {describe(mapping)}")
@@ -47,7 +47,7 @@ class Reader:
         return self.values[name] is not None
 
     def wrong(self, name: str, expected: str) -> None:
-        """Note that the value of ``name`` is not what is expected."""
+        """Record that the value of ``name`` is not the ``expected`` one."""
         self.problems.append(
             f"{self.path(name)}: expected {expected}, got {describe(self.values[name])}"
         )
@@ -68,7 +68,7 @@ class Reader:
         return value
 
     def duration(self, name: str, *, zero: bool = False) -> timedelta:
-        """Read a duration above zero, or of at least zero."""
+        """Read a duration above zero, or of zero as well if ``zero`` is true."""
         try:
             duration = to_timedelta(self.values[name])
             if duration or zero:

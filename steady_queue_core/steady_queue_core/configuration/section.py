@@ -1,4 +1,4 @@
-"""What the parts of the configuration have in common: checked once, then frozen."""
+"""The base class of the configuration's parts, which are checked once and then frozen."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .reader import Reader
 class Section:
     """Base of the configuration's dataclasses.
 
-    A subclass lists its fields, takes them with their defaults in ``__init__`` (in the wider types
-    that people write), and turns them into the types of the fields in ``_read``.
+    A subclass declares its fields, accepts them with their defaults and in wider types in
+    ``__init__``, and converts them to the types of the fields in ``_read``.
     """
 
     @staticmethod
     def _read(reader: Reader) -> dict[str, object]:
-        """Return the checked value of every field; leave problems in the reader."""
+        """Return the checked value of every field; collect problems in the reader."""
         raise NotImplementedError
 
     def _fill(self, reader: Reader) -> None:
@@ -28,7 +28,7 @@ class Section:
 
     @classmethod
     def parse(cls, mapping: object, where: str) -> Self:
-        """Build from a dict that stands at ``where`` in the settings.
+        """Build from the dict at ``where`` in the settings.
 
         Raises ConfigurationError for unknown keys and wrong values, all of them at once.
         """

@@ -1,4 +1,4 @@
-"""What the tasks themselves wrote down: the queue's tables play no part in it."""
+"""Reads the runs that the tasks themselves recorded, independently of the queue's tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the demo enqueues, and what is to become of it."""
+"""The tasks that the demo enqueues, with their expected outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The course of the demo."""
+"""Runs the demo."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run(*, keep: bool) -> int:
         print("\nInterrupted: nothing is checked.", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # Nobody reads on. Python would complain when it flushes the output at its end.
+        # The reader has closed the pipe. Python would complain when it flushes the output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     finally:
@@ -61,7 +61,7 @@ def run(*, keep: bool) -> int:
 
 
 def _prepare(project: Project) -> str | None:
-    """Make the project; return what keeps it from running, in words."""
+    """Make the project; return the problem that prevents it from running, if any."""
     try:
         from .. import compat  # noqa: F401  (its import says whether there is a task framework)
 

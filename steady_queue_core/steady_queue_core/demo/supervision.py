@@ -17,7 +17,7 @@ PATIENCE = 12.0
 
 
 class Supervision:
-    """Starts the supervisor on entering, and sees to it that it is gone on leaving."""
+    """Starts the supervisor on entry and stops it on exit."""
 
     def __init__(self, project: Project) -> None:
         self.project = project

@@ -1,4 +1,4 @@
-"""Compares what was planned with what the database and the tasks' own file say."""
+"""Compares the plan with the database and with the tasks' own records."""
 
 from __future__ import annotations
 

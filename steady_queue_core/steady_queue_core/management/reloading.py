@@ -1,4 +1,4 @@
-"""``--reload``: starting the queue anew when the project's code has changed."""
+"""``--reload``: restarts the queue when the project's code changes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """``python -m steady_queue_core.management.restart COMMAND LINE``, after a change of the code.
 
-What keeps the queue from starting is shown, and another change waited for: a save may come after
-the checks that the last one has passed.
+If the queue does not start, shows the reason and waits for another change: the code may have
+changed again since it passed the checks.
 """
 
 from __future__ import annotations

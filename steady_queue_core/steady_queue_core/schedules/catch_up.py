@@ -1,4 +1,4 @@
-"""What becomes of slots that pass while no scheduler runs."""
+"""Catch-up policies: which slots that passed while no scheduler ran are made up for."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Literal
 
 from ..durations import from_words, in_words
 
-#: ``"skip"``: they are left out; ``"last"``: the last of them runs; a timedelta: all of them run
-#: that are no older than this.
+#: ``"skip"``: none runs; ``"last"``: the last one runs; a timedelta: all run that are not older.
 CatchUp = Literal["skip", "last"] | timedelta
 
 NextAfter = Callable[[datetime], datetime]
 
-#: How far back the last slot is looked for: so that few slots lie between it and the present.
+#: Steps of the search for the last slot, so that few slots lie between a step and the present.
 STEPS = (
     timedelta(minutes=1),
     timedelta(hours=1),
@@ -26,7 +25,7 @@ STEPS = (
 
 
 def to_text(catch_up: CatchUp) -> str:
-    """Return the form in which a policy is stored: ``skip``, ``last``, or such as ``36 hours``."""
+    """Return the stored form of a policy: ``skip``, ``last`` or a duration, as ``36 hours``."""
     return in_words(catch_up) if isinstance(catch_up, timedelta) else catch_up
 
 
@@ -49,7 +48,7 @@ def following(
 
 
 def _latest(next_after: NextAfter, last: datetime, present: datetime) -> datetime:
-    """Return the last slot up to ``present``; where there is none after ``last``, the next one."""
+    """Return the last slot up to ``present``, or the next one if none passed after ``last``."""
     for step in STEPS:
         slot = next_after(max(last, present - step))
         if slot <= present or present - step <= last:

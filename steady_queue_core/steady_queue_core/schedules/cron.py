@@ -1,4 +1,4 @@
-"""Cron expressions: when a recurring task is due.
+"""Cron schedules: the runs of a cron expression in a time zone.
 
 An expression has the five fields of cron (minute, hour, day of month, month, day of week), or is
 one of ``@hourly``, ``@daily``, ``@midnight``, ``@weekly``, ``@monthly``, ``@yearly``,
@@ -6,13 +6,13 @@ one of ``@hourly``, ``@daily``, ``@midnight``, ``@weekly``, ``@monthly``, ``@yea
 the schedule's own time zone. When the clocks there change:
 
 - **A fixed time** (the hour field does not begin with ``*``: ``30 2 * * *``) runs exactly once on
-  each local day. Skipped by the clock, it runs at the first moment after the gap, usually 03:00;
-  shown twice, it runs the first time. Times that fall on the same moment are one run, and a date
-  that the zone skips altogether has none.
-- **Every hour or every n hours** (the hour field begins with ``*``) runs whenever the clock shows
-  a matching time: not within a gap, and in both passes of a repeated hour.
+  each local day. A skipped time runs at the first instant after the gap, usually 03:00; an
+  ambiguous time runs the first time. Times that fall on the same instant are one run, and a date
+  that the zone skips has no run.
+- **Every hour or every n hours** (the hour field begins with ``*``) runs whenever local time
+  matches: not within a gap, and in both passes of a repeated hour.
 
-This is the rule of Debian's cron, apart from the minute field, which plays no part here.
+This is the rule of Debian's cron, except that the minute field does not matter here.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Schedule:
     expression: str
     """Five fields separated by single blanks, or an ``@`` name."""
     timezone_name: str = ""
-    """Name in the IANA data base, such as ``Europe/Berlin``; empty: ``settings.TIME_ZONE``."""
+    """Name in the IANA database, such as ``Europe/Berlin``; empty: ``settings.TIME_ZONE``."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "expression", _checked_expression(self.expression))
@@ -64,7 +64,7 @@ class Schedule:
 
     @property
     def fields(self) -> list[str]:
-        """The five fields, those of a name written out."""
+        """The five fields; an ``@`` name is expanded."""
         return _written_out(self.expression).split(" ")
 
     @property
@@ -106,7 +106,7 @@ class Schedule:
             local -= timedelta(seconds=1)  # the moment of the change itself may match
 
     def _next_local(self, local: datetime) -> datetime:
-        """The next matching time on a clock that never changes."""
+        """Return the next matching time on a clock that is never adjusted."""
         return dates_of(_written_out(self.expression)).next_after(local)
 
 

@@ -1,8 +1,8 @@
-"""The dates of cron expressions, found by croniter.
+"""Finds the dates of cron expressions with croniter.
 
-croniter sees a clock that never changes, and expressions that it reads as cron does: nothing but
-numbers, ``*``, ``L`` and ``5#2``. The rest of its language means other things there than in cron
-(``0-0`` is every minute, ``59/15`` more than the 59th), and so does its way with two day fields.
+croniter only gets naive local times, and only expressions that it reads like cron: numbers, ``*``,
+``L`` and ``5#2``. It reads the rest of the language differently (``0-0`` is every minute, ``59/15``
+more than the 59th), and also two restricted day fields.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from croniter import CroniterBadDateError, croniter
 from .cron_fields import Fields
 
 ORIGIN = datetime(2000, 1, 1)
-"""Where the search for a first match begins."""
+"""The start of the search for a first match."""
 LONGEST_SEARCH = 41
 """Years. No date is further away than a 29 February on a certain day of the week, beyond a year
 without one."""
 KEPT = 1024
-"""Expressions that a thread keeps the dates of."""
+"""Number of expressions whose dates a thread caches."""
 
 
 class NoDateError(ValueError):
@@ -30,10 +30,10 @@ class NoDateError(ValueError):
 
 
 class CronDates:
-    """The times that any of several expressions matches. For one thread: croniter keeps a state.
+    """The times that any of several expressions matches.
 
-    Raises NoDateError when there are none. An expression without a date (a 31 April) is no error
-    beside another.
+    Not thread-safe, like croniter. Raises NoDateError if none of the expressions matches a date
+    (such as 31 April).
     """
 
     def __init__(self, expressions: Iterable[str]) -> None:
@@ -62,7 +62,7 @@ _kept = _Kept()
 
 
 def dates_of(expression: str) -> CronDates:
-    """Return the dates of five fields, kept for the calling thread. Raises ValueError."""
+    """Return the dates of five fields, cached for the calling thread. Raises ValueError."""
     return _kept.dates_of(expression)
 
 

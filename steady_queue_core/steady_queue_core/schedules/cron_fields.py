@@ -1,13 +1,13 @@
-"""The five fields of a cron expression, read term by term and written out as numbers.
+"""Parses the five fields of a cron expression, and writes them out as numbers.
 
 A field is ``*``, or a list of terms with commas between them. A term is a value (``5``, ``MON``),
-a range (``1-5``; ``22-2`` goes over the end), or one of these with a step (``*/15``, ``8-18/2``;
-``5/10`` goes from 5 to the end). The day of month may be ``L``, the last one. The day of week goes
-from 0, or 7, Sunday, to 6, and may be ``5#2``, the second Friday of the month, or ``5L`` or ``L5``,
-the last. A day field may be ``?``, which is ``*``.
+a range (``1-5``; ``22-2`` wraps around), or one of these with a step (``*/15``, ``8-18/2``;
+``5/10`` goes from 5 to the end). The day of month may be ``L``, the last one. The day of week is 0
+(Sunday) to 6, or 7 for Sunday, and may be ``5#2``, the second Friday of the month, or ``5L`` or
+``L5``, the last one. A day field may be ``?``, which is the same as ``*``.
 
-When neither day field begins with ``*``, a day that matches either of them counts, else it has to
-match both. That is the rule of the original cron.
+If neither day field begins with ``*``, a day needs to match only one of them, otherwise both. That
+is the rule of the original cron.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 
 LAST_WEEKDAY = re.compile(r"L[^L]+|[^L]+L")
-#: What other readers of cron expressions know, and why it is refused here.
+#: Extensions of other cron parsers, and why they are refused here.
 FOREIGN = {
-    r"H.*": "H stands for a hashed value, which the expression does not tell",
-    r"R.*": "R stands for a random value, which would be another in each process",
+    r"H.*": "H stands for a hashed value, which is not in the expression",
+    r"R.*": "R stands for a random value, which would differ in each process",
     r"L?W|\d+W|W\d+": "there is no nearest working day (W)",
 }
 
 
 @dataclass(frozen=True)
 class Field:
-    """One of the five: what its values are."""
+    """One of the five fields: its name and its range of values."""
 
     name: str
     first: int
@@ -42,7 +42,7 @@ class Field:
     alias: int | None = None
 
     def values(self, text: str) -> Iterator[int]:
-        """Yield the values of a term; raise ValueError for one that is none."""
+        """Yield the values of a term. Raises ValueError for an invalid term."""
         base, slash, step = text.partition("/")
         start, dash, end = base.partition("-")
         if base == "*":
@@ -92,12 +92,12 @@ DAY_OF_WEEK = Field("day of week", 0, 6, WEEKDAYS, alias=7)
 
 @dataclass(frozen=True)
 class Days:
-    """The terms of a day field, each kind apart: croniter reads them alone, but not mixed."""
+    """The terms of a day field by kind: croniter cannot read mixed kinds."""
 
     plain: frozenset[int]
-    #: Terms of the other kinds, such as ``{"L5", "L1"}``, as croniter writes them.
+    #: Terms of the other kinds, in croniter's notation, such as ``("L5", "L1")``.
     others: tuple[tuple[str, ...], ...] = ()
-    #: Whether it begins with ``*``, and so only narrows what the other day field says.
+    #: Whether it begins with ``*``, and so only narrows the other day field.
     open: bool = False
 
     def fields(self) -> Iterator[str]:
@@ -109,7 +109,7 @@ class Days:
 
 @dataclass(frozen=True)
 class Fields:
-    """What the five fields of an expression say."""
+    """The parsed five fields of an expression."""
 
     minutes: frozenset[int]
     hours: frozenset[int]
@@ -119,7 +119,7 @@ class Fields:
 
     @classmethod
     def parse(cls, expression: str) -> Fields:
-        """Read five fields with blanks between them. Raises ValueError."""
+        """Parse five fields separated by spaces. Raises ValueError."""
         minute, hour, of_month, month, of_week = expression.upper().split(" ")
         return cls(
             minutes=_set(MINUTE, minute),
@@ -135,10 +135,9 @@ class Fields:
         return not (self.of_month.open or self.of_week.open)
 
     def written_out(self) -> list[str]:
-        """Return expressions that together match what these fields do.
+        """Return expressions that together match the same dates as these fields.
 
-        They hold nothing but numbers, ``*``, ``L`` and ``5#2``, and both day fields of each have to
-        match.
+        They contain only numbers, ``*``, ``L`` and ``5#2``. Both day fields must match.
         """
         days: Iterable[tuple[str, str]]
         if self.takes_either_day:

@@ -17,7 +17,7 @@ from .interval import Interval
 
 @runtime_checkable
 class TaskLike(Protocol):
-    """What a recurring task needs of a task object, whichever package it is from."""
+    """The parts of a task object that a recurring task needs, whichever package it is from."""
 
     @property
     def module_path(self) -> str: ...
@@ -105,19 +105,17 @@ def recurring(
     description: str | None = None,
     catch_up: CatchUp = "skip",
 ) -> Callable[[TaskT], TaskT]:
-    """Enqueue the decorated task by itself whenever ``schedule`` is due.
+    """Enqueue the decorated task automatically whenever ``schedule`` is due.
 
     ``schedule`` is a cron expression (see ``steady_queue_core.schedules.cron``), evaluated in
-    ``timezone``, by default ``settings.TIME_ZONE``; or a timedelta, for a run every so many seconds
-    (see ``steady_queue_core.schedules.interval``). ``key`` names this schedule of the task and is
-    unique in the project. May be used several times on one task. ``description`` is by default
-    the first line of the task's docstring. ``catch_up`` says what becomes of slots that pass
-    while no scheduler runs: ``"skip"``, ``"last"`` (the last of them runs), or a timedelta (all
-    that are no older).
+    ``timezone``, by default ``settings.TIME_ZONE``; or a timedelta for a fixed interval (see
+    ``steady_queue_core.schedules.interval``). ``key`` names this schedule and is unique in the
+    project. A task can have several schedules. ``description`` is by default the first line of the
+    task's docstring. ``catch_up`` decides about slots that pass while no scheduler runs:
+    ``"skip"`` them, run the ``"last"`` one, or run all that are not older than a timedelta.
 
-    Raises ValueError for a value that cannot be used or a key that is taken, and TypeError when it
-    is not a task that is decorated or an argument has the wrong type; both while the module is
-    imported.
+    Raises ValueError for an invalid value or a key that is taken, and TypeError if the decorated
+    object is not a task or a value has the wrong type; both while the module is imported.
     """
 
     def decorate(task: TaskT) -> TaskT:
@@ -151,7 +149,7 @@ def require_runnable(definition: RecurringDefinition) -> None:
 
 
 def require_configurable(definition: RecurringDefinition) -> None:
-    """Raise ValueError if the backend does not take the task with its queue and priority."""
+    """Raise ValueError if the backend refuses the task with its queue and priority."""
     try:
         definition.configured_task()
     except Exception as error:
@@ -161,33 +159,33 @@ def require_configurable(definition: RecurringDefinition) -> None:
 
 
 def is_task(candidate: object) -> bool:
-    """Whether this is a task object, not its function or its class."""
+    """Whether ``candidate`` is a task object, rather than a function or a class."""
     return not isinstance(candidate, type) and isinstance(candidate, TaskLike)
 
 
 def registered() -> list[RecurringDefinition]:
-    """All recurring tasks of the modules imported so far, sorted by key."""
+    """Return all recurring tasks in the modules imported so far, sorted by key."""
     return [_registry[key] for key in sorted(_registry)]
 
 
 def find(key: str) -> RecurringDefinition | None:
-    """Return the recurring task of this key that the modules imported so far have."""
+    """Return the recurring task of this key in the modules imported so far, or ``None``."""
     return _registry.get(key)
 
 
 def is_registered(key: str) -> bool:
-    """Whether the modules imported so far have a recurring task of this key."""
+    """Whether the modules imported so far define a recurring task of this key."""
     return key in _registry
 
 
 def clear() -> None:
-    """Forget all of them; for tests."""
+    """Forget all recurring tasks; for tests."""
     _registry.clear()
 
 
 def _register(new: RecurringDefinition) -> None:
     known = _registry.get(new.key)
-    # A module that is imported again brings new functions at the same path: the newer one counts.
+    # Importing a module again makes new functions at the same path: the newer one counts.
     reimported = (
         known is not None
         and known.task.module_path == new.task.module_path

@@ -1,8 +1,8 @@
-"""Intervals: a recurring task that is due every so many seconds.
+"""Intervals: schedules with a fixed number of seconds between two runs.
 
-The runs are aligned to the epoch (1970-01-01 00:00 UTC), not to the start of a process: a task of
-every 10 seconds is due at :00, :10, :20 of each minute, wherever and whenever its scheduler was
-started, so that several schedulers agree on the slots. Time zones and their changes play no part.
+The runs are aligned to the epoch (1970-01-01 00:00 UTC), not to the start of a process: with an
+interval of 10 seconds they are due at :00, :10, :20 of each minute, so that several schedulers
+agree on the slots. Time zones and their changes do not matter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .cron import InvalidScheduleError
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SHORTEST = timedelta(seconds=1)
 
-#: How the expression of an interval begins, unlike that of any cron schedule.
+#: The beginning of an interval's expression, unlike that of any cron schedule.
 EVERY = "every "
 
 
@@ -46,12 +46,12 @@ class Interval:
 
     @property
     def expression(self) -> str:
-        """The interval in words, such as ``every 90 seconds``."""
+        """The stored form of the interval, such as ``every 90 seconds``."""
         return EVERY + in_words(self.period).removeprefix("1 ")
 
     @classmethod
     def read(cls, expression: str) -> Interval:
-        """Return the interval that an ``expression`` stands for; the reverse of it."""
+        """Return the interval with this ``expression``."""
         text = expression.removeprefix(EVERY)
         try:
             period = from_words(f"1 {text}" if text in UNITS else text)
@@ -63,7 +63,7 @@ class Interval:
 
     @property
     def timezone_name(self) -> str:
-        """Always UTC, to which the slots are aligned."""
+        """Always UTC."""
         return "UTC"
 
     def next_after(self, instant: datetime) -> datetime:

@@ -1,4 +1,4 @@
-"""From the time that a clock on the wall shows to the moment it means, and back."""
+"""Converts between local time in a time zone and instants."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ SECOND = timedelta(seconds=1)
 
 
 def to_local(instant: datetime, zone: ZoneInfo) -> datetime:
-    """The naive local time at an aware ``instant``."""
+    """Return the naive local time at an aware ``instant``."""
     return instant.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
 def instant_of(local: datetime, zone: ZoneInfo) -> datetime | None:
-    """The moment of a naive ``local`` time, in UTC.
+    """Return the instant of a naive ``local`` time, in UTC.
 
-    Of a time that is shown twice, the first; of one that is skipped, the first moment after the
-    gap; None when the zone skips the whole date (Samoa had no 30 December 2011).
+    For an ambiguous time, the first instant; for a skipped time, the first instant after the gap;
+    None if the zone skips the whole date (Samoa had no 30 December 2011).
     """
     early = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
     late = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
@@ -34,10 +34,10 @@ def instant_of(local: datetime, zone: ZoneInfo) -> datetime | None:
 
 
 def first_change(start: datetime, end: datetime, zone: ZoneInfo) -> datetime | None:
-    """The first moment after ``start``, up to ``end``, from which another offset applies.
+    """Return the first instant after ``start``, up to ``end``, at which the UTC offset changes.
 
-    Exact to the second. Two changes within a day that undo each other are not seen; no zone has
-    had that.
+    Exact to the second. Misses two changes within a day that undo each other, which no zone has
+    ever had.
     """
     offset = _offset(start, zone)
     while start < end:

@@ -1,7 +1,7 @@
-"""Cron expressions that Steady Queue reads in another way, for those who come from there.
+"""Finds cron expressions with another meaning in the package ``steady_queue``.
 
-The original reads them by the ``crontab`` library. What that accepts and this package refuses is an
-error that says why; only what both accept, and read differently, is told here.
+That package reads them with the ``crontab`` library. Expressions that only ``crontab`` accepts are
+errors here. This module reports those that both accept but interpret differently.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SUNDAY_ALONE = re.compile(r"(0|SUN)-(0|SUN)", re.IGNORECASE)
 
 
 def difference(schedule: Schedule) -> str:
-    """Return how the original reads ``schedule``; empty: the same, time zones apart."""
+    """Return how ``steady_queue`` reads ``schedule`` differently; empty if it does not."""
     _, _, of_month, _, of_week = schedule.fields
     if schedule.takes_either_day:
         return (

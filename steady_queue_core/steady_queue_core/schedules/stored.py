@@ -1,6 +1,6 @@
-"""Recurring tasks as rows: written from what is defined, and read back without trust.
+"""Recurring tasks as rows: written from definitions, and validated when they are read.
 
-A row chooses among the tasks that are decorated; it never says what to import.
+A row chooses among the registered tasks. It never decides what is imported.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DEFINING = (*ENQUEUING, "description")
 
 
 def row_of(definition: RecurringDefinition, present: datetime, *, static: bool) -> RecurringTask:
-    """Return the row of a task that is defined ``present``, an instant in its stored form."""
+    """Return the row of a definition, created ``present``, an instant in its stored form."""
     task = definition.configured_task()
     return RecurringTask(
         key=definition.key,
@@ -56,7 +56,7 @@ def row_of(definition: RecurringDefinition, present: datetime, *, static: bool) 
 
 
 def definition_in_force(row: RecurringTask) -> RecurringDefinition:
-    """Return what the code defines under the key of a row: only of others the row itself counts.
+    """Return the definition in the code for a row's key or, if there is none, that of the row.
 
     Raises ``UnusableRecurringTaskError``.
     """
@@ -65,25 +65,25 @@ def definition_in_force(row: RecurringTask) -> RecurringDefinition:
         return defined
     if row.static:
         raise UnusableRecurringTaskError(
-            f"The recurring task {row.key!r} cannot be run: it stands in the code, with "
-            "@recurring, and this process has no such code."
+            f"The recurring task {row.key!r} cannot be run: it is defined in the code, "
+            "with @recurring, and this process has no such code."
         )
     return definition_of(row)
 
 
 def definition_of(row: RecurringTask) -> RecurringDefinition:
-    """Return what a row defines. Raises ``UnusableRecurringTaskError``, which says what is wrong.
+    """Return the definition in a row. Raises ``UnusableRecurringTaskError`` with the reason.
 
-    Asks no database: model instances among the arguments are read when the task is enqueued.
+    Queries no database: model instances among the arguments are fetched at each enqueue.
     """
     try:
         return _definition_of(row)
-    except Exception as error:  # A stranger may have written anything into the row.
+    except Exception as error:  # A manual edit may have put anything into the row.
         raise unusable(row.key, error) from error
 
 
 def unusable(key: str, error: Exception) -> UnusableRecurringTaskError:
-    """Return the error that says so of a recurring task, for the reason that ``error`` gives."""
+    """Return the error for a recurring task that cannot be run because of ``error``."""
     reason = str(error).removeprefix(f"the recurring task {key!r}: ")
     return UnusableRecurringTaskError(f"The recurring task {key!r} cannot be run: {reason}")
 

@@ -1,7 +1,7 @@
-"""What may be given for a recurring task, in the code or at run time.
+"""Validators of the values of a recurring task, in the code or at run time.
 
-Every function returns the value that it was given, and raises TypeError or ValueError, with the
-key of the task in the message, if it cannot be used.
+Each function returns the valid value, or raises TypeError or ValueError with the task's key in the
+message.
 """
 
 from __future__ import annotations

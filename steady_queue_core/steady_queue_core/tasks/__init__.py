@@ -1,4 +1,4 @@
-"""Tasks of this backend, what makes one valid, and their results."""
+"""Tasks of Steady Queue: definition, validation and results."""
 
 from __future__ import annotations
 

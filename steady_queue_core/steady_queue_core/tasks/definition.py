@@ -1,4 +1,4 @@
-"""Tasks of this backend: the decorator, the task class, and the registry of what may run."""
+"""Tasks of Steady Queue: the decorator, the task class, and the registry of runnable tasks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from .signature import location_of, require_fit
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Tasks by module path: the only ones that a row of the database can choose from.
+#: Tasks by module path. A row can only choose among these.
 _registered: dict[str, Task] = {}
 
 
@@ -52,17 +52,17 @@ _registered: dict[str, Task] = {}
 class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
     """A task with the options of Steady Queue."""
 
-    #: How often the task is tried in all; ``None``: the backend's ``max_attempts``.
+    #: Most attempts of a job; ``None``: the backend's ``max_attempts``.
     max_attempts: int | None = None
-    #: ``backoff(exception, task_result)`` gives the seconds until the next attempt, or ``None``
-    #: for no further one; ``None`` here: the backend's ``backoff``.
+    #: ``backoff(exception, task_result)`` returns the seconds until the next attempt, or ``None``
+    #: to give up. If it is ``None`` itself: the backend's ``backoff``.
     backoff: Backoff | None = None
     #: Whether to enqueue when the caller's transaction commits rather than within it; ``None``:
     #: the backend's ``enqueue_on_commit``.
     enqueue_on_commit: bool | None = None
-    #: How many may run at once; set by ``@limits_concurrency``.
+    #: The concurrency limit; set by ``@limits_concurrency``.
     concurrency: ConcurrencyLimit | None = None
-    #: Not before this long after the enqueue; set by ``using(run_after=timedelta)``.
+    #: Earliest start, counted from the enqueue; set by ``using(run_after=timedelta)``.
     delay: timedelta | None = None
 
     def __post_init__(self) -> None:
@@ -70,7 +70,7 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
             # Zero-argument super() fails in dataclasses with slots.
             Task.__post_init__(self)
         except InvalidTask as error:
-            # A module that is not imported keeps every command from running: name the place.
+            # A module that fails to import breaks every command: name the place.
             raise InvalidTask(f"{location_of(self.func)}: {error}") from error
         if runs_ours(self.get_backend()):
             register(self)
@@ -84,8 +84,10 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         backend: str | None = None,
         enqueue_on_commit: bool | None = None,
     ) -> SteadyQueueTask[P, R]:
-        """Return this task with other options. ``run_after`` may be a timedelta, which counts
-        from the enqueue by the database's clock."""
+        """Return this task with other options.
+
+        A timedelta as ``run_after`` counts from the enqueue, by the database's clock.
+        """
         changes: dict[str, Any] = {
             "priority": priority,
             "queue_name": queue_name,
@@ -102,14 +104,14 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         return variant
 
     def dated(self) -> Task:
-        """Return this task with a time in place of its delay, which other backends do not know."""
+        """Return this task with a time in place of its delay, for backends without delays."""
         if self.delay is None:
             return self
         found: Task = rebuilt(self, run_after=timezone.now() + self.delay, delay=None)
         return found
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> SteadyQueueTaskResult[P, R]:
-        """Store the call as a job; return its result, which is not there yet."""
+        """Store the call as a job; return its pending result."""
         backend: Any = self.get_backend()
         result: Any
         if runs_ours(backend):
@@ -120,7 +122,7 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         return cast("SteadyQueueTaskResult[P, R]", result)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> SteadyQueueTaskResult[P, R]:
-        """Do so from a coroutine."""
+        """Async version of :meth:`enqueue`."""
         backend: Any = self.get_backend()
         result: SteadyQueueTaskResult[P, R]
         if runs_ours(backend):
@@ -139,14 +141,14 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyQueueTaskResult(GenericTaskResult[P, R], Generic[P, R]):  # type: ignore[misc]  # The stubs miss frozen=True.
-    """A result whose arguments keep their types: ours hold more than JSON does."""
+    """A result whose arguments keep types that JSON does not have."""
 
-    #: Whether the call was not stored: its concurrency limit was reached, and it was not to wait.
-    #: Such a result has no id, and counts as failed.
+    #: Whether the call was dropped, because its concurrency limit was reached and its task
+    #: discards on conflict. Such a result has no id, and counts as failed.
     discarded: bool = False
 
     def __post_init__(self) -> None:
-        """Leave the arguments as they are; the codec has vetted them."""
+        """Keep the arguments as they are; the encoder has validated them."""
 
     if TYPE_CHECKING:
 
@@ -156,15 +158,15 @@ class SteadyQueueTaskResult(GenericTaskResult[P, R], Generic[P, R]):  # type: ig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # As above.
-    """What a task with ``takes_context`` gets."""
+    """The first argument of a task with ``takes_context``."""
 
-    #: Grows with every claim of this job. A resource that refuses tokens smaller than one it has
-    #: seen is safe from a worker that lost the job without noticing.
+    #: The fencing token: grows with every claim of this job. A resource that refuses tokens
+    #: smaller than the largest one seen is safe from a worker that lost the job unnoticed.
     token: int
 
 
 class TaskDecorator(Protocol):
-    """Makes a task of a function."""
+    """Turns a function into a task."""
 
     @overload
     def __call__(
@@ -175,7 +177,7 @@ class TaskDecorator(Protocol):
 
 
 class ContextTaskDecorator(Protocol):
-    """Makes a task of a function whose first parameter is not for those who enqueue."""
+    """Turns a function into a task that gets the context as its first argument."""
 
     @overload
     def __call__(
@@ -233,10 +235,10 @@ def task(
     takes_context: bool = False,
     **options: Any,
 ) -> Any:
-    """Make a task of a module-level function or coroutine function.
+    """Turn a module-level function or coroutine function into a task.
 
-    Like Django's own decorator, with the options of ``SteadyQueueTask`` on every version of
-    Django. Under a backend that has a class of tasks of its own they are left out.
+    Like Django's own decorator, but with the options of ``SteadyQueueTask`` on every version of
+    Django. A backend with a task class of its own ignores them.
     """
     own = _field_names(SteadyQueueTask) - _field_names(Task) - {"delay", "concurrency"}
     unknown = options.keys() - own
@@ -246,7 +248,9 @@ def task(
     def wrap(func: Callable[..., Any]) -> Task:
         task_class = task_backends[backend].task_class
         if task_class is Task:
-            task_class = SteadyQueueTask  # A backend that knows no other takes this one as well.
+            task_class = (
+                SteadyQueueTask  # Backends without a task class of their own accept this one.
+            )
         known = _field_names(task_class)
         return task_class(
             func=func,
@@ -266,13 +270,13 @@ def _field_names(task_class: type[Task]) -> set[str]:
 
 
 def runs_ours(backend: BaseTaskBackend) -> bool:
-    """Whether a backend is one of Steady Queue."""
+    """Whether a backend is part of Steady Queue."""
     return issubclass(backend.task_class, SteadyQueueTask)
 
 
 def register(task: Task) -> None:
-    """Make ``task`` one that jobs can name. One that was decorated anew replaces it, and so does
-    the one with a limit made by ``@limits_concurrency``."""
+    """Register ``task``, so that jobs can name it. Decorating the function again replaces it, as
+    does the variant with a limit that ``@limits_concurrency`` creates."""
     known = _registered.get(task.module_path)
     if known is None or known.func is not task.func or _limit(task) is not _limit(known):
         _registered[task.module_path] = task
@@ -283,15 +287,15 @@ def _limit(task: Task) -> ConcurrencyLimit | None:
 
 
 def registered_tasks() -> list[Task]:
-    """Return the tasks that have been decorated so far."""
+    """Return all tasks that are registered so far."""
     return list(_registered.values())
 
 
 def find_task(path: str) -> Task:
-    """Return the task that was declared at ``path`` for one of our backends: decorated for it, or,
-    in the module of its function, made by ``using(backend=...)``. Never imports anything.
+    """Return the task that is declared at ``path`` for a backend of Steady Queue: decorated for it,
+    or made by ``using(backend=...)`` in the module of its function.
 
-    Raises ``UnregisteredTaskError``.
+    Never imports anything. Raises ``UnregisteredTaskError``.
     """
     task = _registered.get(path) or _variant(path)
     if task is None:
@@ -305,23 +309,22 @@ def find_task(path: str) -> Task:
 
 
 def require_declared(task: Task) -> None:
-    """Raise ``InvalidTask`` for a task of another backend of which workers would not know that
-    they may run it."""
+    """Raise ``InvalidTask`` for a task of another backend that is not declared for workers."""
     if task.module_path in _registered or _variant(task.module_path) is not None:
         return
     module, _, name = task.module_path.rpartition(".")
     raise InvalidTask(
         f"{task.module_path} is not declared for {task.backend!r} or another backend of Steady "
-        f"Queue: its workers would refuse to run it. Say in {module} that they may: "
+        f"Queue: its workers would refuse to run it. Declare it in {module}: "
         f"{name}_queued = {name}.using(backend={task.backend!r})"
     )
 
 
 def _variant(path: str) -> Task | None:
-    """Return what the module of ``path`` itself has made of a task of another backend."""
+    """Return the variant for Steady Queue that the module of ``path`` makes of another task."""
     module = sys.modules.get(path.rpartition(".")[0])
     for value in list(getattr(module, "__dict__", {}).values()):
-        # By its type alone: to ask a lazy object of the module for its class would evaluate it.
+        # By type(): reading the __class__ of a lazy object would evaluate it.
         if issubclass(type(value), Task) and value.module_path == path and _is_ours(value):
             _registered[path] = value
             return _registered[path]
@@ -336,8 +339,8 @@ def _is_ours(task: Task) -> bool:
 
 
 def rebuilt(task: Task, **changes: Any) -> Any:
-    """Return ``task`` with ``changes``, without validating anew: a job may be older than a
-    setting that would refuse it today."""
+    """Return ``task`` with ``changes``, unvalidated: a job may be older than a setting that refuses
+    its task today."""
     copy = object.__new__(type(task))
     for field in fields(task):
         object.__setattr__(copy, field.name, changes.get(field.name, getattr(task, field.name)))
@@ -345,7 +348,7 @@ def rebuilt(task: Task, **changes: Any) -> Any:
 
 
 def unregistered(path: str, backend: str) -> Task:
-    """Return a stand-in for a task that this process does not know, to show its results."""
+    """Return a stand-in for an unregistered task, to show its results."""
 
     def missing(*args: Any, **kwargs: Any) -> None:
         raise UnregisteredTaskError(f"Task {path!r} is not registered in this process.")

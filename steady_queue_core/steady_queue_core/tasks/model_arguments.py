@@ -1,7 +1,7 @@
-"""Which models the arguments of a task may be instances of.
+"""Restricts the models whose instances a task accepts as arguments.
 
-A reference to a row stands in the database, where others may have written it; whoever can write
-there is not to choose what a worker reads elsewhere.
+References to instances are stored in the database. Write access to it must not give a choice of
+the rows that a worker reads elsewhere.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from django.db.models import Model
 from ..arguments import DeserializationError, ModelReference, TaskArgumentError
 from ..compat import Task
 
-#: What no model instance is.
+#: Types of parameters that accept no model instance.
 PLAIN = (NoneType, bool, int, float, str, bytes, date, time, timedelta, Decimal, UUID)
 
 
@@ -32,11 +32,11 @@ def require_permitted_models(
     listed: Collection[str] | None,
     error: type[Exception] = DeserializationError,
 ) -> None:
-    """Raise ``error`` if there is a reference among the arguments of a call that is not allowed.
+    """Raise ``error`` if the arguments of a call contain a reference that is not allowed.
 
-    A parameter whose annotation says which models it takes, or that it takes none, takes instances
-    of these and of the ``listed`` models; any other parameter takes these alone, or instances of
-    any model if ``listed`` is ``None``.
+    A parameter accepts instances of the models in its annotation and of the ``listed`` models. If
+    its annotation names no types, it accepts instances of the ``listed`` models, or of any model
+    if ``listed`` is ``None``.
     """
     for name, value in _by_parameter(task, args, kwargs):
         for reference in _references_in(value):
@@ -61,8 +61,8 @@ def _is_permitted(
     try:
         model = apps.get_model(reference.app_label, reference.model)
     except (LookupError, ValueError):
-        return True  # There is nothing to fetch, which whoever tries says.
-    # A proxy and what it stands for are one table.
+        return True  # The model does not exist: fetching the instance fails anyway.
+    # A proxy shares the table of its concrete model.
     table = model._meta.concrete_model
     return any(issubclass(model, each) or each._meta.concrete_model is table for each in annotated)
 
@@ -74,7 +74,7 @@ def _by_parameter(
         signature = inspect.signature(task.func)
         bound = signature.bind(*[None] * bool(task.takes_context), *args, **kwargs)
     except (TypeError, ValueError):
-        # It will not run: the call does not fit.
+        # The function does not accept the arguments: it will not run.
         yield from (("", each) for each in (*args, *kwargs.values()))
         return
     yield from bound.arguments.items()
@@ -94,10 +94,10 @@ def _references_in(value: Any) -> Iterator[ModelReference]:
 
 @lru_cache(maxsize=10_000)
 def _models_of(function: Any, name: str) -> frozenset[type[Model]] | None:
-    """Return the models that the annotation of a parameter allows; ``None``: it does not say."""
+    """Return the models in a parameter's annotation, or ``None`` if it does not restrict them."""
     try:
         hint = get_type_hints(function)[name]
-    except Exception:  # No annotation, or one that only type checkers can read.
+    except Exception:  # No annotation, or one that only type checkers can resolve.
         return None
     return _models_in(hint)
 

@@ -1,4 +1,4 @@
-"""Where a project's tasks stand, and whether workers come by there."""
+"""Finds task modules that workers do not import, and queues that no task uses."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from django.conf import settings
 from ..dialects import QueueSelector
 from .definition import registered_tasks
 
-#: What tasks are imported from.
+#: Modules that ``task`` is imported from.
 SOURCES = ("steady_queue_core", "steady_queue_core.tasks", "django.tasks", "django_tasks")
 
 
 def modules_left_out(task_modules: Iterable[str]) -> list[str]:
-    """Return the modules with tasks that belong to no installed app and are not named either: of
-    those that are imported, and of the project's own packages."""
+    """Return the modules with tasks outside of the installed apps and ``task_modules``, among the
+    imported modules and the packages in the project's folder."""
     imported = {task.func.__module__ for task in registered_tasks()}
     known = (*(config.name for config in apps.get_app_configs()), *task_modules)
     found = {module for module in imported | _task_files() if not _is_of_tests(module)}
@@ -43,7 +43,7 @@ def _any_served(queues: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def _task_files() -> set[str]:
-    """Return the ``tasks`` modules of the packages beside the project's own."""
+    """Return the ``tasks`` modules of the packages in the project's folder."""
     root = getattr(settings, "BASE_DIR", None)
     if root is None:
         return set()

@@ -1,4 +1,4 @@
-"""Our tasks under a backend that is not ours, such as Django's own for tests."""
+"""Enqueues tasks of Steady Queue through other backends, such as Django's own for tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
 from ..compat import BaseTaskBackend, Task, TaskResult, TaskResultStatus, normalize_json
 
-#: Where a result is told of what has become of its task.
+#: The fields of a result until the task is enqueued.
 PENDING: dict[str, Any] = {
     "id": "", "status": TaskResultStatus.READY, "enqueued_at": None, "started_at": None,
     "finished_at": None, "last_attempted_at": None, "errors": [], "worker_ids": [],
@@ -24,9 +24,9 @@ def enqueue(
     kwargs: Mapping[str, object],
     make_result: Callable[..., TaskResult],
 ) -> TaskResult:
-    """Enqueue a call of ``task``, one of ours, as far as ``backend`` can.
+    """Enqueue a call of ``task`` through a ``backend`` of another package.
 
-    Raises ``TypeError`` for arguments that it cannot take, and what it raises itself.
+    Raises ``TypeError`` for arguments that are not JSON values, and the backend's own errors.
     """
     _require_plain(backend, task, [*enumerate(args), *kwargs.items()])
     result = make_result(
@@ -56,8 +56,8 @@ def _require_plain(
             where = f"args[{name}]" if isinstance(name, int) else f"kwargs[{name!r}]"
             raise TypeError(
                 f"{where} of {task.module_path}: {error}. {type(backend).__module__}."
-                f"{type(backend).__qualname__} takes only what JSON has; in tests, those of "
-                "steady_queue_core.testing take all that SteadyQueueBackend does."
+                f"{type(backend).__qualname__} accepts only JSON values; in tests, the backends of "
+                "steady_queue_core.testing accept all that SteadyQueueBackend does."
             ) from None
 
 

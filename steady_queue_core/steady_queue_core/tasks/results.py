@@ -1,4 +1,4 @@
-"""Task results made from jobs, and the signals that carry them."""
+"""Builds task results from jobs, and sends the signals that carry them."""
 
 from __future__ import annotations
 
@@ -37,43 +37,43 @@ logger = get_logger("steady_queue")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyQueueTaskError(TaskError):  # type: ignore[misc]  # The stubs miss frozen=True.
-    """An error of one attempt. What its path names is looked up, and never imported: it comes
-    from a row."""
+    """An error of one attempt. Its exception class is looked up but never imported, because the
+    path comes from a row."""
 
     @property
     def exception_class(self) -> type[BaseException]:
         """The class of the exception.
 
-        Raises ``ImportError`` if no module that is imported in this process has what the path
-        names, and ``ValueError`` if that is no exception.
+        Raises ``ImportError`` if the path is in no module that this process has imported, and
+        ``ValueError`` if it is not that of an exception.
         """
         path = str(self.exception_class_path)
         found = _imported(path)
         if found is None:
             raise ImportError(
-                f"{path!r} is in no module that is imported in this process. Import its module "
-                "first, or look at exception_class_path: a row does not say what is imported."
+                f"{path!r} is in no module that this process has imported. Import its module "
+                "first, or use exception_class_path: a row never decides what is imported."
             )
         if not (issubclass(type(found), type) and issubclass(found, BaseException)):
             raise ValueError(f"{path!r} does not name an exception.")
-        return found  # type: ignore[no-any-return]  # Looked at above.
+        return found  # type: ignore[no-any-return]  # Checked above.
 
 
 def _imported(path: str) -> Any:
-    """Return what ``path`` names, if its module is imported."""
+    """Return the object at ``path`` if its module is imported."""
     parts = path.split(".")
     for length in range(len(parts) - 1, 0, -1):
         found: Any = sys.modules.get(".".join(parts[:length]))
         if found is not None:
             for name in parts[length:]:
-                # Not by getattr(): modules and classes may run code when asked for a name.
+                # Not by getattr(), which can run code of modules and classes.
                 found = getattr(found, "__dict__", {}).get(name)
             return found
     return None
 
 
 def send_task_signal(signal: Signal, sender: type, result: TaskResult) -> None:
-    """Send a signal of the task framework. A receiver that raises is logged, and no more."""
+    """Send a signal of the task framework; log the receivers that raise."""
     try:
         signal.send_robust(sender=sender, task_result=result)
     except BaseException:  # A receiver that calls sys.exit() must not end a worker.
@@ -85,20 +85,20 @@ def send_task_signal(signal: Signal, sender: type, result: TaskResult) -> None:
 
 
 async def asend_task_signal(signal: Signal, sender: type, result: TaskResult) -> None:
-    """Do as ``send``, from a coroutine."""
+    """Async version of :func:`send_task_signal`."""
     receivers = signal.receivers
     if not receivers or (len(receivers) == 1 and not receivers[0][-1]):
-        # Django's own receiver only logs: not worth a change of threads.
+        # Django's own receiver only logs, which is not worth switching threads.
         send_task_signal(signal, sender, result)
         return
-    # Not by asend_robust(): SystemExit of a receiver would end the event loop.
+    # Not by asend_robust(): a receiver's SystemExit would end the event loop.
     await sync_to_async(send_task_signal)(signal, sender, result)
 
 
 def task_of(
     path: str, backend: str, queue_name: str, rank: int, run_after: datetime | None = None
 ) -> Task:
-    """Return the task of a job as it was enqueued, or a stand-in if it is not known here."""
+    """Return the task of a job as it was enqueued, or a stand-in if it is not registered."""
     try:
         task = find_task(path)
     except UnregisteredTaskError:
@@ -110,7 +110,7 @@ def task_of(
 
 
 def task_result_of(job: Job) -> TaskResult:
-    """Return the result that a job's row, with its claim and failure, stands for."""
+    """Return the result of a job, from its row, claim and failure."""
     claim = getattr(job, "claimedexecution", None)
     worker_ids = workers_of(job.worker_ids)
     status, started_at, last_attempted_at = TaskResultStatus.READY, job.started_at, None
@@ -156,8 +156,10 @@ def task_errors(text: str | None) -> list[TaskError]:
 
 
 def errors_of(text: str | None) -> list[list[str]]:
-    """Return ``[exception path, traceback]`` of each failed attempt from the stored list; of a
-    damaged one what can be read: it must not keep a job from ending."""
+    """Return ``[exception path, traceback]`` of each failed attempt from the stored list.
+
+    Skips damaged entries, which must not prevent a job from ending.
+    """
     return [
         each
         for each in _list_of(text)
@@ -166,7 +168,7 @@ def errors_of(text: str | None) -> list[list[str]]:
 
 
 def workers_of(text: str | None) -> list[str]:
-    """Return the worker of each attempt from the stored list, as ``errors_of`` does."""
+    """Return the worker of each attempt from the stored list, without damaged entries."""
     return [each for each in _list_of(text) if isinstance(each, str)]
 
 

@@ -1,4 +1,4 @@
-"""Whether a task's function can be called with what is to be stored for it."""
+"""Checks that a task's function accepts the arguments of a call."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from functools import lru_cache
 from inspect import Parameter
 from typing import Any
 
-#: What decorators such as ``transaction.atomic`` put around a function: it passes all on as it is.
+#: The wrapper of decorators such as ``transaction.atomic``, which passes on all arguments.
 _TRANSPARENT = ContextDecorator()(lambda: None).__code__
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _FIRST = (*_BY_POSITION, Parameter.VAR_POSITIONAL)
 
 
 class Signature:
-    """What the function of a task takes, without the context."""
+    """The parameters of a task's function, without the context."""
 
     __slots__ = (
         "_any_keyword", "_any_position", "_keywords", "_least", "_names", "_positional_only",
@@ -56,18 +56,18 @@ class Signature:
         )
 
     def misfit(self, args: Sequence[object], kwargs: Mapping[str, object]) -> str | None:
-        """Say what keeps the function from being called with these arguments; ``None``: nothing."""
+        """Return why the function does not accept these arguments, or ``None`` if it does."""
         if self._fits(args, kwargs):
             return None
         try:
             self._signature.bind(*args, **kwargs)
         except TypeError as error:
             return str(error)
-        # By the name of a parameter that has none, which goes to **kwargs.
+        # A positional-only parameter was passed by name, and so went to **kwargs.
         return f"missing a required argument: {self._names[len(args)]!r}"
 
     def _fits(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
-        # Ten times as fast as to bind them, and this is asked at every enqueue.
+        # Runs at every enqueue, and is ten times as fast as Signature.bind().
         count = len(args)
         if count > len(self._names) and not self._any_position:
             return False
@@ -85,7 +85,7 @@ class Signature:
 
 @lru_cache(maxsize=10_000)
 def signature_of(function: Callable[..., Any], takes_context: bool) -> Signature | None:
-    """Return the signature of a task's function; ``None``: it does not tell."""
+    """Return the signature of a task's function, or ``None`` if it has none."""
     try:
         return Signature(function, takes_context)
     except (TypeError, ValueError):
@@ -103,7 +103,7 @@ def require_fit(task: Any, args: Sequence[object], kwargs: Mapping[str, object])
 
 
 def location_of(function: Any) -> str:
-    """Return the path of a function, and where it stands, as far as it tells."""
+    """Return the path of a function, with its file and line if they are known."""
     names = [getattr(function, name, None) for name in ("__module__", "__qualname__")]
     path = ".".join(map(str, filter(None, names))) or repr(function)
     code = getattr(inspect.unwrap(function), "__code__", None)
@@ -111,7 +111,7 @@ def location_of(function: Any) -> str:
 
 
 def _unwrapped(function: Any) -> Any:
-    """Return what is called in the end, as far as nothing can change the arguments on the way."""
+    """Return the function inside wrappers that pass on all arguments."""
     while getattr(function, "__code__", None) is _TRANSPARENT:
         function = function.__wrapped__
     return function

@@ -1,4 +1,4 @@
-"""What a task must be for a backend of ours to run it, beyond what Django asks."""
+"""Validates tasks for the backend, beyond Django's own validation."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ..timezones import to_utc
 
 
 def require_valid(task: Task) -> None:
-    """Raise ``InvalidTask`` for a name, a number of attempts or a time that cannot be stored."""
+    """Raise ``InvalidTask`` for a name, number of attempts, back-off or time that is not valid."""
     name: object = task.queue_name
-    reason = name_objection(name) if isinstance(name, str) else "is no text"
+    reason = name_objection(name) if isinstance(name, str) else "is not a string"
     if reason:
         raise InvalidTask(f"Queue name {_shown(name)} is not valid: it {reason}.")
     if len(task.module_path) > LONGEST_NAME:

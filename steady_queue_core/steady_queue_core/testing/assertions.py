@@ -1,4 +1,4 @@
-"""Assertions about what was enqueued, as functions and as methods."""
+"""Assertions about enqueued tasks, as functions and as methods."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def assert_task_enqueued(
     times: int | None = None,
     among: Iterable[EnqueuedTask] | None = None,
 ) -> EnqueuedTask:
-    """Fail unless a call of ``task`` was enqueued with what is given here; return the first.
+    """Fail unless a matching call of ``task`` was enqueued; return the first one.
 
-    ``times``: exactly so many. ``among``: what ``captured_tasks()`` gave, instead of all that the
-    test has enqueued.
+    ``times``: the exact number of matching calls. ``among``: the calls to search, such as those of
+    ``captured_tasks()``, instead of all calls of the test.
     """
     enqueued = _enqueued(among)
     fitting = [
@@ -62,7 +62,7 @@ def assert_task_enqueued(
 def assert_num_tasks(
     number: int, task: Task | None = None, *, among: Iterable[EnqueuedTask] | None = None
 ) -> None:
-    """Fail unless so many calls were enqueued, of ``task`` or of any."""
+    """Fail unless ``number`` calls were enqueued, of ``task`` or in all."""
     enqueued = _enqueued(among)
     found = [each for each in enqueued if task is None or each.is_of(task)]
     if len(found) != number:
@@ -80,8 +80,7 @@ def assert_no_tasks_enqueued(
 
 
 class TaskAssertions(_Case):
-    """The same for test cases, as a mixin. Backends that keep jobs in memory begin each test with
-    none."""
+    """The assertions as a mixin for test cases. Each test begins without jobs in memory."""
 
     def run(self, result: Any = None) -> Any:
         forget()
@@ -99,7 +98,7 @@ class TaskAssertions(_Case):
         times: int | None = None,
         among: Iterable[EnqueuedTask] | None = None,
     ) -> EnqueuedTask:
-        """Do as ``assert_task_enqueued``."""
+        """Method form of :func:`assert_task_enqueued`."""
         return assert_task_enqueued(
             task, args=args, kwargs=kwargs, queue_name=queue_name, priority=priority,
             run_after=run_after, times=times, among=among,
@@ -108,13 +107,13 @@ class TaskAssertions(_Case):
     def assertNumTasks(
         self, number: int, task: Task | None = None, *, among: Iterable[EnqueuedTask] | None = None
     ) -> None:
-        """Do as ``assert_num_tasks``."""
+        """Method form of :func:`assert_num_tasks`."""
         assert_num_tasks(number, task, among=among)
 
     def assertNoTasksEnqueued(
         self, task: Task | None = None, *, among: Iterable[EnqueuedTask] | None = None
     ) -> None:
-        """Do as ``assert_no_tasks_enqueued``."""
+        """Method form of :func:`assert_no_tasks_enqueued`."""
         assert_no_tasks_enqueued(task, among=among)
 
 

@@ -25,7 +25,7 @@ def perform(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
 def _run(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
     clock = DatabaseClock()
     clock.set(claim.claimed_at)
-    # A stand-in, where the task is not known: it raises what a worker would say.
+    # The stand-in for an unregistered task raises the same error as a worker.
     task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
     attempt = Attempt(claim, task, jobs.backend_of(claim), worker, clock.now())
     running = RunningTask(claim.task_path, str(claim.job_id), attempt_of(claim))
@@ -36,7 +36,7 @@ def _run(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
             send_task_signal(task_started, type(attempt.backend), attempt.task_result)
             value = task.call(*attempt.positional_args(), **attempt.task_result.kwargs)
     except KeyboardInterrupt:
-        raise  # Of whoever runs the tests.
+        raise  # Ctrl-C in the test runner.
     except BaseException as error:
         return attempt.failed(error, clock.now())
     else:

@@ -53,7 +53,7 @@ class MemoryBackend(SteadyQueueBackend):
         return [self.jobs.enqueue(call, self._new_job(call)) for call in calls]
 
     def _waits_for_commit(self, task: Task) -> bool:
-        # Where no database may be used, nobody can be asked for a commit.
+        # A test that may not use databases has no transaction to wait for.
         return bool(_open_transactions()) and super()._waits_for_commit(task)
 
 

@@ -1,4 +1,4 @@
-"""What a test has enqueued."""
+"""The calls that a test has enqueued."""
 
 from __future__ import annotations
 

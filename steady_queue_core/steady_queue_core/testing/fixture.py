@@ -1,4 +1,4 @@
-"""All of the kit in one object, for a fixture."""
+"""The test kit as one object, for the pytest fixture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the jobs of a test are: in a database, or in memory."""
+"""The interface to the jobs of a test, in a database or in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..dialects import ClaimedJob, Outcome, QueueSelector
 
 
 class Jobs(Protocol):
-    """What a worker of one thread asks of them."""
+    """The operations of a worker with one thread."""
 
     def present(self) -> datetime:
         """Return the time by which jobs are due; aware, in UTC."""
@@ -30,13 +30,13 @@ class Jobs(Protocol):
         """Return when the next job is due that waits for its time."""
 
     def make_due(self, until: datetime) -> None:
-        """Have the jobs be ready that are due by then."""
+        """Make the jobs ready that are due by then."""
 
     def keeps(self, result: TaskResult) -> bool:
         """Whether a job that was just enqueued is here."""
 
     def put_off(self, job_id: int, due: datetime) -> None:
-        """Have a job that waits for its time wait until then."""
+        """Reschedule a scheduled job."""
 
 
 def matching(selector: QueueSelector, names: Iterable[str]) -> list[str]:
@@ -49,7 +49,7 @@ def matching(selector: QueueSelector, names: Iterable[str]) -> list[str]:
 
 
 def selector_of(queues: str | Iterable[str] | None) -> QueueSelector:
-    """Return what ``queues`` mean, as a worker's setting has them."""
+    """Return the selector of ``queues``, in the form of a worker's setting."""
     if queues is None:
         return QueueSelector()
     return QueueSelector(patterns=(queues,) if isinstance(queues, str) else tuple(queues))

@@ -1,4 +1,4 @@
-"""Jobs that are kept in memory, with the rules that the dialects keep in their databases."""
+"""Jobs in memory, under the same rules as the dialects' jobs in databases."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Job:
 
     @property
     def turn(self) -> tuple[int, int]:
-        """What decides which of two goes first."""
+        """The sort key of the claim order."""
         return self.new.rank, self.id
 
 
@@ -91,7 +91,7 @@ setting_changed.connect(_forget_with_settings, dispatch_uid="steady_queue_forget
 
 
 def locked(method: F) -> F:
-    """Let one thread after the other do this."""
+    """Run the method under the lock of the memory."""
 
     @wraps(method)
     def locking(self: MemoryJobs, *args: Any) -> Any:
@@ -200,7 +200,7 @@ class MemoryJobs:
     def settle(self, outcome: Outcome) -> None:
         job = self.jobs.get(outcome.job_id)
         if job is None:
-            return  # Somebody has cleared them.
+            return  # The jobs were cleared meanwhile.
         job.attempts, job.errors = outcome.attempts, outcome.errors
         job.worker_ids, job.started_at = outcome.worker_ids, outcome.started_at
         ended = outcome.ending is not Ending.RETRIED

@@ -1,4 +1,4 @@
-"""Another backend for some of the tests."""
+"""Replaces the backends in ``TASKS`` for a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running what a test has enqueued, as a worker of one thread would."""
+"""Runs the tasks that a test has enqueued, like a worker with one thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .jobs import Jobs, selector_of
 from .stored import StoredJobs, databases
 
 WORKER = "testing"
-#: Attempts after which there seems to be no end, unless the test has said how many it wants.
+#: Attempts that count as an endless loop, unless the test sets a limit.
 ENDLESS = 1_000
 
 
@@ -50,7 +50,7 @@ async def arun_enqueued_tasks(
     raise_errors: bool = True,
     using: str | None = None,
 ) -> list[TaskResult]:
-    """Do so from a coroutine."""
+    """Async version of :func:`run_enqueued_tasks`."""
     run = sync_to_async(run_enqueued_tasks, thread_sensitive=True)
     results: list[TaskResult] = await run(queues, until, limit, raise_errors, using)
     return results
@@ -90,7 +90,7 @@ class Runner:
         self._attempts = 0
 
     def run(self) -> None:
-        """Run until there is nothing left that is due."""
+        """Run until no due job is left."""
         while self.limit is None or self._attempts < self.limit:
             found = self._claim()
             if found is not None:
@@ -126,7 +126,7 @@ class Runner:
     def _put_off(
         self, clock: datetime, jobs: Jobs, done: RunResult, enqueued: Sequence[EnqueuedTask]
     ) -> None:
-        """Have what the task has delayed count from the time at which it ran."""
+        """Count the delays that the task has set from the time at which it ran."""
         outcome = done.outcome
         if outcome.ending is Ending.RETRIED and outcome.delay:
             jobs.put_off(outcome.job_id, clock + timedelta(seconds=outcome.delay))
@@ -137,7 +137,7 @@ class Runner:
                 place.put_off(int(each.result.id), clock + delay)
 
     def _move_on(self) -> bool:
-        """Have the next jobs be ready that are due; say whether there are any."""
+        """Make the next due jobs ready; return whether there are any."""
         due = [instant for jobs in self.sources if (instant := jobs.next_due()) is not None]
         if not due:
             return False

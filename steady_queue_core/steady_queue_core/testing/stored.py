@@ -1,4 +1,4 @@
-"""The jobs of a test in its database, moved by the database's own dialect."""
+"""The jobs of a test in its database, processed by the database's dialect."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class StoredJobs:
     @classmethod
     @contextmanager
     def opened(cls, using: str, selector: QueueSelector, worker: str) -> Iterator[StoredJobs]:
-        """Have a process that may claim jobs be registered."""
+        """Register a process that may claim jobs, for the block."""
         name = f"{worker}-{token_hex(8)}"
         process = processes.register(
             using, kind="worker", name=name, pid=os.getpid(), hostname=socket.gethostname(),
@@ -88,6 +88,6 @@ class StoredJobs:
 def databases() -> list[str]:
     """Return the databases that hold jobs, as far as the test may use them."""
     found = queue_databases()
-    # Django's test cases replace what would connect; where none is allowed, it shall say so.
+    # Django's test cases wrap the cursors of databases that a test may not use.
     allowed = [using for using in found if not hasattr(connections[using].cursor, "wrapped")]
     return allowed or found

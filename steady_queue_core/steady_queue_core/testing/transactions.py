@@ -1,4 +1,4 @@
-"""A task within the transaction of a test, as if there were none."""
+"""Runs a task inside a test's transaction as if there were none."""
 
 from __future__ import annotations
 
@@ -74,5 +74,5 @@ class _Block:
 
 
 def _rings(function: Any) -> bool:
-    """Whether this would wake workers, who could not see the jobs of the transaction."""
+    """Whether this would wake workers, which could not see the jobs of the transaction."""
     return isinstance(function, partial) and getattr(function.func, "__func__", 0) is Dialect.ring

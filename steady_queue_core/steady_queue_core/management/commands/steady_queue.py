@@ -145,7 +145,7 @@ class Command(BaseCommand):
             raise CommandError(printable_lines(str(error))) from error
 
     def _leave(self) -> None:
-        # Python would wait for threads that hang in a task, and nobody else can end them.
+        # Python would wait for threads that hang in a task, and no code can end them.
         logging.shutdown()
         for stream in (self.stdout, self.stderr, sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):
@@ -153,7 +153,7 @@ class Command(BaseCommand):
         os._exit(0)
 
     def _say(self, line: str) -> None:
-        # A queue does not depend on somebody who reads: the output may be closed, full or ASCII.
+        # The queue must not depend on its output, which may be closed, full or ASCII only.
         with suppress(OSError, ValueError, AttributeError):
             self.stdout.write(printable_lines(line))
             self.stdout.flush()
