@@ -88,7 +88,7 @@ contracts: $(VENV)/.installed ## check which package may import which (import-li
 	$(BIN)/lint-imports
 
 clean: ## remove the environment, caches and build results
-	rm -rf "$(VENV)" .pyright .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis htmlcov
+	rm -rf "$(VENV)" .pyright .mypy_cache .dmypy.json .ruff_cache .pytest_cache .import_linter_cache .hypothesis htmlcov
 	rm -rf .coverage .coverage.* steady_queue_*/dist steady_queue_*/build
 	find steady_queue_* tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
