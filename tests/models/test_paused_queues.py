@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 
-from steady_queue_core.dialects.portable import Bookmarks, Span, bookmarks
+from steady_queue_core.dialects.portable import Bookmarks, Span, scan_position
 from steady_queue_core.models import Queue, ReadyExecution
 
 from .everywhere import Jobs, on_every_database
@@ -16,8 +16,8 @@ from .everywhere import Jobs, on_every_database
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once the whole index was read, it is not read again for a while."""
-    monkeypatch.setattr(bookmarks, "SHARE", 1e-9)
-    monkeypatch.setattr(bookmarks, "LONGEST_PAUSE", 600.0)
+    monkeypatch.setattr(scan_position, "SHARE", 1e-9)
+    monkeypatch.setattr(scan_position, "LONGEST_PAUSE", 600.0)
 
 
 def of_worker(jobs: Jobs) -> Bookmarks:
@@ -38,8 +38,8 @@ def forget(jobs: Jobs) -> None:
 def test_claims_go_on_behind_the_jobs_of_a_paused_queue(using: str) -> None:
     jobs = Jobs(using)
     forget(jobs)
-    paused = jobs.ready(bookmarks.MANY_PAUSED, "paused", rank=-5)
-    between = jobs.ready(bookmarks.MANY_PAUSED, "paused")
+    paused = jobs.ready(scan_position.MANY_PAUSED, "paused", rank=-5)
+    between = jobs.ready(scan_position.MANY_PAUSED, "paused")
     live = jobs.ready(4, "live")
     Queue("paused", using).pause()
     for job_id in live[:3]:
@@ -47,7 +47,7 @@ def test_claims_go_on_behind_the_jobs_of_a_paused_queue(using: str) -> None:
 
     spans = of_worker(jobs).spans(whole=False)
     assert Span(None, -5, paused[-1] + 1, 0) in spans
-    assert Span(None, 0, live[2], bookmarks.HIGHEST) in spans
+    assert Span(None, 0, live[2], scan_position.HIGHEST) in spans
     assert live[2] > between[-1]
 
     [urgent] = jobs.ready(1, "live", rank=-5)
@@ -62,7 +62,7 @@ def test_a_job_that_comes_back_before_the_bookmark_is_found_by_a_look_at_all(usi
     [early] = jobs.ready(1, "live", rank=-5)
     row = ReadyExecution.objects.using(using).get()
     ReadyExecution.objects.using(using).filter(pk=early)._raw_delete(using)
-    jobs.ready(bookmarks.MANY_PAUSED, "paused", rank=-5)
+    jobs.ready(scan_position.MANY_PAUSED, "paused", rank=-5)
     live = jobs.ready(4, "live")
     Queue("paused", using).pause()
     for job_id in live[:3]:
@@ -79,7 +79,7 @@ def test_a_job_that_comes_back_before_the_bookmark_is_found_by_a_look_at_all(usi
 def test_the_jobs_of_a_queue_that_is_resumed_are_claimed_again(using: str) -> None:
     jobs = Jobs(using)
     forget(jobs)
-    paused = jobs.ready(bookmarks.MANY_PAUSED, "paused", rank=-5)
+    paused = jobs.ready(scan_position.MANY_PAUSED, "paused", rank=-5)
     for other in ("other", "third"):
         Queue(other, using).pause()
     Queue("paused", using).pause()
@@ -99,7 +99,7 @@ def test_few_jobs_of_paused_queues_are_read_each_time(using: str) -> None:
     [early] = jobs.ready(1, "live", rank=-5)
     row = ReadyExecution.objects.using(using).get()
     ReadyExecution.objects.using(using).filter(pk=early)._raw_delete(using)
-    jobs.ready(bookmarks.MANY_PAUSED - 1, "paused", rank=-5)
+    jobs.ready(scan_position.MANY_PAUSED - 1, "paused", rank=-5)
     live = jobs.ready(4, "live")
     Queue("paused", using).pause()
     for job_id in live[:3]:
@@ -111,13 +111,13 @@ def test_few_jobs_of_paused_queues_are_read_each_time(using: str) -> None:
 def test_looks_at_the_whole_index_take_a_small_share_of_the_time() -> None:
     found = Bookmarks()
     clock: dict[str, Any] = {"return_value": 1000.0}
-    with mock.patch.object(bookmarks.time, "monotonic", **clock) as now:
-        found.answer(bookmarks.MANY_PAUSED)
+    with mock.patch.object(scan_position.time, "monotonic", **clock) as now:
+        found.answer(scan_position.MANY_PAUSED)
         assert found.looks_at_all
         found.looked_at_all(0.01)
         assert not found.looks_at_all
-        now.return_value += 0.01 / bookmarks.SHARE
+        now.return_value += 0.01 / scan_position.SHARE
         assert found.looks_at_all
         found.looked_at_all(100.0)
-        now.return_value += bookmarks.LONGEST_PAUSE
+        now.return_value += scan_position.LONGEST_PAUSE
         assert found.looks_at_all

@@ -1,1 +1,1 @@
-"""PostgreSQL for Steady Queue by portable building blocks, with one statement of its own."""
+"""A PostgreSQL dialect of Steady Queue: portable building blocks, and one hook of its own."""

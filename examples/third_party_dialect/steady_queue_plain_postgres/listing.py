@@ -1,4 +1,4 @@
-"""The names of queues, without reading a row for each job."""
+"""Listing the names of queues, without reading a row for each job."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Dialects: how each database does the operations of the queue.
+"""Dialects: the operations of the queue, as each database does them best.
 
-This is the only package of the core that a plugin imports. See ``hookspecs`` for the contract,
-``portable`` for building blocks that need nothing but Django, and ``conformance`` for the tests
-that a dialect must pass.
+This is the only package of the core that a plugin imports. ``hookspecs`` has the contract,
+``portable`` building blocks that need nothing but Django, and ``conformance`` the tests that a
+dialect must pass.
 """
 
 from __future__ import annotations

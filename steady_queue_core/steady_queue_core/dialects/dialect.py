@@ -1,6 +1,6 @@
-"""The typed face of the plugin that was picked for a database.
+"""The typed interface to the plugin that was picked for a database.
 
-Models and processes call these methods; nobody else touches pluggy.
+Models and processes call its methods; nothing outside this package uses pluggy.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ M = TypeVar("M", bound=Model)
 
 
 class Dialect:
-    """A database's way of doing the operations of the queue. See ``hookspecs`` for promises."""
+    """The operations of the queue on one database. See ``hookspecs`` for what they guarantee."""
 
     def __init__(self, info: DialectInfo, hooks: HookRelay, implemented: set[str]) -> None:
         self.info = info
@@ -47,13 +47,13 @@ class Dialect:
         return f"<Dialect {self.info.name}>"
 
     def describe(self, connection: BaseDatabaseWrapper) -> DialectInfo | None:
-        """Ask the plugin whether it drives ``connection``."""
+        """Return the facts about the dialect, or ``None`` if it does not drive ``connection``."""
         answers = self._hooks.steady_queue_dialect(connection=connection)
         return cast("DialectInfo | None", answers[0] if answers else None)
 
     @property
     def limits_silence(self) -> bool:
-        """Whether connections can be made to give up on a server that does not answer."""
+        """Whether connections can be made to fail when the server does not answer."""
         return "steady_queue_limit_silence" in self._implemented
 
     def limit_silence(self, connection: BaseDatabaseWrapper, seconds: float) -> None:
@@ -61,10 +61,10 @@ class Dialect:
             self._hooks.steady_queue_limit_silence(connection=connection, seconds=seconds)
 
     def prepare(self, connection: BaseDatabaseWrapper, *, impatient: bool = False) -> list[str]:
-        said: list[str] | None = self._hooks.steady_queue_prepare(
+        changes: list[str] | None = self._hooks.steady_queue_prepare(
             connection=connection, impatient=impatient
         )
-        return said or []
+        return changes or []
 
     def share(self, connection: BaseDatabaseWrapper) -> None:
         if "steady_queue_share" in self._implemented:
@@ -114,7 +114,7 @@ class Dialect:
             "set[int]",
             self._hooks.steady_queue_settle(connection=connection, outcomes=outcomes),
         )
-        self._ring_for_admitted(connection, outcomes, [])
+        self._notify_admitted(connection, outcomes, [])
         return held
 
     def settle_and_claim(
@@ -125,7 +125,7 @@ class Dialect:
         selector: QueueSelector,
         limit: int,
     ) -> tuple[set[int], list[ClaimedJob]]:
-        """Settle, then claim: at once where the dialect can, else as two operations."""
+        """Settle, then claim: in one transaction if the dialect can, otherwise in two."""
         if not outcomes:
             return set(), self.claim(connection, process, selector, limit)
         if limit <= 0:
@@ -143,7 +143,7 @@ class Dialect:
                 limit=limit,
             ),
         )
-        self._ring_for_admitted(connection, outcomes, claimed)
+        self._notify_admitted(connection, outcomes, claimed)
         return held, claimed
 
     def dispatch(self, connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
@@ -187,14 +187,14 @@ class Dialect:
         return cast(Expression, self._hooks.steady_queue_now(connection=connection))
 
     def current_time(self, connection: BaseDatabaseWrapper) -> datetime:
-        """Ask the database for its present time; aware, in UTC."""
+        """Return the database's present time, aware, in UTC."""
         return current_time(connection, self.now(connection))
 
     def exact_collation(self, connection: BaseDatabaseWrapper) -> str | None:
         return cast("str | None", self._hooks.steady_queue_exact_collation(connection=connection))
 
     def tune_tables(self, connection: BaseDatabaseWrapper) -> list[str]:
-        """Return statements that make the tables fit for a queue."""
+        """Return SQL statements that tune the tables for a queue."""
         found: list[str] | None = self._hooks.steady_queue_tune_tables(connection=connection)
         return found or []
 
@@ -213,20 +213,20 @@ class Dialect:
     def ring_after_commit(
         self, connection: BaseDatabaseWrapper, queue_names: Sequence[str]
     ) -> None:
-        """Ring when the caller's transaction commits; now, where there is none."""
+        """Notify listeners when the caller's transaction commits, or now if there is none."""
         if self.rings and connection.in_atomic_block:
             ring = partial(self.ring, connection, queue_names)
             on_commit(ring, using=connection.alias, robust=True)
         else:
             self.ring(connection, queue_names)
 
-    def _ring_for_admitted(
+    def _notify_admitted(
         self,
         connection: BaseDatabaseWrapper,
         outcomes: Sequence[Outcome],
         claimed: Sequence[ClaimedJob],
     ) -> None:
-        """Ring for jobs that were let in, unless it is us who have claimed them."""
+        """Notify listeners of jobs that were admitted, unless all of them were claimed here."""
         if limited_keys(outcomes) - {claim.concurrency_key for claim in claimed}:
             self.ring_after_commit(connection, [])
 

@@ -1,25 +1,30 @@
 """The hooks that a dialect plugin implements.
 
-Steady Queue picks one plugin for each database and calls the operation hooks on that plugin
-alone: an implementation never needs to test which database it was given. Take only the arguments
-you use. ``connection`` belongs to the calling thread: do not keep it. A whole plugin that relies
-on the portable building blocks::
+Steady Queue picks one plugin per database and calls the hooks of that plugin only, so an
+implementation never has to check which database it was given. It may leave out arguments that it
+does not use. ``connection`` belongs to the calling thread and must not be kept.
+
+A plugin is a module that assigns functions to the names of the hooks. This one relies on the
+portable building blocks::
 
     from steady_queue_core.dialects import DialectInfo, hookimpl, portable
+
+    from . import listing
 
     @hookimpl
     def steady_queue_dialect(connection):
         if connection.vendor == "cockroachdb":
             return DialectInfo(name="cockroach", display_name="CockroachDB")
 
-    @hookimpl
-    def steady_queue_claim(connection, process, selector, limit):
-        return portable.claim(connection, process, selector, limit)
+    steady_queue_claim = hookimpl(portable.claim)
+    steady_queue_list_queues = hookimpl(listing.list_queues)
+    ...  # the other required hooks
 
-    ...  # the other required hooks, each delegated in one line or tuned
+Import modules into it, not functions: ``hookimpl`` marks the function itself, and a marked function
+in the module would be taken for a hook under its own name too.
 
-Every operation that writes is one transaction of its own, or part of the caller's when the
-connection is in one.
+Every operation that writes is a transaction of its own, or part of the caller's if the connection
+is in one.
 """
 
 from __future__ import annotations
@@ -45,14 +50,14 @@ from .records import (
     Wakeup,
 )
 
-# A specification has no body, whatever an implementation returns: hence "empty-body" below.
+# Specifications have no body, whatever they return: hence "empty-body" below.
 
 PROJECT_NAME = "steady_queue"
 
 hookspec = pluggy.HookspecMarker(PROJECT_NAME)
 hookimpl = pluggy.HookimplMarker(PROJECT_NAME)
 
-#: Hooks that a dialect may leave out.
+#: The hooks that a dialect may leave out.
 OPTIONAL = frozenset(
     {
         "steady_queue_limit_silence",
@@ -75,21 +80,20 @@ OPTIONAL = frozenset(
 def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
     """Describe this dialect if it drives ``connection``; otherwise return ``None``.
 
-    Called once per database and process. Look at ``connection.vendor`` first, and run no query:
-    the database may be away. Raise ``DialectUnsupported`` for a version too old.
+    Called once per database and process. Check ``connection.vendor`` first, and run no queries:
+    the database may be unavailable. Raise ``DialectUnsupported`` for a version that is too old.
     """
 
 
 @hookspec(firstresult=True)
 def steady_queue_limit_silence(connection: BaseDatabaseWrapper, seconds: float) -> None:
-    """Have ``connection`` give up on a server that does not answer for ``seconds``.
+    """Make ``connection`` fail when the server does not answer for ``seconds``.
 
-    Optional. Called before the connection is opened, by a thread that looks after others and tries
-    again by itself. ``connection.settings_dict`` and its ``OPTIONS`` are a copy of that thread's
-    own, to be changed; what the project has set there stands. Opening the connection, and each
-    statement, then end after so long with an error that ``steady_queue_is_lost_connection``
-    recognises, whether the network is gone or the server has frozen. It may be somewhat longer
-    where a statement may wait for locks that long.
+    Optional. Called before the connection is opened, by control threads, which retry by themselves.
+    ``connection.settings_dict`` and its ``OPTIONS`` are a copy for that thread, to be modified;
+    options that the project has set must be kept. Connecting, and every statement, then fails after
+    that time with an error that ``steady_queue_is_lost_connection`` recognises, whether the network
+    is down or the server is frozen. It may take longer where a statement may wait for locks.
     """
 
 
@@ -97,21 +101,21 @@ def steady_queue_limit_silence(connection: BaseDatabaseWrapper, seconds: float) 
 def steady_queue_prepare(  # type: ignore[empty-body]
     connection: BaseDatabaseWrapper, impatient: bool
 ) -> list[str]:
-    """Set up ``connection`` for a queue process; say in short sentences what was changed.
+    """Set up ``connection`` for a queue process; return short sentences about what was changed.
 
-    Optional. Called when a queue process, or a thread of it, has opened the connection.
-    ``impatient``: its thread looks after others and tries again by itself, so that it should wait
-    for locks no longer than a few seconds; otherwise it runs tasks. The sentences are shown once,
-    in the supervisor's banner; return ``[]`` when nothing was changed.
+    Optional. Called when a queue process, or one of its threads, has opened the connection.
+    ``impatient`` is true for control threads, which retry by themselves and should not wait for
+    locks longer than a few seconds; it is false for threads that run tasks. The supervisor shows
+    the sentences once, in its banner. Return ``[]`` if nothing was changed.
     """
 
 
 @hookspec(firstresult=True)
 def steady_queue_share(connection: BaseDatabaseWrapper) -> None:
-    """Make the project's own use of ``connection`` get along with the queue's.
+    """Set up the project's own ``connection`` so that it works well next to the queue's.
 
-    Optional. Called in every process of the project when a connection to a database that holds a
-    queue was opened, also again for the same object.
+    Optional. Called in every process of the project after a connection to a database that holds a
+    queue is opened. It may be called several times for the same object.
     """
 
 
@@ -122,9 +126,9 @@ def steady_queue_share(connection: BaseDatabaseWrapper) -> None:
 def steady_queue_transaction(  # type: ignore[empty-body]
     connection: BaseDatabaseWrapper,
 ) -> AbstractContextManager[None]:
-    """Return a context manager: a transaction for the queue's own writes.
+    """Return a context manager for a transaction of the queue.
 
-    Joins the caller's transaction when there is one. Otherwise begins one in the mode in which
+    It joins the caller's transaction if there is one. Otherwise it begins one in the mode in which
     the queue's statements are safe on this database, commits at the end, and rolls back on error.
     """
 
@@ -133,10 +137,11 @@ def steady_queue_transaction(  # type: ignore[empty-body]
 def steady_queue_lock_rows(  # type: ignore[empty-body]
     connection: BaseDatabaseWrapper, rows: QuerySet[Any], wait: bool
 ) -> QuerySet[Any]:
-    """Return ``rows`` with this database's row lock applied when they are read.
+    """Return the queryset ``rows`` with row locks, taken when it is evaluated.
 
-    ``wait=False`` passes over rows that are locked, ``wait=True`` waits for them. A database
-    whose transactions lock as a whole returns ``rows`` as they are. Inside a transaction only.
+    Rows that are locked by another transaction are skipped if ``wait`` is false, and waited for if
+    it is true. If transactions lock the whole database, return ``rows`` unchanged. Called inside a
+    transaction only.
     """
 
 
@@ -144,17 +149,17 @@ def steady_queue_lock_rows(  # type: ignore[empty-body]
 def steady_queue_is_contention(  # type: ignore[empty-body]
     connection: BaseDatabaseWrapper, error: BaseException
 ) -> bool:
-    """Say whether ``error`` is a deadlock, lock time-out or busy database: worth another try."""
+    """Return whether ``error`` is a deadlock, lock time-out or busy database: worth a retry."""
 
 
 @hookspec(firstresult=True)
 def steady_queue_is_lost_connection(  # type: ignore[empty-body]
     connection: BaseDatabaseWrapper, error: BaseException
 ) -> bool:
-    """Say whether ``error`` means that the connection is gone and a new one should be opened.
+    """Return whether ``error`` means that the connection is lost and must be opened again.
 
-    Not of a server that answers and refuses, such as one that only reads: the connection is
-    replaced then, too, but that reading works does not end the outage.
+    Return false for a server that answers but refuses, such as a read-only one. The connection is
+    replaced then too, but the outage is not over until the refused operation succeeds.
     """
 
 
@@ -165,14 +170,15 @@ def steady_queue_is_lost_connection(  # type: ignore[empty-body]
 def steady_queue_enqueue(  # type: ignore[empty-body]
     connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
 ) -> list[EnqueuedJob]:
-    """Insert ``jobs`` with their first executions; return their ids in the order given.
+    """Insert ``jobs`` with their first executions; return their ids, in the same order.
 
-    All or none are inserted. A job that is not due by the database's clock is scheduled, any
-    other is ready. Ids grow in the order given. ``run_at`` is kept, also where it is past.
+    Either all jobs are inserted or none. A job that is not due yet by the database's clock is
+    scheduled; the others are ready. Ids increase in the order of ``jobs``. ``run_at`` is stored
+    even if it is in the past.
 
-    A job with a limit that is due takes a permit of its key, as ``steady_queue_admit`` gives them,
-    by the limit that it states. If there is none left it is blocked, or it is not there: its id
-    is ``None``.
+    A job with a limit that is due takes a permit of its key, as in ``steady_queue_admit``, and sets
+    the key's limit to its own. Without a free permit it is blocked; if its limit discards such jobs
+    it is not stored, and its id is ``None``.
     """
 
 
@@ -183,19 +189,19 @@ def steady_queue_enqueue(  # type: ignore[empty-body]
 def steady_queue_claim(  # type: ignore[empty-body]
     connection: BaseDatabaseWrapper, process: ProcessIdentity, selector: QueueSelector, limit: int
 ) -> list[ClaimedJob]:
-    """Take up to ``limit`` ready jobs for a process: ready -> claimed, in one transaction.
+    """Claim up to ``limit`` ready jobs for a process: ready -> claimed, in one transaction.
 
-    Order: with ``selector.takes_all`` by (rank, id) over all queues; otherwise queue by queue in
-    the order of ``selector.matching``, in each by (rank, id). Paused queues are left out: they
-    change neither the order of the others nor, however many jobs they have, much of the cost (see
-    ``portable.Bookmarks``). Jobs that another transaction holds are passed over. No job is ever
-    given twice. Return an empty list when there is nothing to take, at the lowest cost the database
-    allows: an idle worker calls this all the time.
+    With ``selector.takes_all`` jobs come in the order of (rank, id) over all queues; otherwise
+    queue by queue in the order of ``selector.matching``, and by (rank, id) in each. Paused queues
+    are left out. They do not change the order of the others, nor, however many jobs they have, the
+    cost by much: see ``portable.Bookmarks``. Jobs that another transaction has locked are skipped.
+    No job is ever claimed twice. Return an empty list if there is nothing to claim, at the lowest
+    possible cost: idle workers call this all the time.
 
-    The claim's token is greater than the ready row's, and no earlier life of the database, before
-    it was restored or failed over, has given it out: ``portable.next_token`` makes one. A process
-    that is not registered by its id and its name gets nothing: its lease was taken away, or its id
-    is somebody else's by now.
+    The token of a claim is greater than that of the ready row, and differs from all tokens that
+    were used before the database was restored or failed over; ``portable.next_token`` makes one. A
+    process that is not registered under its id and its name gets no jobs: it was pruned, or its id
+    belongs to another process by now.
     """
 
 
@@ -203,17 +209,23 @@ def steady_queue_claim(  # type: ignore[empty-body]
 def steady_queue_settle(  # type: ignore[empty-body]
     connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]
 ) -> set[int]:
-    """End claims; return the ids of the jobs whose claim was still held.
+    """End claims; return the ids of the jobs whose claims were still held.
 
-    An outcome whose (job, token) is not claimed any more changes nothing. Finished: the job row
-    is completed, or deleted where ``preserve`` is false. Failed: completed with its errors, and a
-    failed row in place of one that is there. Retried: errors are kept, and the job is scheduled
-    ``delay`` seconds after the database's present time, or ready when that is 0. Released: ready as
-    before. Rows that the job moves to carry the claim's token. All outcomes are one transaction.
+    An outcome whose (job, token) is no longer claimed changes nothing. For the others, the ending
+    decides what happens to the job (see ``Outcome`` and ``Outcome.destination``):
 
-    The permit of a job with a limit ends with the claim, and the jobs that wait for it are admitted
-    in the same transaction. A job that is released keeps it; one that is retried at once takes one
-    anew, and so does one that has lost it.
+    * finished: the job is completed, or deleted if ``preserve`` is false;
+    * failed: the job is completed with its errors, and gets a failed row, which replaces one that
+      exists already;
+    * retried: the errors are stored, and the job is scheduled ``delay`` seconds after the
+      database's present time, or ready if that is 0;
+    * released: the job is ready, as before the claim.
+
+    The execution rows that jobs move to have the claim's token. All outcomes are one transaction.
+
+    The permit of a job with a limit ends with its claim, and jobs that wait for it are admitted in
+    the same transaction. A released job keeps its permit. A job that is retried at once, or has
+    lost its permit, needs a new one.
     """
 
 
@@ -225,9 +237,9 @@ def steady_queue_settle_and_claim(  # type: ignore[empty-body]
     selector: QueueSelector,
     limit: int,
 ) -> tuple[set[int], list[ClaimedJob]]:
-    """Do ``steady_queue_settle`` and ``steady_queue_claim`` in one transaction.
+    """Settle outcomes, then claim jobs, in one transaction.
 
-    Optional: without it the two are called one after the other.
+    Optional. Without it ``steady_queue_settle`` and ``steady_queue_claim`` are called in turn.
     """
 
 
@@ -237,9 +249,9 @@ def steady_queue_dispatch(  # type: ignore[empty-body]
 ) -> Dispatched:
     """Move up to ``limit`` scheduled jobs that are due to ready, earliest first.
 
-    Rows that another dispatcher holds are passed over. Also say when the next one is due: in 0
-    seconds if it is already. Jobs with a limit are blocked, and admitted if they can be; one that
-    cannot be, has never run and is not to wait is deleted.
+    Rows that another dispatcher has locked are skipped. The result also tells when the next job is
+    due: in 0 seconds if one is due already. Jobs with a limit are blocked, and admitted if there
+    are permits. A job that is not admitted, has never run and must not wait is deleted.
     """
 
 
@@ -248,26 +260,26 @@ def steady_queue_dispatch(  # type: ignore[empty-body]
 
 @hookspec(firstresult=True)
 def steady_queue_admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:  # type: ignore[empty-body]
-    """Let in the jobs that wait for ``keys`` and for which there are permits; return how many.
+    """Admit blocked jobs of ``keys`` for which there are permits; return how many.
 
-    They move from blocked to ready, and a row in the table of permits says which key they hold. A
-    key's limit is that of the job that was enqueued last. For each key as many hold a permit, in
-    the order of (rank, id), as the limit allows. The semaphore's row, locked until the end of the
-    transaction, is what all who take or end permits of the key wait for, sorted by key. Its
-    ``value`` is the number of permits left, at least 0.
+    They move from blocked to ready, in the order of (rank, id), and each gets a row in the table of
+    permits. A key has as many permits as its limit, which is that of the job enqueued last; a
+    missing semaphore takes it from the first job that waits. Every change of permits locks the
+    semaphore's row first, several of them in the order of their keys, until the end of the
+    transaction. Its ``value`` is the number of free permits, at least 0.
     """
 
 
-# --- distinct-queue listing ------------------------------------------------------------------
+# --- listing ---------------------------------------------------------------------------------
 
 
 @hookspec(firstresult=True)
 def steady_queue_list_queues(  # type: ignore[empty-body]
     connection: BaseDatabaseWrapper, prefix: str
 ) -> list[str]:
-    """Return the names of the queues that have ready jobs and start with ``prefix``, sorted.
+    """Return the sorted names of the queues that have ready jobs and start with ``prefix``.
 
-    Names compare exactly, by code point. The cost should grow with the queues, not the rows.
+    Names compare by code point. The cost should depend on the number of queues, not of jobs.
     """
 
 
@@ -278,9 +290,9 @@ def steady_queue_list_queues(  # type: ignore[empty-body]
 def steady_queue_insert_if_absent(  # type: ignore[empty-body]
     connection: BaseDatabaseWrapper, row: Model, unique_fields: Sequence[str]
 ) -> bool:
-    """Insert ``row`` unless one with the same ``unique_fields`` exists; say whether it was.
+    """Insert ``row`` unless one with the same ``unique_fields`` exists; return whether it did.
 
-    Leaves the surrounding transaction usable in both cases. Other errors are raised.
+    The surrounding transaction stays usable in both cases. Other errors are raised.
     """
 
 
@@ -291,9 +303,10 @@ def steady_queue_upsert(
     unique_fields: Sequence[str],
     update_fields: Sequence[str],
 ) -> None:
-    """Insert ``rows``; where ``unique_fields`` already exist, set ``update_fields``.
+    """Insert ``rows``, or set ``update_fields`` of those whose ``unique_fields`` exist already.
 
-    The rows are locked until the end of the transaction, one after the other in the order given.
+    The rows are locked until the end of the transaction, one after another in the order of
+    ``rows``.
     """
 
 
@@ -302,18 +315,18 @@ def steady_queue_upsert(
 
 @hookspec(firstresult=True)
 def steady_queue_now(connection: BaseDatabaseWrapper) -> Expression:  # type: ignore[empty-body]
-    """Return an expression for the database's own present time in UTC.
+    """Return an expression for the database's present time, in UTC.
 
-    It must move on within a transaction, and compare with what the other hooks store: where
-    instants are text, it has as many digits as they have.
+    It must move on within a transaction, and be comparable to what the other hooks store: where
+    times are text, it has as many digits.
     """
 
 
 @hookspec(firstresult=True)
 def steady_queue_exact_collation(connection: BaseDatabaseWrapper) -> str | None:
-    """Name the collation under which names compare by code point, for columns of the migration.
+    """Return the collation that compares by code point, for names in columns of the migration.
 
-    Optional; ``None`` where the default already does. May run a query.
+    Optional. Return ``None`` if the default collation does. May run a query.
     """
 
 
@@ -322,10 +335,10 @@ def steady_queue_exact_collation(connection: BaseDatabaseWrapper) -> str | None:
 
 @hookspec(firstresult=True)
 def steady_queue_tune_tables(connection: BaseDatabaseWrapper) -> list[str]:  # type: ignore[empty-body]
-    """Return statements that make the tables fit for a queue, such as how they are cleaned.
+    """Return SQL statements that tune the tables for a queue, such as storage parameters.
 
-    Optional. A migration runs them once, after the tables were made. They change no content and
-    no column, and may be run again. Runs no query.
+    Optional. A migration executes them once, after it has created the tables. They must not change
+    rows or columns, and must be repeatable. Runs no queries.
     """
 
 
@@ -334,7 +347,7 @@ def steady_queue_tune_tables(connection: BaseDatabaseWrapper) -> list[str]:  # t
 
 @hookspec(firstresult=True)
 def steady_queue_wakeup(connection: BaseDatabaseWrapper) -> Wakeup | None:
-    """Return a bell that rings when jobs may have become ready, or ``None``: then polling rules.
+    """Return a listener that wakes this process when jobs may be ready, or ``None`` to poll only.
 
     Optional. Called once by a process that waits for work.
     """
@@ -342,10 +355,10 @@ def steady_queue_wakeup(connection: BaseDatabaseWrapper) -> Wakeup | None:
 
 @hookspec(firstresult=True)
 def steady_queue_ring(connection: BaseDatabaseWrapper, queue_names: Sequence[str]) -> None:
-    """Ring the bell for ``queue_names``; without names, for whichever queues there are.
+    """Notify listeners that ``queue_names``, or any queues if empty, may have ready jobs.
 
-    Optional. Called after the commit of an enqueue, and when jobs have become due. It may leave
-    out a ring that follows another of the same process within 5 ms. Never raises.
+    Optional. Called after an enqueue is committed, and after jobs were dispatched or admitted. A
+    notification within 5 ms of the last one of the same process may be left out. Must not raise.
     """
 
 
@@ -354,4 +367,4 @@ def steady_queue_ring(connection: BaseDatabaseWrapper, queue_names: Sequence[str
 
 @hookspec(firstresult=True)
 def steady_queue_checks(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:  # type: ignore[empty-body]
-    """Return Django check messages about this server's settings. Optional; may query."""
+    """Return Django check messages about the server and its settings. Optional; may run queries."""

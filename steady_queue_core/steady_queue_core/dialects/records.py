@@ -1,4 +1,4 @@
-"""The values that pass between the core and a dialect. All instants are aware and in UTC."""
+"""The values that pass between the core and a dialect. All times are aware and in UTC."""
 
 from __future__ import annotations
 
@@ -10,55 +10,55 @@ from typing import Any, NamedTuple, Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """How many of the jobs that share a key may hold a permit at once: be ready, or run."""
+    """How many jobs with the same key may hold a permit at the same time: be ready, or running."""
 
     key: str
     to: int
-    #: How long a permit is safe from the start of the job on, and after its process was last heard.
+    #: How long a permit is safe after the start of the job, and after its process's last heartbeat.
     duration: timedelta
-    #: Whether a job that finds no permit when it becomes due is deleted, rather than waits.
+    #: Whether a job that finds no permit when it is due is deleted rather than blocked.
     discards: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
-    """A job to be inserted, with what decides its first execution."""
+    """A job to insert, with the facts that decide its first execution."""
 
     queue_name: str
-    #: Negated priority: the smaller, the sooner.
+    #: Negated priority: smaller ranks come first.
     rank: int
     task_path: str
     backend_name: str
     #: The encoded call, ready to be stored as text.
     arguments: str
     max_attempts: int = 1
-    #: Not before this instant; in the past or ``None``: ready at once.
+    #: The time when it is due; it is ready at once if that is past or ``None``.
     run_at: datetime | None = None
-    #: Not before this long after the database's present time. Excludes ``run_at``.
+    #: The time until it is due, counted from the database's present time. Excludes ``run_at``.
     delay: timedelta | None = None
     limit: Limit | None = None
 
 
 class EnqueuedJob(NamedTuple):
-    """What the database decided about a new job."""
+    """The result of inserting a job."""
 
-    #: ``None``: it found no permit, and was not to wait for one.
+    #: ``None`` if it was discarded because it found no permit.
     job_id: int | None
     enqueued_at: datetime
 
 
 class ProcessIdentity(NamedTuple):
-    """Which process: a database that was restored gives out ids again, but names never repeat."""
+    """A process. Names never repeat; a database that was restored may assign the same ids again."""
 
     id: int
     name: str
 
 
 class ClaimedJob(NamedTuple):
-    """A job taken by a process, with all that is needed to run it."""
+    """A job claimed by a process, with everything needed to run it."""
 
     job_id: int
-    #: The fence: grows with the claims of this job and never repeats; see ``portable.next_token``.
+    #: The fencing token: it grows with each claim of the job; see ``portable.next_token``.
     token: int
     queue_name: str
     rank: int
@@ -118,30 +118,30 @@ CLAIM_COLUMNS = EXECUTION_COLUMNS + JOB_COLUMNS
 
 
 class Dispatched(NamedTuple):
-    """One round of moving due jobs."""
+    """The result of moving due jobs to ready."""
 
     moved: int
-    #: Seconds until the earliest job that is still scheduled is due; ``None``: there is none.
+    #: Seconds until the next scheduled job is due, or ``None`` if there is none.
     next_due_in: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSelector:
-    """The queues a worker serves: exact names, ``prefix*`` and ``*``, in order of precedence."""
+    """The queues of a worker: exact names, ``prefix*`` and ``*``, in order of precedence."""
 
     patterns: tuple[str, ...] = ("*",)
 
     @property
     def takes_all(self) -> bool:
-        """Whether any queue is served, so that order is by priority alone, whatever is paused."""
+        """Whether all queues are served, so that jobs come in the order of priority alone."""
         return "*" in self.patterns
 
     def matching(
         self, existing: Callable[[str], Sequence[str]], paused: frozenset[str]
     ) -> list[str]:
-        """Return the exact names to poll, in order, without the paused ones; not for all queues.
+        """Return the names of the queues to poll, in order, except paused ones. Not for ``*``.
 
-        ``existing(prefix)`` lists the names that have ready jobs and start with ``prefix``.
+        ``existing(prefix)`` lists the queues that have ready jobs and start with ``prefix``.
         """
         names: dict[str, None] = {}
         for pattern in self.patterns:
@@ -151,37 +151,36 @@ class QueueSelector:
 
 
 class Wakeup(Protocol):
-    """A bell that rings when new work may be there. It may ring for nothing, and miss a ring:
-    polling remains the floor."""
+    """A listener for new work. Wake-ups may be spurious or lost, so workers poll as well."""
 
     @property
     def in_order(self) -> bool:
-        """Whether it would ring now: workers poll less often while it would."""
+        """Whether it is listening now: workers poll less often while it is."""
 
     def fileno(self) -> int:
-        """Return a descriptor that becomes readable when the bell has rung."""
+        """Return a descriptor that becomes readable when there may be new work."""
 
     def clear(self) -> None:
-        """Read off what has rung so far; never blocks."""
+        """Consume the wake-ups so far; never blocks."""
 
     def close(self) -> None:
-        """Give up the descriptor."""
+        """Stop listening, and close the descriptor."""
 
 
-#: Version of the contract that a plugin states in its ``DialectInfo``.
+#: The version of the contract, which a plugin states in its ``DialectInfo``.
 API_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialectInfo:
-    """What a dialect says of itself: facts that the core asks instead of a vendor's name."""
+    """Facts about a dialect, which the core uses instead of a vendor's name."""
 
     #: Must equal the name of the plugin's entry point.
     name: str
-    #: The product as shown to people, such as ``"SQLite 3.40.1"``.
+    #: The display name of the product, such as ``"SQLite 3.40.1"``.
     display_name: str
     api_version: int = API_VERSION
-    #: Whether a second worker passes over rows that a first has locked, rather than waits.
+    #: Whether a second worker skips rows that a first one has locked, rather than waiting.
     skips_locked: bool = True
-    #: Whether ``steady_queue_wakeup`` gives a bell.
+    #: Whether ``steady_queue_wakeup`` returns a listener.
     has_wakeup: bool = False

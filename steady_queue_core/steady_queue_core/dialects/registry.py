@@ -1,8 +1,8 @@
-"""Finds the dialect plugins and picks one for each database.
+"""Loads the dialect plugins and picks one for each database.
 
-Plugins are loaded once, on first use, from the entry-point group ``steady_queue``. Every way in
-which that can go wrong has an error that says what, which and how to mend it; there is no silent
-fallback, because a guess about locking loses jobs.
+Plugins are loaded once, on first use, from the entry-point group ``steady_queue``. Every failure
+has an error that says what is wrong, with which plugin, and how to mend it. There is no silent
+fallback: a wrong guess about locking loses jobs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .records import API_VERSION, DialectInfo
 
 ENTRY_POINT_GROUP = "steady_queue"
 
-#: The distributions to suggest for the databases we know.
+#: The distributions to suggest for known vendors.
 KNOWN_DISTRIBUTIONS = {
     "sqlite": "steady-queue-sqlite",
     "postgresql": "steady-queue-postgres",
@@ -40,7 +40,7 @@ class DialectRegistry:
         self._manager = pluggy.PluginManager(hookspecs.PROJECT_NAME)
         self._manager.add_hookspecs(hookspecs)
         self._picked: dict[str, Dialect] = {}
-        # Reentrant: a plugin that asks its server opens a connection, which asks for its dialect.
+        # Reentrant: a plugin that queries its server opens a connection, which needs its dialect.
         self._lock = RLock()
         for plugin in plugins:
             self._load(plugin)
@@ -65,7 +65,7 @@ class DialectRegistry:
         return sorted(self._dialects)
 
     def _load(self, entry_point: EntryPoint) -> None:
-        # One name at a time: pluggy's own loader lets an ImportError escape without a name.
+        # One at a time: pluggy's own loader raises an ImportError without the name of the plugin.
         try:
             plugin = entry_point.load()
             self._manager.register(plugin, name=entry_point.name)
@@ -92,7 +92,7 @@ class DialectRegistry:
             ) from error
 
     def _find_dialects(self) -> dict[str, object]:
-        """Return the plugins that answer the selection hook; the others may only wrap hooks."""
+        """Return the plugins with a selection hook. The others may only wrap hooks."""
         selection = self._manager.hook.steady_queue_dialect
         dialects = {hook.plugin_name: hook.plugin for hook in _answering(selection)}
         for name, plugin in self._manager.list_name_plugin():
@@ -109,7 +109,7 @@ class DialectRegistry:
 
     def _pick(self, connection: BaseDatabaseWrapper) -> Dialect:
         pinned = _pinned_name(connection.alias)
-        # Only the pinned plugin is asked: another one may refuse this server.
+        # Only the pinned plugin is called: another one may refuse this server.
         answers = self._answers(connection, self._dialects if pinned is None else [pinned])
         if pinned is not None and not answers:
             raise DialectNotFound(
@@ -177,7 +177,7 @@ class DialectRegistry:
         return Dialect(info, self._hooks_of(name), implemented)
 
     def _hooks_of(self, name: str) -> pluggy.HookRelay:
-        # Only the picked dialect answers; plugins that merely wrap hooks (tracing) still run.
+        # Of the dialects only this one is called; plugins that only wrap hooks (tracing) still run.
         others = [plugin for other, plugin in self._dialects.items() if other != name]
         relay = pluggy.HookRelay()
         for hook in vars(hookspecs):
@@ -209,7 +209,7 @@ def _pinned_name(using: str) -> str | None:
 
 
 def _answering(caller: pluggy.HookCaller) -> Iterator[pluggy.HookImpl]:
-    """Yield the implementations of a hook that give its result, not those that wrap it."""
+    """Yield the implementations of a hook, without its wrappers."""
     for implementation in caller.get_hookimpls():
         if not (implementation.wrapper or implementation.hookwrapper):
             yield implementation
@@ -230,7 +230,7 @@ def registry() -> DialectRegistry:
 
 @contextmanager
 def override(replacement: DialectRegistry) -> Iterator[None]:
-    """Use another registry in this process, in all its threads: for tests of plugins."""
+    """Use another registry in all threads of this process, in tests of plugins."""
     _overrides.append(replacement)
     try:
         yield

@@ -1,6 +1,6 @@
-"""The conformance suite: what a dialect promises is tested here, or it is not promised.
+"""The conformance suite: the tests of everything that a dialect promises.
 
-A dialect's own tests are these lines; they run under ``manage.py test`` and pytest alike::
+These lines run it for a dialect, under ``manage.py test`` or pytest::
 
     from django.test import TransactionTestCase
     from steady_queue_core.dialects.conformance import DialectConformance
@@ -8,11 +8,11 @@ A dialect's own tests are these lines; they run under ``manage.py test`` and pyt
     class CockroachConformance(DialectConformance, TransactionTestCase):
         databases = {"default"}
 
-``using`` names another alias than ``default``; add it to ``databases`` too. The test database must
-be one that other threads and processes can open: SQLite needs a file, named in ``TEST["NAME"]``.
-Threads, processes and locks are real. Nothing sleeps to win a race: what has to happen is waited
-for, at most ``patience`` seconds. Cases are left out only where ``DialectInfo`` says that the
-dialect does not promise them.
+Set ``using`` to test another alias than ``default``, and add it to ``databases``. Other threads and
+processes must be able to open the test database: SQLite needs a file, named in ``TEST["NAME"]``.
+Threads, processes and locks are real. No case sleeps to win a race: it waits until something has
+happened, for at most ``patience`` seconds. Cases are skipped only where ``DialectInfo`` says that
+the dialect does not promise them.
 """
 
 from __future__ import annotations
@@ -69,4 +69,4 @@ class DialectConformance(
     CheckCases,
     IsolationCases,
 ):
-    """Every case, to be mixed into a ``TransactionTestCase``."""
+    """All cases, a mixin for ``TransactionTestCase``."""

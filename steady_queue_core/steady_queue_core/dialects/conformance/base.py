@@ -1,4 +1,4 @@
-"""What the cases share: making jobs, and looking at the tables through the models."""
+"""Helpers of all cases: making jobs, and inspecting the tables through the models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ else:
 
 T = TypeVar("T")
 
-#: The tables whose one row says where a job stands.
+#: The tables in which a job has a row: exactly one of them, which is its state.
 STATES = ("Ready", "Scheduled", "Blocked", "Claimed", "Failed")
 TABLES = (
     "Job", *(f"{state}Execution" for state in STATES), "Semaphore", "Permit", "Pause", "Process",
@@ -35,7 +35,7 @@ TABLES = (
 
 
 def new_job(queue_name: str = "default", **fields: Any) -> NewJob:
-    """Return a job to enqueue; what a case does not care about has a default."""
+    """Return a job to enqueue, with defaults for everything else."""
     defaults: dict[str, Any] = {
         "rank": 0,
         "task_path": "conformance.tasks.work",
@@ -46,7 +46,7 @@ def new_job(queue_name: str = "default", **fields: Any) -> NewJob:
 
 
 def limited_job(key: str = "key", to: int = 1, **fields: Any) -> NewJob:
-    """Return a job to enqueue that has a limit."""
+    """Return a job with a limit to enqueue."""
     duration = fields.pop("duration", timedelta(minutes=3))
     discards = fields.pop("discards", False)
     limit = Limit(key=key, to=to, duration=duration, discards=discards)
@@ -66,24 +66,24 @@ def ending(ending: Ending, claim: ClaimedJob, **fields: Any) -> Outcome:
 
 
 class ConformanceCase(_Base):
-    """The database under test, and short names for what the cases do with it."""
+    """A case on the database under test, with short names for the operations."""
 
     #: The alias of the database to test.
     using = "default"
-    #: Seconds to wait for what must happen.
+    #: Seconds to wait for a condition before a case fails.
     patience = 30.0
 
     @classmethod
     def setUpClass(cls) -> None:
         super().setUpClass()
-        # What a dialect does to the database itself, it does before the cases hold locks there.
+        # A dialect may change the database itself: before any case holds locks in it.
         threads.run_all(cls.using, [lambda: None], cls.patience)
 
     def setUp(self) -> None:
         super().setUp()
         self._names: dict[int, str] = {}
-        # Ids begin anew in emptied tables: what was learned of those of before is wrong.
-        for name in ("bookmark", "bookmarks", "claimers"):
+        # Ids start over in emptied tables: anything remembered about earlier jobs is wrong.
+        for name in ("scan_position", "bookmarks", "claimers"):
             vars(self.connection).pop(f"steady_queue_{name}", None)
 
     def tearDown(self) -> None:
@@ -103,14 +103,14 @@ class ConformanceCase(_Base):
         """Return all rows of a model, by its class name."""
         return model(name).objects.using(self.using).all()
 
-    # --- what a queue does
+    # --- operations
 
     def enqueue(self, *jobs: NewJob) -> list[int]:
-        """Enqueue ``jobs``, all of which are stored; return their ids."""
+        """Enqueue ``jobs``, none of which may be discarded; return their ids."""
         return [stored_id(new) for new in self.dialect.enqueue(self.connection, jobs)]
 
     def enqueue_one(self, job: NewJob) -> tuple[int, datetime]:
-        """Enqueue ``job``; return its id, and when that was."""
+        """Enqueue ``job``; return its id and the time."""
         [new] = self.dialect.enqueue(self.connection, [job])
         return stored_id(new), new.enqueued_at
 
@@ -129,13 +129,13 @@ class ConformanceCase(_Base):
         return int(process.pk)
 
     def identity(self, process_id: int) -> ProcessIdentity:
-        """Return what a process that was registered here calls itself."""
+        """Return the identity of a process that was registered with ``register``."""
         return ProcessIdentity(process_id, self._names[process_id])
 
     def claim(
         self, limit: int = 1000, *patterns: str, process_id: int | None = None
     ) -> list[ClaimedJob]:
-        """Claim from all queues or from ``patterns``, for a new process unless one is named."""
+        """Claim from all queues, or from ``patterns``, for a new process or the given one."""
         if process_id is None:
             process_id = self.register()
         selector = QueueSelector(patterns=patterns or ("*",))
@@ -163,7 +163,7 @@ class ConformanceCase(_Base):
             self.rows("Pause").create(queue_name=name, created_at=present)
 
     def make_due(self, job_id: int, seconds_ago: float = 60) -> datetime:
-        """Let a scheduled job have been due for some time; return since when."""
+        """Make a scheduled job overdue; return its new due time."""
         due = self.present() - timedelta(seconds=seconds_ago)
         self.rows("ScheduledExecution").filter(pk=job_id).update(due_at=self.stored(due))
         return due
@@ -173,14 +173,14 @@ class ConformanceCase(_Base):
         return self.dialect.current_time(self.connection)
 
     def stored(self, instant: datetime) -> datetime:
-        """Return an instant in the form that the models take."""
+        """Return a time in the form that the models take."""
         return portable.storable(instant)
 
     def aware(self, value: datetime) -> datetime:
-        """Return an instant that came from a model as aware, in UTC."""
+        """Return a time from a model as aware, in UTC."""
         return portable.aware(value)
 
-    # --- what became of it
+    # --- inspection
 
     def job(self, job_id: int) -> Any:
         return self.rows("Job").get(pk=job_id)
@@ -190,11 +190,11 @@ class ConformanceCase(_Base):
         return sorted(self.rows(f"{state}Execution").values_list("pk", flat=True))
 
     def everything(self) -> dict[str, list[Any]]:
-        """Return the content of all tables, to see that nothing changes."""
+        """Return the content of all tables, to check that nothing changes."""
         return {name: list(self.rows(name).order_by("pk").values()) for name in TABLES}
 
     def check_states(self) -> None:
-        """Every job is in exactly one state, whatever a case has done."""
+        """Check that every job is in exactly one state, whatever a case has done."""
         places: dict[int, list[str]] = {}
         for state in STATES:
             for job_id in self.ids(state):
@@ -211,7 +211,7 @@ class ConformanceCase(_Base):
             )  # fmt: skip
 
     def check_permits(self) -> None:
-        """Who is ready or runs under a limit holds a permit, and the semaphores know how many."""
+        """Check that ready and running jobs with limits hold permits, and semaphores count them."""
         holders = dict(self.rows("Permit").values_list("pk", "key"))
         jobs = self.rows("Job").exclude(concurrency_key=None)
         entitled = set(self.ids("Ready") + self.ids("Claimed"))
@@ -221,12 +221,12 @@ class ConformanceCase(_Base):
             held = list(holders.values()).count(row.key)
             self.assertEqual(row.value, max(0, row.limit - held), f"of {row}, {held} are held")
             waiting = self.rows("BlockedExecution").filter(concurrency_key=row.key)
-            self.assertFalse(row.value and waiting.exists(), f"of {row}, somebody waits")
+            self.assertFalse(row.value and waiting.exists(), f"of {row}, a job waits for one")
 
     # --- other threads
 
     def elsewhere(self, function: Callable[[], T]) -> T:
-        """Run ``function`` in another thread, and so on another connection."""
+        """Run ``function`` in another thread, and therefore on another connection."""
         return threads.run_all(self.using, [function], self.patience)[0]
 
     def in_threads(self, functions: Sequence[Callable[[], T]]) -> list[T]:
@@ -238,7 +238,7 @@ class ConformanceCase(_Base):
         return threads.start(self.using, function)
 
     def again(self, operation: Callable[[], T]) -> T:
-        """Repeat ``operation`` as long as it meets contention, as the core does."""
+        """Retry ``operation`` after contention, as the core does."""
         deadline = monotonic() + self.patience
         while True:
             try:
@@ -248,18 +248,18 @@ class ConformanceCase(_Base):
                     raise
 
     def holding(self, work: Callable[[], Any]) -> Any:
-        """Do ``work`` in a transaction of another thread that stays open; see ``threads``."""
+        """Run ``work`` in a transaction of another thread that stays open; see ``threads``."""
         return threads.holding(self.using, work, self.patience)
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:
-        """Look again and again until ``condition`` holds."""
+        """Wait until ``condition`` holds."""
         deadline = monotonic() + self.patience
         while not condition():
             self.assertLess(monotonic(), deadline, f"waited {self.patience} s for: {what}")
             sleep(0.005)
 
     def until_deadline(self) -> Iterator[int]:
-        """Count up, to try something again and again; fail when it takes too long."""
+        """Yield the numbers of tries; fail when they take too long."""
         deadline = monotonic() + self.patience
         for number in count():
             self.assertLess(monotonic(), deadline, f"not done after {self.patience} s")

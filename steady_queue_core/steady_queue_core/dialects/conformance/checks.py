@@ -1,4 +1,4 @@
-"""What a dialect has to say about its server."""
+"""System checks of a dialect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claiming: what is taken, and what is told of it."""
+"""Claiming: which jobs are claimed, and the facts of a claim."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ClaimCases(ConformanceCase):
         self.assertEqual(self.aware(row.created_at), claim.claimed_at)
 
     def test_the_token_is_greater_than_the_ready_rows(self) -> None:
-        """However large that is: only so many claims of a job can ever be."""
+        """However large it is: tokens must not overflow."""
         [job_id] = self.enqueue_many(1)
         for last in (0, 1, 41, 2**32 - 1, 2**32, 2**62):
             with atomic(using=self.using):
@@ -65,7 +65,7 @@ class ClaimCases(ConformanceCase):
                 self.connection.set_rollback(True)
 
     def test_the_token_grows_with_each_claim_of_a_job(self) -> None:
-        """Whether the job came back released, retried at once, or retried later."""
+        """For a job that was released, retried at once, and retried later."""
         claim = self.claimed_job()
         tokens = [claim.token]
         for outcome in (
@@ -83,7 +83,7 @@ class ClaimCases(ConformanceCase):
         self.assertEqual(tokens, sorted(set(tokens)))
 
     def test_an_earlier_life_of_the_database_has_given_out_other_tokens(self) -> None:
-        """It was restored, or failed over, and gives out the same ids again."""
+        """A database that was restored or failed over assigns the same ids again."""
         ids = self.enqueue_many(20)
         worker = self.register()
         tokens: list[int] = []
@@ -110,7 +110,7 @@ class ClaimCases(ConformanceCase):
         self.assertEqual(self.claim(10, "mail*"), [])
 
     def test_a_process_that_is_not_registered_gets_nothing(self) -> None:
-        """Its lease was taken away: what it held may run elsewhere already."""
+        """It was pruned: its jobs may run elsewhere already."""
         ids = self.enqueue_many(2)
         gone = self.register()
         self.rows("Process").filter(pk=gone).delete()
@@ -119,7 +119,7 @@ class ClaimCases(ConformanceCase):
         self.assertEqual(self.ids("Ready"), ids)
 
     def test_a_process_of_an_earlier_life_gets_nothing_under_the_id_of_another(self) -> None:
-        """Restored, the database has given its id to a process of another name."""
+        """A restored database has assigned its id to a process of another name."""
         ids = self.enqueue_many(2)
         process = self.identity(self.register())
         earlier = process._replace(name="of an earlier life")
@@ -152,7 +152,7 @@ class ClaimCases(ConformanceCase):
         self.assertEqual([claim.job_id for claim in self.claim()], ids)
 
     def test_a_claim_joins_the_callers_transaction(self) -> None:
-        """Others see it when that commits, not before."""
+        """Other connections see it after the commit, not before."""
         [job_id] = self.enqueue_many(1)
         process_id = self.register()
         with atomic(using=self.using):

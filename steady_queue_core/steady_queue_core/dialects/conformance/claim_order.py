@@ -11,12 +11,12 @@ from .base import ConformanceCase, new_job
 
 class ClaimOrderCases(ConformanceCase):
     def place(self, *places: str) -> None:
-        """Enqueue jobs, each given as ``queue:rank``, in this order."""
+        """Enqueue jobs in this order, each given as ``queue:rank``."""
         pairs = [place.rpartition(":") for place in places]
         self.enqueue(*[new_job(name, rank=int(rank)) for name, _, rank in pairs])
 
     def taken(self, limit: int, *patterns: str) -> list[str]:
-        """Claim, and tell the jobs as they were placed."""
+        """Claim, and return the jobs in the form in which they were given."""
         return [f"{claim.queue_name}:{claim.rank}" for claim in self.claim(limit, *patterns)]
 
     def test_the_smaller_rank_comes_first_over_all_queues(self) -> None:
@@ -63,7 +63,7 @@ class ClaimOrderCases(ConformanceCase):
         self.assertEqual(self.taken(10, "a", "b"), ["a:0"])
 
     def test_with_a_paused_queue_all_the_others_still_come_by_rank(self) -> None:
-        """Claim by claim, with the paused jobs first, last and in between."""
+        """Over several claims, with paused jobs first, last and in between."""
         self.place("c:-5", "b:1", "a:9", "c:0", "b:0", "a:0", "b:-100", "c:9", "d:9")
         self.pause("c")
         self.assertEqual(self.taken(2), ["b:-100", "b:0"])
@@ -82,7 +82,7 @@ class ClaimOrderCases(ConformanceCase):
             self.assertEqual(self.taken(10), ["c:-1", "a:9"])
 
     def test_many_jobs_of_a_paused_queue_are_passed_over(self) -> None:
-        """Of several ranks, before and among the others; what comes later is not overlooked."""
+        """Paused jobs of several ranks, before and among the others. Later jobs are not missed."""
         self.enqueue(*[new_job("paused", rank=rank) for rank in (-9, -5, 0) for _ in range(150)])
         self.place("b:0", "a:-5", "b:7", "a:7", "b:0")
         self.pause("paused")
@@ -113,7 +113,7 @@ class ClaimOrderCases(ConformanceCase):
         self.assertEqual(taken.count("paused"), 750)
 
     def test_of_many_jobs_beside_a_paused_queue_each_goes_to_one_worker(self) -> None:
-        """Those whom another worker holds are passed over, however many they are."""
+        """Jobs that another worker has locked are skipped, however many there are."""
         if not self.dialect.info.skips_locked:
             self.skipTest("DialectInfo.skips_locked is false")
         self.enqueue_many(5, "paused")

@@ -1,4 +1,4 @@
-"""Claiming from many threads and processes: every job to exactly one."""
+"""Claiming in many threads and processes: every job is claimed exactly once."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class ClaimSharingCases(ConformanceCase):
         self.assertEqual(self.ids("Claimed"), ids)
 
     def test_a_second_worker_gets_jobs_while_a_first_holds_its_own(self) -> None:
-        """Neither in the order of all queues nor in that of named ones is it starved."""
+        """It is not starved, neither with all queues nor with named ones."""
         if not self.dialect.info.skips_locked:
             self.skipTest("DialectInfo.skips_locked is false")
         ids = self.enqueue_many(200)
@@ -87,7 +87,7 @@ class ClaimSharingCases(ConformanceCase):
 
 
 def _claim_all(using: str, database: str, process: ProcessIdentity, report: str) -> None:
-    """Claim in small batches until nothing is left, and write down what was taken."""
+    """Claim small batches until nothing is left, and record the jobs."""
     if not apps.ready:
         django.setup()
     connections[using].settings_dict["NAME"] = database

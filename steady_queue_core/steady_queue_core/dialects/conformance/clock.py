@@ -1,4 +1,4 @@
-"""One clock: the database's."""
+"""The clock is the database's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STANDS_STILL = (
 
 class ClockCases(ConformanceCase):
     def test_the_clock_is_the_databases_in_utc(self) -> None:
-        """As the portable one has it, give or take the time between two statements."""
+        """Compared with the portable clock, apart from the time between two statements."""
         reference = portable.current_time(self.connection, portable.now(self.connection))
         present = self.present()
         self.assertEqual(present.utcoffset(), timedelta(0))
@@ -34,7 +34,7 @@ class ClockCases(ConformanceCase):
             self.wait_until(lambda: self.present() > begun, STANDS_STILL)
 
     def test_the_clock_compares_with_what_is_stored(self) -> None:
-        """In a condition that the database evaluates."""
+        """Compared in a condition that the database evaluates."""
         now: Any = self.dialect.now(self.connection)
         jobs, scheduled = self.rows("Job"), self.rows("ScheduledExecution")
         _, later = self.enqueue(new_job(), new_job(delay=timedelta(seconds=60)))
@@ -54,7 +54,7 @@ class ClockCases(ConformanceCase):
         self.assert_between(before, self.aware(named.get().read), self.present())
 
     def assert_one_is_at(self, rows: Any, field: str, instant: Any) -> None:
-        """By the three ways to compare, each in the database."""
+        """With each comparison, in the database."""
         for lookup, count in (("exact", 1), ("gt", 0), ("lt", 0), ("gte", 1), ("lte", 1)):
             found = rows.filter(**{f"{field}__{lookup}": instant}).count()
             self.assertEqual(found, count, (field, lookup, instant))
@@ -66,7 +66,7 @@ class ClockCases(ConformanceCase):
         self.assert_one_is_at(processes, "last_heartbeat_at", beat)
 
     def test_an_instant_equals_itself_whoever_has_stored_it(self) -> None:
-        """With a fraction of a second as without one."""
+        """For times with and without a fraction of a second."""
         for microsecond in (0, 5, 120_000, 999_999):
             due = (self.present() + timedelta(hours=1)).replace(microsecond=microsecond)
             instant = portable.storable(due)
@@ -91,7 +91,7 @@ class ClockCases(ConformanceCase):
         self.assert_one_is_at(self.rows("FailedExecution"), "created_at", failed.created_at)
 
     def whole_life(self) -> None:
-        """Do everything that stores an instant, and look at each of them."""
+        """Run every operation that stores a time, and check each of them."""
         before = self.present()
         job_id, enqueued_at = self.enqueue_one(new_job(delay=timedelta(seconds=60)))
         self.make_due(job_id, seconds_ago=0.001)
@@ -117,7 +117,7 @@ class ClockCases(ConformanceCase):
         self.whole_life()
 
     def test_the_projects_clock_is_not_asked(self) -> None:
-        """A host whose clock is wrong must not matter."""
+        """The clock of the host does not matter."""
         wrong = timezone.now() + timedelta(hours=3)
         with mock.patch("django.utils.timezone.now", return_value=wrong):
             self.whole_life()

@@ -22,7 +22,7 @@ class DispatchCases(ConformanceCase):
         return self.enqueue(*[new_job(rank=rank, delay=timedelta(hours=1)) for rank in ranks])
 
     def schedule_due(self, count: int) -> list[int]:
-        """Enqueue jobs that have been due for a while, the first one longest."""
+        """Enqueue overdue jobs, in the order of their due times."""
         ids = self.schedule(*[0] * count)
         for number, job_id in enumerate(ids):
             self.make_due(job_id, seconds_ago=60 + count - number)
@@ -41,7 +41,7 @@ class DispatchCases(ConformanceCase):
         self.assertEqual(self.ids("Scheduled"), [job_id])
 
     def test_a_job_becomes_ready_when_its_time_has_come(self) -> None:
-        """And not before: by the database's clock, watched until it moves."""
+        """By the database's clock, and not before."""
         delay = timedelta(seconds=0.3)
         job_id, enqueued_at = self.enqueue_one(new_job(delay=delay))
         self.wait_until(lambda: self.dispatch().moved == 1, "a job that is due to move")
@@ -49,7 +49,7 @@ class DispatchCases(ConformanceCase):
         self.assertEqual(self.ids("Ready"), [job_id])
 
     def test_the_earliest_due_comes_first(self) -> None:
-        """Then the smaller rank, then the older job."""
+        """Then by rank, then by id."""
         ids = self.schedule(5, 5, -5, 0)
         since = self.make_due(ids[0])
         for job_id in ids[1:3]:
@@ -82,7 +82,7 @@ class DispatchCases(ConformanceCase):
         self.assertEqual(self.everything()["Job"], before)
 
     def test_dispatch_says_when_the_next_job_is_due(self) -> None:
-        """In seconds; 0 when one is due already; ``None`` when none is scheduled."""
+        """In seconds: 0 if one is due already, ``None`` if none is scheduled."""
         self.assertEqual(self.dispatch(), Dispatched(0, None))
         self.enqueue(new_job(delay=timedelta(hours=2)), new_job(delay=timedelta(seconds=60)))
         before = self.present()

@@ -50,7 +50,7 @@ class EnqueueCases(ConformanceCase):
         self.assertGreater(self.enqueue_many(1)[0], ids[-1])
 
     def test_an_id_is_not_used_again(self) -> None:
-        """Else the end of an old claim could fit a new job."""
+        """Otherwise the outcome of an old claim could match a new job."""
         claim = self.claimed_job()
         self.settle(self.finished(claim, preserve=False))
         self.assertGreater(self.enqueue_many(1)[0], claim.job_id)
@@ -74,7 +74,7 @@ class EnqueueCases(ConformanceCase):
             self.assertNotIn(due, self.ids("Scheduled"))
 
     def test_a_job_that_is_due_is_ready(self) -> None:
-        """So is one that was due before it was enqueued."""
+        """This includes a job that was due before it was enqueued."""
         past = self.present() - timedelta(days=400)
         ids = self.enqueue(
             new_job(), new_job(run_at=past), new_job(delay=timedelta(0)),
@@ -83,7 +83,7 @@ class EnqueueCases(ConformanceCase):
         self.assertEqual(self.ids("Ready"), ids)
 
     def test_a_job_of_later_is_scheduled_for_that_instant(self) -> None:
-        """To the microsecond, in whatever zone the instant was given."""
+        """To the microsecond, in whatever time zone it was given."""
         later = (self.present() + timedelta(days=1)).replace(microsecond=123_456)
         zone = timezone(timedelta(hours=5, minutes=45))
         first, second = self.enqueue(new_job(run_at=later), new_job(run_at=later.astimezone(zone)))
@@ -114,7 +114,7 @@ class EnqueueCases(ConformanceCase):
         self.assertEqual(len(self.enqueue_many(1)), 1)
 
     def test_enqueue_joins_the_callers_transaction(self) -> None:
-        """Its rollback leaves nothing, and its commit shows job and execution at once."""
+        """A rollback leaves nothing; a commit makes job and execution visible together."""
         with self.assertRaises(Refused), atomic(using=self.using):
             self.enqueue(new_job(), new_job(delay=timedelta(hours=1)))
             raise Refused

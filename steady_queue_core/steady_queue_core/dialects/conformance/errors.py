@@ -1,4 +1,4 @@
-"""What an error of the database means."""
+"""What errors of the database mean."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ErrorCases(ConformanceCase):
         """
 
     def provoke_contention(self) -> BaseException:
-        """Let two transactions want each other's rows; return the error of the loser."""
+        """Make two transactions deadlock; return the error of the loser."""
         pair = self.enqueue_many(2)
         holds, ended = (Event(), Event()), (Event(), Event())
 
@@ -50,7 +50,7 @@ class ErrorCases(ConformanceCase):
         return lost
 
     def ordinary_errors(self) -> list[BaseException]:
-        """Return errors of a database that is in good health."""
+        """Return errors of a healthy database."""
         errors: list[BaseException] = [ValueError("no error of a database at all")]
         process_id = self.register()
         try:
@@ -80,7 +80,7 @@ class ErrorCases(ConformanceCase):
             self.assertIs(lost, False, repr(error))
 
     def test_a_connection_closed_underneath_is_a_lost_connection(self) -> None:
-        """And a new one, opened by Django, does the work."""
+        """The next connection that Django opens works."""
 
         def lose_it() -> int:
             self.connection.ensure_connection()

@@ -1,4 +1,4 @@
-"""Nothing is kept between databases, threads or connections."""
+"""Nothing leaks between databases, threads or connections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .transactions import Refused
 
 class IsolationCases(ConformanceCase):
     def test_every_operation_uses_the_connection_it_is_given(self) -> None:
-        """Work on a second alias is part of that alias's transaction, not of another's."""
+        """Operations on a second alias are part of its transaction, not of another's."""
         worker = self.register()
         [job_id] = self.enqueue_many(1)
         self.one_operation_of_each_kind(worker)
@@ -42,7 +42,7 @@ class IsolationCases(ConformanceCase):
         self.assertEqual(self.ids("Ready"), [job_id])
 
     def one_operation_of_each_kind(self, worker: int) -> None:
-        """Let a dialect that keeps its first connection do so."""
+        """Give a dialect that keeps its first connection the chance to do so."""
         self.dialect.list_queues(self.connection)
         self.claim(0, process_id=worker)
         self.settle()
@@ -90,7 +90,7 @@ class IsolationCases(ConformanceCase):
 
 
 def open_descriptors() -> int:
-    """Count the open files of this process, as far as their numbers are small."""
+    """Count the open file descriptors of this process, among the small numbers."""
     return sum(map(is_open, range(1024)))
 
 

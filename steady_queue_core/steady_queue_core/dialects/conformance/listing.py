@@ -34,12 +34,12 @@ class ListingCases(ConformanceCase):
         self.assertEqual(self.listed(), ["ready"])
 
     def test_names_sort_by_code_point(self) -> None:
-        """Not by a language's rules, and not by UTF-16, where emoji come before U+FFFF."""
+        """Not by the rules of a language, and not by UTF-16, where emoji sort before U+FFFF."""
         self.enqueue(*[new_job(name) for name in NAMES])
         self.assertEqual(self.listed(), sorted(NAMES))
 
     def test_a_prefix_lists_exactly_the_names_that_start_with_it(self) -> None:
-        """Not those that match it as a pattern, in another case, or without accents."""
+        """Not as a pattern, nor ignoring case or accents."""
         self.enqueue(*[new_job(name) for name in NAMES])
         for prefix in ("", "zz", *NAMES, "a\\%", "\U0010fffe"):
             expected = sorted(name for name in NAMES if name.startswith(prefix))

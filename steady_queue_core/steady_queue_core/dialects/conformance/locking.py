@@ -23,7 +23,7 @@ class LockingCases(ConformanceCase):
         self.assertEqual(first, self.ids("Ready")[0])
 
     def test_a_writer_waits_for_locked_rows(self) -> None:
-        """A second transaction that asks for the rows sees what the first made of them."""
+        """A second transaction that reads the rows sees the changes of the first."""
         [job_id] = self.enqueue_many(1)
         rows = self.rows("ReadyExecution")
 

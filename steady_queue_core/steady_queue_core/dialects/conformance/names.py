@@ -1,4 +1,4 @@
-"""Names compare exactly: no two different ones are ever equal."""
+"""Names compare exactly: different names are never equal."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class NameCases(ConformanceCase):
         self.assertEqual(values, {key: int(key == "a") for key in ALIKE})
 
     def test_recurring_task_keys_are_distinct(self) -> None:
-        """For inserting unless present, for finding, and for upserting."""
+        """When inserted if absent, selected and upserted."""
         slot = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
         for _ in range(2):
             rows = [

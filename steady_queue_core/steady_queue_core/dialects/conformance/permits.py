@@ -1,4 +1,4 @@
-"""Permits: how many jobs of a key are ready or run, and who is next."""
+"""Permits: how many jobs of a key are ready or running, and which is next."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PermitCases(ConformanceCase):
         return int(self.rows("Semaphore").get(pk=key).value)
 
     def due(self, *jobs: NewJob) -> list[int]:
-        """Enqueue jobs for later, and let them be due."""
+        """Enqueue jobs for later, and make them due."""
         ids = self.enqueue(*jobs)
         for job_id in ids:
             self.make_due(job_id)
@@ -41,7 +41,7 @@ class PermitCases(ConformanceCase):
         return self.dialect.admit(self.connection, keys or ["key"])
 
     def holder(self, **fields: Any) -> ClaimedJob:
-        """Claim the only ready job; with ``fields`` after it was enqueued with a limit."""
+        """Claim the only ready job; with ``fields``, enqueue it with a limit first."""
         if fields or not self.ids("Ready"):
             self.enqueue(limited_job(**fields))
         [claim] = self.claim(1)
@@ -76,7 +76,7 @@ class PermitCases(ConformanceCase):
         self.assertEqual(self.left(), 0)
 
     def test_of_one_enqueue_as_many_are_ready_as_there_are_permits(self) -> None:
-        """Those of the smallest rank, for each key; jobs without a limit are among them."""
+        """By rank for each key, in a batch with jobs that have no limit."""
         jobs = [limited_job("a", 2, rank=rank) for rank in (5, 1, 3, 2)]
         ids = self.enqueue(*jobs, new_job(), limited_job("b"), limited_job("b"))
         self.assertEqual(self.ids("Ready"), sorted([ids[1], ids[3], ids[4], ids[5]]))
@@ -96,7 +96,7 @@ class PermitCases(ConformanceCase):
         self.assertEqual(self.left(), 0)
 
     def test_a_job_that_is_not_to_wait_is_not_stored(self) -> None:
-        """Neither alone, nor among others; one that finds a permit is."""
+        """Neither alone nor in a batch. A job that finds a permit is stored."""
         [held] = self.enqueue(limited_job(discards=True))
         before = self.everything()
         [new] = self.dialect.enqueue(self.connection, [limited_job(discards=True)])
@@ -108,9 +108,9 @@ class PermitCases(ConformanceCase):
             limited_job(),
             limited_job("b", discards=True),
         ]
-        told = [new.job_id for new in self.dialect.enqueue(self.connection, jobs)]
-        self.assertEqual((told[1], self.ids("Blocked")), (None, [told[2]]))
-        self.assertEqual(self.ids("Ready"), [held, told[0], told[3]])
+        stored = [new.job_id for new in self.dialect.enqueue(self.connection, jobs)]
+        self.assertEqual((stored[1], self.ids("Blocked")), (None, [stored[2]]))
+        self.assertEqual(self.ids("Ready"), [held, stored[0], stored[3]])
         self.assertEqual(self.rows("Job").count(), 4)
 
     def test_a_job_of_later_that_is_not_to_wait_is_deleted_when_it_is_due(self) -> None:
@@ -121,7 +121,7 @@ class PermitCases(ConformanceCase):
         self.assertEqual(self.rows("Job").filter(pk=first).count(), 0)
 
     def test_a_permit_ends_with_its_claim(self) -> None:
-        """However that ends; who waits is let in, by rank and id."""
+        """With every ending. Blocked jobs are admitted by rank and id."""
         claim = self.holder()
         ids = self.enqueue(*[limited_job(rank=rank) for rank in (3, -1, 3, 3, 3)])
         order = [ids[1], ids[0], *ids[2:]]
@@ -159,7 +159,7 @@ class PermitCases(ConformanceCase):
         self.assertEqual(self.everything(), before)
 
     def test_a_job_given_back_keeps_its_permit(self) -> None:
-        """Also if one of a smaller rank waits."""
+        """Even if a job of a smaller rank waits."""
         claim = self.holder()
         [waiting] = self.enqueue(limited_job(rank=-9))
         self.settle(ending(Ending.RELEASED, claim))
@@ -176,7 +176,7 @@ class PermitCases(ConformanceCase):
         self.assertEqual(self.rows("BlockedExecution").get().token, claim.token)
 
     def test_a_job_that_is_tried_again_takes_a_permit_anew(self) -> None:
-        """At once or later, and waits for it, even if it was not to wait at first."""
+        """At once or later, and waits for it even if its limit discards."""
         claim = self.holder(discards=True)
         [urgent] = self.enqueue(limited_job(rank=-9))
         self.settle(ending(Ending.RETRIED, claim, attempts=1))
@@ -192,7 +192,7 @@ class PermitCases(ConformanceCase):
         self.assertEqual((self.ids("Ready"), self.ids("Blocked")), ([other], [claim.job_id]))
 
     def test_a_larger_limit_lets_more_in(self) -> None:
-        """As soon as a job is enqueued with it."""
+        """As soon as a job with the new limit is enqueued."""
         ids = [self.enqueue(limited_job())[0] for _ in range(3)]
         [last] = self.enqueue(limited_job(to=3))
         self.assertEqual((self.ids("Ready"), self.ids("Blocked")), (ids, [last]))
@@ -209,7 +209,7 @@ class PermitCases(ConformanceCase):
         self.assertEqual((self.ids("Ready"), self.left()), ([waiting], 0))
 
     def test_a_changed_limit_counts_for_permits_that_are_left(self) -> None:
-        """Also for a job that is not to wait."""
+        """Also for a job that must not wait."""
         self.settle(self.finished(self.holder()))
         ids = self.enqueue(limited_job(to=3, discards=True))
         self.assertEqual((self.ids("Ready"), self.left()), (ids, 2))
@@ -217,7 +217,7 @@ class PermitCases(ConformanceCase):
         self.assertEqual((self.ids("Ready"), self.left()), (ids, 0))
 
     def test_admit_lets_in_whom_there_are_permits_for(self) -> None:
-        """And repairs what a semaphore says of itself."""
+        """It also corrects the value of the semaphore."""
         ids = self.enqueue(*[limited_job(to=2, rank=-number) for number in range(6)])
         self.assertEqual(self.admit(), 0)
         self.rows("Permit").all().delete()
@@ -245,7 +245,7 @@ class PermitCases(ConformanceCase):
         self.assertEqual((self.ids("Ready"), self.left()), (ids, 0))
 
     def test_who_comes_while_the_holder_ends_is_not_left_waiting(self) -> None:
-        """The enqueue has found no permit, and is not committed when the claim ends."""
+        """The enqueue found no permit, and is not committed yet when the claim ends."""
         claim = self.holder()
         with self.holding(lambda: self.enqueue(limited_job())) as end:
             ended = self.begin(lambda: self.again(lambda: self.settle(self.finished(claim))))
@@ -264,7 +264,7 @@ class PermitCases(ConformanceCase):
         self.assertEqual(self.ids("Ready"), ids)
 
     def test_of_many_threads_as_many_are_let_in_as_there_are_permits(self) -> None:
-        """Also with the first of all."""
+        """Also with the first jobs of a key."""
 
         def enqueue() -> list[int]:
             return [self.again(lambda: self.enqueue(limited_job(to=3)))[0] for _ in range(3)]
@@ -273,7 +273,7 @@ class PermitCases(ConformanceCase):
         self.assertEqual((len(self.ids("Ready")), len(self.ids("Blocked"))), (3, len(ids) - 3))
 
     def test_no_more_run_at_once_than_the_limits_allow(self) -> None:
-        """Under several keys at once, ended in any order by several threads."""
+        """With several keys, and claims that several threads end in any order."""
         limits = {"a": 1, "b": 2, "c": 3}
         running, lock, done = Counter[str | None](), Lock(), set[int]()
         keys = sorted(limits) * 8

@@ -1,6 +1,6 @@
-"""A network that can go silent: a relay before a server that stops to pass things on.
+"""A network that can go silent: a relay in front of a server that can stop forwarding.
 
-Nobody is told: connections stay open, as when a host is gone or a firewall has forgotten them.
+Connections stay open, as when a host is gone or a firewall has dropped them silently.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Relay:
-    """Listens on ``port`` of the loopback, and passes on to a server what it hears."""
+    """Listens on ``port`` of the loopback interface, and forwards to a server."""
 
     def __init__(self, host: str, port: int) -> None:
         self._server = (host, port)
@@ -28,22 +28,22 @@ class Relay:
         self._begin(self._accept)
 
     def silence(self) -> None:
-        """Pass nothing on: connections are accepted, and stay as they are."""
+        """Stop forwarding. Connections are accepted and stay open."""
         self._flowing.clear()
 
     def resume(self) -> None:
-        """Pass on what was held back, and all that follows."""
+        """Forward everything held back, and everything that follows."""
         self._flowing.set()
 
     def forget(self) -> None:
-        """Pass nothing more on for those who are connected; others may connect."""
+        """Stop forwarding for present connections; new ones work."""
         former, self._flowing = self._flowing, Event()
         self._forgotten.append(former)
         self._flowing.set()
         former.clear()
 
     def close(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         self._closed = True
         for flowing in [*self._forgotten, self._flowing]:
             flowing.set()

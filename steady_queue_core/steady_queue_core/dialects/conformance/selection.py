@@ -1,4 +1,4 @@
-"""How a dialect answers for databases, and sets up its connections."""
+"""Selecting a dialect for a database, and setting up its connections."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .base import ConformanceCase
 
 
 class ForeignDatabase:
-    """A connection to a database that no dialect drives; being asked for more is an error."""
+    """A connection that no dialect drives. Any access to more than its vendor is an error."""
 
     vendor = "no-such-vendor"
     alias = "foreign"
@@ -29,12 +29,12 @@ class SelectionCases(ConformanceCase):
         self.assertIsInstance(info.has_wakeup, bool)
 
     def test_a_foreign_vendor_is_declined_unasked(self) -> None:
-        """Nothing but the vendor's name is looked at."""
+        """Only the vendor's name is checked."""
         foreign: Any = ForeignDatabase()
         self.assertIsNone(self.dialect.describe(foreign))
 
     def test_selection_runs_no_query(self) -> None:
-        """The database may be away when the dialect is picked."""
+        """The database may be unavailable when the dialect is picked."""
 
         def refuse(execute: Any, sql: Any, *context: Any) -> None:
             raise AssertionError(f"selection ran: {sql}")
@@ -50,7 +50,7 @@ class SelectionCases(ConformanceCase):
             self.assertTrue(sentence.strip())
 
     def test_a_connection_may_be_prepared_and_shared_again(self) -> None:
-        """Both hooks are called again for the same connection, with no effect on its work."""
+        """Both hooks may be called again for the same connection, without harm."""
 
         def work() -> list[int]:
             job_ids = []

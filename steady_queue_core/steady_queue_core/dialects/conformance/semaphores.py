@@ -1,4 +1,4 @@
-"""Semaphores that are gone, or whose limit changes: nobody is let in too many, or left out."""
+"""Missing semaphores and changed limits: no job too many is admitted, and none is forgotten."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HOUR = timedelta(hours=1)
 
 class SemaphoreCases(ConformanceCase):
     def forget(self) -> None:
-        """Delete the semaphores, as a stranger would."""
+        """Delete the semaphores, as a manual edit would."""
         self.rows("Semaphore").all().delete()
 
     def holders(self, count: int) -> list[ClaimedJob]:
@@ -22,7 +22,7 @@ class SemaphoreCases(ConformanceCase):
         return self.claim()
 
     def test_a_holder_counts_though_the_semaphore_is_gone(self) -> None:
-        """Whoever comes then."""
+        """Whichever job comes next."""
         self.holders(1)
         self.forget()
         [new] = self.dialect.enqueue(self.connection, [limited_job(discards=True)])
@@ -43,7 +43,7 @@ class SemaphoreCases(ConformanceCase):
         self.check_permits()
 
     def test_who_comes_back_is_let_in_though_the_semaphore_is_gone(self) -> None:
-        """Its permit was taken away, and as it was the last one, the semaphore as well."""
+        """Its permit was deleted and, as the last one, the semaphore too."""
         for number, how in enumerate([Ending.RETRIED, Ending.RELEASED]):
             [claim] = self.holders(1) if not number else self.claim()
             self.rows("Permit").all().delete()
@@ -62,7 +62,7 @@ class SemaphoreCases(ConformanceCase):
         self.check_permits()
 
     def test_a_larger_limit_lets_in_who_is_not_to_wait(self) -> None:
-        """As it does with a job that would wait, behind those that do already."""
+        """Like a job that would wait, behind those that wait already."""
         self.holders(1)
         [new] = self.enqueue(limited_job(to=2, discards=True))
         self.assertEqual(self.ids("Ready"), [new])
@@ -72,7 +72,7 @@ class SemaphoreCases(ConformanceCase):
         self.check_permits()
 
     def test_who_is_let_in_is_claimed_in_its_turn(self) -> None:
-        """Also by what settles the claim whose permit it takes."""
+        """Also by the call that settles the claim whose permit it takes."""
         [claim] = self.holders(1)
         [last] = self.enqueue(new_job(rank=1))
         [waiting] = self.enqueue(limited_job(rank=-1))

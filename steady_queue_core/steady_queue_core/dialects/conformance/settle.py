@@ -1,4 +1,4 @@
-"""Ending claims: where the jobs go, and what is kept of them."""
+"""Ending claims: where jobs go, and what is stored of them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class SettleCases(ConformanceCase):
         self.assertEqual((job.attempts, job.errors, job.finished_at), (1, '["x"]', None))
 
     def test_a_released_job_is_ready_as_before(self) -> None:
-        """No attempt is counted, and nothing of the job itself changes."""
+        """No attempt is counted, and the job itself does not change."""
         claim = self.claimed_job(new_job("mail", rank=4))
         before = self.everything()["Job"]
         outcome = ending(Ending.RELEASED, claim, attempts=9, errors="x", worker_ids="y")
@@ -130,7 +130,7 @@ class SettleCases(ConformanceCase):
         self.assertEqual(self.everything(), before)
 
     def test_all_outcomes_are_one_transaction(self) -> None:
-        """One that cannot be stored takes the others back."""
+        """An outcome that cannot be stored rolls back the others."""
         self.enqueue_many(3)
         a, b, c = self.claim()
         before = self.everything()

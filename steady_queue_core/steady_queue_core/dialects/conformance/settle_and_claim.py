@@ -39,9 +39,8 @@ class SettleAndClaimCases(ConformanceCase):
         before = self.present()
         _, [claim] = self.both([self.finished(first)], worker, 5)
         self.assert_between(before, claim.claimed_at, self.present())
-        told = claim._replace(claimed_at=enqueued_at)
         self.assertEqual(
-            told,
+            claim._replace(claimed_at=enqueued_at),
             ClaimedJob(
                 job_id=job_id, token=claim.token, queue_name="mail", rank=2,
                 task_path="conformance.tasks.work", backend_name="default",

@@ -1,4 +1,4 @@
-"""Ending claims that are not held any more: nothing may change."""
+"""Ending claims that are no longer held: nothing may change."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SettleFenceCases(ConformanceCase):
         self.assertEqual(self.ids("Claimed"), [claim.job_id])
 
     def test_an_outcome_of_an_earlier_claim_changes_nothing(self) -> None:
-        """The job was given back and runs elsewhere now."""
+        """The job was released and runs elsewhere now."""
         old = self.claimed_job()
         self.settle(ending(Ending.RELEASED, old))
         self.assert_nothing_changes(*self.every_ending(old))
@@ -48,7 +48,7 @@ class SettleFenceCases(ConformanceCase):
         self.assertEqual(self.settle(self.finished(new)), {new.job_id})
 
     def test_an_outcome_of_an_earlier_life_of_the_database_changes_nothing(self) -> None:
-        """It was restored, or failed over, and another job has got the id of the one that ran."""
+        """The database was restored or failed over, and another job has the same id."""
         ids = self.enqueue_many(20)
         worker = self.register()
         with atomic(using=self.using):
@@ -73,11 +73,11 @@ class SettleFenceCases(ConformanceCase):
         [ready] = self.enqueue_many(1)
         for job_id in (ready, ready + 1000):
             for token in (0, 1):
-                stranger = claim._replace(job_id=job_id, token=token)
-                self.assert_nothing_changes(*self.every_ending(stranger))
+                other = claim._replace(job_id=job_id, token=token)
+                self.assert_nothing_changes(*self.every_ending(other))
 
     def test_a_batch_tells_which_claims_were_held(self) -> None:
-        """Stale outcomes do not keep the others from counting."""
+        """Stale outcomes do not affect the others."""
         self.enqueue_many(3)
         a, b, c = self.claim()
         stale = b._replace(token=b.token + 1)

@@ -1,4 +1,4 @@
-"""Giving up on a server that does not answer."""
+"""Limits on how long to wait for a server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .relay import Relay
 
 class SilenceCases(ConformanceCase):
     def limited(self, seconds: float, **settings: Any) -> Any:
-        """Return a connection of its own, not open yet, that waits ``seconds`` for an answer."""
+        """Return a new, unopened connection that waits ``seconds`` for an answer."""
         limited: Any = self.connection.copy()
         limited.settings_dict.update(settings)
         self.dialect.limit_silence(limited, seconds)
@@ -26,7 +26,7 @@ class SilenceCases(ConformanceCase):
             return cursor.fetchone()[0]
 
     def assert_lost(self, connection: Any) -> None:
-        """Asking something fails, and shows that the connection is gone."""
+        """Check that a statement fails with an error of a lost connection."""
         with self.assertRaises(Error) as raised:
             self.ask(connection)
         error = raised.exception
@@ -47,7 +47,7 @@ class SilenceCases(ConformanceCase):
         second.close()
 
     def test_a_server_that_falls_silent_is_lost(self) -> None:
-        """In the middle of a session, and when it is connected to. For servers on the network."""
+        """During a session and while connecting. For servers on the network."""
         settings = self.connection.settings_dict
         if not (self.dialect.limits_silence and settings["PORT"]):
             self.skipTest("nothing is between us and the database, or no limit is set")

@@ -1,4 +1,4 @@
-"""Text goes in and comes out as it was, character for character."""
+"""Text is stored unchanged, character for character."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TextCases(ConformanceCase):
             self.assertEqual((row.message, row.exception_class), (text, text[:200]))
 
     def test_what_is_missing_is_not_an_empty_text(self) -> None:
-        """Nor is an empty text missing."""
+        """Empty text is not NULL."""
         claim = self.claimed_job()
         self.settle(self.finished(claim, return_value=None, errors="", worker_ids=None))
         job = self.job(claim.job_id)

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def start(using: str, function: Callable[[], T]) -> Future[T]:
-    """Run ``function`` in a thread whose connection is prepared, and closed in the end."""
+    """Run ``function`` in a thread with a prepared connection, which is closed at the end."""
     future: Future[T] = Future()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""The transaction that the queue's own writes are done in."""
+"""Transactions of the queue."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TransactionCases(ConformanceCase):
             self.assertTrue(self.connection.get_autocommit())
 
     def test_a_transaction_joins_the_callers(self) -> None:
-        """The caller's rollback takes with it what was done inside."""
+        """The caller's rollback undoes everything done inside."""
         with self.assertRaises(Refused), atomic(using=self.using):
             with self.dialect.transaction(self.connection):
                 self.enqueue(new_job())
@@ -68,7 +68,7 @@ class TransactionCases(ConformanceCase):
         self.assertEqual(done, [])
 
     def test_reading_and_then_writing_is_safe_in_any_number_of_threads(self) -> None:
-        """The transactions begin in the mode that makes this safe: none fails, nothing is lost."""
+        """Transactions begin in a mode that makes this safe: none fails, nothing is lost."""
 
         def add_one() -> None:
             with self.dialect.transaction(self.connection):

@@ -1,4 +1,4 @@
-"""Inserting rows that may be there already."""
+"""Inserting rows that may exist already."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNIQUE = ("task_key", "run_at")
 
 class UpsertCases(ConformanceCase):
     def slot(self, task_key: Any, job_id: int | None = None) -> Any:
-        """Return an unsaved run of a recurring task, always of the same instant."""
+        """Return an unsaved run of a recurring task, always of the same time."""
         at = self.stored(SLOT)
         return model("RecurringExecution")(
             task_key=task_key, run_at=at, created_at=at, job_id=job_id
@@ -68,7 +68,7 @@ class UpsertCases(ConformanceCase):
             self.assertIn((key, won.index(True)), self.slots())
 
     def test_a_row_that_another_transaction_takes_back_is_absent(self) -> None:
-        """And one that it commits is present, however long that takes."""
+        """A row that it commits is present, however long that takes."""
         for key, commits in (("taken back", False), ("committed", True)):
             with self.holding(partial(self.insert, self.slot(key))) as end:
                 waiting = self.begin(partial(self.insert, self.slot(key)))
@@ -86,7 +86,7 @@ class UpsertCases(ConformanceCase):
         self.assertEqual(self.slots(), [("a", 1)])
 
     def test_other_integrity_errors_are_raised(self) -> None:
-        """A missing value, and a conflict in another column than those asked about."""
+        """A missing value, and a conflict in a column other than the given ones."""
         with self.assertRaises(IntegrityError):
             self.insert(self.slot(None))
         first = self.process("first")
@@ -132,7 +132,7 @@ class UpsertCases(ConformanceCase):
         self.assertEqual(self.hosts(), {})
 
     def test_upsert_locks_its_rows_in_the_order_given(self) -> None:
-        """Two who keep to one order never wait for each other."""
+        """Two transactions with the same order never wait for each other."""
         if not self.dialect.info.skips_locked:
             self.skipTest("DialectInfo.skips_locked is false")
         processes = [self.process(name) for name in ("c", "a", "b")]

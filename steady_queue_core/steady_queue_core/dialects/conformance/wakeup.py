@@ -1,4 +1,4 @@
-"""The bell that rings when jobs may have become ready."""
+"""The listener that wakes a process when jobs may be ready."""
 
 from __future__ import annotations
 
@@ -12,87 +12,89 @@ from .base import ConformanceCase, new_job
 
 
 class WakeupCases(ConformanceCase):
-    def with_bell(self, work: Callable[[Wakeup], None]) -> None:
-        """Do ``work`` with a bell, in a thread as a process that waits for jobs has it."""
+    def with_listener(self, work: Callable[[Wakeup], None]) -> None:
+        """Run ``work`` with a listener, in a thread like that of a waiting process."""
 
         def listen() -> None:
-            bell = self.dialect.wakeup(self.connection)
-            self.assertIsNotNone(bell, "DialectInfo.has_wakeup is true, but there is no bell")
-            assert bell is not None
+            listener = self.dialect.wakeup(self.connection)
+            self.assertIsNotNone(
+                listener, "DialectInfo.has_wakeup is true, but there is no listener"
+            )
+            assert listener is not None
             try:
-                work(bell)
+                work(listener)
             finally:
-                bell.close()
+                listener.close()
 
         if not self.dialect.info.has_wakeup:
             self.skipTest("DialectInfo.has_wakeup is false")
         self.elsewhere(listen)
 
-    def rings(self, bell: Wakeup, seconds: float) -> bool:
-        return bool(select.select([bell.fileno()], [], [], seconds)[0])
+    def wakes(self, listener: Wakeup, seconds: float) -> bool:
+        return bool(select.select([listener.fileno()], [], [], seconds)[0])
 
-    def silence(self, bell: Wakeup) -> None:
-        """Clear until nothing more comes."""
+    def drain(self, listener: Wakeup) -> None:
+        """Clear until no more wake-ups arrive."""
         deadline = monotonic() + self.patience
-        bell.clear()
-        while self.rings(bell, 0.05):
-            self.assertLess(monotonic(), deadline, "the bell rings on without end")
-            bell.clear()
+        listener.clear()
+        while self.wakes(listener, 0.05):
+            self.assertLess(monotonic(), deadline, "wake-ups never end")
+            listener.clear()
 
-    def enqueue_and_ring(self) -> None:
+    def enqueue_and_notify(self) -> None:
         self.enqueue(new_job("mail"))
         self.dialect.ring(self.connection, ["mail"])
 
     def test_there_is_a_bell_where_the_dialect_says_so(self) -> None:
-        bell = self.elsewhere(lambda: self.dialect.wakeup(self.connection))
-        self.assertEqual(bell is not None, self.dialect.info.has_wakeup)
-        if bell is not None:
-            bell.close()
+        listener = self.elsewhere(lambda: self.dialect.wakeup(self.connection))
+        self.assertEqual(listener is not None, self.dialect.info.has_wakeup)
+        if listener is not None:
+            listener.close()
 
     def test_the_bell_rings_after_anothers_commit_each_time(self) -> None:
-        def work(bell: Wakeup) -> None:
+        def work(listener: Wakeup) -> None:
             for _ in range(3):
-                self.silence(bell)
-                self.assertTrue(bell.in_order)
-                self.elsewhere(self.enqueue_and_ring)
-                self.assertTrue(self.rings(bell, self.patience), "nothing has rung")
+                self.drain(listener)
+                self.assertTrue(listener.in_order)
+                self.elsewhere(self.enqueue_and_notify)
+                self.assertTrue(self.wakes(listener, self.patience), "no wake-up arrived")
 
-        self.with_bell(work)
+        self.with_listener(work)
 
     def test_the_bell_rings_for_another_process_that_came_later(self) -> None:
-        """Also when every other connection was closed meanwhile."""
+        """Also after every other connection was closed."""
 
-        def work(bell: Wakeup) -> None:
-            self.silence(bell)
+        def work(listener: Wakeup) -> None:
+            self.drain(listener)
             self.connection.close()
-            self.elsewhere(self.enqueue_and_ring)
-            self.assertTrue(self.rings(bell, self.patience), "nothing has rung")
+            self.elsewhere(self.enqueue_and_notify)
+            self.assertTrue(self.wakes(listener, self.patience), "no wake-up arrived")
 
         self.connection.close()
-        self.with_bell(work)
+        self.with_listener(work)
 
     def test_clearing_silences_the_bell_and_never_blocks(self) -> None:
-        def work(bell: Wakeup) -> None:
-            self.elsewhere(self.enqueue_and_ring)
-            self.silence(bell)
+        def work(listener: Wakeup) -> None:
+            self.elsewhere(self.enqueue_and_notify)
+            self.drain(listener)
             begun = monotonic()
             for _ in range(20):
-                bell.clear()
+                listener.clear()
             self.assertLess(monotonic() - begun, self.patience / 2)
-            self.assertFalse(self.rings(bell, 0))
+            self.assertFalse(self.wakes(listener, 0))
 
-        self.with_bell(work)
+        self.with_listener(work)
 
     def test_a_closed_bell_has_given_up_its_descriptor(self) -> None:
         if not self.dialect.info.has_wakeup:
             self.skipTest("DialectInfo.has_wakeup is false")
 
         def listen() -> None:
-            bell = self.dialect.wakeup(self.connection)
-            assert bell is not None
-            descriptor = bell.fileno()
+            listener = self.dialect.wakeup(self.connection)
+            assert listener is not None
+            descriptor = listener.fileno()
             os.fstat(descriptor)
-            bell.close()
+            listener.close()
             self.connection.close()
             with self.assertRaises(OSError):
                 os.fstat(descriptor)

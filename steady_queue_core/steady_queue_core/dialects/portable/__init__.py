@@ -1,22 +1,23 @@
 """Building blocks that need nothing but Django's ORM.
 
-A dialect delegates to them, in one line each, what its database does not do better. They are
-right on every database that Django drives with row locks or with transactions that lock as a
-whole, and make no use of anything else: expect several statements where a tuned hook needs one.
+A dialect uses them for every hook that its database cannot do better. They are correct on any
+database that Django supports and that has row locks, or transactions that lock the whole database.
+They rely on nothing else, so expect several statements where a tuned hook needs one.
 """
 
 from __future__ import annotations
 
-from .bookmarks import MANY_PAUSED, Bookmarks, Span
 from .claim import claim, claimed_job
 from .clock import aware, current_time, keeps_zones, now, storable
 from .dispatch import dispatch
 from .enqueue import due_at, enqueue
+from .errors import is_contention, is_lost_connection
 from .listing import list_queues, paused_queues, prefix_end
-from .locking import is_contention, is_lost_connection, lock_rows, transaction
 from .permits import admit
+from .scan_position import MANY_PAUSED, Bookmarks, Span
 from .settle import settle
 from .tokens import next_token
+from .transactions import lock_rows, transaction
 from .upserts import insert_if_absent, upsert
 
 __all__ = [

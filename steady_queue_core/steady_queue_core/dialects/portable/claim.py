@@ -18,9 +18,9 @@ from ..records import (
 )
 from .clock import aware, current_time, now
 from .listing import list_queues, paused_queues
-from .locking import lock_rows
 from .models import model, moved
 from .tokens import next_token
+from .transactions import lock_rows
 
 
 def claim(

@@ -1,4 +1,4 @@
-"""The database's clock, and the form in which instants are stored: always UTC."""
+"""The database's clock, and the form in which times are stored: always UTC."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from django.db.models.sql import Query
 
 
 class Clock(Now):
-    """The present time of the statement; when it is selected, in UTC under any ``USE_TZ``."""
+    """The present time of the statement; selected, it is in UTC under any ``USE_TZ``."""
 
     def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        # Django's own is in the time zone of the session there.
+        # Django's expression would be in the session's time zone.
         return self.as_sql(compiler, connection, template="UTC_TIMESTAMP(6)", **context)
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        # Instants are compared as text there, and Django stores six digits where it stores any.
+        # Times are compared as text, and Django stores six digits if it stores any.
         template = "(STRFTIME('%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f', 'NOW') || '000')"
         return self.as_sql(compiler, connection, template=template, **context)
 
     def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
-        # Without USE_TZ Django cuts off the zone that the driver gives, which is the session's.
+        # Without USE_TZ Django drops the zone of the driver's value, which is the session's.
         if not settings.USE_TZ and keeps_zones(compiler.connection):
             sql = f"({sql}) AT TIME ZONE 'UTC'"
         return sql, params
@@ -34,19 +34,19 @@ class Clock(Now):
 def now(connection: BaseDatabaseWrapper) -> Expression:
     """Return an expression for the present time of the statement.
 
-    On a database that Django does not know to have another one it is CURRENT_TIMESTAMP, which may
-    stand still within a transaction: then a dialect needs an expression of its own.
+    It is CURRENT_TIMESTAMP unless Django knows a better one for the database. If that stands still
+    within a transaction, the dialect needs an expression of its own.
     """
     return Clock()
 
 
 def keeps_zones(connection: BaseDatabaseWrapper) -> bool:
-    """Whether the columns of instants know time zones."""
+    """Return whether columns of times have time zones."""
     return "with time zone" in connection.data_types["DateTimeField"]
 
 
 def current_time(connection: BaseDatabaseWrapper, expression: Expression) -> datetime:
-    """Ask the database for the value of ``expression``, a clock; return it aware, in UTC."""
+    """Query the value of ``expression``, a clock; return it aware, in UTC."""
     query: Query = Query(cast(Any, None), alias_cols=False)
     compiler = query.get_compiler(connection=connection)
     sql, params = compiler.compile(expression.resolve_expression(query))
@@ -61,11 +61,11 @@ def current_time(connection: BaseDatabaseWrapper, expression: Expression) -> dat
 
 
 def aware(value: datetime) -> datetime:
-    """Return an instant read from the database as aware, in UTC."""
+    """Return a time from the database as aware, in UTC."""
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 def storable(value: datetime) -> datetime:
-    """Return an aware instant in the form in which the ORM stores UTC under any ``USE_TZ``."""
+    """Return an aware time in the form that the ORM stores as UTC under any ``USE_TZ``."""
     value = value.astimezone(UTC)
     return value if settings.USE_TZ else value.replace(tzinfo=None)

@@ -11,9 +11,9 @@ from django.db.transaction import atomic
 
 from ..records import Dispatched
 from .clock import aware, current_time, now, storable
-from .locking import lock_rows
 from .models import model, moved
 from .permits import admit, discard_refused
+from .transactions import lock_rows
 
 
 def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:

@@ -16,7 +16,7 @@ from .permits import admit_by, discard_refused
 
 
 def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
-    """Insert ``jobs``, one by one where the database does not tell the ids of many."""
+    """Insert ``jobs``, one by one if the database cannot return the ids of many."""
     using = connection.alias
     jobs_manager = model("Job").objects.using(using)
     with atomic(using=using, savepoint=False):
@@ -33,12 +33,12 @@ def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[Enq
     return [EnqueuedJob(None if row.pk in refused else row.pk, present) for row in rows]
 
 
-#: What clocks of databases leave out: a caller's present is at most that much later.
+#: Clocks of databases may be this coarse: the caller's present time may be that much later.
 RESOLUTION = timedelta(milliseconds=1)
 
 
 def due_at(job: NewJob, present: datetime) -> datetime | None:
-    """Return when ``job`` is due if that is later than ``present``, else ``None``."""
+    """Return the due time of a future job, or ``None`` if it is due at ``present``."""
     due = present + job.delay if job.delay is not None else job.run_at
     return due if due is not None and due - present >= RESOLUTION else None
 
@@ -49,7 +49,7 @@ def _admit(
     rows: Sequence[Any],
     due: Sequence[datetime | None],
 ) -> set[int]:
-    """Give the new jobs that are due their permits; return the ids of those that are gone."""
+    """Give new jobs that are due their permits; return the ids of those that were discarded."""
     waiting = [
         (job.limit, row.pk)
         for job, row, later in zip(jobs, rows, due, strict=True)
@@ -61,7 +61,7 @@ def _admit(
 
 
 def _row(job: NewJob, present: datetime, later: datetime | None) -> Any:
-    # An instant that is past is kept as well: the caller asked for it.
+    # A time in the past is kept too: the caller asked for it.
     run_at, limit = later or job.run_at, job.limit
     return model("Job")(
         queue_name=job.queue_name,

@@ -1,4 +1,4 @@
-"""Which queues there are, and which of them are paused."""
+"""Listing the names of queues, and of the paused ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LAST_CODE_POINT = 0x10FFFF
 
 
 def list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
-    """List the distinct names of ready jobs; reads every ready row of the prefix."""
+    """List the queues that have ready jobs. Reads every ready row of the prefix."""
     rows = model("ReadyExecution").objects.using(connection.alias)
     if prefix:
         rows = rows.filter(queue_name__gte=prefix)
@@ -21,15 +21,15 @@ def list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
 
 
 def prefix_end(prefix: str) -> str | None:
-    """Return the first name after all that start with ``prefix``; ``None``: there is no such name.
+    """Return the first name after all that start with ``prefix``, or ``None`` if there is none.
 
-    A range finds a prefix exactly wherever names compare by code point, needs no escapes for
-    ``%`` and ``_``, and is served by the index.
+    A range matches a prefix exactly wherever names compare by code point. Unlike LIKE it needs no
+    escapes for ``%`` and ``_``, and it always uses the index.
     """
     while prefix:
         head, last = prefix[:-1], ord(prefix[-1])
         if last < LAST_CODE_POINT:
-            # The surrogates, U+D800 to U+DFFF, are no characters and cannot be stored.
+            # The surrogates, U+D800 to U+DFFF, are not characters and cannot be stored.
             following = 0xE000 if last == 0xD7FF else last + 1
             return head + chr(following)
         prefix = head

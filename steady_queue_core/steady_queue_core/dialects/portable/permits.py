@@ -1,4 +1,4 @@
-"""Permits of semaphores: which of the jobs that share a key may run."""
+"""Permits of semaphores: which of the jobs with the same concurrency key may run."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from .clock import current_time, now, storable
-from .locking import lock_rows
 from .models import model
+from .transactions import lock_rows
 from .upserts import insert_if_absent
 
 
 def admit(connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
-    """Lock the semaphores, and let in whom they have permits for."""
+    """Lock the semaphores, and admit blocked jobs up to their free permits."""
     return admit_by(connection, dict.fromkeys(keys))
 
 
 def admit_by(connection: BaseDatabaseWrapper, limits: Mapping[str, int | None]) -> int:
-    """Do so by the limits of new jobs; ``None``: by that of the job that was enqueued last."""
+    """Admit blocked jobs up to these limits; ``None`` stands for the semaphore's own."""
     with atomic(using=connection.alias, savepoint=False):
         return sum(_admit(connection, key, limits[key]) for key in sorted(limits))
 
 
 def lock_semaphores(connection: BaseDatabaseWrapper, keys: Iterable[str]) -> None:
-    """Wait for whoever takes or ends permits of ``keys``, and keep others from it."""
+    """Lock the semaphores of ``keys``, as every change of their permits does first."""
     rows = model("Semaphore").objects.using(connection.alias).filter(pk__in=set(keys))
     list(lock_rows(connection, rows.order_by("pk"), wait=True))
 
 
 def end_permits(connection: BaseDatabaseWrapper, job_ids: Sequence[int]) -> None:
-    """Take the permits of jobs away; their semaphores are locked."""
+    """Delete the permits of jobs, whose semaphores are locked."""
     rows = model("Permit").objects.using(connection.alias).filter(pk__in=job_ids)
     rows._raw_delete(connection.alias)
 
 
 def discard_refused(connection: BaseDatabaseWrapper, job_ids: Sequence[int]) -> set[int]:
-    """Delete those of the jobs that are blocked but are not to wait; return their ids."""
+    """Delete jobs that are blocked but must not wait; return their ids."""
     using = connection.alias
     blocked = model("BlockedExecution").objects.using(using).filter(pk__in=job_ids)
-    # A job that has run before has waited already, and what it left is not thrown away.
+    # A job that has run before is kept: it has waited already, and its record must not be lost.
     refused = set(blocked.filter(token=0).values_list("pk", flat=True))
     blocked.filter(pk__in=refused)._raw_delete(using)
     model("Job").objects.using(using).filter(pk__in=refused)._raw_delete(using)
@@ -52,7 +52,7 @@ def _admit(connection: BaseDatabaseWrapper, key: str, limit: int | None) -> int:
     using = connection.alias
     waiting = model("BlockedExecution").objects.using(using).filter(concurrency_key=key)
     waiting = waiting.order_by("rank", "job_id")
-    semaphore = _locked(connection, key, limit, waiting)
+    semaphore = _lock_or_create(connection, key, limit, waiting)
     if semaphore is None:
         return 0
     # Locked, so that what is newer than this transaction's snapshot is seen as well.
@@ -61,16 +61,16 @@ def _admit(connection: BaseDatabaseWrapper, key: str, limit: int | None) -> int:
     left = max(0, semaphore.limit - holders)
     admitted = list(lock_rows(connection, waiting[:left], wait=True)) if left else []
     if admitted:
-        _let_in(connection, key, admitted)
+        _move_to_ready(connection, key, admitted)
     semaphore.value = left - len(admitted)
     semaphore.save(using=using, update_fields=["value", "limit"])
     return len(admitted)
 
 
-def _locked(
+def _lock_or_create(
     connection: BaseDatabaseWrapper, key: str, limit: int | None, waiting: Any
 ) -> Any | None:
-    """Return the semaphore, locked; ``None``: there is none, and nobody waits for it."""
+    """Return the semaphore, locked, or ``None`` if it is missing and no job waits for it."""
     using = connection.alias
     rows = lock_rows(connection, model("Semaphore").objects.using(using).filter(pk=key), wait=True)
     semaphore = rows.first()
@@ -86,7 +86,7 @@ def _locked(
     return semaphore
 
 
-def _let_in(connection: BaseDatabaseWrapper, key: str, admitted: Sequence[Any]) -> None:
+def _move_to_ready(connection: BaseDatabaseWrapper, key: str, admitted: Sequence[Any]) -> None:
     using = connection.alias
     present = storable(current_time(connection, now(connection)))
     job_ids = [row.pk for row in admitted]

@@ -11,9 +11,9 @@ from django.db.transaction import atomic
 
 from ..outcome import Destination, Outcome, limited_keys
 from .clock import current_time, now, storable
-from .locking import lock_rows
 from .models import model, moved
 from .permits import admit, end_permits, lock_semaphores
+from .transactions import lock_rows
 
 
 def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:

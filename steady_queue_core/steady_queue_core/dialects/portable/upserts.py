@@ -1,4 +1,4 @@
-"""Rows that may be there already."""
+"""Inserting rows that may exist already."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model
 from django.db.transaction import atomic
 
-from .locking import lock_rows
+from .transactions import lock_rows
 
 
 def insert_if_absent(
     connection: BaseDatabaseWrapper, row: Model, unique_fields: Sequence[str]
 ) -> bool:
-    """Insert behind a savepoint; a duplicate rolls back to it."""
+    """Insert after a savepoint; a duplicate rolls back to it."""
     using = connection.alias
     try:
         with atomic(using=using):
@@ -38,7 +38,7 @@ def upsert(
     unique_fields: Sequence[str],
     update_fields: Sequence[str],
 ) -> None:
-    """Insert all rows in one statement that updates those already there."""
+    """Insert all rows in one statement that updates existing ones."""
     if not rows:
         return
     targeted = connection.features.supports_update_conflicts_with_target

@@ -1,14 +1,11 @@
-"""Transactions, row locks, and what an error means."""
+"""What the errors of databases mean."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import Any
 
 from django.db import DatabaseError, InterfaceError, OperationalError, ProgrammingError
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import QuerySet
-from django.db.transaction import atomic
 
 #: Serialisation failure, deadlock, lock not available (SQL standard and PostgreSQL).
 CONTENTION_SQLSTATES = frozenset({"40001", "40P01", "55P03"})
@@ -16,21 +13,6 @@ CONTENTION_SQLSTATES = frozenset({"40001", "40P01", "55P03"})
 CONTENTION_ERRNOS = frozenset({1205, 1213})
 #: SQLITE_BUSY and SQLITE_LOCKED; their extended codes have these in the low byte.
 CONTENTION_SQLITE_CODES = frozenset({5, 6})
-
-
-def transaction(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
-    """Return Django's own transaction, joining the caller's without a savepoint."""
-    block: AbstractContextManager[None] = atomic(using=connection.alias, savepoint=False)
-    return block
-
-
-def lock_rows(connection: BaseDatabaseWrapper, rows: QuerySet[Any], wait: bool) -> QuerySet[Any]:
-    """Return ``rows`` for update, where the database has such a lock."""
-    features = connection.features
-    if not features.has_select_for_update:
-        return rows
-    skip = not wait and features.has_select_for_update_skip_locked
-    return rows.select_for_update(skip_locked=skip)
 
 
 def is_contention(connection: BaseDatabaseWrapper, error: BaseException) -> bool:
@@ -54,7 +36,7 @@ def is_lost_connection(connection: BaseDatabaseWrapper, error: BaseException) ->
     if not isinstance(error, OperationalError | ProgrammingError):
         return False
     wrapper: Any = connection
-    if wrapper.connection is None:  # Django gives it up by itself when a rollback fails.
+    if wrapper.connection is None:  # Django drops it when a rollback fails.
         return isinstance(error, OperationalError)
     try:
         wrapper.connection.cursor().close()

@@ -1,9 +1,9 @@
-"""Where in the index of ready jobs a worker goes on to read.
+"""Where in the index of ready jobs a worker resumes its scan.
 
-What a claim has to step over, it would step over again and again: with many jobs of paused queues
-at the head of all queues, that takes longer than the claim. So, while there are many, a claim
-begins where the last one began, rank by rank; now and then one looks at the whole index for jobs
-that came to lie behind the bookmark: released, retried, dispatched or committed late.
+Every claim has to step over the same jobs of paused queues. If many of them are at the head of the
+index, that takes longer than the claim itself. While there are many, a claim therefore begins where
+the last one began, rank by rank. From time to time a claim scans the whole index, to find jobs
+behind the bookmarks: released, retried, dispatched or committed late.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-#: From so many jobs of a paused queue on bookmarks are used.
+#: Bookmarks are used if paused queues have so many ready jobs.
 MANY_PAUSED = 100
-#: Seconds between two questions how many there are.
+#: Seconds between two counts of them.
 ASK_INTERVAL = 1.0
-#: Looks at the whole index take no more than this share of the time, and come at least so often.
+#: Full scans take no more than this share of the time, but are never further apart than this.
 SHARE, LONGEST_PAUSE = 0.05, 5.0
 #: Below and above all ranks.
 LOWEST, HIGHEST = -(2**15), 2**15
 
 
 class Span(NamedTuple):
-    """A part of the index: from a rank and a job on, before another rank."""
+    """A part of the index: from a rank and a job on, up to but excluding another rank."""
 
     queue_name: str | None
     rank: int
@@ -34,9 +34,9 @@ class Span(NamedTuple):
 
 
 class Bookmarks:
-    """For the queues of one worker: in their order, or all by rank, where the name is ``None``.
+    """The bookmarks of one worker: per queue in their order, or for all queues under ``None``.
 
-    To lose them harms nothing.
+    Losing them is harmless.
     """
 
     def __init__(self, queues: Sequence[str] | None = None) -> None:
@@ -46,33 +46,35 @@ class Bookmarks:
         self._newest: Mapping[int, int] = {}
         self._next_question = time.monotonic() + ASK_INTERVAL
         self._next_whole_look = 0.0
-        #: Which queues are paused, or what else changes when that does.
+        #: The paused queues, or any other value that changes with them.
         self.paused: Hashable = None
 
     @classmethod
     def of(cls, connection: BaseDatabaseWrapper) -> Bookmarks:
-        """Return those of ``connection`` for a worker of all queues."""
+        """Return the bookmarks of ``connection`` for a worker of all queues."""
         found: Bookmarks = connection.__dict__.setdefault("steady_queue_bookmarks", Bookmarks())
         return found
 
     @property
     def asks(self) -> bool:
-        """Whether it is time to ask how much there is to step over."""
+        """Whether it is time to count the jobs of paused queues."""
         return time.monotonic() >= self._next_question
 
     @property
     def looks_at_all(self) -> bool:
-        """Whether the next claim has to read from the beginning."""
+        """Whether the next claim must scan the whole index."""
         return not self._used or time.monotonic() >= self._next_whole_look
 
     @property
     def passes_ranks(self) -> bool:
-        """Whether ranks may have jobs of paused queues alone, and many of them."""
+        """Whether ranks with jobs of paused queues only are skipped, because there are many."""
         return self._many_paused and None in self._marks
 
     def answer(self, of_paused: int, *, others: bool = False) -> None:
-        """Take note of how many ready jobs are in paused queues, and of whether there is something
-        else to step over."""
+        """Record the number of ready jobs in paused queues.
+
+        ``others`` says that there is something else to step over, such as dead index entries.
+        """
         self._next_question = time.monotonic() + ASK_INTERVAL
         self._many_paused = of_paused >= MANY_PAUSED
         used = others or self.passes_ranks
@@ -81,8 +83,10 @@ class Bookmarks:
         self._used = used
 
     def note_pauses(self, paused: Hashable) -> bool:
-        """Look anew when other queues are paused, and say so: the jobs of one that was resumed lie
-        behind the bookmarks."""
+        """Scan the whole index again if the pauses have changed; return whether they have.
+
+        The jobs of a queue that was resumed are behind the bookmarks.
+        """
         changed = paused != self.paused
         if changed:
             self.paused = paused
@@ -91,30 +95,29 @@ class Bookmarks:
         return changed
 
     def look_at_all(self) -> None:
-        """Have the next claim read from the beginning."""
+        """Make the next claim scan the whole index."""
         self._next_whole_look = 0.0
 
     def looked_at_all(self, seconds: float) -> None:
-        """Take note of what it has cost to read from the beginning."""
+        """Record how long a scan of the whole index took."""
         self._next_whole_look = time.monotonic() + min(LONGEST_PAUSE, seconds / SHARE)
 
     def note_newest(self, newest: Iterable[tuple[int, int]]) -> None:
-        """Take note of the newest job of each rank, as it was before a look at the whole index."""
+        """Record the newest job of each rank, as of before a scan of the whole index."""
         self._newest = dict(newest)
 
     def move(self, found: Iterable[tuple[str, int, int]], *, found_all: bool) -> None:
-        """Put the bookmarks to the first of the jobs that were found, each given by its queue, its
-        rank and its id, in each rank.
+        """Move the bookmark of each rank to the first of the jobs found: (queue, rank, id) each.
 
-        Before the last of them, or anywhere if there are no more, the ranks without any have jobs
-        of paused queues alone: these are passed over.
+        Ranks before the last job found, or all ranks if every job was found, in which there was
+        none have only jobs of paused queues: they are skipped from now on.
         """
         if not self._used:
             return
         first: dict[tuple[str | None, int], int] = {}
         for queue_name, rank, job_id in found:
-            place = queue_name if queue_name in self._marks else None, rank
-            first[place] = min(job_id, first.get(place, job_id))
+            mark = queue_name if queue_name in self._marks else None, rank
+            first[mark] = min(job_id, first.get(mark, job_id))
         for (name, rank), job_id in first.items():
             if name in self._marks:
                 self._marks[name][rank] = job_id
@@ -125,7 +128,7 @@ class Bookmarks:
                     self._marks[None][rank] = max(job_id + 1, self._marks[None].get(rank, 0))
 
     def spans(self, whole: bool) -> list[Span]:
-        """Return what to read, in order, without gaps but for what is passed over."""
+        """Return the parts of the index to read, in order; everything but what is skipped."""
         spans: list[Span] = []
         for name in self._queues:
             marks = {} if whole else self._marks[name]
