@@ -1,7 +1,5 @@
 -- -------- rows
 
-SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-
 BEGIN;
 
 INSERT INTO `steady_queue_pauses` (`created_at`, `queue_name`)

@@ -30,8 +30,8 @@ ready AS (
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
     created_at = excluded.created_at
 )
-SELECT (SELECT count(*) FROM moved),
-  (SELECT count(*) FROM due WHERE concurrency_key IS NOT NULL),
+SELECT (SELECT count(*) FROM moved) AS moved,
+  (SELECT count(*) FROM due WHERE concurrency_key IS NOT NULL) AS limited,
   CASE WHEN EXISTS (
     SELECT
     FROM steady_queue_scheduled_executions
@@ -40,7 +40,7 @@ SELECT (SELECT count(*) FROM moved),
     SELECT date_part('epoch', min(due_at) - statement_timestamp())
     FROM steady_queue_scheduled_executions
     WHERE due_at > statement_timestamp()
-  ) END;
+  ) END AS next_due_in;
 
 EXECUTE steady_queue_settings;
 

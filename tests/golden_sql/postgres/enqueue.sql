@@ -28,7 +28,7 @@ ready AS (
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
     created_at = excluded.created_at
 )
-SELECT id, date_part('epoch', enqueued_at)
+SELECT id, date_part('epoch', enqueued_at) AS enqueued_at
 FROM job;
 
 -- -------- several jobs
@@ -79,7 +79,7 @@ scheduled AS (
     created_at = excluded.created_at, due_at = excluded.due_at,
     concurrency_key = excluded.concurrency_key
 )
-SELECT id, date_part('epoch', enqueued_at)
+SELECT id, date_part('epoch', enqueued_at) AS enqueued_at
 FROM job;
 
 -- -------- a job for an instant
@@ -191,9 +191,9 @@ scheduled AS (
     created_at = excluded.created_at, due_at = excluded.due_at,
     concurrency_key = excluded.concurrency_key
 )
-SELECT date_part('epoch', statement_timestamp()), ARRAY(SELECT id FROM job),
-  ARRAY(SELECT ordinal FROM refused),
-  (SELECT json_object_agg("key", "to" ORDER BY ordinal)::text FROM doubtful);
+SELECT date_part('epoch', statement_timestamp()) AS enqueued_at,
+  ARRAY(SELECT id FROM job) AS job_ids, ARRAY(SELECT ordinal FROM refused) AS refused,
+  (SELECT json_object_agg("key", "to" ORDER BY ordinal)::text FROM doubtful) AS doubtful;
 
 -- -------- jobs of one key
 

@@ -39,7 +39,7 @@ updated AS (
   RETURNING ended.*
 ),
 held AS (SELECT job_id FROM updated)
-SELECT (SELECT json_agg(job_id)::text FROM held), false;
+SELECT (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting;
 
 EXECUTE steady_queue_settings;
 
@@ -110,12 +110,12 @@ counted AS (
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
 held AS (SELECT job_id FROM updated)
-SELECT (SELECT json_agg(job_id)::text FROM held),
+SELECT (SELECT json_agg(job_id)::text FROM held) AS held,
   EXISTS (
     SELECT
     FROM steady_queue_blocked_executions
     WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM ended_permit))
-  );
+  ) AS has_waiting;
 
 EXECUTE steady_queue_settings;
 
@@ -157,7 +157,7 @@ deleted AS (
   RETURNING ended.job_id
 ),
 held AS (SELECT job_id FROM deleted)
-SELECT (SELECT json_agg(job_id)::text FROM held), false;
+SELECT (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting;
 
 EXECUTE steady_queue_settings;
 
@@ -218,12 +218,12 @@ counted AS (
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
 held AS (SELECT job_id FROM deleted)
-SELECT (SELECT json_agg(job_id)::text FROM held),
+SELECT (SELECT json_agg(job_id)::text FROM held) AS held,
   EXISTS (
     SELECT
     FROM steady_queue_blocked_executions
     WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM ended_permit))
-  );
+  ) AS has_waiting;
 
 EXECUTE steady_queue_settings;
 
@@ -279,7 +279,7 @@ failed AS (
     message = excluded.message
 ),
 held AS (SELECT job_id FROM updated)
-SELECT (SELECT json_agg(job_id)::text FROM held), false;
+SELECT (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting;
 
 EXECUTE steady_queue_settings;
 
@@ -354,12 +354,12 @@ counted AS (
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
 held AS (SELECT job_id FROM updated)
-SELECT (SELECT json_agg(job_id)::text FROM held),
+SELECT (SELECT json_agg(job_id)::text FROM held) AS held,
   EXISTS (
     SELECT
     FROM steady_queue_blocked_executions
     WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM ended_permit))
-  );
+  ) AS has_waiting;
 
 EXECUTE steady_queue_settings;
 
@@ -419,7 +419,7 @@ scheduled AS (
     concurrency_key = excluded.concurrency_key
 ),
 held AS (SELECT job_id FROM updated)
-SELECT (SELECT json_agg(job_id)::text FROM held), false;
+SELECT (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting;
 
 EXECUTE steady_queue_settings;
 
@@ -498,12 +498,12 @@ counted AS (
   WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
 ),
 held AS (SELECT job_id FROM updated)
-SELECT (SELECT json_agg(job_id)::text FROM held),
+SELECT (SELECT json_agg(job_id)::text FROM held) AS held,
   EXISTS (
     SELECT
     FROM steady_queue_blocked_executions
     WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM ended_permit))
-  );
+  ) AS has_waiting;
 
 EXECUTE steady_queue_settings;
 
@@ -559,7 +559,7 @@ ready AS (
     created_at = excluded.created_at
 ),
 held AS (SELECT job_id FROM updated)
-SELECT (SELECT json_agg(job_id)::text FROM held), false;
+SELECT (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting;
 
 EXECUTE steady_queue_settings;
 
@@ -636,12 +636,12 @@ blocked AS (
     created_at = excluded.created_at, concurrency_key = excluded.concurrency_key
 ),
 held AS (SELECT job_id FROM updated)
-SELECT (SELECT json_agg(job_id)::text FROM held),
+SELECT (SELECT json_agg(job_id)::text FROM held) AS held,
   EXISTS (
     SELECT
     FROM steady_queue_blocked_executions
     WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM ended_permit))
-  );
+  ) AS has_waiting;
 
 EXECUTE steady_queue_settings;
 
@@ -753,7 +753,7 @@ released_ready AS (
     created_at = excluded.created_at
 ),
 held AS (SELECT job_id FROM released)
-SELECT (SELECT json_agg(job_id)::text FROM held), false;
+SELECT (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting;
 
 EXECUTE steady_queue_settings;
 
@@ -828,7 +828,7 @@ released_blocked AS (
     created_at = excluded.created_at, concurrency_key = excluded.concurrency_key
 ),
 held AS (SELECT job_id FROM released)
-SELECT (SELECT json_agg(job_id)::text FROM held), false;
+SELECT (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting;
 
 EXECUTE steady_queue_settings;
 

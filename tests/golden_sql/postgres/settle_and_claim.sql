@@ -462,7 +462,7 @@ released_ready AS (
     created_at = excluded.created_at
 ),
 held AS (SELECT job_id FROM released)
-SELECT (SELECT json_agg(job_id)::text FROM held), false;
+SELECT (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting;
 
 EXECUTE steady_queue_settings;
 
@@ -621,7 +621,7 @@ released_blocked AS (
     created_at = excluded.created_at, concurrency_key = excluded.concurrency_key
 ),
 held AS (SELECT job_id FROM released)
-SELECT (SELECT json_agg(job_id)::text FROM held), false;
+SELECT (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting;
 
 EXECUTE steady_queue_settings;
 

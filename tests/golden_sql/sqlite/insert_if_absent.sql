@@ -2,11 +2,11 @@
 
 BEGIN IMMEDIATE;
 
-SAVEPOINT "s140434881989504_x4";
+SAVEPOINT "savepoint";
 
 INSERT INTO "steady_queue_pauses" ("created_at", "queue_name") VALUES (':time', 'mail');
 
-RELEASE SAVEPOINT "s140434881989504_x4";
+RELEASE SAVEPOINT "savepoint";
 
 COMMIT;
 
@@ -14,13 +14,13 @@ COMMIT;
 
 BEGIN IMMEDIATE;
 
-SAVEPOINT "s140434881989504_x5";
+SAVEPOINT "savepoint";
 
 INSERT INTO "steady_queue_pauses" ("created_at", "queue_name") VALUES (':time', 'mail');
 
-ROLLBACK TO SAVEPOINT "s140434881989504_x5";
+ROLLBACK TO SAVEPOINT "savepoint";
 
-RELEASE SAVEPOINT "s140434881989504_x5";
+RELEASE SAVEPOINT "savepoint";
 
 SELECT "steady_queue_pauses"."created_at", "steady_queue_pauses"."queue_name"
 FROM "steady_queue_pauses"
