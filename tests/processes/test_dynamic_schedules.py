@@ -160,4 +160,4 @@ def test_a_task_of_the_code_with_the_key_of_an_added_one_takes_its_place(
     assert (key, path) == ("tick", "tests.faultapp.tasks.work")
     paths = project.query("SELECT DISTINCT task_path FROM steady_queue_jobs")
     assert paths == [("tests.faultapp.tasks.work",)]
-    assert "Recurring task 'tick' of the code takes the place" in supervisor.errors()
+    assert "Recurring task 'tick' in code replaces the one" in supervisor.errors()
