@@ -10,7 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import DialectUnsupported
 
-from .database_file import database_path
+from .lock_file import database_path
 
 #: The first version with RETURNING.
 MINIMUM_VERSION = (3, 35, 0)

@@ -7,13 +7,13 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from threading import local
 from typing import Any
+from urllib.parse import unquote, urlsplit
 from weakref import WeakSet
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-
-from .database_file import database_path
 
 try:
     import fcntl
@@ -27,6 +27,24 @@ TIMEOUT = 1.0
 TIMEOUT_WHEN_STUCK = 0.005
 #: Seconds between two tries; the interval grows.
 MIN_INTERVAL, MAX_INTERVAL = 0.0002, 0.002
+
+
+def database_path(connection: BaseDatabaseWrapper) -> str | None:
+    """Return the path of the database file, or ``None`` for a database in memory.
+
+    Links are resolved, as SQLite does: the WAL is next to the file itself, and all processes that
+    share the file must find the same lock file.
+    """
+    return _path_of(str(connection.settings_dict["NAME"]))
+
+
+@lru_cache(maxsize=64)
+def _path_of(name: str) -> str | None:
+    if not name or ":memory:" in name or "mode=memory" in name or "vfs=memdb" in name:
+        return None
+    if name.startswith("file:"):
+        name = unquote(urlsplit(name).path)
+    return os.path.realpath(name)
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import DialectUnsupported
 
-from .database_file import database_path
 from .errors import is_contention
+from .lock_file import database_path
 from .transactions import SHORT_TIMEOUT, set_lock_timeout
 from .write_turns import begins_immediate
 

@@ -13,7 +13,7 @@ from functools import cache
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .database_file import database_path
+from .lock_file import database_path
 
 IN_MODIFY, IN_CREATE, IN_MOVED_TO = 0x2, 0x100, 0x80
 IN_NONBLOCK, IN_CLOEXEC = getattr(os, "O_NONBLOCK", 0), getattr(os, "O_CLOEXEC", 0)

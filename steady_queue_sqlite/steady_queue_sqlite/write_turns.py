@@ -12,8 +12,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .database_file import database_path
-from .lock_file import lock_file
+from .lock_file import database_path, lock_file
 
 WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 

@@ -16,7 +16,7 @@ from django.urls import URLPattern
 from ..dialects.database import Database
 from ..errors import SteadyQueueError
 from ..models import RecurringExecution, RecurringTask
-from ..schedules.validators import stored_schedule
+from ..schedules.stored import stored_schedule
 from . import databases, texts
 from .actions import BATCH, add_history, log_action
 from .base import QueueAdmin

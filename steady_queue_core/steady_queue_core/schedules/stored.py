@@ -15,7 +15,9 @@ from ..models import RecurringTask
 from ..tasks.definition import find_task
 from ..tasks.model_arguments import require_permitted_models
 from . import catch_up, validators
+from .cron import Schedule
 from .definition import RecurringDefinition, find, require_configurable
+from .interval import EVERY, Interval
 
 #: Columns that decide when a recurring task is due.
 TIMING = ("schedule", "timezone")
@@ -103,7 +105,7 @@ def _definition_of(row: RecurringTask) -> RecurringDefinition:
     definition = RecurringDefinition(
         key=row.key,
         task=task.using(backend=row.backend_name),
-        schedule=validators.stored_schedule(row.schedule, row.timezone),
+        schedule=stored_schedule(row.schedule, row.timezone),
         queue_name=row.queue_name,
         priority=row.priority,
         description=row.description,
@@ -113,3 +115,10 @@ def _definition_of(row: RecurringTask) -> RecurringDefinition:
     require_configurable(definition)
     validators.check_fit(row.key, task, args, kwargs)
     return definition
+
+
+def stored_schedule(expression: str, timezone: str) -> Schedule | Interval:
+    """Return the schedule that is stored as ``expression``."""
+    if expression.startswith(EVERY):
+        return Interval.read(expression)
+    return Schedule(expression, timezone)

@@ -18,7 +18,7 @@ from ..durations import LONGEST
 from ..tasks.signature import signature_of
 from .catch_up import CatchUp
 from .cron import InvalidScheduleError, Schedule
-from .interval import EVERY, Interval
+from .interval import Interval
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
 
@@ -54,13 +54,6 @@ def checked_schedule(
         return Schedule(schedule, timezone or "")
     except ValueError as error:
         raise type(error)(f"the recurring task {key!r}: {error}") from error
-
-
-def stored_schedule(expression: str, timezone: str) -> Schedule | Interval:
-    """Return the schedule that is stored as ``expression``."""
-    if expression.startswith(EVERY):
-        return Interval.read(expression)
-    return Schedule(expression, timezone)
 
 
 def checked_args(key: str, args: object) -> tuple[object, ...]:
