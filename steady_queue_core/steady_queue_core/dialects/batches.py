@@ -16,11 +16,12 @@ def split(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
     batch: list[NewJob] = []
     text = 0
     for job in jobs:
-        if batch and (len(batch) >= MOST_JOBS or text + len(job.arguments) > MOST_TEXT):
+        size = len(job.arguments or "")  # Without a value, the database refuses the job.
+        if batch and (len(batch) >= MOST_JOBS or text + size > MOST_TEXT):
             yield batch
             batch, text = [], 0
         batch.append(job)
-        text += len(job.arguments)
+        text += size
     yield batch
 
 
