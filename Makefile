@@ -15,7 +15,7 @@ CONSTRAINTS ?= $(shell $(or $(PYTHON),false) -c 'import sys; \
 	print("constraints.txt" if sys.version_info < (3, 12) else "constraints-3.13.txt")' 2>/dev/null)
 PYTEST_ARGS ?=
 # Percent of the lines that the tests reach at least, those in processes of their own not counted.
-FLOOR ?= 60
+FLOOR ?= 75
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check

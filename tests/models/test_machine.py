@@ -196,6 +196,7 @@ WRONGS: dict[str, Any] = {
 }
 
 
+@pytest.mark.shared
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("wrong", WRONGS)
 def test_the_machine_finds_that(wrong: str) -> None:

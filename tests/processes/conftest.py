@@ -68,7 +68,8 @@ def make_project(
     made: list[Project] = []
 
     def make(queue: dict[str, Any] | None = None, *, extra: str = "", **options: Any) -> Project:
-        server, source = options.get("at"), template if "at" not in options else None
+        server = options.get("at")
+        source: Path | str | None = template if server is None else None
         if "on" in options:
             server, source = KINDS[options["on"]].given(), server_templates[options["on"]]
         source = options.get("template", source)
