@@ -22,8 +22,6 @@ def encode(value: Any, *, limits: PayloadLimits = DEFAULT_LIMITS, root: str = "v
 
     :raises TaskArgumentError: something in ``value`` cannot be stored, or it is too large
     """
-    if value is None:
-        return "null"  # What most tasks return.
     encoder = Encoder(limits, root)
     try:
         text = _to_json(encoder.value(value))
