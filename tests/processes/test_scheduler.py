@@ -344,7 +344,7 @@ def test_the_table_mirrors_the_code(make_project: MakeProject) -> None:
         ("kept", "0 3 * * *", WORK, "default", 0, ""),
     ]
     write_schedules(project, OTHER_SCHEDULES)
-    again = "Work that may be begun anew when its worker dies."
+    again = "Work that may start again when its worker dies."
     assert rows_after_a_start() == [
         ("changed", "30 * * * *", f"{WORK}_again", "day", 0, again),
         ("kept", "0 3 * * *", WORK, "default", 0, ""),
