@@ -20,7 +20,7 @@ def _no_start_marks() -> None:
     """Dead workers seem to have started nothing: their running jobs are run again."""
     from steady_queue_core.processes.base.journal import RunJournal
 
-    RunJournal.start = lambda self, job_id, token: None  # type: ignore[method-assign]
+    RunJournal.start = lambda self, job_id, token: None  # type: ignore[method-assign]  # mutant
 
 
 def _every_claim_started() -> None:
@@ -32,7 +32,7 @@ def _every_claim_started() -> None:
     def rescue_process(self: Rescuer, name: str, started: Any, error: Any) -> None:
         original(self, name, None, error)
 
-    Rescuer.rescue_process = rescue_process  # type: ignore[method-assign]
+    Rescuer.rescue_process = rescue_process  # type: ignore[method-assign]  # mutant
 
 
 def _no_token_check() -> None:
@@ -59,7 +59,7 @@ def _no_lease_check() -> None:
     """A worker that was suspended goes on with its former claims."""
     from steady_queue_core.processes.base.registration import ProcessRegistration
 
-    ProcessRegistration.holds_lease = property(lambda self: True)  # type: ignore[assignment]
+    ProcessRegistration.holds_lease = property(lambda self: True)  # type: ignore[assignment]  # mutant
 
 
 def _no_giving_back() -> None:
@@ -67,9 +67,8 @@ def _no_giving_back() -> None:
     from steady_queue_core.processes.worker import event_loop, lane, thread_pool
 
     lane.STALL = float("inf")
-    # The mutation itself: mypy is right that methods are not to be assigned.
-    event_loop.EventLoop.withdraw = lambda self: []  # type: ignore[method-assign]
-    thread_pool.ThreadPool.withdraw = lambda self: []  # type: ignore[method-assign]
+    event_loop.EventLoop.withdraw = lambda self: []  # type: ignore[method-assign]  # mutant
+    thread_pool.ThreadPool.withdraw = lambda self: []  # type: ignore[method-assign]  # mutant
 
 
 def _no_parent_watch() -> None:
@@ -78,7 +77,7 @@ def _no_parent_watch() -> None:
     from steady_queue_core.processes.supervisor.forked_context import ForkedContext
 
     system.signal_on_parent_death = lambda parent, signum=0: True
-    ForkedContext.orphaned = property(lambda self: False)  # type: ignore[assignment]
+    ForkedContext.orphaned = property(lambda self: False)  # type: ignore[assignment]  # mutant
 
 
 MUTANTS: dict[str, Callable[[], None]] = {

@@ -216,7 +216,8 @@ def test_a_stopped_worker_is_replaced_though_another_supervisor_has_pruned_it(
 def test_a_worker_that_is_told_to_end_finishes_its_job_and_is_replaced(
     make_project: MakeProject,
 ) -> None:
-    project = make_project(queue(processes=1, threads=2))
+    # One thread: had it another one, a claim that was under way could start the later job.
+    project = make_project(queue(processes=1, threads=1))
     supervisor = project.start()
     [told] = supervisor.wait_ready(1)
     [job] = project.enqueue("work", [1.0])
