@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-#: Folders whose tests are shared; of some, those that need a server.
+#: Folders whose tests are shared; of some, those that run on each database.
 FOLDERS = {
     "million": "",
     "processes": "",
     "servers": "",
-    "models": r"\[.*(postgres|mysql|mariadb)",
-    "admin": r"\[.*(mysql|mariadb)",
+    "models": r"\[.*(default|postgres|mysql|mariadb)",
+    "admin": r"\[.*(default|postgres|mysql|mariadb)",
 }
 
 

@@ -14,7 +14,12 @@ from .servers import client
 from .servers.address import Address
 from .servers.kinds import KINDS
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.server("postgres")]
+pytestmark = [
+    pytest.mark.shared,
+    pytest.mark.slow,
+    pytest.mark.timeout(400),
+    pytest.mark.server("postgres"),
+]
 
 
 @pytest.fixture(scope="module")

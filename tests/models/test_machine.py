@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any
 from unittest import mock
 
+import hypothesis
 import pytest
 from django.db import connections
 from hypothesis import HealthCheck, Phase, settings
@@ -48,8 +49,10 @@ MANY = settings(FEW, max_examples=RUNS or 1, stateful_step_count=80, derandomize
                 phases=[Phase.generate, Phase.shrink])  # fmt: skip
 
 
-def run(using: str, how: settings) -> None:
+def run(using: str, how: settings, seed: int | None = None) -> None:
     machine = type("Machine", (QueueMachine,), {"using": using})
+    if seed is not None:
+        machine = hypothesis.seed(seed)(machine)
     with unsynced(using):
         run_state_machine_as_test(machine, settings=how)
 
@@ -195,10 +198,34 @@ WRONGS: dict[str, Any] = {
     ),
 }
 
+#: A seed whose second run finds it; the first one of every seed is the simplest there is. Another
+#: version of hypothesis may make something else of a seed: then the machine searches.
+SEEDS = {
+    "a failed job keeps its permit": 4,
+    "a released job loses its permit": 6,
+    "a retried job comes back at once": 7,
+    "a claim is ended by who has lost it": 29,
+    "one more than the limit is let in": 1,
+    "a job that is not to wait waits": 1,
+    "a paused queue is served": 1,
+    "the order of queues is not kept": 4,
+    "a pause changes the order": 13,
+    "a job is moved before it is due": 1,
+    "who waits is let in by age alone": 4,
+    "a retried failure needs no permit": 20,
+    "a discarded job keeps its permit": 1,
+    "a silent process keeps its permits": 4,
+}
+
+
+def replay_or_search(seed: int) -> None:
+    run("default", settings(FEW, max_examples=2, derandomize=False), seed)
+    run("default", settings(FEW, max_examples=100))
+
 
 @pytest.mark.shared
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("wrong", WRONGS)
 def test_the_machine_finds_that(wrong: str) -> None:
     with WRONGS[wrong](), pytest.raises(AssertionError):
-        run("default", settings(FEW, max_examples=100))
+        replay_or_search(SEEDS[wrong])
