@@ -59,6 +59,9 @@ def test_any_expression_matches_what_it_does_for_the_oracle(
         "0 0 1 APR-MAR/2 *",
         "0 0 13 * 5#1",
         "0 0 */2 * 1",
+        "0 0 1,30 * *",
+        "0 0 */29 * *",
+        "0 0 2,31 2-4 *",
     ],
 )
 def test_what_croniter_alone_reads_otherwise_is_read_as_cron_does(expression: str) -> None:

@@ -19,7 +19,8 @@ from itertools import product
 
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
-
+SHORTEST_MONTH = 28
+"""Days that every month has."""
 
 LAST_WEEKDAY = re.compile(r"L[^L]+|[^L]+L")
 #: Extensions of other cron parsers, and why they are refused here.
@@ -92,7 +93,7 @@ DAY_OF_WEEK = Field("day of week", 0, 6, WEEKDAYS, alias=7)
 
 @dataclass(frozen=True)
 class Days:
-    """The terms of a day field by kind: croniter cannot read mixed kinds."""
+    """The terms of a day field by kind: croniter misreads mixed kinds."""
 
     plain: frozenset[int]
     #: Terms of the other kinds, in croniter's notation, such as ``("L5", "L1")``.
@@ -156,7 +157,12 @@ def _set(field: Field, text: str) -> frozenset[int]:
 def _days_of_month(text: str) -> Days:
     terms = text.split(",")
     plain = frozenset(value for term in terms if term != "L" for value in DAY_OF_MONTH.values(term))
-    return Days(plain, (("L",),) if "L" in terms else (), text.startswith("*"))
+    late = sorted(value for value in plain if value > SHORTEST_MONTH)
+    others = (("L",),) if "L" in terms else ()
+    if late and len(plain) < DAY_OF_MONTH.last:
+        # Looking for the 30th in February, croniter goes past the first of March.
+        plain, others = plain.difference(late), (tuple(map(str, late)), *others)
+    return Days(plain, others, text.startswith("*"))
 
 
 def _days_of_week(text: str) -> Days:
