@@ -160,7 +160,7 @@ def _days_of_month(text: str) -> Days:
     late = sorted(value for value in plain if value > SHORTEST_MONTH)
     others = (("L",),) if "L" in terms else ()
     if late and len(plain) < DAY_OF_MONTH.last:
-        # Looking for the 30th in February, croniter goes past the first of March.
+        # Looking for the 30th in February, croniter 6 goes past the first of March.
         plain, others = plain.difference(late), (tuple(map(str, late)), *others)
     return Days(plain, others, text.startswith("*"))
 
