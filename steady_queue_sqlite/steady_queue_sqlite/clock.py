@@ -27,10 +27,10 @@ def later(text: str, seconds: float) -> str:
     return to_text(from_text(text) + timedelta(seconds=seconds))
 
 
-def read(value: object, default: datetime) -> datetime:
+def read(value: Any, default: datetime) -> datetime:
     """Return a stored time, or ``default`` for a value that is not a time, after manual edits."""
     try:
-        return from_text(value)  # type: ignore[arg-type]
+        return from_text(value)
     except (TypeError, ValueError, AttributeError):
         return default
 

@@ -18,7 +18,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 try:
     import fcntl
 except ImportError:  # Windows: SQLite's own lock must suffice.
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # Asked before use.
 
 #: Seconds to wait for the lock file before going on without it: a process may be frozen while it
 #: holds the file but not the database.

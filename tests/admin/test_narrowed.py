@@ -84,12 +84,13 @@ def show(settings: Any) -> Show:
     """Have the admin site ``narrowed`` consist of these pages, the others as they come."""
 
     def show(pages: dict[Any, Any]) -> None:
-        site, urls = AdminSite(name="narrowed"), ModuleType("urls")
+        site = AdminSite(name="narrowed")
+        urls: Any = ModuleType("urls")
         register(site)
         for model, page in pages.items():
             site.unregister(model)
             site.register(model, page)
-        urls.urlpatterns = [  # type: ignore[attr-defined]
+        urls.urlpatterns = [
             path("admin/", default_site.urls),
             path("narrowed/", site.urls),
         ]

@@ -394,7 +394,7 @@ def test_a_file_is_refused(tmp_path: pathlib.Path) -> None:
 
 def test_names_of_arguments_must_be_text() -> None:
     with pytest.raises(TaskArgumentError, match="a name of type int is not a str"):
-        encode_call((), {1: 2})  # type: ignore[dict-item]
+        encode_call((), {1: 2})  # type: ignore[dict-item]  # Refused.
 
 
 @pytest.mark.parametrize("zone_raises", [True, False])
@@ -789,7 +789,7 @@ def test_an_instance_can_be_left_as_a_reference() -> None:
     assert decode(text, resolve_models=False) == [reference]
     assert encode([reference]) == text
     with pytest.raises(dataclasses.FrozenInstanceError):
-        reference.pk = 8  # type: ignore[misc]
+        reference.pk = 8  # type: ignore[misc]  # Refused.
 
 
 @pytest.mark.django_db

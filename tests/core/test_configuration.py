@@ -304,7 +304,7 @@ def test_wrong_values_name_their_place(key: str, value: object) -> None:
 def test_values_are_frozen_and_can_be_replaced() -> None:
     worker = Configuration.Worker(queues=["a"], polling_interval=2)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        worker.threads = 5  # type: ignore[misc]
+        worker.threads = 5  # type: ignore[misc]  # Refused.
     assert dataclasses.replace(worker, threads=5) == Configuration.Worker(
         queues="a", polling_interval=2, threads=5
     )

@@ -173,7 +173,7 @@ def test_expressions_that_cannot_be_used_are_refused(expression: str, message: s
 
 def test_something_else_than_a_string_is_refused() -> None:
     with pytest.raises(InvalidScheduleError, match="not int"):
-        Schedule(5, "UTC")  # type: ignore[arg-type]
+        Schedule(5, "UTC")  # type: ignore[arg-type]  # Refused.
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berln", "../../etc/passwd", "Europe", "\0", "x" * 5000])

@@ -149,7 +149,7 @@ def test_intervals_are_values() -> None:
     assert interval == Interval(timedelta(minutes=1))
     assert len({interval, Interval(timedelta(minutes=1))}) == 1
     with pytest.raises(FrozenInstanceError):
-        interval.period = timedelta(seconds=1)  # type: ignore[misc]
+        interval.period = timedelta(seconds=1)  # type: ignore[misc]  # Refused.
 
 
 def test_recurring_takes_a_timedelta_as_its_schedule(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ def test_the_task_is_registered_and_returned_unchanged() -> None:
         )
     ]
     with pytest.raises(TypeError):
-        registered()[0].kwargs["loud"] = False  # type: ignore[index]
+        registered()[0].kwargs["loud"] = False  # type: ignore[index]  # Refused.
 
 
 def test_the_zone_is_the_one_of_the_settings_unless_given() -> None:

@@ -27,7 +27,7 @@ HERE = samples.__name__
 )  # fmt: skip
 def test_only_tasks_are_found(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     # What Python keeps of a module that must not be imported.
-    monkeypatch.setitem(sys.modules, "blocked", None)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "blocked", None)  # type: ignore[arg-type]  # As Python does.
     before = set(sys.modules)
     with pytest.raises(UnregisteredTaskError, match="is not registered in this process"):
         find_task(path)

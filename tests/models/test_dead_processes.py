@@ -194,7 +194,7 @@ def test_who_prunes_too_late_fails_no_job_that_has_finished(using: str) -> None:
         assert held == set()
         return held
 
-    jobs.recovery._settle = too_late  # type: ignore[method-assign]
+    jobs.recovery._settle = too_late  # type: ignore[method-assign]  # mutant
     jobs.prune()
     assert jobs.failures == {}
     assert jobs.all.get(pk=claim.job_id).finished_at is not None

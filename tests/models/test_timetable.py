@@ -448,7 +448,7 @@ def test_a_task_misses_slots_from_when_it_was_added(
 ) -> None:
     began = plan.clock
     for key, policy in {"skip": "skip", "last": "last", "two": 2 * MINUTE}.items():
-        schedule_recurring_task(key, greet, schedule=MINUTE, catch_up=policy)  # type: ignore[arg-type]
+        schedule_recurring_task(key, greet, schedule=MINUTE, catch_up=policy)  # type: ignore[arg-type]  # Refused.
         plan.since(key, began)
     plan.clock += 3.5 * MINUTE
     plan.look()

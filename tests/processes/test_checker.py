@@ -6,6 +6,7 @@ import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from .checker import Attempt, JobRow, Kill, Snapshot, check, read_effects, take_snapshot
 
@@ -13,9 +14,9 @@ SECOND = 10**9
 WORKER, OTHER = 100, 200
 
 
-def finished(token: int = 1, **fields: object) -> JobRow:
+def finished(token: int = 1, **fields: Any) -> JobRow:
     values = {"return_value": str(token), "attempts": 1} | fields
-    return JobRow(("finished",), token, **values)  # type: ignore[arg-type]
+    return JobRow(("finished",), token, **values)
 
 
 def failed(error: str = "ProcessExitError") -> JobRow:
@@ -34,9 +35,9 @@ def kill(pid: int = WORKER, at: int = 1, signum: int = signal.SIGKILL) -> Kill:
     return Kill(pid, at * SECOND, at * SECOND + 1000, signum)
 
 
-def verdict(row: JobRow | None, attempts: list[Attempt], *kills: Kill, **options: object) -> str:
+def verdict(row: JobRow | None, attempts: list[Attempt], *kills: Kill, **options: Any) -> str:
     jobs = {} if row is None else {1: row}
-    complaints = check([1], attempts, Snapshot(jobs), kills, **options)  # type: ignore[arg-type]
+    complaints = check([1], attempts, Snapshot(jobs), kills, **options)
     return "; ".join(complaints)
 
 

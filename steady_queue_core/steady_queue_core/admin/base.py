@@ -66,10 +66,9 @@ class QueueAdmin(ModelAdmin):
     def rows(self, request: HttpRequest, model: type[Model] | None = None) -> QuerySet[Any]:
         """Return the rows of this page, or of the site's page of ``model``, that the user may see
         in the database of the request."""
-        page: Any = self if model is None else self.admin_site._registry.get(model)
-        found: QuerySet[Any] = (
-            page.get_queryset(request) if page else model._default_manager.all()  # type: ignore[union-attr]
-        )
+        model = model or self.model
+        page: Any = self if model is self.model else self.admin_site._registry.get(model)
+        found: QuerySet[Any] = page.get_queryset(request) if page else model._default_manager.all()
         return found.using(databases.requested(request))
 
     def visible_jobs(self, request: HttpRequest) -> VisibleJobs:

@@ -13,7 +13,7 @@ from types import (
     MethodType,
     ModuleType,
 )
-from typing import Final
+from typing import Any, Final
 
 from .paths import quoted, type_name
 
@@ -66,12 +66,12 @@ def unsupported(value: object) -> str:
     )
 
 
-def _described(value: object) -> str:
+def _described(value: Any) -> str:
     kind = type(value)
     if kind is FunctionType:
-        return f"a function ({quoted(value.__name__)})"  # type: ignore[attr-defined]
+        return f"a function ({quoted(value.__name__)})"
     if issubclass(kind, type):
-        return f"a class ({quoted(value.__qualname__)})"  # type: ignore[attr-defined]
+        return f"a class ({quoted(value.__qualname__)})"
     return f"a value of type {type_name(kind)}"
 
 

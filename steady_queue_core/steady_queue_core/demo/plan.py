@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
+from typing import Any
 
 from django.db import transaction
 
@@ -49,6 +50,6 @@ def enqueue() -> list[Planned]:
     return planned
 
 
-def _enqueue(name: str, task: object, number: int, runs: int, succeeds: bool) -> Planned:
-    result = task.enqueue(number)  # type: ignore[attr-defined]
+def _enqueue(name: str, task: Any, number: int, runs: int, succeeds: bool) -> Planned:
+    result = task.enqueue(number)
     return Planned(name=name, number=number, result_id=result.id, runs=runs, succeeds=succeeds)

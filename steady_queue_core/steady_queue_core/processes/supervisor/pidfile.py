@@ -12,7 +12,7 @@ from ...errors import SteadyQueueError
 try:
     import fcntl
 except ImportError:  # Not a POSIX system.
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # Asked before use.
 
 
 class PidfileError(SteadyQueueError):
