@@ -200,6 +200,6 @@ def test_any_isolation_level_will_do(plant: Plant) -> None:
             finally:
                 client.close()
             plant.project.enqueued += written["ids"]
-            assert len(written["ids"]) > 10
+            assert written["ids"]  # How many depends on what else the machine does.
             assert written["errors"] == []
             plant.require_all_done()
