@@ -45,8 +45,9 @@ from .tasks.definition import (
     require_declared,
 )
 from .tasks.model_arguments import require_storable_models
-from .tasks.results import send_task_signal, task_result_of
+from .tasks.results import task_result_of
 from .tasks.signature import require_fit, signature_of
+from .tasks.task_signals import send_task_signal
 from .tasks.validation import require_valid
 from .timezones import from_utc, to_utc
 

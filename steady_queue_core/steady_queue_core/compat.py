@@ -27,6 +27,7 @@ if TYPE_CHECKING or NATIVE:
         TaskResultStatus,
         task_backends,
     )
+    from django.tasks import signals as framework_signals
     from django.tasks.backends.base import BaseTaskBackend
     from django.tasks.base import DEFAULT_TASK_PRIORITY, Task, TaskError
     from django.tasks.exceptions import (
@@ -47,6 +48,7 @@ else:
         exceptions,
         task_backends,
     )
+    from django_tasks import signals as framework_signals
     from django_tasks.backends.base import BaseTaskBackend
     from django_tasks.base import DEFAULT_TASK_PRIORITY, Task, TaskError
     from django_tasks.exceptions import TaskResultDoesNotExist, TaskResultMismatch
@@ -97,6 +99,7 @@ __all__ = [
     "TaskResultDoesNotExist",
     "TaskResultMismatch",
     "TaskResultStatus",
+    "framework_signals",
     "normalize_json",
     "task_backends",
     "task_enqueued",

@@ -1,4 +1,4 @@
-"""Builds task results from jobs, and sends the signals that carry them."""
+"""Builds task results from jobs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-
-from asgiref.sync import sync_to_async
-from django.dispatch import Signal
 
 from .. import arguments
 from ..arguments import DeserializationError, PayloadLimits
@@ -25,14 +22,11 @@ from ..compat import (
 from ..configuration import ConfigurationError
 from ..dialects import portable
 from ..errors import UnregisteredTaskError
-from ..logging import about, get_logger
 from ..timezones import from_utc
 from .definition import SteadyQueueTaskResult, find_task, rebuilt, unregistered
 
 if TYPE_CHECKING:
     from ..models import Job
-
-logger = get_logger("steady_queue")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,29 +64,6 @@ def _imported(path: str) -> Any:
                 found = getattr(found, "__dict__", {}).get(name)
             return found
     return None
-
-
-def send_task_signal(signal: Signal, sender: type, result: TaskResult) -> None:
-    """Send a signal of the task framework; log the receivers that raise."""
-    try:
-        signal.send_robust(sender=sender, task_result=result)
-    except BaseException:  # A receiver that calls sys.exit() must not end a worker.
-        logger.exception(
-            "A receiver of a task signal failed for task %s",
-            result.id,
-            extra=about("signal.receiver_failed", task_id=result.id),
-        )
-
-
-async def asend_task_signal(signal: Signal, sender: type, result: TaskResult) -> None:
-    """Async version of :func:`send_task_signal`."""
-    receivers = signal.receivers
-    if not receivers or (len(receivers) == 1 and not receivers[0][-1]):
-        # Django's own receiver only logs, which is not worth switching threads.
-        send_task_signal(signal, sender, result)
-        return
-    # Not by asend_robust(): a receiver's SystemExit would end the event loop.
-    await sync_to_async(send_task_signal)(signal, sender, result)
 
 
 def task_of(

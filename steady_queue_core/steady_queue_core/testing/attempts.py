@@ -9,7 +9,8 @@ from ..processes.base.database import DatabaseClock
 from ..processes.base.log_context import attempt_of
 from ..processes.worker.attempt import Attempt, RunResult
 from ..processes.worker.signal_sender import send_signals
-from ..tasks.results import send_task_signal, task_of
+from ..tasks.results import task_of
+from ..tasks.task_signals import send_task_signal
 from .jobs import Jobs
 from .transactions import as_a_worker_would
 

@@ -16,7 +16,8 @@ from ...dialects import ClaimedJob, Ending
 from ...errors import UnregisteredTaskError
 from ...logging import OF_TASKS, get_logger, running_task
 from ...tasks.definition import find_task, rebuilt
-from ...tasks.results import asend_task_signal, send_task_signal, task_of
+from ...tasks.results import task_of
+from ...tasks.task_signals import asend_task_signal, send_task_signal
 from ..base.connections import (
     atidy_connections,
     running_coroutine,
