@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import socket
 import socketserver
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -69,3 +72,14 @@ def test_a_contender_says_why_it_does_not_run_on_a_database() -> None:
     for adapter in competitors().values():
         assert set(adapter.databases) <= set(NAMES)
         assert bool(adapter.elsewhere) == (set(adapter.databases) != set(NAMES))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the harness needs Python 3.12")
+def test_the_harness_needs_no_environment(workspace: Path) -> None:
+    """What is measured is installed elsewhere; ``-S`` leaves out all that is installed here."""
+    listed = subprocess.run(
+        [sys.executable, "-S", "-m", "benchmarks", "--list"],
+        cwd=workspace, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert listed.returncode == 0, listed.stderr
+    assert "floor" in listed.stdout

@@ -7,10 +7,13 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from benchmarks import task_probe
-from steady_queue_core.dialects import ProcessIdentity
+
+if TYPE_CHECKING:
+    # Installed in the floor's own environment, and not in that of the harness.
+    from steady_queue_core.dialects import ProcessIdentity
 
 BATCH = 500
 """Most jobs of one claim: as many as this project's worker claims of such short jobs."""
