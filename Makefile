@@ -39,7 +39,7 @@ environment: $(VENV)/.installed ## make the environment
 test: $(VENV)/.installed ## run the whole test suite
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-quick: lint contracts ## what shows most mistakes in three minutes: no servers, no processes
+quick: lint contracts ## what shows most mistakes in about a minute: no servers, no processes
 	$(BIN)/dmypy run
 	$(BIN)/python -m pytest -q --numprocesses 2 --no-servers -m "not slow and not alone" \
 		tests/core tests/dialects tests/models tests/admin tests/testing $(PYTEST_ARGS)

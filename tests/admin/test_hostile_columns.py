@@ -114,6 +114,7 @@ UNCHANGED = (models.OneToOneField, models.AutoField)
 PAGES = {Pause: "pause", Process: "process", RecurringTask: "recurringtask", Semaphore: "semaphore"}
 
 
+@pytest.mark.slow
 @on_every_database
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 def test_no_value_of_a_column_breaks_a_page(

@@ -24,7 +24,7 @@ from steady_queue_core.schedules.cron import InvalidScheduleError, Schedule
 
 from .expressions import EXPRESSIONS, HOURS, MINUTES, runs
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.slow]
 
 ZONES = [
     "Europe/Berlin",
