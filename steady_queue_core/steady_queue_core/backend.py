@@ -47,7 +47,7 @@ from .tasks.definition import (
 from .tasks.model_arguments import require_storable_models
 from .tasks.results import task_result_of
 from .tasks.signature import require_fit, signature_of
-from .tasks.task_signals import send_task_signal
+from .tasks.task_signals import Audience, send_task_signal
 from .tasks.validation import require_valid
 from .timezones import from_utc, to_utc
 
@@ -173,9 +173,10 @@ class SteadyQueueBackend(BaseTaskBackend):
             return []
         stored = self._store(calls)
         results = [self.new_result(call, new) for call, new in zip(calls, stored, strict=True)]
-        for new, result in zip(stored, results, strict=True):
-            if new.job_id is not None:
-                send_task_signal(task_enqueued, type(self), result)
+        if Audience().hears(task_enqueued):
+            for new, result in zip(stored, results, strict=True):
+                if new.job_id is not None:
+                    send_task_signal(task_enqueued, type(self), result)
         return results
 
     def new_result(self, call: EncodedCall, new: EnqueuedJob | None = None) -> TaskResult:

@@ -5,18 +5,13 @@ from __future__ import annotations
 import logging
 from functools import wraps
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from django.utils.log import RequireDebugFalse, RequireDebugTrue
 
-from steady_queue_core.compat import TaskResult, framework_signals, task_started
-from steady_queue_core.dialects import Ending, Outcome
+from steady_queue_core.compat import framework_signals, task_finished, task_started
 from steady_queue_core.log_readers import is_read
-from steady_queue_core.processes.worker import signal_sender
-from steady_queue_core.processes.worker.attempt import RunResult
-from steady_queue_core.processes.worker.signal_sender import SignalSender
-from steady_queue_core.tasks.task_signals import is_heard
+from steady_queue_core.tasks.task_signals import Audience
 
 INFO = logging.INFO
 
@@ -107,18 +102,18 @@ def test_a_signal_is_heard_by_who_receives_it_or_reads_the_records_of_it(
     monkeypatch: pytest.MonkeyPatch, logger: logging.Logger
 ) -> None:
     monkeypatch.setattr(framework_signals, "logger", logger)
-    assert not is_heard(task_started)
+    assert not Audience().hears(task_started)
 
     def receiver(**kwargs: Any) -> None: ...
 
     task_started.connect(receiver)
     try:
-        assert is_heard(task_started)
+        assert Audience().hears(task_started)
     finally:
         task_started.disconnect(receiver)
-    assert not is_heard(task_started)
+    assert not Audience().hears(task_started)
     parent_of(logger).addHandler(handler())
-    assert is_heard(task_started)
+    assert Audience().hears(task_started)
 
 
 def test_another_receiver_instead_of_the_framework_is_heard(
@@ -130,31 +125,29 @@ def test_another_receiver_instead_of_the_framework_is_heard(
 
     assert task_started.disconnect(framework_signals.log_task_started)
     try:
-        assert not is_heard(task_started)
+        assert not Audience().hears(task_started)
         task_started.connect(receiver)
-        assert is_heard(task_started)
+        assert Audience().hears(task_started)
     finally:
         task_started.disconnect(receiver)
         task_started.connect(framework_signals.log_task_started)
 
 
-@pytest.mark.parametrize("read", [False, True])
-def test_a_worker_sends_the_ends_of_tasks_that_somebody_hears(
-    monkeypatch: pytest.MonkeyPatch, logger: logging.Logger, read: bool
+def test_a_receiver_is_noticed_at_once_and_a_reader_at_the_next_look(
+    monkeypatch: pytest.MonkeyPatch, logger: logging.Logger
 ) -> None:
     monkeypatch.setattr(framework_signals, "logger", logger)
-    if read:
-        parent_of(logger).addHandler(handler())
-    sent: list[RunResult] = []
-    monkeypatch.setattr(signal_sender, "send_signals", sent.append)
-    sender = SignalSender(wake=lambda: None)
-    sender.put([result(ending) for ending in Ending])
-    sender.stop(seconds=5.0)
-    unheard = [] if read else [Ending.FINISHED]
-    told = [each.outcome.ending for each in sent]
-    assert told == [ending for ending in Ending if ending not in unheard]
+    audience = Audience()
+    assert not audience.hears(task_finished)
 
+    def receiver(**kwargs: Any) -> None: ...
 
-def result(ending: Ending) -> RunResult:
-    outcome = Outcome(ending, job_id=1, token=1, queue_name="default", rank=0)
-    return RunResult(outcome, task_result=Mock(spec=TaskResult))
+    task_finished.connect(receiver)
+    try:
+        assert audience.hears(task_finished)
+    finally:
+        task_finished.disconnect(receiver)
+    parent_of(logger).addHandler(handler())
+    assert not audience.hears(task_finished)
+    audience.look_again()
+    assert audience.hears(task_finished)

@@ -10,6 +10,7 @@ from .encoder import Encoder
 from .errors import TaskArgumentError
 from .limits import DEFAULT_LIMITS, PayloadLimits
 
+NULL: Final = "null"
 _to_json: Final = json.JSONEncoder(
     ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")
 ).encode
@@ -22,6 +23,8 @@ def encode(value: Any, *, limits: PayloadLimits = DEFAULT_LIMITS, root: str = "v
 
     :raises TaskArgumentError: something in ``value`` cannot be stored, or it is too large
     """
+    if value is None and limits.max_bytes >= len(NULL):
+        return NULL  # What most tasks return.
     encoder = Encoder(limits, root)
     try:
         text = _to_json(encoder.value(value))

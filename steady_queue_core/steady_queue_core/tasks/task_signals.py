@@ -7,14 +7,7 @@ import logging
 from asgiref.sync import sync_to_async
 from django.dispatch import Signal
 
-from ..compat import (
-    TaskResult,
-    TaskResultStatus,
-    framework_signals,
-    task_enqueued,
-    task_finished,
-    task_started,
-)
+from ..compat import TaskResult, framework_signals, task_enqueued, task_finished, task_started
 from ..log_readers import is_read
 from ..logging import about, get_logger
 
@@ -28,21 +21,34 @@ _LOGGED = {
 }
 
 
-def is_heard(signal: Signal) -> bool:
+class Audience:
     """Whether a receiver does anything when a task has not failed. The framework's own, which only
     logs, does nothing while nobody reads its records."""
-    receivers = signal.receivers
-    if len(receivers) != 1:
-        return bool(receivers)
-    receiver, level = _LOGGED[signal]
-    [entry] = receivers
-    return entry[0][0] != id(receiver) or is_read(framework_signals.logger, level)
+
+    def __init__(self) -> None:
+        #: Whether somebody reads the framework's records of a level.
+        self._is_read: dict[int, bool] = {}
+
+    def look_again(self) -> None:
+        """Forget who read the framework's records."""
+        self._is_read.clear()
+
+    def hears(self, signal: Signal) -> bool:
+        """Whether somebody receives a signal, or read its records the first time it was asked."""
+        receivers = signal.receivers
+        if len(receivers) != 1:
+            return bool(receivers)
+        receiver, level = _LOGGED[signal]
+        if receivers[0][0][0] != id(receiver):
+            return True
+        found = self._is_read.get(level)
+        if found is None:
+            found = self._is_read[level] = is_read(framework_signals.logger, level)
+        return found
 
 
 def send_task_signal(signal: Signal, sender: type, result: TaskResult) -> None:
-    """Send a signal of the task framework, if it is heard; log the receivers that raise."""
-    if result.status is not TaskResultStatus.FAILED and not is_heard(signal):
-        return
+    """Send a signal of the task framework; log the receivers that raise."""
     try:
         signal.send_robust(sender=sender, task_result=result)
     except BaseException:  # A receiver that calls sys.exit() must not end a worker.

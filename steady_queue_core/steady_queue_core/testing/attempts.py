@@ -35,7 +35,7 @@ def _run(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
         with as_a_worker_would():
             attempt.decode()
             send_task_signal(task_started, type(attempt.backend), attempt.task_result)
-            value = task.call(*attempt.positional_args(), **attempt.task_result.kwargs)
+            value = task.call(*attempt.positional_args(), **attempt.kwargs)
     except KeyboardInterrupt:
         raise  # Ctrl-C in the test runner.
     except BaseException as error:

@@ -40,7 +40,9 @@ class RunResult(NamedTuple):
 class Attempt:
     """The state of an attempt before and after its task runs; the caller runs the task."""
 
-    __slots__ = ("backend", "claim", "started_at", "task", "task_result", "worker")
+    __slots__ = (
+        "_task_result", "args", "backend", "claim", "kwargs", "started_at", "task", "worker"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -54,21 +56,31 @@ class Attempt:
             claim = unknown_tasks.without_note(claim)
         self.claim, self.task, self.backend = claim, task, backend
         self.worker, self.started_at = worker, started_at
-        first = claim.started_at or started_at
-        self.task_result: TaskResult = SteadyQueueTaskResult(
-            task=task,
-            id=str(claim.job_id),
-            status=TaskResultStatus.RUNNING,
-            enqueued_at=from_utc(claim.enqueued_at),
-            started_at=from_utc(first),
-            finished_at=None,
-            last_attempted_at=from_utc(started_at),
-            args=[],
-            kwargs={},
-            backend=claim.backend_name,
-            errors=task_errors(claim.errors) if claim.errors else [],
-            worker_ids=[*workers_of(claim.worker_ids), worker],
-        )
+        #: The arguments of the call, once they are decoded.
+        self.args: list[Any] = []
+        self.kwargs: dict[str, Any] = {}
+        self._task_result: TaskResult | None = None
+
+    @property
+    def task_result(self) -> TaskResult:
+        """The result of the job so far, built when somebody looks at it."""
+        if self._task_result is None:
+            claim = self.claim
+            self._task_result = SteadyQueueTaskResult(
+                task=self.task,
+                id=str(claim.job_id),
+                status=TaskResultStatus.RUNNING,
+                enqueued_at=from_utc(claim.enqueued_at),
+                started_at=from_utc(claim.started_at or self.started_at),
+                finished_at=None,
+                last_attempted_at=from_utc(self.started_at),
+                args=self.args,
+                kwargs=self.kwargs,
+                backend=claim.backend_name,
+                errors=task_errors(claim.errors) if claim.errors else [],
+                worker_ids=[*workers_of(claim.worker_ids), self.worker],
+            )
+        return self._task_result
 
     @property
     def needs_models(self) -> bool:
@@ -92,12 +104,13 @@ class Attempt:
     def positional_args(self) -> list[Any]:
         """Return the positional arguments, preceded by the context if the task takes it."""
         if not self.task.takes_context:
-            return self.task_result.args
+            return self.args
         context = SteadyQueueTaskContext(task_result=self.task_result, token=self.claim.token)
-        return [context, *self.task_result.args]
+        return [context, *self.args]
 
-    def succeeded(self, value: Any, ended_at: datetime) -> RunResult:
-        """Return the result of a task that returned ``value``."""
+    def succeeded(self, value: Any, ended_at: datetime, *, is_told: bool = True) -> RunResult:
+        """Return the result of a task that returned ``value``; ``is_told``: whether signals or log
+        records will tell of it."""
         try:
             text = arguments.encode(value, limits=self.backend.payload_limits, root="return value")
         except TaskArgumentError as error:
@@ -109,6 +122,8 @@ class Attempt:
             text,
             self.backend.settings.preserve_finished_jobs,
         )
+        if not is_told and self._task_result is None:
+            return RunResult(outcome)
         self._end(TaskResultStatus.SUCCESSFUL, ended_at)
         object.__setattr__(self.task_result, "_return_value", value)
         return RunResult(outcome, self.task_result, self.backend)
@@ -149,8 +164,7 @@ class Attempt:
         )
 
     def _set_call(self, args: list[Any], kwargs: dict[str, Any]) -> None:
-        object.__setattr__(self.task_result, "args", args)
-        object.__setattr__(self.task_result, "kwargs", kwargs)
+        self.args, self.kwargs = args, kwargs
 
     def _retry_delay(self, error: BaseException) -> float | None:
         if isinstance(error, DeserializationError):

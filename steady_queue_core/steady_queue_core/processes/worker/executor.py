@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from datetime import timedelta
 from functools import cache, lru_cache
 from inspect import iscoroutinefunction
+from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from ...compat import Task, task_started
+from ...compat import Task, task_finished, task_started
 from ...configured_backends import own_backend
 from ...dialects import ClaimedJob, Ending
 from ...errors import UnregisteredTaskError
 from ...logging import OF_TASKS, get_logger, running_task
-from ...tasks.definition import find_task, rebuilt
+from ...tasks.definition import SteadyQueueTask, find_task, rebuilt
 from ...tasks.results import task_of
-from ...tasks.task_signals import asend_task_signal, send_task_signal
+from ...tasks.task_signals import Audience, asend_task_signal, send_task_signal
 from ..base.connections import (
     atidy_connections,
     running_coroutine,
@@ -45,6 +47,11 @@ def is_coroutine(task: Task) -> bool:
     return _is_coroutine(task.func)
 
 
+def _function_of(task: Task) -> Callable[..., Any]:
+    """Return what runs a task that is no coroutine. ``Task.call`` asks each time whether it is."""
+    return task.func if type(task) is SteadyQueueTask else task.call
+
+
 class Executor:
     """Executes the jobs of one worker. Its threads and its event loop share it."""
 
@@ -55,6 +62,8 @@ class Executor:
         #: Whether a task never gets a connection that another task has used.
         self.fresh_connections = fresh_connections
         self._backend_of = cache(own_backend)
+        #: Who hears of tasks, as of the last claim.
+        self.audience = Audience()
         #: Whether the worker is interrupting its tasks: an exception is then no outcome.
         self.breaking_off = False
         self._tasks: dict[tuple[str, str, int, str], Task] = {}
@@ -133,8 +142,9 @@ class Executor:
         attempt = self._begin(claim, task)
         try:
             attempt.decode()
-            send_task_signal(task_started, type(attempt.backend), attempt.task_result)
-            value = task.call(*attempt.positional_args(), **attempt.task_result.kwargs)
+            if self.audience.hears(task_started):
+                send_task_signal(task_started, type(attempt.backend), attempt.task_result)
+            value = _function_of(task)(*attempt.positional_args(), **attempt.kwargs)
         except BaseException as error:
             return self._failed(attempt, error)
         else:
@@ -156,8 +166,9 @@ class Executor:
                 await sync_to_async(attempt.decode)()
             else:
                 attempt.decode()
-            await asend_task_signal(task_started, type(attempt.backend), attempt.task_result)
-            value = await task.acall(*attempt.positional_args(), **attempt.task_result.kwargs)
+            if self.audience.hears(task_started):
+                await asend_task_signal(task_started, type(attempt.backend), attempt.task_result)
+            value = await task.acall(*attempt.positional_args(), **attempt.kwargs)
         except BaseException as error:
             return self._failed(attempt, error)
         else:
@@ -178,7 +189,8 @@ class Executor:
 
     def _succeeded(self, attempt: Attempt, value: object) -> RunResult:
         end_if_copy(self.pid)
-        return attempt.succeeded(value, self.clock.now())
+        is_told = self.audience.hears(task_finished) or task_logger.isEnabledFor(logging.INFO)
+        return attempt.succeeded(value, self.clock.now(), is_told=is_told)
 
     def _failed(self, attempt: Attempt, error: BaseException) -> RunResult:
         end_if_copy(self.pid, error)

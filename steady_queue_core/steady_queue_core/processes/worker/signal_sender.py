@@ -17,7 +17,7 @@ from ...compat import TaskResult, task_finished
 from ...dialects import Ending, Outcome
 from ...logging import OF_TASKS, RunningTask, about, get_logger, running_task
 from ...signals import send, task_retried
-from ...tasks.task_signals import is_heard, send_task_signal
+from ...tasks.task_signals import send_task_signal
 from ..base.connections import tidy_connections
 from ..base.log_context import milliseconds
 from .attempt import RunResult
@@ -56,10 +56,8 @@ class SignalSender:
         self._thread.start()
 
     def put(self, stored: list[RunResult]) -> None:
-        """Queue the signals of results whose outcomes are stored, as far as somebody hears them."""
+        """Queue the signals of results whose outcomes are stored."""
         batch = [result for result in stored if result.task_result is not None]
-        if not is_heard(task_finished) and not task_logger.isEnabledFor(logging.INFO):
-            batch = [each for each in batch if each.outcome.ending is not Ending.FINISHED]
         if batch:
             self._queued += len(batch)
             self._batches.put(batch)

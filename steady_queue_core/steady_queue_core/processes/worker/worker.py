@@ -170,6 +170,7 @@ class Worker:
         if not claimed:
             return
         self.clock.set(claimed[0].claimed_at)
+        self.executor.audience.look_again()
         work: list[Work] = []
         for claim in claimed:
             try:
