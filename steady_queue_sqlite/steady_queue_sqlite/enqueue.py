@@ -1,4 +1,7 @@
-"""Inserting jobs: one transaction and a few statements, however many jobs there are."""
+"""Inserting jobs: one transaction and a few statements, however many jobs there are.
+
+A single job that is ready at once, which is what most calls enqueue, takes two.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import EnqueuedJob, NewJob, portable, tables
 
-from .clock import from_text, present, to_text
+from .clock import NOW_SQL, from_text, present, to_text
 from .permits import INSERT_BLOCKED, admit_by, discard_refused
 from .transactions import transaction
 
@@ -36,6 +39,16 @@ VALUES (%s, %s, %s, %s, %s, %s, %s)"""
 
 UNLIMITED = (None, None, None, False)
 
+INSERT_ONE = f"""
+INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, "rank", arguments, max_attempts,
+                           attempts, token, enqueued_at, concurrency_discards)
+VALUES (%s, %s, %s, %s, %s, %s, 0, 0, {NOW_SQL.replace("%", "%%")}, false)
+RETURNING id, enqueued_at"""
+
+INSERT_ONE_READY = f"""
+INSERT OR REPLACE INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
+SELECT id, queue_name, "rank", 0, enqueued_at FROM {tables.JOBS} WHERE id = %s"""
+
 
 class _New(NamedTuple):
     """A job with its id and, if it is not due yet, its due time as text."""
@@ -46,6 +59,8 @@ class _New(NamedTuple):
 
 
 def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
+    if len(jobs) == 1 and _is_plain(jobs[0]):
+        return [_enqueue_one(connection, jobs[0])]
     with transaction(connection), connection.cursor() as cursor:
         now = present(cursor)
         enqueued_at = from_text(now)
@@ -55,6 +70,21 @@ def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[Enq
         _insert_executions(cursor, new, now)
         refused = _admit(cursor, [each for each in new if each.due is None])
     return [EnqueuedJob(None if job_id in refused else job_id, enqueued_at) for job_id in ids]
+
+
+def _is_plain(job: NewJob) -> bool:
+    return job.run_at is None and job.delay is None and job.limit is None
+
+
+def _enqueue_one(connection: BaseDatabaseWrapper, job: NewJob) -> EnqueuedJob:
+    values = (
+        job.queue_name, job.task_path, job.backend_name, job.rank, job.arguments, job.max_attempts
+    )  # fmt: skip
+    with transaction(connection), connection.cursor() as cursor:
+        cursor.execute(INSERT_ONE, values)
+        job_id, enqueued_at = cursor.fetchone()
+        cursor.execute(INSERT_ONE_READY, [job_id])
+    return EnqueuedJob(job_id, from_text(enqueued_at))
 
 
 def _next_ids(cursor: Any, count: int) -> range:

@@ -37,7 +37,7 @@ def page(scenarios: Mapping[str, Iterable[Sent]]) -> str:
 
 def _section(title: str, sent: Iterable[Sent], shown: dict[str, str]) -> str:
     texts = [_with_values(each) for each in sent if each.sql != ISOLATION]
-    names = _names("".join(comments + sql for comments, sql in texts))
+    names = _names("\n".join(comments + sql for comments, sql in texts))
     blocks = [
         _normal(comments, names) * (number == 0) + pretty(statement.rstrip("; \n")) + ";"
         for comments, sql in texts

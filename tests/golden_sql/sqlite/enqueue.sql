@@ -2,6 +2,29 @@
 
 BEGIN IMMEDIATE;
 
+INSERT INTO steady_queue_jobs (
+  queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts, token,
+  enqueued_at, concurrency_discards
+)
+VALUES (
+  'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0,
+  (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), false
+)
+RETURNING id, enqueued_at;
+
+INSERT OR REPLACE INTO steady_queue_ready_executions (
+  job_id, queue_name, "rank", token, created_at
+)
+SELECT id, queue_name, "rank", 0, enqueued_at
+FROM steady_queue_jobs
+WHERE id = :job_1;
+
+COMMIT;
+
+-- -------- several jobs
+
+BEGIN IMMEDIATE;
+
 SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
 
 SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs';
@@ -15,23 +38,6 @@ VALUES (
   :job_1, 'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, ':time', NULL,
   NULL, NULL, NULL, false
 );
-
-INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
-)
-VALUES (:job_1, 'default', 0, 0, ':time');
-
-COMMIT;
-
--- -------- several jobs
-
-BEGIN IMMEDIATE;
-
-SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
-
-SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs';
-
--- INSERT INTO steady_queue_jobs ( ... as under "one job"
 
 INSERT INTO steady_queue_jobs (
   id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
