@@ -24,6 +24,8 @@ logger = get_logger("steady_queue.worker")
 #: The prefix of the names of a worker's own threads.
 THREAD_PREFIX = "steady-queue-"
 
+#: ``any``: whether the current thread has ever connected to a database.
+_connected = threading.local()
 #: Set when another thread, such as those of sync_to_async(), has connected to a database.
 _served_coroutines = threading.Event()
 #: The session settings of each connection when it was opened.
@@ -42,6 +44,8 @@ def tidy_connections(*, fresh: bool = False) -> None:
     Django checks its health before the next task's first query if ``CONN_HEALTH_CHECKS`` says so,
     or if a request would have opened a new connection.
     """
+    if not hasattr(_connected, "any"):
+        return
     for connection in connections.all(initialized_only=True):
         connection.queries_log.clear()  # With DEBUG, as Django does for each request.
         try:
@@ -93,6 +97,7 @@ def watch_connections() -> None:
 
 
 def _note_connection(connection: BaseDatabaseWrapper, **kwargs: object) -> None:
+    _connected.any = True
     thread = threading.current_thread()
     if thread is not threading.main_thread() and not thread.name.startswith(THREAD_PREFIX):
         _served_coroutines.set()
