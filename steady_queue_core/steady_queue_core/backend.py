@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from .models import RecurringTask
 
 APP = "steady_queue_core"
+#: Most tasks that a backend remembers as valid.
+MOST_VALID = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,8 @@ class SteadyQueueBackend(BaseTaskBackend):
     def __init__(self, alias: str, params: dict[str, Any]) -> None:
         super().__init__(alias, params)
         self.alias = alias
+        #: Tasks that were found valid, by the ids of the objects: they never change.
+        self._valid: dict[int, Task] = {}
 
     @cached_property
     def settings(self) -> BackendOptions:
@@ -236,7 +240,7 @@ class SteadyQueueBackend(BaseTaskBackend):
 
     def encode(self, task: Task, args: Any, kwargs: Any) -> EncodedCall:
         """Validate a call and return it in its stored form."""
-        self.validate_task(task)
+        self._require_valid(task)
         require_declared(task)
         require_fit(task, args, kwargs)
         text = arguments.encode_call(args, kwargs, limits=self.payload_limits)
@@ -244,6 +248,16 @@ class SteadyQueueBackend(BaseTaskBackend):
         concurrency: ConcurrencyLimit | None = getattr(task, "concurrency", None)
         limit = concurrency.of_call(task, args, kwargs) if concurrency is not None else None
         return EncodedCall(task, args, kwargs, text, limit)
+
+    def _require_valid(self, task: Task) -> None:
+        """Validate a task, unless this object was found valid before. Validation by a subclass may
+        have another result each time."""
+        if self._valid.get(id(task)) is task and _validates_like_us(self):
+            return
+        self.validate_task(task)
+        if len(self._valid) >= MOST_VALID:
+            self._valid.clear()  # Tasks with options of their own may be made for each call.
+        self._valid[id(task)] = task
 
     def _store(self, calls: Sequence[EncodedCall]) -> list[EnqueuedJob]:
         using = self.database
@@ -296,6 +310,13 @@ class SteadyQueueBackend(BaseTaskBackend):
             delay=getattr(task, "delay", None),
             limit=call.limit,
         )
+
+
+_VALIDATE = SteadyQueueBackend.validate_task
+
+
+def _validates_like_us(backend: SteadyQueueBackend) -> bool:
+    return getattr(backend.validate_task, "__func__", None) is _VALIDATE
 
 
 def _with_any_context(task: Task) -> Task:

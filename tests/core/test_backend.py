@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from asgiref.sync import async_to_sync
 from django.db import transaction
 from django.utils import timezone as django_timezone
 
+from steady_queue_core import backend as backend_module
 from steady_queue_core import call, enqueue_many, retries, task
 from steady_queue_core.backend import SteadyQueueBackend
 from steady_queue_core.compat import (
@@ -582,3 +584,32 @@ def test_a_row_cannot_name_a_task_of_another_backend() -> None:
     [claim] = driver.claim()
     with pytest.raises(UnregisteredTaskError):
         driver.executor.task_of(claim)
+
+
+@pytest.mark.django_db
+def test_a_task_that_was_valid_is_not_validated_anew_but_by_who_changes_the_rules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    echo.enqueue()
+    backend, validated = echo.get_backend(), []
+    with monkeypatch.context() as patch:
+        patch.setattr(backend_module, "require_valid", validated.append)
+        echo.enqueue()
+        assert validated == []
+        variant = dataclasses.replace(echo, priority=5)  # Which validates it, too.
+        validated.clear()
+        variant.enqueue()
+        variant.enqueue()
+        assert validated == [variant]
+    monkeypatch.setattr(backend, "validate_task", validated.append)
+    echo.enqueue()
+    assert validated == [variant, echo]
+
+
+@pytest.mark.django_db
+def test_a_backend_remembers_a_bounded_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend_module, "MOST_VALID", 3)
+    backend: Any = echo.get_backend()
+    for priority in range(10):
+        dataclasses.replace(echo, priority=priority).enqueue()
+        assert len(backend._valid) <= 3

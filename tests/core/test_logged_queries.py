@@ -7,7 +7,7 @@ from typing import Any
 from django.db import connection
 
 from steady_queue_core.models import Job
-from steady_queue_core.processes.base.connections import tidy_connections
+from steady_queue_core.processes.base.connections import tidy_connections, watch_connections
 from steady_queue_core.processes.base.database import QueueDatabase
 
 from .samples import real_transactions
@@ -16,6 +16,8 @@ from .samples import real_transactions
 @real_transactions
 def test_statements_of_the_queue_and_of_tasks_are_not_kept(settings: Any) -> None:
     settings.DEBUG = True
+    watch_connections()
+    connection.close()
 
     def look(connection: Any, dialect: Any) -> int:
         dialect.list_queues(connection)

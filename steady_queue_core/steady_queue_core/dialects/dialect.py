@@ -94,8 +94,7 @@ class Dialect:
 
     def enqueue(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
         """Insert ``jobs``, all or none, in statements of bounded size."""
-        split = list(batches.split(jobs))
-        if len(split) == 1:
+        if len(jobs) == 1 or len(split := list(batches.split(jobs))) == 1:
             return self._enqueue(connection, jobs)
         with self.transaction(connection):
             self._lock_semaphores(connection, jobs)
