@@ -7,10 +7,12 @@ records in a filter: on a busy worker that costs more than many a task does.
 from __future__ import annotations
 
 import logging
-from functools import lru_cache
+from types import FunctionType
 
 from django.conf import settings
 from django.utils.log import RequireDebugFalse, RequireDebugTrue
+
+_FILE = logging.Logger.isEnabledFor.__code__.co_filename
 
 
 def is_read(logger: logging.Logger, level: int) -> bool:
@@ -47,14 +49,10 @@ def _drops_all(each: object) -> bool:
 
 def _is_watched(kind: type[logging.Logger]) -> bool:
     """Whether another module has replaced what a record passes: error trackers do."""
-    return _are_foreign(kind.info, kind._log, kind.makeRecord, kind.handle, kind.callHandlers)
+    passed = (kind.info, kind._log, kind.makeRecord, kind.handle, kind.callHandlers)
+    return not all(map(_is_of_logging, passed))
 
 
-@lru_cache(maxsize=16)
-def _are_foreign(*methods: object) -> bool:
-    return any(_file(method) != _file(logging.Logger.isEnabledFor) for method in methods)
-
-
-def _file(method: object) -> str | None:
-    # A wrapper may take over the name of what it wraps, but not its code.
-    return getattr(getattr(method, "__code__", None), "co_filename", None)
+def _is_of_logging(method: object) -> bool:
+    # A wrapper takes over the name of what it wraps, and a proxy its code, too, but not its type.
+    return type(method) is FunctionType and method.__code__.co_filename == _FILE

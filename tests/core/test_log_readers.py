@@ -96,6 +96,24 @@ def test_who_has_replaced_a_method_of_loggers_may_be_a_reader(
 
     monkeypatch.setattr(logging.Logger, method, watch)
     assert is_read(logger, INFO)
+    monkeypatch.setattr(logging.Logger, method, Proxy(original))
+    assert is_read(logger, INFO)
+
+
+class Proxy:
+    """Equal to what it wraps, and with all attributes of it."""
+
+    def __init__(self, wrapped: Any) -> None:
+        self.wrapped = wrapped
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.wrapped, name)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.wrapped == other)
+
+    def __hash__(self) -> int:
+        return hash(self.wrapped)
 
 
 def test_a_signal_is_heard_by_who_receives_it_or_reads_the_records_of_it(
