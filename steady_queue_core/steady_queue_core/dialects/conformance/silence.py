@@ -55,13 +55,16 @@ class SilenceCases(ConformanceCase):
 
         def work() -> None:
             limited = self.limited(1.0, HOST="127.0.0.1", PORT=str(relay.port))
-            self.assertEqual(self.ask(limited), 1)
-            relay.silence()
-            self.assert_lost(limited)
-            self.assert_lost(limited)
-            relay.resume()
-            self.assertEqual(self.ask(limited), 1)
-            limited.close()
+            try:
+                self.assertEqual(self.ask(limited), 1)
+                relay.silence()
+                self.assert_lost(limited)
+                self.assert_lost(limited)
+                relay.resume()
+                self.assertEqual(self.ask(limited), 1)
+            finally:
+                with suppress(Error):
+                    limited.close()
 
         try:
             self.elsewhere(work)
