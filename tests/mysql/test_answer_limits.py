@@ -44,7 +44,7 @@ class Limits(ServerCase):
         self.assertFalse(limited.is_usable())
         self.assertLess(monotonic() - began, 1.0)
 
-    def test_a_bell_waits_longer_than_its_nap(self) -> None:
+    def test_a_listener_waits_longer_than_its_nap(self) -> None:
         limited = self.limited(read_timeout=1)
         limited.ensure_connection()
         made = wakeup.Listener(limited)

@@ -1,4 +1,4 @@
-"""The bell: every worker hears it, whoever of them holds the lock that the others wait for."""
+"""Every listener is woken, whoever of the workers holds the lock that the others wait for."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from steady_queue_mysql import wakeup
 from .cases import ServerCase, on_each_server
 
 
-class Bells(ServerCase):
+class Listeners(ServerCase):
     @contextmanager
-    def bells(self, count: int) -> Iterator[list[wakeup.Listener]]:
+    def listeners(self, count: int) -> Iterator[list[wakeup.Listener]]:
         made = [wakeup.Listener(self.connection) for _ in range(count)]
         try:
             self.wait_until(lambda: len(self.waiting()) == count, "all to wait")
@@ -39,17 +39,17 @@ class Bells(ServerCase):
         )
 
     def heard(self, made: list[wakeup.Listener]) -> int:
-        """Count those that ring, and silence them."""
+        """Count those that were woken, and clear them."""
         deadline = monotonic() + 2.0
-        ringing: set[int] = set()
-        while len(ringing) < len(made) and monotonic() < deadline:
-            ringing |= set(select.select([each.fileno() for each in made], [], [], 0.05)[0])
+        woken: set[int] = set()
+        while len(woken) < len(made) and monotonic() < deadline:
+            woken |= set(select.select([each.fileno() for each in made], [], [], 0.05)[0])
         for each in made:
             each.clear()
-        return len(ringing)
+        return len(woken)
 
-    def test_all_of_several_bells_ring_each_time(self) -> None:
-        with self.bells(3) as made, mock.patch.object(wakeup, "NOTIFY_INTERVAL", 0.0):
+    def test_all_of_several_listeners_are_woken_each_time(self) -> None:
+        with self.listeners(3) as made, mock.patch.object(wakeup, "NOTIFY_INTERVAL", 0.0):
             for _ in range(10):
                 self.wait_until(lambda: len(self.waiting()) == 3, "all to wait")
                 self.dialect.ring(self.connection, ["default"])
@@ -57,7 +57,7 @@ class Bells(ServerCase):
 
     def test_one_sleeps_and_the_others_wait_for_it(self) -> None:
         """MariaDB takes up to seconds to wake the second of two that sleep."""
-        with self.bells(3) as made:
+        with self.listeners(3) as made:
             statements = [statement for _, statement in self.waiting()]
             self.assertEqual(sorted(statements), sorted([wakeup.SLEEP, wakeup.WAIT, wakeup.WAIT]))
             [(sleeper, _)] = [row for row in self.waiting() if row[1] == wakeup.SLEEP]
@@ -90,9 +90,9 @@ class Bells(ServerCase):
         with (
             mock.patch.object(wakeup, "WAIT", wakeup.WAIT.replace("5)", "1)")),
             mock.patch.object(wakeup, "SLEEP", "SELECT SLEEP(1) AS steady_queue_wakeup"),
-            self.bells(2) as made,
+            self.listeners(2) as made,
         ):
             self.assertEqual(self.heard(made), 0)
 
 
-on_each_server(globals(), Bells)
+on_each_server(globals(), Listeners)

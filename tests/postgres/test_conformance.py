@@ -117,7 +117,7 @@ class TestWithoutTimeZones(PostgresCase, DialectConformance, TransactionTestCase
 class TestPgbouncer(Configured, TransactionTestCase):
     """Behind a pooler that hands out servers transaction by transaction."""
 
-    # A dialect is picked once for an alias: this one's says that there is no bell.
+    # A dialect is picked once for an alias: this one's says that there is no listener.
     using = "behind_pooler"
     databases = {ALIAS, "behind_pooler"}
     changes = {"DISABLE_SERVER_SIDE_CURSORS": True}

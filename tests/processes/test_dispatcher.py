@@ -29,7 +29,9 @@ def dispatcher_of(using: str, **settings: Any) -> Dispatcher:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_bell_rings_when_jobs_were_moved_and_only_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listeners_are_notified_when_jobs_were_moved_and_only_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rung: list[list[str]] = []
 
     def ring(self: Dialect, connection: Any, queue_names: Sequence[str]) -> None:

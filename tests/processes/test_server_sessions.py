@@ -15,8 +15,8 @@ from .scenarios import queue, stop_all
 from .waiting import wait_for
 
 JOBS, ENQUEUERS = 1000, 2
-#: Bells that come back by themselves after a minute alone.
-SLOW_BELLS = {
+#: Listeners that come back by themselves after a minute alone.
+SLOW_LISTENERS = {
     "postgres": """
         from steady_queue_postgres import wakeup
         wakeup.FIRST_PAUSE = wakeup.LONGEST_PAUSE = 60.0
@@ -34,22 +34,22 @@ LISTENING = {
 
 
 @pytest.mark.parametrize("alias", EACH_SERVER)
-def test_the_bell_comes_back_with_the_next_connection(
+def test_a_listener_comes_back_with_the_next_connection(
     alias: str, breakable_servers: dict[str, BreakableServer], make_project: MakeProject
 ) -> None:
     """However long it would take to come back by itself."""
     server = breakable_servers[alias]
-    slow = SLOW_BELLS["postgres" if server.is_postgres else "mysql"]
+    slow = SLOW_LISTENERS["postgres" if server.is_postgres else "mysql"]
     project = make_project(queue(processes=2), extra=slow, at=server.address)
     database = project.storage.address.name
     listening = LISTENING[server.is_postgres].format(database)
     project.start().wait_ready(2)
-    wait_for(lambda: len(server.ask(listening)) == 2, 20, "the bells")
+    wait_for(lambda: len(server.ask(listening)) == 2, 20, "the listeners")
     before = server.ask(listening)
     server.end_sessions(*server.sessions(database))
     wait_for(
         lambda: len(server.ask(listening)) == 2 and not set(before) & set(server.ask(listening)),
-        10, "other bells",
+        10, "other listeners",
     )  # fmt: skip
     stop_all(project)
 

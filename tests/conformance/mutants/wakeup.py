@@ -1,4 +1,4 @@
-"""Bells that do not ring, or not when they should."""
+"""Listeners that are not woken, or not when they should be."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .mutant import fails, rows, sqlite
 
 
 class Pipe:
-    """A bell that somebody could ring."""
+    """A listener that somebody could wake."""
 
     in_order = True
 
@@ -35,29 +35,29 @@ class Slow(Pipe):
 
 
 class Wrapped:
-    """The real bell, for a mutant to change."""
+    """The real listener, for a mutant to change."""
 
-    def __init__(self, bell) -> None:
-        self.bell = bell
-        self.in_order = bell.in_order
+    def __init__(self, listener) -> None:
+        self.listener = listener
+        self.in_order = listener.in_order
 
     def fileno(self) -> int:
-        return self.bell.fileno()
+        return self.listener.fileno()
 
     def clear(self) -> None:
-        self.bell.clear()
+        self.listener.clear()
 
     def close(self) -> None:
-        self.bell.close()
+        self.listener.close()
 
 
 class Once(Wrapped):
-    def __init__(self, bell) -> None:
-        super().__init__(bell)
+    def __init__(self, listener) -> None:
+        super().__init__(listener)
         self.silent = Pipe()
 
     def fileno(self) -> int:
-        return self.bell.fileno() if self.silent is None else self.silent.fileno()
+        return self.listener.fileno() if self.silent is None else self.silent.fileno()
 
     def close(self) -> None:
         super().close()
@@ -69,40 +69,40 @@ class Open(Wrapped):
         self.kept = os.dup(self.fileno())
 
 
-@fails("there_is_a_bell_where_the_dialect_says_so", hook="wakeup")
-def has_no_bell(connection):
+@fails("there_is_a_listener_where_the_dialect_says_so", hook="wakeup")
+def has_no_listener(connection):
     return None
 
 
-@fails("the_bell_rings_after_anothers_commit_each_time",
-       "the_bell_rings_for_another_process_that_came_later", hook="wakeup")  # fmt: skip
+@fails("a_listener_is_woken_after_anothers_commit_each_time",
+       "a_listener_is_woken_for_another_process_that_came_later", hook="wakeup")  # fmt: skip
 def never_rings(connection):
     return Pipe()
 
 
-@fails("clearing_silences_the_bell_and_never_blocks", hook="wakeup")
+@fails("clearing_silences_a_listener_and_never_blocks", hook="wakeup")
 def rings_on_and_on(connection):
     return Pipe(rings=True)
 
 
-@fails("clearing_silences_the_bell_and_never_blocks", hook="wakeup")
+@fails("clearing_silences_a_listener_and_never_blocks", hook="wakeup")
 def clears_slowly(connection):
     return Slow()
 
 
-@fails("the_bell_rings_after_anothers_commit_each_time", hook="wakeup")
+@fails("a_listener_is_woken_after_anothers_commit_each_time", hook="wakeup")
 def goes_silent_for_good(connection):
     return Once(sqlite.steady_queue_wakeup(connection))
 
 
-@fails("the_bell_rings_after_anothers_commit_each_time", hook="wakeup")
+@fails("a_listener_is_woken_after_anothers_commit_each_time", hook="wakeup")
 def says_that_it_is_broken(connection):
-    bell = Wrapped(sqlite.steady_queue_wakeup(connection))
-    bell.in_order = False
-    return bell
+    listener = Wrapped(sqlite.steady_queue_wakeup(connection))
+    listener.in_order = False
+    return listener
 
 
-@fails("a_closed_bell_has_given_up_its_descriptor", hook="wakeup")
+@fails("a_closed_listener_has_given_up_its_descriptor", hook="wakeup")
 def stays_open(connection):
     return Open(sqlite.steady_queue_wakeup(connection))
 

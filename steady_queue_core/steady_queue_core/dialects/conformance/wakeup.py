@@ -45,13 +45,13 @@ class WakeupCases(ConformanceCase):
         self.enqueue(new_job("mail"))
         self.dialect.ring(self.connection, ["mail"])
 
-    def test_there_is_a_bell_where_the_dialect_says_so(self) -> None:
+    def test_there_is_a_listener_where_the_dialect_says_so(self) -> None:
         listener = self.elsewhere(lambda: self.dialect.wakeup(self.connection))
         self.assertEqual(listener is not None, self.dialect.info.has_wakeup)
         if listener is not None:
             listener.close()
 
-    def test_the_bell_rings_after_anothers_commit_each_time(self) -> None:
+    def test_a_listener_is_woken_after_anothers_commit_each_time(self) -> None:
         def work(listener: Wakeup) -> None:
             for _ in range(3):
                 self.drain(listener)
@@ -61,7 +61,7 @@ class WakeupCases(ConformanceCase):
 
         self.with_listener(work)
 
-    def test_the_bell_rings_for_another_process_that_came_later(self) -> None:
+    def test_a_listener_is_woken_for_another_process_that_came_later(self) -> None:
         """Also after every other connection was closed."""
 
         def work(listener: Wakeup) -> None:
@@ -73,7 +73,7 @@ class WakeupCases(ConformanceCase):
         self.connection.close()
         self.with_listener(work)
 
-    def test_clearing_silences_the_bell_and_never_blocks(self) -> None:
+    def test_clearing_silences_a_listener_and_never_blocks(self) -> None:
         def work(listener: Wakeup) -> None:
             self.elsewhere(self.enqueue_and_notify)
             self.drain(listener)
@@ -85,7 +85,7 @@ class WakeupCases(ConformanceCase):
 
         self.with_listener(work)
 
-    def test_a_closed_bell_has_given_up_its_descriptor(self) -> None:
+    def test_a_closed_listener_has_given_up_its_descriptor(self) -> None:
         if not self.dialect.info.has_wakeup:
             self.skipTest("DialectInfo.has_wakeup is false")
 
