@@ -24,8 +24,9 @@ class TestOldTransactions(PostgresTestCase):
     def setUp(self) -> None:
         super().setUp()
         self.enterContext(mock.patch.object(shared, "ASK_INTERVAL", 0.0))
-        # Once the whole index was read, it is not read again for a while.
-        self.enterContext(mock.patch.object(shared, "SHARE", 1e-6))
+        # Once the whole index was read, it is not read again, however slow the machine is.
+        self.enterContext(mock.patch.object(shared, "SHARE", 1e-9))
+        self.enterContext(mock.patch.object(shared, "LONGEST_PAUSE", 600.0))
         self.connection.__dict__.pop("steady_queue_claimers", None)
         self.worker = self.register()
 
