@@ -90,8 +90,8 @@ def test_no_more_run_at_once_than_the_limits_allow_though_workers_are_killed(
         next_kill = time.monotonic() + min(1.0, 0.2 * SCALE)
         one_state_each(project)
         supervisor = chance.choice(supervisors)
-        if workers := supervisor.workers():
-            killed += supervisor.send(signal.SIGKILL, chance.choice(workers)) is not None
+        worker = chance.choice(supervisor.wait_ready(1))
+        killed += supervisor.send(signal.SIGKILL, worker) is not None
         while time.monotonic() < next_kill and project.unfinished():
             time.sleep(0.05)
         assert time.monotonic() < deadline, project.logs()
