@@ -38,25 +38,18 @@ from .compat import (
 from .concurrency import ConcurrencyLimit
 from .configuration import ConfigurationError
 from .dialects import EnqueuedJob, Limit, NewJob, dialect_for
-from .tasks.definition import (
-    SteadyQueueTask,
-    SteadyQueueTaskResult,
-    rebuilt,
-    require_declared,
-)
+from .tasks.definition import SteadyQueueTask, SteadyQueueTaskResult, require_declared
 from .tasks.model_arguments import require_storable_models
 from .tasks.results import task_result_of
-from .tasks.signature import require_fit, signature_of
+from .tasks.signature import require_fit
 from .tasks.task_signals import Audience, send_task_signal
-from .tasks.validation import require_valid
+from .tasks.validation import ValidTasks, require_valid, with_any_context
 from .timezones import from_utc, to_utc
 
 if TYPE_CHECKING:
     from .models import RecurringTask
 
 APP = "steady_queue_core"
-#: Most tasks that a backend remembers as valid.
-MOST_VALID = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +81,7 @@ class SteadyQueueBackend(BaseTaskBackend):
     def __init__(self, alias: str, params: dict[str, Any]) -> None:
         super().__init__(alias, params)
         self.alias = alias
-        #: Tasks that were found valid, by the ids of the objects: they never change.
-        self._valid: dict[int, Task] = {}
+        self._valid = ValidTasks()
 
     @cached_property
     def settings(self) -> BackendOptions:
@@ -129,7 +121,7 @@ class SteadyQueueBackend(BaseTaskBackend):
             raise InvalidTask(
                 f"run_after must be a datetime, not of type {type(task.run_after).__name__}."
             )
-        super().validate_task(_with_any_context(task))
+        super().validate_task(with_any_context(task))
         require_valid(task)
 
     def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
@@ -240,7 +232,9 @@ class SteadyQueueBackend(BaseTaskBackend):
 
     def encode(self, task: Task, args: Any, kwargs: Any) -> EncodedCall:
         """Validate a call and return it in its stored form."""
-        self._require_valid(task)
+        if not (task in self._valid and _validates_like_us(self)):
+            self.validate_task(task)
+            self._valid.add(task)
         require_declared(task)
         require_fit(task, args, kwargs)
         text = arguments.encode_call(args, kwargs, limits=self.payload_limits)
@@ -248,16 +242,6 @@ class SteadyQueueBackend(BaseTaskBackend):
         concurrency: ConcurrencyLimit | None = getattr(task, "concurrency", None)
         limit = concurrency.of_call(task, args, kwargs) if concurrency is not None else None
         return EncodedCall(task, args, kwargs, text, limit)
-
-    def _require_valid(self, task: Task) -> None:
-        """Validate a task, unless this object was found valid before. Validation by a subclass may
-        have another result each time."""
-        if self._valid.get(id(task)) is task and _validates_like_us(self):
-            return
-        self.validate_task(task)
-        if len(self._valid) >= MOST_VALID:
-            self._valid.clear()  # Tasks with options of their own may be made for each call.
-        self._valid[id(task)] = task
 
     def _store(self, calls: Sequence[EncodedCall]) -> list[EnqueuedJob]:
         using = self.database
@@ -316,20 +300,5 @@ _VALIDATE = SteadyQueueBackend.validate_task
 
 
 def _validates_like_us(backend: SteadyQueueBackend) -> bool:
+    """Whether validation has the same result each time; a subclass's own may not."""
     return getattr(backend.validate_task, "__func__", None) is _VALIDATE
-
-
-def _with_any_context(task: Task) -> Task:
-    """Return ``task`` in a form that Django accepts: it insists on a parameter named ``context``.
-
-    Raises ``InvalidTask`` if the function has no parameter for the context.
-    """
-    if not task.takes_context:
-        return task
-    signature = signature_of(task.func, True)
-    if signature is None or signature.context == "context":
-        return task
-    if signature.context is None:
-        raise InvalidTask("Task takes context but its function has no first argument for it.")
-    plain: Task = rebuilt(task, takes_context=False)
-    return plain

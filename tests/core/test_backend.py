@@ -30,6 +30,7 @@ from steady_queue_core.configuration import ConfigurationError
 from steady_queue_core.errors import UnregisteredTaskError
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution
 from steady_queue_core.tasks import definition as registry
+from steady_queue_core.tasks import validation
 from steady_queue_core.tasks.definition import SteadyQueueTask
 
 from . import samples
@@ -608,7 +609,7 @@ def test_a_task_that_was_valid_is_not_validated_anew_but_by_who_changes_the_rule
 
 @pytest.mark.django_db
 def test_a_backend_remembers_a_bounded_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backend_module, "MOST_VALID", 3)
+    monkeypatch.setattr(validation, "MOST_VALID", 3)
     backend: Any = echo.get_backend()
     for priority in range(10):
         dataclasses.replace(echo, priority=priority).enqueue()

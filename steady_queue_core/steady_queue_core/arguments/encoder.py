@@ -121,7 +121,7 @@ class Encoder(Walk):
 
     def _dict(self, value: dict[Any, Any]) -> Any:
         if issubclass(type(value), OrderedDict):  # keeps an order of its own
-            items: Iterable[tuple[Any, Any]] = OrderedDict.items(value)  # type: ignore[arg-type]  # Or a subclass.
+            items: Iterable[tuple[Any, Any]] = OrderedDict.items(value)  # type: ignore[arg-type]  # It is one, by the line above.
         else:
             items = dict.items(value)
         return self._mapping(value, dict.__iter__(value), items, dict.__len__(value))

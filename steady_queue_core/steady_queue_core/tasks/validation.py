@@ -9,6 +9,30 @@ from ..configuration.errors import describe
 from ..configuration.queues import LONGEST_NAME, name_objection
 from ..durations import LONGEST
 from ..timezones import to_utc
+from .definition import rebuilt
+from .signature import signature_of
+
+#: Most tasks that a backend remembers as valid.
+MOST_VALID = 1_000
+
+
+class ValidTasks:
+    """Remembers the tasks that were found valid: these objects never change."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, Task] = {}
+
+    def __contains__(self, task: Task) -> bool:
+        return self._by_id.get(id(task)) is task
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def add(self, task: Task) -> None:
+        """Remember a task."""
+        if len(self._by_id) >= MOST_VALID:
+            self._by_id.clear()  # Tasks with options of their own may be made for each call.
+        self._by_id[id(task)] = task
 
 
 def require_valid(task: Task) -> None:
@@ -53,3 +77,19 @@ def _check_due(task: Task) -> None:
 def _shown(name: object) -> str:
     text = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
     return text if len(text) <= 80 else f"{text[:77]}...'"
+
+
+def with_any_context(task: Task) -> Task:
+    """Return ``task`` in a form that Django accepts: it insists on a parameter named ``context``.
+
+    Raises ``InvalidTask`` if the function has no parameter for the context.
+    """
+    if not task.takes_context:
+        return task
+    signature = signature_of(task.func, True)
+    if signature is None or signature.context == "context":
+        return task
+    if signature.context is None:
+        raise InvalidTask("Task takes context but its function has no first argument for it.")
+    plain: Task = rebuilt(task, takes_context=False)
+    return plain
