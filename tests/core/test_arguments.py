@@ -44,6 +44,9 @@ from steady_queue_core.arguments import (
     encode_call,
     tags,
 )
+from steady_queue_core.arguments.encoder import Encoder
+from steady_queue_core.arguments.limits import DEFAULT_LIMITS
+from steady_queue_core.arguments.plain import plain_call
 from tests.app.models import Item, NamedItem
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -163,6 +166,49 @@ def test_what_is_stored_comes_back_with_its_value_and_its_type(value: Any) -> No
 def test_the_arguments_of_a_call_come_back(args: list[Any], kwargs: dict[str, Any]) -> None:
     again = decode_call(encode_call(tuple(args), kwargs), resolve_models=False)
     assert exact(list(again)) == exact([args, kwargs])
+
+
+plain = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.text(max_size=20),
+    st.sampled_from(["__sq_", "\x7f", '"\\/', "a\0b"]),
+)
+
+
+@settings(deadline=None, max_examples=500)
+@given(st.lists(plain, max_size=3), st.dictionaries(st.text(max_size=5) | texts, plain, max_size=3))
+def test_plain_arguments_have_the_text_that_a_walk_gives_them(
+    args: list[Any], kwargs: dict[str, Any]
+) -> None:
+    text = plain_call(args, kwargs)
+    if text is not None:
+        walked = Encoder(DEFAULT_LIMITS, "the call").call(args, kwargs)
+        assert text == json.dumps(walked, separators=(",", ":"))
+
+
+def test_plain_arguments_are_written_without_a_walk() -> None:
+    written = plain_call([None, True, -7, 1.5, 'a "b"'], {"name": "c"})
+    assert written == '{"args":[null,true,-7,1.5,"a \\"b\\""],"kwargs":{"name":"c"}}'
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [
+        ([float("nan")], {}),
+        ([10**30], {}),
+        (["é"], {}),
+        (["x" * 20_000], {}),
+        ([0] * 1_000, {}),
+        ([mark_safe("x")], {}),
+        ([[]], {}),
+        ([], {"__sq_date__": 1}),
+    ],
+)
+def test_other_arguments_are_left_to_the_walk(args: list[Any], kwargs: dict[str, Any]) -> None:
+    assert plain_call(args, kwargs) is None
 
 
 @settings(deadline=None)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from .encoder import Encoder
 from .errors import TaskArgumentError
 from .limits import DEFAULT_LIMITS, PayloadLimits
+from .plain import plain_call
 
 NULL: Final = "null"
 _to_json: Final = json.JSONEncoder(
@@ -43,6 +44,9 @@ def encode_call(
 
     :raises TaskArgumentError: an argument cannot be stored, or they are too large
     """
+    plain = plain_call(args, kwargs)
+    if plain is not None and len(plain) <= limits.max_bytes:
+        return plain
     encoder = Encoder(limits, "the call")
     try:
         text = _to_json(encoder.call(args, kwargs))

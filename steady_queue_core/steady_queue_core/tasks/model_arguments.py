@@ -18,7 +18,13 @@ from uuid import UUID
 from django.apps import apps
 from django.db.models import Model
 
-from ..arguments import DeserializationError, ModelReference, TaskArgumentError
+from ..arguments import (
+    DeserializationError,
+    ModelReference,
+    TaskArgumentError,
+    decode_call,
+    has_models,
+)
 from ..compat import Task
 
 #: Types of parameters that accept no model instance.
@@ -116,8 +122,6 @@ def _models_in(hint: Any) -> frozenset[type[Model]] | None:
 
 def require_storable_models(task: Task, text: str, listed: Collection[str] | None) -> None:
     """Raise ``TaskArgumentError`` for a call that the worker would refuse."""
-    from .. import arguments
-
-    if arguments.has_models(text):
-        args, kwargs = arguments.decode_call(text, resolve_models=False)
+    if has_models(text):
+        args, kwargs = decode_call(text, resolve_models=False)
         require_permitted_models(task, args, kwargs, listed, TaskArgumentError)
