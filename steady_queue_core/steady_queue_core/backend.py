@@ -22,6 +22,7 @@ from django.db import (
     transaction,
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Model
 
 from . import arguments
 from .arguments import PayloadLimits
@@ -98,15 +99,17 @@ class SteadyQueueBackend(BaseTaskBackend):
     @property
     def database(self) -> str:
         """Alias of the database that holds the jobs."""
-        if self.settings.database:
-            return self.settings.database
+        return self.settings.database or router.db_for_write(self._model_of_jobs)
+
+    @cached_property
+    def _model_of_jobs(self) -> type[Model]:
         if not apps.is_installed(APP):
             raise ImproperlyConfigured(
                 f"Add {APP!r} to INSTALLED_APPS: TASKS[{self.alias!r}] needs its tables."
             )
         from .models import Job
 
-        return router.db_for_write(Job)
+        return Job
 
     @property
     def caller_database(self) -> str:

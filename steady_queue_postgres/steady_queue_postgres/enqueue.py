@@ -4,33 +4,54 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import EnqueuedJob, NewJob
 
 from .clock import read, to_microseconds, to_text
-from .enqueue_sql import ENQUEUE, ENQUEUE_LIMITED, ENQUEUE_READY
+from .enqueue_sql import ENQUEUE, ENQUEUE_ALIKE, ENQUEUE_LIMITED
 from .permits import admit_locked, discard_refused, set_limits
 from .prepared import fetch, fetch_named
 from .transactions import transaction
+
+#: What jobs that are inserted by one statement mostly have in common.
+_SHARED = ("queue_name", "rank", "task_path", "backend_name", "max_attempts")
+_ALIKE = attrgetter(*_SHARED)
 
 
 def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
     if not jobs:
         return []
-    given = json.dumps([_given(ordinal, job) for ordinal, job in enumerate(jobs)])
     if any(job.limit is not None for job in jobs):
-        return _enqueue_limited(connection, jobs, given)
-    timed = any(job.run_at is not None or job.delay is not None for job in jobs)
-    rows = fetch(connection, ENQUEUE if timed else ENQUEUE_READY, {"jobs": given})
-    # Rows are returned in any order, but ids are assigned in the order of the jobs.
-    return [EnqueuedJob(job_id, read(enqueued_at)) for job_id, enqueued_at in sorted(rows)]
+        return _enqueue_limited(connection, jobs)
+    shared = _common(jobs)
+    if shared is not None:
+        texts = json.dumps([job.arguments for job in jobs])
+        [row] = fetch(connection, ENQUEUE_ALIKE, {**shared, "arguments": texts})
+    else:
+        [row] = fetch(connection, ENQUEUE, {"jobs": _to_json(jobs)})
+    job_ids, enqueued_at = row[0], read(row[1])
+    # Ids come in any order, but are assigned in the order of the jobs.
+    return [EnqueuedJob(job_id, enqueued_at) for job_id in sorted(job_ids)]
 
 
-def _enqueue_limited(
-    connection: BaseDatabaseWrapper, jobs: Sequence[NewJob], given: str
-) -> list[EnqueuedJob]:
+def _common(jobs: Sequence[NewJob]) -> dict[str, Any] | None:
+    """Return what the jobs have in common if they differ in their arguments alone and are ready at
+    once, otherwise ``None``."""
+    first = jobs[0]
+    for job in jobs:
+        if job.run_at is not None or job.delay is not None:
+            return None
+        if job is not first and _ALIKE(job) != _ALIKE(first):
+            return None
+    return dict(zip(_SHARED, _ALIKE(first), strict=True))
+
+
+def _enqueue_limited(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
+    given = _to_json(jobs)
     limits = [job.limit for job in jobs if job.limit is not None]
     if len({limit.key for limit in limits}) == len(limits):
         enqueued, doubtful = _insert(connection, jobs, given, takes=True)
@@ -80,6 +101,10 @@ def _admit(
     ]  # fmt: skip
     gone = discard_refused(connection, leaving) if leaving else set()
     return [new._replace(job_id=None) if new.job_id in gone else new for new in enqueued]
+
+
+def _to_json(jobs: Sequence[NewJob]) -> str:
+    return json.dumps([_given(ordinal, job) for ordinal, job in enumerate(jobs)])
 
 
 def _given(ordinal: int, job: NewJob) -> dict[str, object]:

@@ -11,10 +11,34 @@ from .conflicts import REPLACE, REPLACE_BLOCKED, REPLACE_SCHEDULED
 #: it.
 LATER = "COALESCE(scheduled_at > enqueued_at, false)"
 
+_READY = f"""
+INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
+SELECT id, queue_name, "rank", 0, enqueued_at FROM job"""
+
+#: For jobs that are ready at once and differ in their arguments alone. What they have in common is
+#: sent once: most of the time goes into reading what is given.
+ENQUEUE_ALIKE = f"""
+WITH job AS (
+  INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, "rank", arguments, max_attempts,
+                             attempts, token, enqueued_at)
+  SELECT %(queue_name)s::text, %(task_path)s::text, %(backend_name)s::text, %(rank)s::smallint,
+         arguments, %(max_attempts)s::smallint, 0, 0, {NOW_SQL}
+  FROM json_array_elements_text(%(arguments)s::json) WITH ORDINALITY AS call(arguments, ordinal)
+  ORDER BY ordinal
+  RETURNING id, queue_name, "rank", enqueued_at
+), ready AS (
+  {_READY}
+  {REPLACE}
+) SELECT array_agg(id) AS job_ids, {seconds(NOW_SQL)} AS enqueued_at FROM job"""
+
+_DUE_AT = f"""
+CASE WHEN delay IS NULL THEN run_at
+     WHEN delay > 0 THEN {NOW_SQL} + delay * interval '1 microsecond' END"""
+
 # One parameter for all jobs: a text is sent and read faster than an array for each column.
-_GIVEN = f"""
+ENQUEUE = f"""
 WITH given AS (
-  SELECT *, {{due_at}} AS due_at FROM json_to_recordset(%(jobs)s::json) AS job(
+  SELECT *, {_DUE_AT} AS due_at FROM json_to_recordset(%(jobs)s::json) AS job(
     ordinal int, queue_name text, "rank" smallint, task_path text, backend_name text,
     arguments text, max_attempts smallint, run_at timestamptz, delay bigint)
 ), job AS (
@@ -25,27 +49,14 @@ WITH given AS (
   FROM given ORDER BY ordinal
   RETURNING id, queue_name, "rank", enqueued_at, scheduled_at
 ), ready AS (
-  INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
-  SELECT id, queue_name, "rank", 0, enqueued_at FROM job WHERE NOT {LATER}
+  {_READY} WHERE NOT {LATER}
   {REPLACE}
-)"""
-
-_RESULT = f"SELECT id, {seconds('enqueued_at')} AS enqueued_at FROM job"
-
-#: For jobs that are all ready at once: shorter, since planning takes longer than running.
-ENQUEUE_READY = f"{_GIVEN.format(due_at='NULL::timestamptz')} {_RESULT}"
-
-_DUE_AT = f"""
-CASE WHEN delay IS NULL THEN run_at
-     WHEN delay > 0 THEN {NOW_SQL} + delay * interval '1 microsecond' END"""
-
-ENQUEUE = f"""
-{_GIVEN.format(due_at=_DUE_AT)}, scheduled AS (
+), scheduled AS (
   INSERT INTO {tables.SCHEDULED} (job_id, queue_name, "rank", token, created_at, due_at)
   SELECT id, queue_name, "rank", 0, enqueued_at, scheduled_at FROM job
   WHERE {LATER}
   {REPLACE_SCHEDULED}
-) {_RESULT}"""
+) SELECT array_agg(id) AS job_ids, {seconds(NOW_SQL)} AS enqueued_at FROM job"""
 
 # At most one job of each key takes a permit here, so that the semaphore's row alone decides. It is
 # locked even if no permit is left: a transaction that ends a permit must not look for waiting jobs

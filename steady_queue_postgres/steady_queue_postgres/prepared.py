@@ -8,11 +8,13 @@ session may be handed to another client in between.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import mark_for_rollback_on_error
+
+from .cursors import client_side_cursor, quick_cursor
 
 PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 
@@ -54,42 +56,60 @@ SET = "EXECUTE steady_queue_settings; "
 READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
 
-class Result(NamedTuple):
-    """The rows of a statement, and the names of their columns."""
-
-    columns: list[str]
-    rows: list[tuple[Any, ...]]
+Rows = TypeVar("Rows")
 
 
 def fetch(
     connection: BaseDatabaseWrapper, statement: str, values: Mapping[str, Any]
 ) -> list[tuple[Any, ...]]:
     """Run one statement in the caller's transaction or in one of its own; return its rows."""
-    return _execute(connection, statement, values).rows
+    return _execute(connection, statement, values, _rows)
 
 
 def fetch_named(
     connection: BaseDatabaseWrapper, statement: str, values: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Like ``fetch``, with the rows' values by the names of their columns."""
-    columns, rows = _execute(connection, statement, values)
-    return [dict(zip(columns, row, strict=True)) for row in rows]
+    return _execute(connection, statement, values, _named_rows)
 
 
-def _execute(connection: BaseDatabaseWrapper, statement: str, values: Mapping[str, Any]) -> Result:
+def _execute(
+    connection: BaseDatabaseWrapper,
+    statement: str,
+    values: Mapping[str, Any],
+    read: Callable[[Any], Rows],
+) -> Rows:
+    prepared = PreparedStatements.of(connection)
+    if not connection.in_atomic_block:
+        return _run(connection, prepared, statement, values, read)
     # Without the mark, PostgreSQL would silently turn the commit of a caller that handles an error
     # into a rollback.
     with mark_for_rollback_on_error(connection.alias):
-        prepared = PreparedStatements.of(connection)
-        if prepared is not None and (prepared.owns_transaction or not connection.in_atomic_block):
-            return prepared.execute(connection, statement, values)
-        with connection.cursor() as cursor:
-            cursor.execute(statement, values)
-            return _result(cursor)
+        own = prepared if prepared is not None and prepared.owns_transaction else None
+        return _run(connection, own, statement, values, read)
 
 
-def _result(cursor: Any) -> Result:
-    return Result([column[0] for column in cursor.description], list(cursor.fetchall()))
+def _run(
+    connection: BaseDatabaseWrapper,
+    prepared: PreparedStatements | None,
+    statement: str,
+    values: Mapping[str, Any],
+    read: Callable[[Any], Rows],
+) -> Rows:
+    if prepared is not None:
+        return prepared.execute(connection, statement, values, read)
+    with quick_cursor(connection) as cursor:
+        cursor.execute(statement, values)
+        return read(cursor)
+
+
+def _rows(cursor: Any) -> list[tuple[Any, ...]]:
+    return list(cursor.fetchall())
+
+
+def _named_rows(cursor: Any) -> list[dict[str, Any]]:
+    columns = [column[0] for column in cursor.description]
+    return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
 
 
 class PreparedStatements:
@@ -119,10 +139,15 @@ class PreparedStatements:
         return found
 
     def execute(
-        self, connection: BaseDatabaseWrapper, statement: str, values: Mapping[str, Any]
-    ) -> Result:
-        """Run a statement under the settings, after preparing it the first time."""
-        with _client_side_cursor(connection) as cursor:
+        self,
+        connection: BaseDatabaseWrapper,
+        statement: str,
+        values: Mapping[str, Any],
+        read: Callable[[Any], Rows],
+    ) -> Rows:
+        """Run a statement under the settings, after preparing it the first time; ``read`` takes its
+        rows from the cursor."""
+        with client_side_cursor(connection) as cursor:
             if not self._prepared:
                 cursor.execute(PREPARE_SETTINGS)
             if statement not in self._prepared:
@@ -133,7 +158,7 @@ class PreparedStatements:
             cursor.execute(execute, [values[name] for name in names])
             while cursor.nextset():  # The last result is the statement's own.
                 pass
-            return _result(cursor)
+            return read(cursor)
 
     def _prepare(self, cursor: Any, statement: str) -> None:
         names = list(dict.fromkeys(PLACEHOLDER.findall(statement)))
@@ -143,17 +168,3 @@ class PreparedStatements:
         cursor.execute(f"PREPARE {name} AS {text}")
         arguments = f"({', '.join(['%s'] * len(names))})" if names else ""
         self._prepared[statement] = f"{SET}EXECUTE {name} {arguments}", names
-
-
-def _client_side_cursor(connection: BaseDatabaseWrapper) -> Any:
-    """Return a cursor that writes values into the text, even if the project's own cursors do not:
-    the server takes several statements at once in that form alone."""
-    if not connection.settings_dict["OPTIONS"].get("server_side_binding"):
-        return connection.cursor()
-    from django.db.backends.postgresql import base
-
-    wrapper: Any = connection
-    client_side: Any = base.Cursor
-    wrapper.ensure_connection()
-    with wrapper.wrap_database_errors:
-        return wrapper._prepare_cursor(client_side(wrapper.connection))

@@ -14,6 +14,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import EnqueuedJob, NewJob, portable, tables
 
 from .clock import NOW_SQL, from_text, present, to_text
+from .direct import direct_transaction
 from .permits import INSERT_BLOCKED, admit_by, discard_refused
 from .transactions import transaction
 
@@ -80,10 +81,9 @@ def _enqueue_one(connection: BaseDatabaseWrapper, job: NewJob) -> EnqueuedJob:
     values = (
         job.queue_name, job.task_path, job.backend_name, job.rank, job.arguments, job.max_attempts
     )  # fmt: skip
-    with transaction(connection), connection.cursor() as cursor:
-        cursor.execute(INSERT_ONE, values)
-        job_id, enqueued_at = cursor.fetchone()
-        cursor.execute(INSERT_ONE_READY, [job_id])
+    with direct_transaction(connection) as run:
+        [(job_id, enqueued_at)] = run(INSERT_ONE, values)
+        run(INSERT_ONE_READY, [job_id])
     return EnqueuedJob(job_id, from_text(enqueued_at))
 
 

@@ -10,7 +10,7 @@ written in the meantime.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -69,17 +69,22 @@ def set_lock_timeout(connection: BaseDatabaseWrapper, seconds: float) -> None:
 def _begin(connection: BaseDatabaseWrapper, atomic: Atomic) -> None:
     connection.ensure_connection()  # Before that, the project's own mode is not known.
     wrapper: Any = connection
-    timeout = getattr(wrapper, "steady_queue_lock_timeout", BEGIN_TIMEOUT)
-    deadline = time.monotonic() + timeout
     mode = wrapper.transaction_mode
     wrapper.transaction_mode = "IMMEDIATE"
     try:
-        while True:
-            try:
-                atomic.__enter__()
-                return
-            except OperationalError as error:
-                if not is_contention(connection, error) or time.monotonic() > deadline:
-                    raise
+        try_until_free(connection, atomic.__enter__)
     finally:
         wrapper.transaction_mode = mode
+
+
+def try_until_free(connection: BaseDatabaseWrapper, begin: Callable[[], object]) -> None:
+    """Call ``begin``, again and again while other writers hold the database, for a bounded time."""
+    timeout = getattr(connection, "steady_queue_lock_timeout", BEGIN_TIMEOUT)
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            begin()
+            return
+        except OperationalError as error:
+            if not is_contention(connection, error) or time.monotonic() > deadline:
+                raise

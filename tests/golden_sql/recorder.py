@@ -68,11 +68,17 @@ def recorded(connection: BaseDatabaseWrapper) -> Iterator[list[Sent]]:
         set_autocommit(autocommit)
 
     with ExitStack() as patches:
+        # A dialect may pass by Django's cursor, unless somebody watches.
+        patches.enter_context(wrapper.execute_wrapper(_watch))
         patches.enter_context(mock.patch.object(wrapper, "create_cursor", create_recording))
         patches.enter_context(mock.patch.object(wrapper, "_set_autocommit", set_recorded))
         for end in ("commit", "rollback"):
             patches.enter_context(_recorded_end(wrapper, end, sent))
         yield sent
+
+
+def _watch(execute: Any, sql: Any, values: Any, many: bool, context: Any) -> Any:
+    return execute(sql, values, many, context)
 
 
 def _recorded_end(wrapper: Any, end: str, sent: list[Sent]) -> Any:

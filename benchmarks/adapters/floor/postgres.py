@@ -16,7 +16,7 @@ import psycopg
 from benchmarks.adapters.floor.loop import BATCH, Outcome
 from steady_queue_core.dialects import ProcessIdentity, QueueSelector, portable
 from steady_queue_postgres import claim_sql, prepared
-from steady_queue_postgres.enqueue import ENQUEUE_READY
+from steady_queue_postgres.enqueue_sql import ENQUEUE_ALIKE
 from steady_queue_postgres.queue_patterns import QueuePatterns
 from steady_queue_postgres.scan_position import columns
 from steady_queue_postgres.settle_sql import Part
@@ -40,10 +40,9 @@ class Queue:
 
     def enqueue(self, task: str, arguments: Sequence[object], count: int) -> None:
         call = json.dumps([arguments, {}])
-        job = {"queue_name": "default", "rank": 0, "task_path": task, "backend_name": "default"}
-        job |= {"arguments": call, "max_attempts": 1}
-        jobs = json.dumps([{"ordinal": ordinal, **job} for ordinal in range(count)])
-        self.connection.execute(ENQUEUE_READY, {"jobs": jobs}).fetchall()
+        values = {"queue_name": "default", "rank": 0, "task_path": task, "backend_name": "default"}
+        values |= {"arguments": json.dumps([call] * count), "max_attempts": 1}
+        self.connection.execute(ENQUEUE_ALIKE, values).fetchall()
 
     def register(self) -> ProcessIdentity:
         row = self.connection.execute(

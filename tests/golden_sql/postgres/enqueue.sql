@@ -1,44 +1,36 @@
 -- -------- one job
 
--- %(jobs)s = '[{"ordinal": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1}]'
-WITH given AS (
-  SELECT *, NULL::timestamptz AS due_at
-  FROM json_to_recordset(%(jobs)s::json) AS job(
-    ordinal int, queue_name text, "rank" smallint, task_path text, backend_name text,
-    arguments text, max_attempts smallint, run_at timestamptz, delay bigint
-  )
-),
-job AS (
+-- %(queue_name)s = 'default'
+-- %(rank)s = 0
+-- %(task_path)s = 'conformance.tasks.work'
+-- %(backend_name)s = 'default'
+-- %(max_attempts)s = 1
+-- %(arguments)s = '["{}"]'
+WITH job AS (
   INSERT INTO steady_queue_jobs (
     queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts, token,
-    enqueued_at, scheduled_at
+    enqueued_at
   )
-  SELECT queue_name, task_path, backend_name, "rank", arguments, max_attempts, 0, 0,
-    statement_timestamp(), due_at
-  FROM given
+  SELECT %(queue_name)s::text, %(task_path)s::text, %(backend_name)s::text,
+    %(rank)s::smallint, arguments, %(max_attempts)s::smallint, 0, 0, statement_timestamp()
+  FROM json_array_elements_text(%(arguments)s::json) WITH ORDINALITY AS call(arguments, ordinal)
   ORDER BY ordinal
-  RETURNING id, queue_name, "rank", enqueued_at, scheduled_at
+  RETURNING id, queue_name, "rank", enqueued_at
 ),
 ready AS (
   INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
   SELECT id, queue_name, "rank", 0, enqueued_at
   FROM job
-  WHERE NOT COALESCE(scheduled_at > enqueued_at, false)
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
     created_at = excluded.created_at
 )
-SELECT id, date_part('epoch', enqueued_at) AS enqueued_at
+SELECT array_agg(id) AS job_ids, date_part('epoch', statement_timestamp()) AS enqueued_at
 FROM job;
 
 -- -------- several jobs
 
 -- %(jobs)s = '[{"ordinal": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1}, {"ordinal": 1, "queue_name": "mail", "rank": -5, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1}]'
--- WITH given AS ( ... as under "one job"
-
--- -------- a job with a delay
-
--- %(jobs)s = '[{"ordinal": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "delay": 60000000}]'
 WITH given AS (
   SELECT *,
     CASE WHEN delay IS NULL THEN run_at WHEN delay > 0 THEN statement_timestamp() + delay * interval '1 microsecond' END AS due_at
@@ -79,13 +71,18 @@ scheduled AS (
     created_at = excluded.created_at, due_at = excluded.due_at,
     concurrency_key = excluded.concurrency_key
 )
-SELECT id, date_part('epoch', enqueued_at) AS enqueued_at
+SELECT array_agg(id) AS job_ids, date_part('epoch', statement_timestamp()) AS enqueued_at
 FROM job;
+
+-- -------- a job with a delay
+
+-- %(jobs)s = '[{"ordinal": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "delay": 60000000}]'
+-- WITH given AS ( ... as under "several jobs"
 
 -- -------- a job for an instant
 
 -- %(jobs)s = '[{"ordinal": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "run_at": ":time"}]'
--- WITH given AS ( ... as under "a job with a delay"
+-- WITH given AS ( ... as under "several jobs"
 
 -- -------- a job with a limit
 

@@ -13,6 +13,7 @@ from .dispatch import dispatch
 from .enqueue import due_at, enqueue
 from .errors import is_contention, is_lost_connection
 from .listing import list_queues, paused_queues, prefix_end
+from .observers import is_watched
 from .permits import admit
 from .scan_position import MANY_PAUSED, Bookmarks, Span
 from .settle import settle
@@ -35,6 +36,7 @@ __all__ = [
     "insert_if_absent",
     "is_contention",
     "is_lost_connection",
+    "is_watched",
     "keeps_zones",
     "list_queues",
     "lock_rows",

@@ -1,0 +1,16 @@
+"""Whether anybody looks at the statements that pass through Django's cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+
+def is_watched(connection: BaseDatabaseWrapper, *own: Callable[..., Any]) -> bool:
+    """Return whether statements are logged, or pass through an ``execute_wrapper`` that is not
+    among ``own``. Otherwise a dialect may use the cursor of the driver, which takes less time."""
+    if connection.queries_logged:
+        return True
+    return any(wrapper not in own for wrapper in connection.execute_wrappers)
