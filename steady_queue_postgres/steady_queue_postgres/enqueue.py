@@ -12,10 +12,11 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import EnqueuedJob, NewJob
 
 from .clock import read, to_microseconds, to_text
-from .enqueue_sql import ENQUEUE, ENQUEUE_ALIKE, ENQUEUE_LIMITED
+from .enqueue_sql import ENQUEUE, ENQUEUE_ALIKE, ENQUEUE_AND_NOTIFY, ENQUEUE_LIMITED
 from .permits import admit_locked, discard_refused, set_limits
 from .prepared import fetch, fetch_named
 from .transactions import transaction
+from .wakeup import is_due_with_enqueue, note_sent
 
 #: What jobs that are inserted by one statement mostly have in common.
 _SHARED = ("queue_name", "rank", "task_path", "backend_name", "max_attempts")
@@ -30,7 +31,12 @@ def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[Enq
     shared = _common(jobs)
     if shared is not None:
         texts = json.dumps([job.arguments for job in jobs])
-        [row] = fetch(connection, ENQUEUE_ALIKE, {**shared, "arguments": texts})
+        values = {**shared, "arguments": texts}
+        if is_due_with_enqueue(connection):
+            [row] = fetch(connection, ENQUEUE_AND_NOTIFY, values)
+            note_sent(connection)
+        else:
+            [row] = fetch(connection, ENQUEUE_ALIKE, values)
     else:
         [row] = fetch(connection, ENQUEUE, {"jobs": _to_json(jobs)})
     job_ids, enqueued_at = row[0], read(row[1])

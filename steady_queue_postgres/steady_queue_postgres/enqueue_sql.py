@@ -6,6 +6,7 @@ from steady_queue_core.dialects import tables
 
 from .clock import NOW_SQL, seconds
 from .conflicts import REPLACE, REPLACE_BLOCKED, REPLACE_SCHEDULED
+from .wakeup import PG_NOTIFY
 
 #: Whether a new job is not due yet. An instant in the past is stored as well: the caller asked for
 #: it.
@@ -15,9 +16,7 @@ _READY = f"""
 INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
 SELECT id, queue_name, "rank", 0, enqueued_at FROM job"""
 
-#: For jobs that are ready at once and differ in their arguments alone. What they have in common is
-#: sent once: most of the time goes into reading what is given.
-ENQUEUE_ALIKE = f"""
+_ALIKE = f"""
 WITH job AS (
   INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, "rank", arguments, max_attempts,
                              attempts, token, enqueued_at)
@@ -29,7 +28,13 @@ WITH job AS (
 ), ready AS (
   {_READY}
   {REPLACE}
-) SELECT array_agg(id) AS job_ids, {seconds(NOW_SQL)} AS enqueued_at FROM job"""
+) SELECT array_agg(id) AS job_ids, {seconds(NOW_SQL)} AS enqueued_at{{notification}} FROM job"""
+
+#: For jobs that are ready at once and differ in their arguments alone. What they have in common is
+#: sent once: most of the time goes into reading what is given.
+ENQUEUE_ALIKE = _ALIKE.format(notification="")
+#: The same, which notifies listeners as well.
+ENQUEUE_AND_NOTIFY = _ALIKE.format(notification=f", {PG_NOTIFY} AS notification")
 
 _DUE_AT = f"""
 CASE WHEN delay IS NULL THEN run_at

@@ -3,9 +3,10 @@
 A process that waits for work listens on a connection and in a thread of its own, since connecting
 again after an outage may take long; the process itself polls a pipe, which stays the same.
 
-A notification is sent apart from the enqueue: inside its transaction it would make all commits of
-the server wait for each other. It is not sent for every enqueue, either: a worker that was woken
-claims again after a few milliseconds anyway.
+A notification is not sent for every enqueue: a worker that was woken claims again after a few
+milliseconds anyway. The first one after a pause is part of the statement that enqueues. While
+notifications follow each other closely they are sent apart from it: transactions that notify wait
+for each other's commits.
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ logger = get_logger("steady_queue.postgres")
 
 #: Channels belong to the database, whatever the schema.
 CHANNEL = "steady_queue_ready"
-NOTIFY = f"SELECT pg_notify('{CHANNEL}', '')"
+PG_NOTIFY = f"pg_notify('{CHANNEL}', '')"
+NOTIFY = f"SELECT {PG_NOTIFY}"
 #: Outside a transaction: the notification means nothing after a crash, so that its commit need not
 #: wait for the disk.
-NOTIFY_ASYNCHRONOUSLY = (
-    f"SELECT set_config('synchronous_commit', 'off', true), pg_notify('{CHANNEL}', '')"
-)
+NOTIFY_ASYNCHRONOUSLY = f"SELECT set_config('synchronous_commit', 'off', true), {PG_NOTIFY}"
 #: Seconds between two notifications of a process.
 INTERVAL = 0.005
+#: Seconds after the last notification of a process from which an enqueue brings its own along.
+PAUSE = 0.1
 
 #: Seconds to wait for the first connection before the process goes on without a listener for now.
 CONNECT_TIMEOUT = 2.0
@@ -62,6 +64,18 @@ def listen(connection: BaseDatabaseWrapper) -> Wakeup | None:
     if not can_listen(connection) or is_pooled(connection):
         return None
     return Listener(connection)
+
+
+def is_due_with_enqueue(connection: BaseDatabaseWrapper) -> bool:
+    """Return whether a statement that enqueues in a transaction of its own should notify, too."""
+    if connection.in_atomic_block or not connection.get_autocommit():
+        return False
+    return time.monotonic() - _notified_at.get(connection.alias, -PAUSE) >= PAUSE
+
+
+def note_sent(connection: BaseDatabaseWrapper) -> None:
+    """Record that listeners have been notified."""
+    _notified_at[connection.alias] = time.monotonic()
 
 
 def notify(connection: BaseDatabaseWrapper) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import select
 from contextlib import closing
-from functools import partial
 from unittest import mock
 
 from django.db import OperationalError
@@ -93,8 +92,29 @@ class TestNotifying(PostgresTestCase):
             self.dialect.ring(self.connection, ["mail"])
             assert self.query("SHOW synchronous_commit") == [("on",)]
 
-    def test_enqueueing_itself_notifies_nobody(self) -> None:
-        """Notifications in a transaction make the commits of the whole server wait in line."""
+    def test_an_enqueue_after_a_pause_brings_its_notification_along(self) -> None:
         with self.statements() as sent:
-            partial(self.enqueue_many, 3)()
-        assert not any("notify" in statement.lower() for statement in sent)
+            self.task_backend_enqueue()
+        [statement] = sent
+        assert "pg_notify" in statement
+
+    def test_a_notification_that_soon_follows_another_is_sent_by_itself(self) -> None:
+        """Notifications in a transaction make the commits of the whole server wait in line."""
+        self.dialect.ring(self.connection, ["mail"])
+        with mock.patch.object(wakeup, "INTERVAL", 0.0), self.statements() as sent:
+            self.task_backend_enqueue()
+        enqueue, notify = sent
+        assert "notify" not in enqueue
+        assert "pg_notify" in notify
+
+    def test_an_enqueue_in_a_transaction_notifies_once_it_has_committed(self) -> None:
+        with self.statements() as sent, atomic(using=self.using):
+            self.task_backend_enqueue()
+            assert not any("notify" in statement for statement in sent)
+        assert "pg_notify" in sent[-1]
+        assert "pg_notify" in sent[-1]
+
+    def task_backend_enqueue(self) -> None:
+        """Enqueue as the task backend does."""
+        self.enqueue_many(3)
+        self.dialect.ring_after_commit(self.connection, ["mail"])

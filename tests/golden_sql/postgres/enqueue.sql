@@ -25,7 +25,9 @@ ready AS (
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
     created_at = excluded.created_at
 )
-SELECT array_agg(id) AS job_ids, date_part('epoch', statement_timestamp()) AS enqueued_at
+SELECT array_agg(id) AS job_ids,
+  date_part('epoch', statement_timestamp()) AS enqueued_at,
+  pg_notify('steady_queue_ready', '') AS notification
 FROM job;
 
 -- -------- several jobs
