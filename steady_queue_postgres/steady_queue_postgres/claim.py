@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import ClaimedJob, Outcome, ProcessIdentity, QueueSelector, portable
+from steady_queue_core.dialects import ClaimedJob, ProcessIdentity, QueueSelector, portable
 
 from . import claim_sql
 from .clock import read
-from .prepared import PreparedStatements, fetch, fetch_named
+from .prepared import PreparedStatements, fetch
 from .queue_patterns import QueuePatterns
 from .scan_position import InTheWay, columns, take_note
-from .settle_sql import parts_of, to_json
+from .settle_batch import Batch
 
 
 def claim(
@@ -29,7 +29,21 @@ def claim(
     plans_each_time = PreparedStatements.of(connection) is None
     if plans_each_time and claimer.probes_first and not claimer.finds_any(process):
         return []
-    return claimer.exchange((), process, limit).claims
+    return claimer.exchange(Batch(()), process, limit).claims
+
+
+class Summary(NamedTuple):
+    """The row about a statement as a whole: the first columns of all its rows."""
+
+    claimed_at: float
+    held: str | None
+    has_waiting: bool
+    paused_queues: int
+    jobs_of_paused: int | None
+    dead_rows: int | None
+
+
+WIDTH = len(Summary._fields)
 
 
 class Exchange(NamedTuple):
@@ -70,33 +84,31 @@ class Claimer:
         """Return whether there is anything to claim, at a lower cost than a claim's."""
         bookmarks, looked_at_all = self._bookmarks, self._bookmarks.looks_at_all
         values = {**_named(process), "limit": 1}
-        [row] = self._fetch(claim_sql.probe(self._pick), values)
-        if bookmarks.note_pauses(row["paused_queues"]):
+        [(finds_any, paused_queues)] = self._fetch(claim_sql.probe(self._pick), values)
+        if bookmarks.note_pauses(paused_queues):
             return True
-        if row["finds_any"] and looked_at_all:
+        if finds_any and looked_at_all:
             # The job may lie behind the bookmark, where the claim that follows has to find it.
             bookmarks.look_at_all()
-        elif not row["finds_any"] and not self._connection.in_atomic_block:
+        elif not finds_any and not self._connection.in_atomic_block:
             bookmarks.move((), found_all=True)
-        return bool(row["finds_any"])
+        return bool(finds_any)
 
-    def exchange(
-        self, outcomes: Sequence[Outcome], process: ProcessIdentity, limit: int
-    ) -> Exchange:
-        """Settle ``outcomes`` and claim up to ``limit`` jobs."""
-        values = {**_named(process), "limit": limit, "asks": self._bookmarks.asks}
-        if outcomes:
-            values["outcomes"] = to_json(outcomes)
-        rows = self._fetch(claim_sql.claiming(self._pick, parts_of(outcomes)), values)
-        [summary] = [row for row in rows if row["job_id"] is None]
-        claimed_at = read(summary["claimed_at"])
+    def exchange(self, batch: Batch, process: ProcessIdentity, limit: int) -> Exchange:
+        """Settle the outcomes of ``batch`` and claim up to ``limit`` jobs."""
+        values = {**_named(process), "limit": limit, "asks": self._bookmarks.asks, **batch.values}
+        rows = self._fetch(claim_sql.claiming(self._pick, batch.parts), values)
+        [summary] = [Summary._make(row[:WIDTH]) for row in rows if row[WIDTH] is None]
+        claimed_at = read(summary.claimed_at)
         claims = self._patterns.in_order(
-            ClaimedJob.from_row(row, claimed_at, read) for row in rows if row is not summary
+            ClaimedJob.from_values(row[WIDTH:], claimed_at, read)
+            for row in rows
+            if row[WIDTH] is not None
         )
         self._is_idle = not claims
         self._move_bookmarks(summary, claims, found_all=len(claims) < limit)
-        held = set(json.loads(summary["held"] or "[]"))
-        return Exchange(held, summary["has_waiting"], claims)
+        held = set(json.loads(summary.held or "[]"))
+        return Exchange(held, summary.has_waiting, claims)
 
     @property
     def _pick(self) -> str:
@@ -105,24 +117,24 @@ class Claimer:
         return claim_sql.BY_PATTERN if self._patterns.exact is None else claim_sql.BY_NAME
 
     def _move_bookmarks(
-        self, summary: dict[str, Any], claims: Sequence[ClaimedJob], *, found_all: bool
+        self, summary: Summary, claims: Sequence[ClaimedJob], *, found_all: bool
     ) -> None:
         if not self._connection.in_atomic_block:  # A rollback would return jobs behind them.
             found = [(claim.queue_name, claim.rank, claim.job_id) for claim in claims]
             self._bookmarks.move(found, found_all=found_all)
-        if summary["dead_rows"] is not None:
-            in_the_way = InTheWay(summary["dead_rows"], summary["jobs_of_paused"])
+        if summary.dead_rows is not None:
+            in_the_way = InTheWay(summary.dead_rows, summary.jobs_of_paused)
             take_note(self._bookmarks, in_the_way)
-        self._bookmarks.note_pauses(summary["paused_queues"])
+        self._bookmarks.note_pauses(summary.paused_queues)
 
-    def _fetch(self, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+    def _fetch(self, statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
         whole = self._bookmarks.looks_at_all
         values |= columns(self._bookmarks.spans(whole)) | self._patterns.ranges
         began = time.monotonic()
         if whole and self._bookmarks.passes_ranks:
             newest = fetch(self._connection, claim_sql.NEWEST_BY_RANK, {})
             self._bookmarks.note_newest((rank, job_id) for rank, job_id in newest)
-        rows = fetch_named(self._connection, statement, values)
+        rows = fetch(self._connection, statement, values)
         if whole:
             self._bookmarks.looked_at_all(time.monotonic() - began)
         return rows

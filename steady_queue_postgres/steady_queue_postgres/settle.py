@@ -17,21 +17,22 @@ from steady_queue_core.dialects import (
 
 from .claim import Claimer, claim
 from .permits import admit_locked, create, lock
-from .prepared import fetch_named
-from .settle_sql import any_is_blocked, any_returns_to_ready, parts_of, statement, to_json
+from .prepared import fetch
+from .settle_batch import Batch
+from .settle_sql import statement
 from .transactions import planned_transaction
 
 
 def settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
     if not outcomes:
         return set()
-    keys = limited_keys(outcomes)
+    batch, keys = Batch(outcomes), limited_keys(outcomes)
     if not keys:
-        return _settle(connection, outcomes)[0]
+        return _settle(connection, batch)[0]
     with planned_transaction(connection):
         missing = keys - lock(connection, keys)
-        held, has_waiting = _settle(connection, outcomes)
-        if has_waiting or any_is_blocked(outcomes):
+        held, has_waiting = _settle(connection, batch)
+        if has_waiting or batch.any_is_blocked:
             create(connection, missing)
             admit_locked(connection, keys)
     return held
@@ -46,19 +47,19 @@ def settle_and_claim(
 ) -> tuple[set[int], list[ClaimedJob]]:
     if not outcomes or limit <= 0:
         return settle(connection, outcomes), claim(connection, process, selector, limit)
-    keys = limited_keys(outcomes)
-    if any_returns_to_ready(outcomes) or (keys and any_is_blocked(outcomes)):
+    batch, keys = Batch(outcomes), limited_keys(outcomes)
+    if batch.any_returns_to_ready or (keys and batch.any_is_blocked):
         # A statement does not see the rows that it has inserted itself.
         with planned_transaction(connection):
             held = settle(connection, outcomes)
             return held, claim(connection, process, selector, limit)
     claimer = Claimer.of(connection, selector)
     if not keys:
-        held, _, claims = claimer.exchange(outcomes, process, limit)
+        held, _, claims = claimer.exchange(batch, process, limit)
         return held, claims
     with planned_transaction(connection):
         missing = keys - lock(connection, keys)
-        held, has_waiting, claims = claimer.exchange(outcomes, process, limit)
+        held, has_waiting, claims = claimer.exchange(batch, process, limit)
         if has_waiting:
             # Nothing was claimed: an admitted job may come before all that are ready.
             create(connection, missing)
@@ -67,8 +68,7 @@ def settle_and_claim(
     return held, claims
 
 
-def _settle(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> tuple[set[int], bool]:
+def _settle(connection: BaseDatabaseWrapper, batch: Batch) -> tuple[set[int], bool]:
     """End claims; return which were held, and whether a job waits for a permit that has ended."""
-    values = {"outcomes": to_json(outcomes)}
-    [row] = fetch_named(connection, statement(parts_of(outcomes)), values)
-    return set(json.loads(row["held"] or "[]")), row["has_waiting"]
+    [(held, has_waiting)] = fetch(connection, statement(batch.parts), batch.values)
+    return set(json.loads(held or "[]")), has_waiting

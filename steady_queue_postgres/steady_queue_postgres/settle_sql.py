@@ -5,20 +5,20 @@ Planning takes longer than running it: most batches have finished jobs alone.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from functools import cache
 
-from steady_queue_core.dialects import Destination, Ending, Outcome, tables
+from steady_queue_core.dialects import tables
 
-from .clock import NOW_SQL, to_text
+from .clock import NOW_SQL
 from .conflicts import REPLACE, REPLACE_BLOCKED, REPLACE_SCHEDULED
 
 
 class Part(Enum):
     """Parts of the statement, in their order."""
 
+    #: The outcomes differ only in what ``GIVEN_ALIKE`` takes as arrays; not a part of its own.
+    ALIKE = "alike"
     UPDATED = "updated"
     DELETED = "deleted"
     RELEASED = "released"
@@ -30,89 +30,27 @@ class Part(Enum):
     RELEASED_BLOCKED = "released_blocked"
 
 
-#: The parts that move jobs whose rows were updated to where they go.
-MOVES = {
-    Destination.FAILED: Part.FAILED,
-    Destination.SCHEDULED: Part.SCHEDULED,
-    Destination.READY: Part.READY,
-    # Its permit has ended, so that it can only take a new one.
-    Destination.READY_OR_BLOCKED: Part.BLOCKED,
-}
-
-
-def parts_of(outcomes: Iterable[Outcome]) -> frozenset[Part]:
-    """Return the parts that the outcomes of a batch need."""
-    return frozenset(part for outcome in outcomes for part in _parts(outcome))
-
-
-def _parts(outcome: Outcome) -> Iterator[Part]:
-    if outcome.ending is Ending.RELEASED:
-        yield Part.RELEASED
-        if outcome.is_limited:
-            yield Part.RELEASED_BLOCKED
-        return
-    yield Part.DELETED if outcome.deletes_job else Part.UPDATED
-    if outcome.destination in MOVES:
-        yield MOVES[outcome.destination]
-    if outcome.ends_permit:
-        yield Part.PERMITS
-
-
-def any_returns_to_ready(outcomes: Sequence[Outcome]) -> bool:
-    """Return whether one of the jobs may be claimed again at once."""
-    return not parts_of(outcomes).isdisjoint({Part.RELEASED, Part.READY})
-
-
-def any_is_blocked(outcomes: Sequence[Outcome]) -> bool:
-    """Return whether one of the jobs may wait for a permit from now on."""
-    return not parts_of(outcomes).isdisjoint({Part.BLOCKED, Part.RELEASED_BLOCKED})
-
-
-def to_json(outcomes: Sequence[Outcome]) -> str:
-    """Return the outcomes in the form of the statement's parameter."""
-    return json.dumps([_given(outcome) for outcome in outcomes])
-
-
-def _given(outcome: Outcome) -> dict[str, object]:
-    given: dict[str, object] = {
-        "job_id": outcome.job_id,
-        "token": outcome.token,
-        "ending": outcome.ending.value,
-    }
-    if outcome.is_limited:
-        given["concurrency_key"] = outcome.concurrency_key
-    if outcome.ending is Ending.FINISHED:
-        given["preserve"] = outcome.preserve
-        given["return_value"] = outcome.return_value
-    else:
-        given |= {
-            "queue_name": outcome.queue_name,
-            "rank": outcome.rank,
-            "delay": round(outcome.delay * 1_000_000),
-            "return_value": outcome.return_value,
-            "exception_class": outcome.exception_class,
-            "message": outcome.message,
-        }
-    if outcome.ending is not Ending.RELEASED:
-        attempted_at = to_text(outcome.last_attempted_at)
-        given["attempts"] = outcome.attempts
-        given["worker_ids"] = outcome.worker_ids
-        given["errors"] = outcome.errors
-        given["last_attempted_at"] = attempted_at
-        # The same instant for a first attempt, and so for most.
-        first = outcome.started_at is outcome.last_attempted_at
-        given["started_at"] = attempted_at if first else to_text(outcome.started_at)
-    return given
-
-
-# One text for all outcomes. A claim whose job was deleted ends here too, but was not held.
-END = f"""
+# One text for all outcomes.
+GIVEN = """
 given AS MATERIALIZED (
   SELECT * FROM json_to_recordset(%(outcomes)s::json) AS outcome(
     job_id bigint, token bigint, ending text, queue_name text, "rank" smallint, attempts int,
     worker_ids text, errors text, started_at timestamptz, last_attempted_at timestamptz,
     return_value text, preserve boolean, delay bigint, exception_class text, message text,
-    concurrency_key text)),
+    concurrency_key text))"""
+
+# What they have in common is sent once.
+GIVEN_ALIKE = """
+given AS MATERIALIZED (
+  SELECT job_id, token, 'finished' AS ending, %(attempts)s::int AS attempts,
+         %(worker_ids)s::text AS worker_ids, %(errors)s::text AS errors,
+         to_timestamp(started) AS started_at, to_timestamp(started) AS last_attempted_at,
+         return_value, %(preserve)s::boolean AS preserve
+  FROM unnest(%(job_ids)s::bigint[], %(tokens)s::bigint[], %(started)s::float8[],
+              %(return_values)s::text[]) AS outcome(job_id, token, started, return_value))"""
+
+# A claim whose job was deleted ends here too, but was not held.
+ENDED = f"""
 ended AS (
   DELETE FROM {tables.CLAIMED} AS claim USING given
   WHERE claim.job_id = ANY(ARRAY(SELECT job_id FROM given))
@@ -204,8 +142,9 @@ HELD_BY = (Part.UPDATED, Part.DELETED, Part.RELEASED)
 def settling(parts: frozenset[Part]) -> str:
     """Return the common table expressions that end claims; the last of them is ``held``."""
     held = [f"SELECT job_id FROM {part.value}" for part in HELD_BY if part in parts]
-    expressions = [END, *(expression for part, expression in PARTS.items() if part in parts)]
-    return ", ".join([*expressions, f"held AS ({' UNION ALL '.join(held)})"])
+    given = GIVEN_ALIKE if Part.ALIKE in parts else GIVEN
+    expressions = [expression for part, expression in PARTS.items() if part in parts]
+    return ", ".join([given, ENDED, *expressions, f"held AS ({' UNION ALL '.join(held)})"])
 
 
 def has_waiting(parts: frozenset[Part]) -> str:

@@ -54,6 +54,10 @@ class ProcessIdentity(NamedTuple):
     name: str
 
 
+#: Converts a stored time to an aware one, or returns the second argument for what is none.
+Reader = Callable[[Any, datetime], datetime]
+
+
 class ClaimedJob(NamedTuple):
     """A job claimed by a process, with everything needed to run it."""
 
@@ -81,21 +85,28 @@ class ClaimedJob(NamedTuple):
 
     @classmethod
     def from_row(
-        cls,
-        row: Mapping[str, Any],
-        claimed_at: datetime,
-        read_time: Callable[[Any, datetime], datetime],
+        cls, row: Mapping[str, Any], claimed_at: datetime, read_time: Reader
     ) -> ClaimedJob:
         """Build a claim from a row that has ``CLAIM_COLUMNS``, by name.
 
         ``read_time(value, default)`` converts a stored time to an aware one; it may return
         ``default``, the time of the claim, for a value that cannot be read.
         """
-        values = {name: row[name] for name in CLAIM_COLUMNS}
-        values["enqueued_at"] = read_time(values["enqueued_at"], claimed_at)
-        if values["started_at"] is not None:
-            values["started_at"] = read_time(values["started_at"], claimed_at)
-        return cls(claimed_at=claimed_at, **values)
+        return cls.from_values([row[name] for name in CLAIM_COLUMNS], claimed_at, read_time)
+
+    @classmethod
+    def from_values(
+        cls, values: Sequence[Any], claimed_at: datetime, read_time: Reader
+    ) -> ClaimedJob:
+        """Build a claim from the values of ``CLAIM_COLUMNS``, in their order."""
+        *others, enqueued_at, started_at, concurrency_key = values
+        return cls(
+            *others,
+            read_time(enqueued_at, claimed_at),
+            None if started_at is None else read_time(started_at, claimed_at),
+            claimed_at,
+            concurrency_key,
+        )
 
 
 #: The columns of a claim that its execution row (ready or claimed) has, under the same names.

@@ -41,6 +41,6 @@ def _run(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
     except BaseException as error:
         return attempt.failed(error, clock.now())
     else:
-        return attempt.succeeded(value, clock.now())
+        return attempt.succeeded(value, clock.now)
     finally:
         running_task.reset(before)

@@ -10,13 +10,12 @@ SELECT set_config('enable_seqscan', 'off', true),
 
 PREPARE steady_queue_0 AS
 WITH given AS MATERIALIZED (
-  SELECT *
-  FROM json_to_recordset($1::json) AS outcome(
-    job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
-    attempts int, worker_ids text, errors text, started_at timestamptz,
-    last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
-    exception_class text, message text, concurrency_key text
-  )
+  SELECT job_id, token, 'finished' AS ending, $1::int AS attempts, $2::text AS worker_ids,
+    $3::text AS errors, to_timestamp(started) AS started_at,
+    to_timestamp(started) AS last_attempted_at, return_value, $4::boolean AS preserve
+  FROM unnest(
+    $5::bigint[], $6::bigint[], $7::float8[], $8::text[]
+  ) AS outcome(job_id, token, started, return_value)
 ),
 ended AS (
   DELETE FROM steady_queue_claimed_executions AS claim USING given
@@ -43,9 +42,7 @@ SELECT (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting;
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_0 (
-  '[{"job_id": :job_1, "token": :token, "ending": "finished", "preserve": true, "return_value": "1", "attempts": 1, "worker_ids": null, "errors": null, "last_attempted_at": null, "started_at": null}]'
-);
+EXECUTE steady_queue_0 (1, NULL, NULL, true, '{:job_1}', '{:token}', '{NULL}', '{"1"}');
 
 -- -------- finished, with a limit
 
@@ -133,13 +130,12 @@ SELECT set_config('synchronous_commit', 'off', true), pg_notify('steady_queue_re
 
 PREPARE steady_queue_0 AS
 WITH given AS MATERIALIZED (
-  SELECT *
-  FROM json_to_recordset($1::json) AS outcome(
-    job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
-    attempts int, worker_ids text, errors text, started_at timestamptz,
-    last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
-    exception_class text, message text, concurrency_key text
-  )
+  SELECT job_id, token, 'finished' AS ending, $1::int AS attempts, $2::text AS worker_ids,
+    $3::text AS errors, to_timestamp(started) AS started_at,
+    to_timestamp(started) AS last_attempted_at, return_value, $4::boolean AS preserve
+  FROM unnest(
+    $5::bigint[], $6::bigint[], $7::float8[], $8::text[]
+  ) AS outcome(job_id, token, started, return_value)
 ),
 ended AS (
   DELETE FROM steady_queue_claimed_executions AS claim USING given
@@ -161,9 +157,7 @@ SELECT (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting;
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_0 (
-  '[{"job_id": :job_1, "token": :token, "ending": "finished", "preserve": false, "return_value": "1", "attempts": 1, "worker_ids": null, "errors": null, "last_attempted_at": null, "started_at": null}]'
-);
+EXECUTE steady_queue_0 (1, NULL, NULL, false, '{:job_1}', '{:token}', '{NULL}', '{"1"}');
 
 -- -------- finished, and not kept, with a limit
 

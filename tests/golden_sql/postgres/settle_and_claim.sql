@@ -10,13 +10,12 @@ SELECT set_config('enable_seqscan', 'off', true),
 
 PREPARE steady_queue_0 AS
 WITH given AS MATERIALIZED (
-  SELECT *
-  FROM json_to_recordset($1::json) AS outcome(
-    job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
-    attempts int, worker_ids text, errors text, started_at timestamptz,
-    last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
-    exception_class text, message text, concurrency_key text
-  )
+  SELECT job_id, token, 'finished' AS ending, $1::int AS attempts, $2::text AS worker_ids,
+    $3::text AS errors, to_timestamp(started) AS started_at,
+    to_timestamp(started) AS last_attempted_at, return_value, $4::boolean AS preserve
+  FROM unnest(
+    $5::bigint[], $6::bigint[], $7::float8[], $8::text[]
+  ) AS outcome(job_id, token, started, return_value)
 ),
 ended AS (
   DELETE FROM steady_queue_claimed_executions AS claim USING given
@@ -42,7 +41,7 @@ held AS (SELECT job_id FROM updated),
 picked AS MATERIALIZED (
   SELECT picked.tid
   FROM unnest(
-    $2::text[], $3::int[], $4::bigint[], $5::int[]
+    $9::text[], $10::int[], $11::bigint[], $12::int[]
   ) WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)
   CROSS JOIN LATERAL (
     SELECT ready.ctid AS tid
@@ -51,12 +50,12 @@ picked AS MATERIALIZED (
       AND (ready."rank", ready.job_id) >= (span."rank", span.job_id)
       AND ready."rank" < span."end"
     ORDER BY ready."rank", ready.job_id
-    LIMIT $6
+    LIMIT $13
     FOR UPDATE SKIP LOCKED
   ) AS picked
-  WHERE EXISTS (SELECT FROM steady_queue_processes WHERE id = $7 AND name = $8)
+  WHERE EXISTS (SELECT FROM steady_queue_processes WHERE id = $14 AND name = $15)
   ORDER BY turn
-  LIMIT $6
+  LIMIT $13
 ),
 taken AS (
   DELETE FROM steady_queue_ready_executions
@@ -86,7 +85,7 @@ claimed AS (
   INSERT INTO steady_queue_claimed_executions (
     job_id, token, queue_name, "rank", created_at, process_id
   )
-  SELECT job_id, token, queue_name, "rank", statement_timestamp(), $7
+  SELECT job_id, token, queue_name, "rank", statement_timestamp(), $14
   FROM job
 ),
 summary AS (
@@ -95,7 +94,7 @@ summary AS (
     (
       SELECT count(*) FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
     ) AS paused_queues,
-    CASE WHEN $9 THEN (
+    CASE WHEN $16 THEN (
       SELECT count(*)
       FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
       CROSS JOIN LATERAL (
@@ -106,7 +105,7 @@ summary AS (
         LIMIT 100
       ) AS passed
     ) END AS jobs_of_paused,
-    CASE WHEN $9 THEN pg_stat_get_dead_tuples(
+    CASE WHEN $16 THEN pg_stat_get_dead_tuples(
       'steady_queue_ready_executions'::regclass
     ) END AS dead_rows
 )
@@ -117,8 +116,8 @@ FULL JOIN job ON false;
 EXECUTE steady_queue_settings;
 
 EXECUTE steady_queue_0 (
-  '[{"job_id": :job_1, "token": :token, "ending": "finished", "preserve": true, "return_value": "1", "attempts": 1, "worker_ids": null, "errors": null, "last_attempted_at": null, "started_at": null}]',
-  ARRAY[NULL], ARRAY[-32768], ARRAY[0], ARRAY[32768], 2, :process, 'worker-0', false
+  1, NULL, NULL, true, '{:job_1}', '{:token}', '{NULL}', '{"1"}', ARRAY[NULL],
+  ARRAY[-32768], ARRAY[0], ARRAY[32768], 2, :process, 'worker-0', false
 );
 
 -- -------- finished, with a limit

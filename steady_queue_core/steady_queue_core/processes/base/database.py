@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from django.db import DataError, Error, IntegrityError, connections
@@ -170,13 +170,12 @@ class DatabaseClock:
 
     def set(self, instant: datetime) -> None:
         """Synchronize with an instant that was just read from the database."""
-        # A single assignment: between two, a reader would combine old and new values.
-        self._base = instant, time.monotonic()
+        #: Seconds since 1970 at the start of the monotonic clock.
+        self._offset = instant.timestamp() - time.monotonic()
 
     def now(self) -> datetime:
         """Return the database's present time, aware, in UTC."""
-        instant, at = self._base
-        return instant + timedelta(seconds=time.monotonic() - at)
+        return datetime.fromtimestamp(self._offset + time.monotonic(), UTC)
 
 
 class _QuietThreads(threading.local, logging.Filter):

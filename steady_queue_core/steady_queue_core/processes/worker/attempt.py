@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -108,13 +109,15 @@ class Attempt:
         context = SteadyQueueTaskContext(task_result=self.task_result, token=self.claim.token)
         return [context, *self.args]
 
-    def succeeded(self, value: Any, ended_at: datetime, *, is_told: bool = True) -> RunResult:
+    def succeeded(
+        self, value: Any, now: Callable[[], datetime], *, is_told: bool = True
+    ) -> RunResult:
         """Return the result of a task that returned ``value``; ``is_told``: whether signals or log
         records will tell of it."""
         try:
             text = arguments.encode(value, limits=self.backend.payload_limits, root="return value")
         except TaskArgumentError as error:
-            return self.failed(error, ended_at)
+            return self.failed(error, now())
         outcome = outcomes.finished(
             self.claim,
             self.worker,
@@ -124,7 +127,7 @@ class Attempt:
         )
         if not is_told and self._task_result is None:
             return RunResult(outcome)
-        self._end(TaskResultStatus.SUCCESSFUL, ended_at)
+        self._end(TaskResultStatus.SUCCESSFUL, now())
         object.__setattr__(self.task_result, "_return_value", value)
         return RunResult(outcome, self.task_result, self.backend)
 

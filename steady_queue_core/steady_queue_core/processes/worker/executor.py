@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from functools import cache, lru_cache
 from inspect import iscoroutinefunction
@@ -50,6 +50,11 @@ def is_coroutine(task: Task) -> bool:
 def _function_of(task: Task) -> Callable[..., Any]:
     """Return what runs a task that is no coroutine. ``Task.call`` asks each time whether it is."""
     return task.func if type(task) is SteadyQueueTask else task.call
+
+
+def _coroutine_function_of(task: Task) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """Return what runs a task that is a coroutine. ``Task.acall`` asks each time whether it is."""
+    return task.func if type(task) is SteadyQueueTask else task.acall
 
 
 class Executor:
@@ -168,7 +173,7 @@ class Executor:
                 attempt.decode()
             if self.audience.hears(task_started):
                 await asend_task_signal(task_started, type(attempt.backend), attempt.task_result)
-            value = await task.acall(*attempt.positional_args(), **attempt.kwargs)
+            value = await _coroutine_function_of(task)(*attempt.positional_args(), **attempt.kwargs)
         except BaseException as error:
             return self._failed(attempt, error)
         else:
@@ -190,7 +195,7 @@ class Executor:
     def _succeeded(self, attempt: Attempt, value: object) -> RunResult:
         end_if_copy(self.pid)
         is_told = self.audience.hears(task_finished) or task_logger.isEnabledFor(logging.INFO)
-        return attempt.succeeded(value, self.clock.now(), is_told=is_told)
+        return attempt.succeeded(value, self.clock.now, is_told=is_told)
 
     def _failed(self, attempt: Attempt, error: BaseException) -> RunResult:
         end_if_copy(self.pid, error)

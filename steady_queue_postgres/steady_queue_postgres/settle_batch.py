@@ -1,0 +1,138 @@
+"""The outcomes that one statement stores, as its parameters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from operator import attrgetter
+
+from steady_queue_core.dialects import Destination, Ending, Outcome
+
+from .clock import to_text
+from .settle_sql import Part
+
+#: What the outcomes of a worker mostly have in common.
+_NAMES = ("attempts", "worker_ids", "errors", "preserve")
+_SHARED = attrgetter("ending", *_NAMES)
+
+#: The parts that move jobs whose rows were updated to where they go.
+MOVES = {
+    Destination.FAILED: Part.FAILED,
+    Destination.SCHEDULED: Part.SCHEDULED,
+    Destination.READY: Part.READY,
+    # Its permit has ended, so that it can only take a new one.
+    Destination.READY_OR_BLOCKED: Part.BLOCKED,
+}
+
+
+class Batch:
+    """The outcomes of one statement: the parts that they need, and its parameters."""
+
+    def __init__(self, outcomes: Sequence[Outcome]) -> None:
+        alike = are_alike(outcomes)
+        some = outcomes[:1] if alike else outcomes
+        self.parts = frozenset(part for outcome in some for part in _parts(outcome))
+        if alike:
+            self.parts |= {Part.ALIKE}
+        self.values = _arrays(outcomes) if alike else {"outcomes": _to_json(outcomes)}
+
+    @property
+    def any_returns_to_ready(self) -> bool:
+        """Whether one of the jobs may be claimed again at once."""
+        return not self.parts.isdisjoint({Part.RELEASED, Part.READY})
+
+    @property
+    def any_is_blocked(self) -> bool:
+        """Whether one of the jobs may wait for a permit from now on."""
+        return not self.parts.isdisjoint({Part.BLOCKED, Part.RELEASED_BLOCKED})
+
+
+def are_alike(outcomes: Sequence[Outcome]) -> bool:
+    """Return whether the jobs have finished in like manner, as most do: in their first attempt, on
+    one worker, and without a limit."""
+    first = outcomes[0] if outcomes else None
+    if first is None or first.ending is not Ending.FINISHED:
+        return False
+    shared = _SHARED(first)
+    return all(
+        outcome.started_at is outcome.last_attempted_at
+        and outcome.concurrency_key is None
+        and _SHARED(outcome) == shared
+        for outcome in outcomes
+    )
+
+
+def _arrays(outcomes: Sequence[Outcome]) -> dict[str, object]:
+    # As texts, which the driver sends as they are: it would look at each element of a list.
+    return {
+        **dict(zip(_NAMES, _SHARED(outcomes[0])[1:], strict=True)),
+        "job_ids": _array(str(outcome.job_id) for outcome in outcomes),
+        "tokens": _array(str(outcome.token) for outcome in outcomes),
+        "started": _array(_seconds(outcome.started_at) for outcome in outcomes),
+        "return_values": _array(_quoted(outcome.return_value) for outcome in outcomes),
+    }
+
+
+def _array(elements: Iterable[str]) -> str:
+    return f"{{{','.join(elements)}}}"
+
+
+def _seconds(instant: datetime | None) -> str:
+    return "NULL" if instant is None else repr(instant.timestamp())
+
+
+def _quoted(text: str | None) -> str:
+    if text is None:
+        return "NULL"
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _parts(outcome: Outcome) -> Iterator[Part]:
+    if outcome.ending is Ending.RELEASED:
+        yield Part.RELEASED
+        if outcome.is_limited:
+            yield Part.RELEASED_BLOCKED
+        return
+    yield Part.DELETED if outcome.deletes_job else Part.UPDATED
+    if outcome.destination in MOVES:
+        yield MOVES[outcome.destination]
+    if outcome.ends_permit:
+        yield Part.PERMITS
+
+
+def _to_json(outcomes: Sequence[Outcome]) -> str:
+    return json.dumps([_given(outcome) for outcome in outcomes])
+
+
+def _given(outcome: Outcome) -> dict[str, object]:
+    given: dict[str, object] = {
+        "job_id": outcome.job_id,
+        "token": outcome.token,
+        "ending": outcome.ending.value,
+    }
+    if outcome.is_limited:
+        given["concurrency_key"] = outcome.concurrency_key
+    if outcome.ending is Ending.FINISHED:
+        given["preserve"] = outcome.preserve
+        given["return_value"] = outcome.return_value
+    else:
+        given |= {
+            "queue_name": outcome.queue_name,
+            "rank": outcome.rank,
+            "delay": round(outcome.delay * 1_000_000),
+            "return_value": outcome.return_value,
+            "exception_class": outcome.exception_class,
+            "message": outcome.message,
+        }
+    if outcome.ending is not Ending.RELEASED:
+        attempted_at = to_text(outcome.last_attempted_at)
+        given["attempts"] = outcome.attempts
+        given["worker_ids"] = outcome.worker_ids
+        given["errors"] = outcome.errors
+        given["last_attempted_at"] = attempted_at
+        # The same instant for a first attempt, and so for most.
+        first = outcome.started_at is outcome.last_attempted_at
+        given["started_at"] = attempted_at if first else to_text(outcome.started_at)
+    return given
