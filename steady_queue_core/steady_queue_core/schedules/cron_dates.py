@@ -2,7 +2,8 @@
 
 croniter only gets naive local times, and only expressions that it reads like cron: numbers, ``*``,
 ``L`` and ``5#2``. It reads the rest of the language differently (``0-0`` is every minute, ``59/15``
-more than the 59th), and also two restricted day fields.
+more than the 59th), and also two restricted day fields. It is imported for the first schedule: most
+processes of a project have none.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import threading
 from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
-
-from croniter import CroniterBadDateError, croniter
+from typing import TYPE_CHECKING
 
 from .cron_fields import Fields
+
+if TYPE_CHECKING:
+    from croniter import croniter
 
 ORIGIN = datetime(2000, 1, 1)
 """The start of the search for a first match."""
@@ -67,6 +70,8 @@ def dates_of(expression: str) -> CronDates:
 
 
 def _part(expression: str) -> croniter:
+    from croniter import croniter
+
     return croniter(
         expression,
         ORIGIN,
@@ -77,6 +82,8 @@ def _part(expression: str) -> croniter:
 
 
 def _next(part: croniter, start: datetime) -> datetime | None:
+    from croniter import CroniterBadDateError
+
     try:
         date: datetime = part.get_next(start_time=start)
     except CroniterBadDateError:

@@ -140,6 +140,8 @@ class Supervisor:
         return False
 
     def _start(self) -> None:
+        if self.standalone:
+            set_title("supervisor", "starting")
         self.maintenance.set_process_name()
         self.maintenance.lifecycle.started({})
         dialect = self.maintenance.database.dialect.info
