@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -79,6 +80,7 @@ class ForkLauncher:
         close_connections()
         # Output that is buffered at the fork would be written twice.
         flush_output()
+        _keep_memory_shared()
         # A signal must reach the parent's handlers or the child's, not the parent's inside the
         # child.
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
@@ -138,6 +140,13 @@ class ForkLauncher:
             if child is not None:
                 child.exit_code = os.waitstatus_to_exitcode(status)
                 ended.append((child, _ending(child.exit_code)))
+
+
+def _keep_memory_shared() -> None:
+    """Let no later garbage collection touch what exists now: it writes to each object that it
+    examines, and each page that a child writes to becomes memory of its own."""
+    gc.collect()
+    gc.freeze()
 
 
 def _report(descriptor: int, process_id: int | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -89,6 +90,7 @@ class Supervisor:
         require_supervisor_context(standalone=self.standalone)
         with ExitStack() as stack:
             stack.callback(self.waiter.close)
+            stack.callback(gc.unfreeze)  # A fork has frozen what there is.
             if path := self.options.supervisor_pidfile:
                 stack.enter_context(Pidfile(path))
             if self.standalone:
