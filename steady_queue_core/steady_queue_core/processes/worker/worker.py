@@ -16,6 +16,7 @@ from . import outcomes
 from .attempt import RunResult
 from .executor import Executor
 from .lane import Lanes
+from .poll_timer import PollTimer
 from .settlement import Refused, Settlement
 from .thread_pool import Work
 
@@ -25,12 +26,8 @@ logger = get_logger("steady_queue.worker")
 LARGEST_BATCH = 500
 #: Seconds until the next claim after the database has refused outcomes or claims.
 REFUSAL_PAUSE = 1.0
-#: First pause after a claim that found too few jobs; doubled up to the polling interval.
-FIRST_PAUSE = 0.001
 #: Seconds before the end of the shutdown time-out after which no more signals are sent.
 LAST_MOMENT = 0.5
-#: Most polling intervals between two claims while a wake-up listener reports new work.
-RESTING = 5
 
 
 def capacity(settings: Configuration.Worker) -> int:
@@ -57,8 +54,7 @@ class Worker:
         selector = QueueSelector(patterns=settings.queues)
         self.settlement = Settlement(context, self.executor, selector)
         self.registration: ProcessRegistration
-        self._next_poll = 0.0
-        self._pause = 0.0
+        self.poll_timer = PollTimer(settings.polling_interval.total_seconds())
         self._declared_dead = False
         #: Number of outages when the wake-up listener was connected.
         self._outages_at_listen = 0
@@ -122,7 +118,7 @@ class Worker:
             limit = self._claim_limit() if claiming else 0
             polling = limit > 0
             # Outcomes take a claim along, even before the next poll is due.
-            if self.settlement.waiting or (polling and time.monotonic() >= self._next_poll):
+            if self.settlement.waiting or (polling and self.poll_timer.until_due <= 0):
                 self._settle_and_claim(limit)
                 polling = claiming  # The limit has changed: compute it anew at the next poll.
         except Unavailable as unavailable:
@@ -158,10 +154,11 @@ class Worker:
         try:
             claimed = self.settlement.settle_and_claim(limit)
         except Refused:
-            self._next_poll = time.monotonic() + REFUSAL_PAUSE
+            self.poll_timer.postpone(REFUSAL_PAUSE)
             return
         self._start(claimed)
-        self._plan_next_poll(limit, len(claimed))
+        is_listening = self.context.waiter.is_listening
+        self.poll_timer.note_look(len(claimed), limit, is_listening=is_listening)
         if self.context.database.outages > self._outages_at_listen:
             self._listen()  # The old listener may have lost its connection without noticing.
 
@@ -186,20 +183,10 @@ class Worker:
         for claim in withdrawn:
             self.settlement.add(RunResult(outcomes.released(claim)))
 
-    def _plan_next_poll(self, limit: int, claimed: int) -> None:
-        longest = self.settings.polling_interval.total_seconds()
-        if self.context.waiter.is_listening:
-            longest *= RESTING
-        if limit and claimed >= limit:
-            self._pause = 0.0
-        elif limit:
-            self._pause = min(longest, self._pause * 2 or FIRST_PAUSE)
-        self._next_poll = time.monotonic() + self._pause
-
     def _idle_time(self, *, polling: bool) -> float:
         if self.settlement.waiting:
             return 0.0
-        until_poll = self._next_poll - time.monotonic() if polling else math.inf
+        until_poll = self.poll_timer.until_due if polling else math.inf
         return max(0.0, min(until_poll, self.registration.until_beat, self.lanes.until_stall))
 
     def _sleep(self, seconds: float) -> None:
@@ -209,7 +196,7 @@ class Worker:
         waiter.sleeping = True
         if not self.lanes.has_results and self.context.sleep(seconds):
             # A wake-up may arrive just before its commit is visible: poll again soon after.
-            self._next_poll = self._pause = 0.0
+            self.poll_timer.start_over()
         waiter.sleeping = False
 
     def _activity(self) -> str:
