@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 APP = "steady_queue_core"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EncodedCall:
     """A validated call of a task, with its arguments in their stored form."""
 

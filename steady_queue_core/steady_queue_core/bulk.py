@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar, overload
 
@@ -55,14 +54,17 @@ def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
     with the index of the call. Nothing is stored then.
     """
     given = list(calls)
-    backends = [_backend_of(number, each) for number, each in enumerate(given)]
-    ours = {number: each for number, each in enumerate(backends) if runs_ours(each)}
+    aliases = [_alias_of(number, each) for number, each in enumerate(given)]
+    backends: dict[str, Any] = {alias: task_backends[alias] for alias in dict.fromkeys(aliases)}
+    own = {alias: each for alias, each in backends.items() if runs_ours(each)}
+    ours = {number: own[alias] for number, alias in enumerate(aliases) if alias in own}
     encoded = {}
     for number, backend in ours.items():
-        with _numbered(number):
-            encoded[number] = backend.encode(
-                given[number].task, given[number].args, dict(given[number].kwargs)
-            )
+        each = given[number]
+        try:
+            encoded[number] = backend.encode(each.task, each.args, dict(each.kwargs))
+        except REFUSALS as error:
+            raise _numbered(error, number) from error
     results: dict[int, TaskResult] = {}
     for backend in dict.fromkeys(ours.values()):
         numbers = [number for number, each in ours.items() if each is backend]
@@ -70,9 +72,11 @@ def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
         results.update(zip(numbers, stored, strict=True))
     for number in range(len(given)):
         if number not in ours:
-            with _numbered(number):
-                each = given[number]
+            each = given[number]
+            try:
                 results[number] = each.task.enqueue(*each.args, **each.kwargs)
+            except REFUSALS as error:
+                raise _numbered(error, number) from error
     return [results[number] for number in range(len(given))]
 
 
@@ -82,7 +86,7 @@ async def aenqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
     return results
 
 
-def _backend_of(number: int, each: Call) -> Any:
+def _alias_of(number: int, each: Call) -> str:
     if not isinstance(each, Call):
         raise TypeError(
             f"calls[{number}] is of type {type(each).__name__}; give calls, as "
@@ -93,13 +97,11 @@ def _backend_of(number: int, each: Call) -> Any:
             f"calls[{number}] is a call of something of type {type(each.task).__name__}; decorate "
             "the function with @task"
         )
-    return task_backends[each.task.backend]
+    alias: str = each.task.backend
+    return alias
 
 
-@contextmanager
-def _numbered(number: int) -> Iterator[None]:
-    try:
-        yield
-    except REFUSALS as error:
-        kind = next(each for each in REFUSALS if isinstance(error, each))
-        raise kind(f"calls[{number}]: {error}") from error
+def _numbered(error: Exception, number: int) -> Exception:
+    """Return a refusal that names the call."""
+    kind = next(each for each in REFUSALS if isinstance(error, each))
+    return kind(f"calls[{number}]: {error}")
