@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from steady_queue_core.dialects import ClaimedJob, QueueSelector, portable
 
+from .arrays import array
+
 
 class QueuePatterns:
     """The queues of a selector: all, some by name, or some by pattern."""
@@ -19,7 +21,7 @@ class QueuePatterns:
             self.exact = list(dict.fromkeys(self._patterns))
         lows, highs = zip(*map(_range, self._patterns), strict=True)
         #: The range of names that each pattern matches: from the low one on, before the high one.
-        self.ranges = {"lows": list(lows), "highs": list(highs)}
+        self.ranges = {"lows": array(lows), "highs": array(highs)}
 
     def in_order(self, claims: Iterable[ClaimedJob]) -> list[ClaimedJob]:
         """Sort ``claims`` by (rank, id), queue by queue unless all are taken."""

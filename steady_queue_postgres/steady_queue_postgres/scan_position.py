@@ -12,10 +12,10 @@ from typing import NamedTuple
 from steady_queue_core.dialects import portable
 from steady_queue_core.dialects.portable import Span
 
+from .arrays import array
+
 #: The number of dead rows from which bookmarks are used.
 MANY = 10_000
-
-Columns = dict[str, list[int] | list[str | None]]
 
 
 class InTheWay(NamedTuple):
@@ -25,9 +25,9 @@ class InTheWay(NamedTuple):
     of_paused: int
 
 
-def columns(spans: list[Span]) -> Columns:
+def columns(spans: list[Span]) -> dict[str, str]:
     """Return ``spans`` as parameters of the statements."""
-    queues, ranks, jobs, ends = map(list, zip(*spans, strict=True))
+    queues, ranks, jobs, ends = map(array, zip(*spans, strict=True))
     return {"queues": queues, "ranks": ranks, "jobs": jobs, "ends": ends}
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from operator import attrgetter
 
 from steady_queue_core.dialects import Destination, Ending, Outcome
 
+from .arrays import array
 from .clock import to_text
 from .settle_sql import Part
 
@@ -48,6 +49,19 @@ class Batch:
         return not self.parts.isdisjoint({Part.BLOCKED, Part.RELEASED_BLOCKED})
 
 
+def _parts(outcome: Outcome) -> Iterator[Part]:
+    if outcome.ending is Ending.RELEASED:
+        yield Part.RELEASED
+        if outcome.is_limited:
+            yield Part.RELEASED_BLOCKED
+        return
+    yield Part.DELETED if outcome.deletes_job else Part.UPDATED
+    if outcome.destination in MOVES:
+        yield MOVES[outcome.destination]
+    if outcome.ends_permit:
+        yield Part.PERMITS
+
+
 def are_alike(outcomes: Sequence[Outcome]) -> bool:
     """Return whether the jobs have finished in like manner, as most do: in their first attempt, on
     one worker, and without a limit."""
@@ -64,42 +78,17 @@ def are_alike(outcomes: Sequence[Outcome]) -> bool:
 
 
 def _arrays(outcomes: Sequence[Outcome]) -> dict[str, object]:
-    # As texts, which the driver sends as they are: it would look at each element of a list.
     return {
         **dict(zip(_NAMES, _SHARED(outcomes[0])[1:], strict=True)),
-        "job_ids": _array(str(outcome.job_id) for outcome in outcomes),
-        "tokens": _array(str(outcome.token) for outcome in outcomes),
-        "started": _array(_seconds(outcome.started_at) for outcome in outcomes),
-        "return_values": _array(_quoted(outcome.return_value) for outcome in outcomes),
+        "job_ids": array(outcome.job_id for outcome in outcomes),
+        "tokens": array(outcome.token for outcome in outcomes),
+        "started": array(_seconds(outcome.started_at) for outcome in outcomes),
+        "return_values": array(outcome.return_value for outcome in outcomes),
     }
 
 
-def _array(elements: Iterable[str]) -> str:
-    return f"{{{','.join(elements)}}}"
-
-
-def _seconds(instant: datetime | None) -> str:
-    return "NULL" if instant is None else repr(instant.timestamp())
-
-
-def _quoted(text: str | None) -> str:
-    if text is None:
-        return "NULL"
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _parts(outcome: Outcome) -> Iterator[Part]:
-    if outcome.ending is Ending.RELEASED:
-        yield Part.RELEASED
-        if outcome.is_limited:
-            yield Part.RELEASED_BLOCKED
-        return
-    yield Part.DELETED if outcome.deletes_job else Part.UPDATED
-    if outcome.destination in MOVES:
-        yield MOVES[outcome.destination]
-    if outcome.ends_permit:
-        yield Part.PERMITS
+def _seconds(instant: datetime | None) -> float | None:
+    return None if instant is None else instant.timestamp()
 
 
 def _to_json(outcomes: Sequence[Outcome]) -> str:

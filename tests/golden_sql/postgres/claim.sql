@@ -86,9 +86,7 @@ FULL JOIN job ON false;
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_0 (
-  ARRAY[NULL], ARRAY[-32768], ARRAY[0], ARRAY[32768], 2, :process, 'worker-0', false
-);
+EXECUTE steady_queue_0 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false);
 
 -- -------- one queue
 
@@ -173,9 +171,7 @@ FULL JOIN job ON false;
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_0 (
-  ARRAY['mail'], ARRAY[-32768], ARRAY[0], ARRAY[32768], 2, :process, 'worker-0', false
-);
+EXECUTE steady_queue_0 ('{"mail"}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false);
 
 -- -------- queues by prefix
 
@@ -288,7 +284,7 @@ FULL JOIN job ON false;
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_0 (ARRAY['mail'], ARRAY['maim'], 2, :process, 'worker-0', false);
+EXECUTE steady_queue_0 ('{"mail"}', '{"maim"}', 2, :process, 'worker-0', false);
 
 -- -------- all queues, one of them paused
 
@@ -298,9 +294,7 @@ EXECUTE steady_queue_0 (ARRAY['mail'], ARRAY['maim'], 2, :process, 'worker-0', f
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_0 (
-  ARRAY[NULL], ARRAY[-32768], ARRAY[0], ARRAY[32768], 2, :process, 'worker-0', false
-);
+EXECUTE steady_queue_0 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false);
 
 -- -------- nothing is ready
 
@@ -310,9 +304,7 @@ EXECUTE steady_queue_0 (
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_0 (
-  ARRAY[NULL], ARRAY[-32768], ARRAY[0], ARRAY[32768], 2, :process, 'worker-0', false
-);
+EXECUTE steady_queue_0 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false);
 
 -- -------- nothing is ready, twice
 
@@ -322,12 +314,8 @@ EXECUTE steady_queue_0 (
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_0 (
-  ARRAY[NULL], ARRAY[-32768], ARRAY[0], ARRAY[32768], 2, :process, 'worker-0', false
-);
+EXECUTE steady_queue_0 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false);
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_0 (
-  ARRAY[NULL], ARRAY[-32768], ARRAY[0], ARRAY[32768], 2, :process, 'worker-0', true
-);
+EXECUTE steady_queue_0 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', true);

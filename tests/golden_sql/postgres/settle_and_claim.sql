@@ -116,8 +116,8 @@ FULL JOIN job ON false;
 EXECUTE steady_queue_settings;
 
 EXECUTE steady_queue_0 (
-  1, NULL, NULL, true, '{:job_1}', '{:token}', '{NULL}', '{"1"}', ARRAY[NULL],
-  ARRAY[-32768], ARRAY[0], ARRAY[32768], 2, :process, 'worker-0', false
+  1, NULL, NULL, true, '{:job_1}', '{:token}', '{NULL}', '{"1"}', '{NULL}', '{-32768}',
+  '{0}', '{32768}', 2, :process, 'worker-0', false
 );
 
 -- -------- finished, with a limit
@@ -272,7 +272,7 @@ EXECUTE steady_queue_settings;
 
 EXECUTE steady_queue_1 (
   '[{"job_id": :job_1, "token": :token, "ending": "finished", "concurrency_key": "key", "preserve": true, "return_value": "1", "attempts": 1, "worker_ids": null, "errors": null, "last_attempted_at": null, "started_at": null}]',
-  ARRAY[NULL], ARRAY[-32768], ARRAY[0], ARRAY[32768], 2, :process, 'worker-0', false
+  '{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false
 );
 
 PREPARE steady_queue_2 AS
@@ -411,9 +411,7 @@ FULL JOIN job ON false;
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_3 (
-  ARRAY[NULL], ARRAY[-32768], ARRAY[0], ARRAY[32768], 2, :process, 'worker-0', true
-);
+EXECUTE steady_queue_3 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', true);
 
 COMMIT;
 
@@ -547,9 +545,7 @@ FULL JOIN job ON false;
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_1 (
-  ARRAY[NULL], ARRAY[-32768], ARRAY[0], ARRAY[32768], 2, :process, 'worker-0', false
-);
+EXECUTE steady_queue_1 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false);
 
 COMMIT;
 
@@ -638,8 +634,6 @@ EXECUTE steady_queue_2 (ARRAY['key']);
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_3 (
-  ARRAY[NULL], ARRAY[-32768], ARRAY[0], ARRAY[32768], 2, :process, 'worker-0', false
-);
+EXECUTE steady_queue_3 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false);
 
 COMMIT;
