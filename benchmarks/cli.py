@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     adapters = competitors()
     if parsed.list:
         for name, adapter in adapters.items():
-            print(f"{name:<20}{', '.join(adapter.databases)}: {adapter.note}")
+            print(f"{name:<22}{', '.join(adapter.databases)}: {adapter.note}")
         return 0
     chosen = _chosen(parsed.only, adapters)
     databases = _listed(parsed.database, NAMES, "database")

@@ -13,6 +13,7 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import task_probe, trace
@@ -22,6 +23,8 @@ Figures = dict[str, float | int | bool]
 
 PORTION = 1_000
 """Jobs that are put into the queue between two looks at the time."""
+WARM_UP = 20
+"""Jobs enqueued one by one before the first that counts."""
 BULK = 500
 """Jobs in one call of an interface that enqueues many."""
 
@@ -37,19 +40,23 @@ def fill(adapter: Adapter, task: str, count: str, limit: str) -> Figures:
     done, deadline = 0, time.monotonic() + float(limit)
     while done < int(count) and time.monotonic() < deadline:
         portion = min(PORTION, int(count) - done)
-        adapter.fill(task, portion)
+        adapter.fill(task, range(done, done + portion))
         done += portion
     return {"jobs": done}
 
 
 def enqueue(adapter: Adapter, count: str, limit: str) -> Figures:
     """Time enqueueing one by one, or count its statements where they are traced."""
-    adapter.enqueue("noop", 20)
+    one = adapter.enqueuer("noop")
+    _timed(one, WARM_UP, float(limit))
     statements, commits = trace.counts.statements, trace.counts.commits
-    done, seconds = _timed(lambda: adapter.enqueue("noop", 20), 20, int(count), float(limit))
+    calls = _timed(one, int(count), float(limit))
+    done = len(calls.seconds)
     return {
         "done": done,
-        "rate": done / seconds,
+        "rate": done / calls.elapsed,
+        "cpu_us": calls.cpu / done * 1e6,
+        **_quantiles([1000 * seconds for seconds in calls.seconds]),
         "statements": (trace.counts.statements - statements) / done,
         "commits": (trace.counts.commits - commits) / done,
     }
@@ -57,14 +64,16 @@ def enqueue(adapter: Adapter, count: str, limit: str) -> Figures:
 
 def bulk(adapter: Adapter, count: str, limit: str) -> Figures:
     """Time enqueueing many at once; nothing where this version cannot."""
+    numbers = range(BULK)
     try:
-        adapter.enqueue_many("noop", BULK)
+        adapter.enqueue_many("noop", numbers)
     except NotImplementedError:
         return {}
-    done, seconds = _timed(
-        lambda: adapter.enqueue_many("noop", BULK), BULK, int(count), float(limit)
+    calls = _timed(
+        lambda _: adapter.enqueue_many("noop", numbers), int(count) // BULK, float(limit)
     )
-    return {"rate": done / seconds}
+    done = BULK * len(calls.seconds)
+    return {"rate": done / calls.elapsed, "cpu_us": calls.cpu / done * 1e6}
 
 
 def watch(adapter: Adapter, jobs: str, limit: str) -> Figures:
@@ -93,6 +102,7 @@ def watch(adapter: Adapter, jobs: str, limit: str) -> Figures:
     else:
         effects, end = task_probe.effects(directory), time.monotonic_ns()
         left = int(jobs) - effects.jobs
+    _check_numbers(effects, int(jobs))
     return {
         "ran": task_probe.effects(directory).jobs,
         "left": left,
@@ -107,10 +117,11 @@ def watch(adapter: Adapter, jobs: str, limit: str) -> Figures:
 def latency(adapter: Adapter, samples: str) -> Figures:
     """Enqueue one job at a time on an idle system; note when its enqueue began and returned."""
     directory = _effects_directory()
-    adapter.stamp(-1)
+    stamp = adapter.enqueuer("stamp")
+    stamp(-1)
     _wait_for_stamp(directory, -1, 20)
     for warm_up in range(-6, -1):
-        adapter.stamp(warm_up)
+        stamp(warm_up)
         _wait_for_stamp(directory, warm_up, 10)
     called, returned = {}, {}
     pause = random.Random(1)
@@ -118,19 +129,14 @@ def latency(adapter: Adapter, samples: str) -> Figures:
         # Not in step with anybody's polling.
         time.sleep(pause.uniform(0.02, 0.06))
         called[sample] = time.monotonic_ns()
-        adapter.stamp(sample)
+        stamp(sample)
         returned[sample] = time.monotonic_ns()
         _wait_for_stamp(directory, sample, 10)
     started = task_probe.stamps(directory)
     # A worker can start before enqueue returns to its caller, which happens after the commit.
-    waits = sorted(max(0, started[sample] - returned[sample]) / 1e6 for sample in returned)
-    whole = sorted((started[sample] - called[sample]) / 1e6 for sample in called)
-    return {
-        "p50": _quantile(waits, 0.5),
-        "p95": _quantile(waits, 0.95),
-        "max": waits[-1],
-        "call_p50": _quantile(whole, 0.5),
-    }
+    waits = [max(0, started[sample] - returned[sample]) / 1e6 for sample in returned]
+    whole = [(started[sample] - called[sample]) / 1e6 for sample in called]
+    return {**_quantiles(waits), "max": max(waits), "call_p50": _quantiles(whole)["p50"]}
 
 
 def _wait_for_stamp(directory: Path, sample: int, limit: float) -> None:
@@ -141,17 +147,40 @@ def _wait_for_stamp(directory: Path, sample: int, limit: float) -> None:
         time.sleep(0.002)
 
 
-def _timed(call: Callable[[], None], each: int, count: int, limit: float) -> tuple[int, float]:
-    """Call until ``count`` jobs are enqueued or the time is over."""
-    done, begin = 0, time.monotonic()
-    while done < count and time.monotonic() - begin < limit:
-        call()
-        done += each
-    return done, time.monotonic() - begin
+def _check_numbers(effects: task_probe.Effects, jobs: int) -> None:
+    """See that each task was given the number of its job, where each has run once."""
+    if effects.jobs == jobs and effects.total != sum(range(jobs)):
+        raise ValueError(f"the numbers of {jobs} jobs add up to {effects.total}")
 
 
-def _quantile(ordered: list[float], q: float) -> float:
-    return ordered[max(0, math.ceil(q * len(ordered)) - 1)]
+@dataclass(frozen=True, kw_only=True)
+class Calls:
+    """What calls took: the seconds of each, and in all the time and this process's CPU time."""
+
+    seconds: list[float]
+    elapsed: float
+    cpu: float
+
+
+def _timed(call: Callable[[int], object], count: int, limit: float) -> Calls:
+    """Call with 0, 1 and so on, ``count`` times or until the time is over."""
+    seconds: list[float] = []
+    cpu, begin = time.process_time(), time.monotonic()
+    now = begin
+    while len(seconds) < count and now - begin < limit:
+        before = now
+        call(len(seconds))
+        now = time.monotonic()
+        seconds.append(now - before)
+    return Calls(seconds=seconds, elapsed=now - begin, cpu=time.process_time() - cpu)
+
+
+def _quantiles(values: list[float]) -> Figures:
+    ordered = sorted(values)
+    return {
+        f"p{percent}": ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)]
+        for percent in (50, 95, 99)
+    }
 
 
 def _effects_directory() -> Path:

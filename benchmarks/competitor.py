@@ -20,21 +20,25 @@ class Competitor:
 
     def measure(self, *, counting: bool) -> Figures:
         """Take every measure once. Statements, which do not vary, are counted only on request."""
-        figures = self._enqueue() | self._idle() | self._drain("noop", "drain")
+        figures = self.enqueue() | self._idle() | self.drain("noop", "drain")
         if self.adapter.capabilities.coroutine:
-            figures |= self._drain("anoop", "drain_coroutine")
+            figures |= self.drain("anoop", "drain_coroutine")
         return figures | statements.count(self.sandbox) if counting else figures
 
-    def _enqueue(self) -> Figures:
+    def enqueue(self) -> Figures:
+        """Measure a process that enqueues, and no workers."""
         options = self.options
         self.sandbox.reset()
         one = self.sandbox.client("enqueue", options.enqueued, options.limit)
-        figures = {"enqueue": one["rate"]}
+        figures = {
+            "enqueue": one["rate"],
+            **{f"enqueue_{name}": one[name] for name in ("cpu_us", "p50", "p95", "p99")},
+        }
         if self.adapter.capabilities.bulk:
             self.sandbox.reset()
             many = self.sandbox.client("bulk", options.enqueued * 10, options.limit)
             if "rate" in many:
-                figures["bulk"] = many["rate"]
+                figures |= {"bulk": many["rate"], "bulk_cpu_us": many["cpu_us"]}
         return figures
 
     def _idle(self) -> Figures:
@@ -44,10 +48,7 @@ class Competitor:
             latency = self.sandbox.client("latency", self.options.samples, tree=tree)
             time.sleep(0.5)
             figures = {
-                "latency_p50": latency["p50"],
-                "latency_p95": latency["p95"],
-                "latency_max": latency["max"],
-                "latency_call_p50": latency["call_p50"],
+                **{f"latency_{name}": value for name, value in latency.items()},
                 **self._rest(tree),
                 "memory_idle": tree.memory() / 2**20,
                 "processes": len(tree.pids()),
@@ -66,7 +67,8 @@ class Competitor:
         asked = _statements_since(counts, self.sandbox.database.counts())
         return figures if asked is None else figures | {"idle_queries": asked / seconds}
 
-    def _drain(self, task: str, name: str) -> Figures:
+    def drain(self, task: str, name: str) -> Figures:
+        """Measure workers that empty a queue full of jobs of that task."""
         jobs = self.sandbox.fill(task)
         watched, started_ns, memory = self.sandbox.run(jobs)
         return {

@@ -16,7 +16,7 @@ class Options:
     """Jobs in the queue when a drain begins."""
     limit: float = 15.0
     """Seconds after which a drain or a loop that enqueues is cut off: its rate so far counts."""
-    samples: int = 100
+    samples: int = 200
     """Jobs enqueued one at a time to measure the latency."""
     idle: float = 10.0
     """Seconds over which the CPU time of idle workers is taken."""

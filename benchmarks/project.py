@@ -34,14 +34,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATABASES = {{"default": {database}}}
 if port := os.environ.get("BENCHMARK_PORT"):  # A way to the server on which somebody counts.
     DATABASES["default"]["PORT"] = int(port)
-# Nobody prints a line for each job.
-LOGGING = {{
-    "version": 1,
-    "disable_existing_loggers": False,
-    "handlers": {{"console": {{"class": "logging.StreamHandler"}}}},
-    "root": {{"handlers": ["console"], "level": "WARNING"}},
-    "loggers": {{"django.tasks": {{"level": "WARNING"}}}},
-}}
+QUEUES = os.environ.get("BENCHMARK_QUEUES", "*").split(",")
+PROCESSES, THREADS = {processes}, int(os.environ.get("BENCHMARK_THREADS", {threads}))
 
 """
 
@@ -59,7 +53,11 @@ if os.environ.get("BENCHMARK_TRACE"):
 
 def write(directory: Path, adapter: Adapter, database: Database, options: Options) -> None:
     """Write the project of one competitor into an empty directory."""
-    settings = SETTINGS.format(database=pprint.pformat(database.settings()))
+    settings = SETTINGS.format(
+        database=pprint.pformat(database.settings()),
+        processes=options.processes,
+        threads=options.threads,
+    )
     files = {
         "manage.py": MANAGE,
         "settings.py": settings + adapter.settings(database, options),

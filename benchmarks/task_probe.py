@@ -17,10 +17,10 @@ from pathlib import Path
 
 from benchmarks import trace
 
-LAYOUT = struct.Struct("=10q")
+LAYOUT = struct.Struct("=11q")
 """Jobs; time of the first and of the last; statements and commits at the first; and, at the last
 job that came after a statement: jobs before it, statements, commits; CPU time of the process at the
-first job and at the last. All times in nanoseconds."""
+first job and at the last; sum of the jobs' numbers. All times in nanoseconds."""
 
 
 class _Marks:
@@ -28,6 +28,7 @@ class _Marks:
 
     def __init__(self) -> None:
         self.jobs = 0
+        self.total = 0
         self.lock = threading.Lock()
         self.first = (0, 0, 0)
         self.batch = (0, 0, 0)
@@ -41,7 +42,7 @@ class _Marks:
             self.map = mmap.mmap(file.fileno(), LAYOUT.size)
         return self.map
 
-    def mark(self) -> int:
+    def mark(self, number: int) -> int:
         with self.lock:
             now, cpu = time.monotonic_ns(), time.process_time_ns()
             map_ = self.map or self.open()
@@ -52,9 +53,10 @@ class _Marks:
             if statements != self.batch[1]:
                 self.batch = (self.jobs, statements, commits)
             self.jobs += 1
+            self.total += number
             began, *counts = self.first
-            times = (self.first_cpu, cpu)
-            LAYOUT.pack_into(map_, 0, self.jobs, began, now, *counts, *self.batch, *times)
+            last = (self.first_cpu, cpu, self.total)
+            LAYOUT.pack_into(map_, 0, self.jobs, began, now, *counts, *self.batch, *last)
             return self.jobs
 
 
@@ -70,9 +72,9 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-def mark() -> int:
-    """Count one job; return its number in this process."""
-    return _marks.mark()
+def mark(number: int) -> int:
+    """Count the job of this number; return how many this process has counted."""
+    return _marks.mark(number)
 
 
 def stamp(sample: int) -> None:
@@ -91,6 +93,8 @@ class Effects:
     """The marks of all processes together."""
 
     jobs: int
+    total: int
+    """The sum of their numbers: what the tasks were given."""
     first_ns: int
     last_ns: int
     processes: int
@@ -115,6 +119,7 @@ def effects(directory: Path) -> Effects:
     later = sum(row[0] - 1 for row in rows)
     return Effects(
         jobs=sum(row[0] for row in rows),
+        total=sum(row[10] for row in rows),
         cpu_us=sum(row[9] - row[8] for row in rows) / 1000 / later if later else 0.0,
         first_ns=min((row[1] for row in rows), default=0),
         last_ns=max((row[2] for row in rows), default=0),

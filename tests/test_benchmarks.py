@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import client, project, task_probe
 from benchmarks.adapters import competitors
 from benchmarks.cli import main
 from benchmarks.databases import NAMES, Counts
+from benchmarks.databases.sqlite import SQLite
+from benchmarks.options import Options
 from benchmarks.proxy import Proxy
 from benchmarks.statements import Look
 
@@ -61,6 +64,46 @@ def test_a_job_costs_what_was_counted_between_two_looks() -> None:
 def test_a_server_that_does_not_count_statements_leaves_them_out() -> None:
     before, after = Look(0, Counts(None, 0), 0), Look(10, Counts(None, 5), 20)
     assert after.since(before, "run") == {"commits_run": 0.5, "round_trips_run": 2.0}
+
+
+def test_a_task_that_was_given_another_number_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BENCHMARK_EFFECTS", str(tmp_path))
+    monkeypatch.setattr(task_probe, "_marks", task_probe._Marks())
+    for number in (0, 1, 2):
+        task_probe.mark(number)
+    client._check_numbers(task_probe.effects(tmp_path), 3)
+    task_probe.mark(4)
+    with pytest.raises(ValueError, match="4 jobs add up to 7"):
+        client._check_numbers(task_probe.effects(tmp_path), 4)
+
+
+def test_calls_are_timed_one_by_one_and_counted() -> None:
+    numbers: list[int] = []
+    calls = client._timed(numbers.append, 5, 60)
+    assert numbers == [0, 1, 2, 3, 4]
+    assert len(calls.seconds) == 5
+    assert sum(calls.seconds) == pytest.approx(calls.elapsed)
+    assert client._timed(numbers.append, 5, 0).seconds == []
+
+
+def test_a_quantile_is_one_of_the_values() -> None:
+    values = [float(value) for value in range(200, 0, -1)]
+    assert client._quantiles(values) == {"p50": 100, "p95": 190, "p99": 198}
+    assert client._quantiles([7.0]) == {"p50": 7, "p95": 7, "p99": 7}
+
+
+def test_this_project_alone_runs_with_stock_logging(tmp_path: Path) -> None:
+    options = Options(directory=tmp_path, python=sys.executable)
+    loud = set()
+    for name, adapter in competitors().items():
+        project.write(tmp_path / name, adapter, SQLite(tmp_path, "NORMAL"), options)
+        settings = (tmp_path / name / "settings.py").read_text()
+        if "LOGGING" not in settings:
+            loud.add(name)
+    # The floor and pgqueuer log nothing of jobs, whatever the settings.
+    assert loud == {"steady_queue", "steady_queue-defaults", "floor", "pgqueuer"}
 
 
 def test_the_list_names_all_contenders(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ def competitors() -> dict[str, Adapter]:
     )
 
     adapters: tuple[Adapter, ...] = (
-        steady_queue.SteadyQueue(),
+        *(steady_queue.SteadyQueue(variant) for variant in steady_queue.VARIANTS),
         floor.Floor(),
         steady_queue_030.SteadyQueue030(),
         django_tasks_db.DjangoTasksDb(),

@@ -7,7 +7,7 @@ throw-away project with Django set up: there imports belong into the functions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -64,7 +64,8 @@ class Adapter(Protocol):
     def files(self, options: Options) -> dict[str, str]:
         """Return the files of the project's app `jobs`: path and text.
 
-        Among them `jobs/tasks.py` with `noop`, `stamp` and, where it can, `anoop`.
+        Among them `jobs/tasks.py` with `noop`, `stamp` and, where it can, `anoop`. Each takes the
+        number of its job, and hands it on to `task_probe`.
         """
 
     def worker_commands(self, python: str, database: Database, options: Options) -> list[list[str]]:
@@ -75,17 +76,14 @@ class Adapter(Protocol):
     def prepare(self) -> None:
         """Make the tables in an empty database."""
 
-    def fill(self, task: str, count: int) -> None:
-        """Enqueue ``count`` jobs by the fastest means there is; not measured."""
+    def fill(self, task: str, numbers: range) -> None:
+        """Enqueue a job with each number by the fastest means there is; not measured."""
 
-    def enqueue(self, task: str, count: int) -> None:
-        """Enqueue ``count`` jobs one by one, each in a transaction of its own."""
+    def enqueuer(self, task: str) -> Callable[[int], object]:
+        """Return what enqueues one job with a number, in a transaction of its own."""
 
-    def enqueue_many(self, task: str, count: int) -> None:
-        """Enqueue ``count`` jobs with one call."""
-
-    def stamp(self, sample: int) -> None:
-        """Enqueue one job that notes the time at which it starts."""
+    def enqueue_many(self, task: str, numbers: range) -> None:
+        """Enqueue a job with each number, with one call."""
 
     def unfinished(self, enqueued: int) -> int:
         """Return how many of the ``enqueued`` jobs have no stored outcome yet."""

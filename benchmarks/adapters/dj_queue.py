@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from benchmarks.adapters import portable
 from benchmarks.adapters.base import Capabilities
 from benchmarks.databases import NAMES, Database
@@ -9,15 +11,15 @@ from benchmarks.options import Options
 
 SETTINGS = """\
 INSTALLED_APPS += ["dj_queue"]
-TASKS = {{
-    "default": {{
+TASKS = {
+    "default": {
         "BACKEND": "dj_queue.backend.DjQueueBackend",
         "QUEUES": [],
-        "OPTIONS": {{
-            "workers": [{{"queues": ["*"], "threads": {threads}, "processes": {processes}}}],
-        }},
-    }},
-}}
+        "OPTIONS": {
+            "workers": [{"queues": QUEUES, "threads": THREADS, "processes": PROCESSES}],
+        },
+    },
+}
 """
 
 
@@ -40,7 +42,7 @@ class DjQueue:
         return ["dj-queue", "Django"]
 
     def settings(self, database: Database, options: Options) -> str:
-        return SETTINGS.format(threads=options.threads, processes=options.processes)
+        return portable.QUIET + SETTINGS
 
     def files(self, options: Options) -> dict[str, str]:
         return {"jobs/tasks.py": portable.TASKS + portable.COROUTINE}
@@ -51,18 +53,15 @@ class DjQueue:
     def prepare(self) -> None:
         portable.migrate()
 
-    def fill(self, task: str, count: int) -> None:
-        self.enqueue_many(task, count)
+    def fill(self, task: str, numbers: range) -> None:
+        self.enqueue_many(task, numbers)
 
-    def enqueue(self, task: str, count: int) -> None:
-        portable.enqueue(task, count)
+    def enqueuer(self, task: str) -> Callable[[int], object]:
+        return portable.enqueuer(task)
 
-    def enqueue_many(self, task: str, count: int) -> None:
+    def enqueue_many(self, task: str, numbers: range) -> None:
         one = portable.task(task)
-        one.get_backend().enqueue_all([(one, (), {})] * count)
-
-    def stamp(self, sample: int) -> None:
-        portable.stamp(sample)
+        one.get_backend().enqueue_all([(one, (number,), {}) for number in numbers])
 
     def unfinished(self, enqueued: int) -> int:
         # A job that failed has an execution for that, and none of these.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 
 from benchmarks.adapters import portable
@@ -26,7 +27,7 @@ class DjangoOx:
         return ["django-ox", "Django"]
 
     def settings(self, database: Database, options: Options) -> str:
-        return (
+        return portable.QUIET + (
             'INSTALLED_APPS += ["django_ox"]\n'
             'TASKS = {"default": {"BACKEND": "django_ox.backend.OxBackend", "QUEUES": []}}\n'
         )
@@ -42,17 +43,15 @@ class DjangoOx:
     def prepare(self) -> None:
         portable.migrate()
 
-    def fill(self, task: str, count: int) -> None:
-        self.enqueue_many(task, count)
+    def fill(self, task: str, numbers: range) -> None:
+        self.enqueue_many(task, numbers)
 
-    def enqueue(self, task: str, count: int) -> None:
-        portable.enqueue(task, count)
+    def enqueuer(self, task: str) -> Callable[[int], object]:
+        return portable.enqueuer(task)
 
-    def enqueue_many(self, task: str, count: int) -> None:
-        import_module("django_ox.bulk").enqueue_many(portable.task(task), [((), {})] * count)
-
-    def stamp(self, sample: int) -> None:
-        portable.stamp(sample)
+    def enqueue_many(self, task: str, numbers: range) -> None:
+        calls = [((number,), {}) for number in numbers]
+        import_module("django_ox.bulk").enqueue_many(portable.task(task), calls)
 
     def unfinished(self, enqueued: int) -> int:
         rows = import_module("django_ox.models").OxTask.objects

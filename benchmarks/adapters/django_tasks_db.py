@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 
 from benchmarks.adapters import portable
@@ -26,7 +27,7 @@ class DjangoTasksDb:
         return ["django-tasks-db", "Django"]
 
     def settings(self, database: Database, options: Options) -> str:
-        return (
+        return portable.QUIET + (
             'INSTALLED_APPS += ["django_tasks_db"]\n'
             'TASKS = {"default": {"BACKEND": "django_tasks_db.DatabaseBackend"}}\n'
         )
@@ -45,17 +46,14 @@ class DjangoTasksDb:
     def prepare(self) -> None:
         portable.migrate()
 
-    def fill(self, task: str, count: int) -> None:
-        portable.fill(task, count)
+    def fill(self, task: str, numbers: range) -> None:
+        portable.fill(task, numbers)
 
-    def enqueue(self, task: str, count: int) -> None:
-        portable.enqueue(task, count)
+    def enqueuer(self, task: str) -> Callable[[int], object]:
+        return portable.enqueuer(task)
 
-    def enqueue_many(self, task: str, count: int) -> None:
+    def enqueue_many(self, task: str, numbers: range) -> None:
         raise portable.unsupported("no interface that enqueues many")
-
-    def stamp(self, sample: int) -> None:
-        portable.stamp(sample)
 
     def unfinished(self, enqueued: int) -> int:
         rows = import_module("django_tasks_db.models").DBTaskResult.objects

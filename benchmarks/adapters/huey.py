@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -20,13 +21,13 @@ from huey.contrib.djhuey import task
 
 
 @task()
-def noop() -> int:
-    return task_probe.mark()
+def noop(number: int) -> int:
+    return task_probe.mark(number)
 
 
 @task()
-def stamp(sample: int) -> None:
-    task_probe.stamp(sample)
+def stamp(number: int) -> None:
+    task_probe.stamp(number)
 '''
 
 STORAGE = '''\
@@ -72,7 +73,7 @@ class Huey:
         return ["huey", "Django"]
 
     def settings(self, database: Database, options: Options) -> str:
-        return (
+        return portable.QUIET + (
             'INSTALLED_APPS += ["huey.contrib.djhuey"]\n'
             "HUEY = {\n"
             '    "huey_class": "jobs.storage.BenchmarkHuey",\n'
@@ -96,25 +97,21 @@ class Huey:
     def prepare(self) -> None:
         portable.task("noop")
 
-    def fill(self, task: str, count: int) -> None:
+    def fill(self, task: str, numbers: range) -> None:
         storage = self._huey().storage
         function = portable.task(task)
-        rows = [(self._huey().serialize_task(function.s()),) for _ in range(count)]
+        rows = [(self._huey().serialize_task(function.s(number)),) for number in numbers]
         with storage.db(commit=True) as cursor:
             cursor.executemany(
                 "INSERT INTO task (queue, data, priority) VALUES ('benchmark', ?, 0)", rows
             )
 
-    def enqueue(self, task: str, count: int) -> None:
-        function = portable.task(task)
-        for _ in range(count):
-            function()
+    def enqueuer(self, task: str) -> Callable[[int], object]:
+        function: Callable[[int], object] = portable.task(task)
+        return function
 
-    def enqueue_many(self, task: str, count: int) -> None:
+    def enqueue_many(self, task: str, numbers: range) -> None:
         raise portable.unsupported("no interface that enqueues many")
-
-    def stamp(self, sample: int) -> None:
-        portable.task("stamp")(sample)
 
     def unfinished(self, enqueued: int) -> int:
         if self.capabilities.results:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -15,21 +16,32 @@ from django.tasks import task
 
 
 @task
-def noop() -> int:
-    return task_probe.mark()
+def noop(number: int) -> int:
+    return task_probe.mark(number)
 
 
 @task
-def stamp(sample: int) -> None:
-    task_probe.stamp(sample)
+def stamp(number: int) -> None:
+    task_probe.stamp(number)
 '''
 
 COROUTINE = """
 
 @task
-async def anoop() -> int:
-    return task_probe.mark()
+async def anoop(number: int) -> int:
+    return task_probe.mark(number)
 """
+
+QUIET = """\
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "handlers": {"console": {"class": "logging.StreamHandler"}},
+    "root": {"handlers": ["console"], "level": "WARNING"},
+    "loggers": {"django.tasks": {"level": "WARNING"}},
+}
+"""
+"""For other queues: nobody makes a record for each job."""
 
 
 def task(name: str) -> Any:
@@ -44,26 +56,20 @@ def migrate() -> None:
     call_command("migrate", verbosity=0, interactive=False)
 
 
-def fill(name: str, count: int) -> None:
+def fill(name: str, numbers: range) -> None:
     """Enqueue one by one, but commit once."""
     from django.db import transaction
 
     one = task(name)
     with transaction.atomic():
-        for _ in range(count):
-            one.enqueue()
+        for number in numbers:
+            one.enqueue(number)
 
 
-def enqueue(name: str, count: int) -> None:
-    """Enqueue one by one, in autocommit mode."""
-    one = task(name)
-    for _ in range(count):
-        one.enqueue()
-
-
-def stamp(sample: int) -> None:
-    """Enqueue one job that notes the time at which it starts."""
-    task("stamp").enqueue(sample)
+def enqueuer(name: str) -> Callable[[int], object]:
+    """Return what enqueues one job, in autocommit mode."""
+    one: Callable[[int], object] = task(name).enqueue
+    return one
 
 
 def scalar(sql: str) -> int:

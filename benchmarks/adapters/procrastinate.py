@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from benchmarks.adapters import portable
 from benchmarks.adapters.base import Capabilities
 from benchmarks.databases import Database
@@ -20,18 +22,18 @@ from procrastinate.contrib.django import app
 
 
 @app.task
-def noop() -> None:
-    task_probe.mark()
+def noop(number: int) -> None:
+    task_probe.mark(number)
 
 
 @app.task
-async def anoop() -> None:
-    task_probe.mark()
+async def anoop(number: int) -> None:
+    task_probe.mark(number)
 
 
 @app.task
-def stamp(sample: int) -> None:
-    task_probe.stamp(sample)
+def stamp(number: int) -> None:
+    task_probe.stamp(number)
 '''
 
 
@@ -51,7 +53,7 @@ class Procrastinate:
         return ["procrastinate", "Django"]
 
     def settings(self, database: Database, options: Options) -> str:
-        return 'INSTALLED_APPS += ["procrastinate.contrib.django"]\n'
+        return portable.QUIET + 'INSTALLED_APPS += ["procrastinate.contrib.django"]\n'
 
     def files(self, options: Options) -> dict[str, str]:
         return {"jobs/tasks.py": TASKS}
@@ -63,19 +65,15 @@ class Procrastinate:
     def prepare(self) -> None:
         portable.migrate()
 
-    def fill(self, task: str, count: int) -> None:
-        self.enqueue_many(task, count)
+    def fill(self, task: str, numbers: range) -> None:
+        self.enqueue_many(task, numbers)
 
-    def enqueue(self, task: str, count: int) -> None:
-        one = portable.task(task)
-        for _ in range(count):
-            one.defer()
+    def enqueuer(self, task: str) -> Callable[[int], object]:
+        defer = portable.task(task).defer
+        return lambda number: defer(number=number)
 
-    def enqueue_many(self, task: str, count: int) -> None:
-        portable.task(task).batch_defer(*[{}] * count)
-
-    def stamp(self, sample: int) -> None:
-        portable.task("stamp").defer(sample=sample)
+    def enqueue_many(self, task: str, numbers: range) -> None:
+        portable.task(task).batch_defer(*({"number": number} for number in numbers))
 
     def unfinished(self, enqueued: int) -> int:
         return portable.scalar(

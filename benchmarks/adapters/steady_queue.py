@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
 from benchmarks.adapters import portable
 from benchmarks.adapters.base import Capabilities
 from benchmarks.databases import NAMES, Database
@@ -9,23 +12,73 @@ from benchmarks.options import Options
 
 DIALECTS = {name: "mysql" if name == "mariadb" else name for name in NAMES}
 
-SETTINGS = """\
+APP = """\
 INSTALLED_APPS += ["steady_queue_core"]
-TASKS = {{"default": {{"BACKEND": "steady_queue_core.backend.SteadyQueueBackend", "QUEUES": []}}}}
-STEADY_QUEUE = {{
-    "workers": [{{"queues": ["*"], "threads": {threads}, "processes": {processes}}}],
-}}
+TASKS = {"default": {"BACKEND": "steady_queue_core.backend.SteadyQueueBackend"}}
 """
+
+WORKERS = """\
+STEADY_QUEUE = {
+    "workers": [{"queues": QUEUES, "threads": THREADS, "processes": PROCESSES}],
+}
+"""
+
+QUIET = """\
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "loggers": {
+        "django.tasks": {"level": "WARNING"},
+        "steady_queue.task": {"level": "WARNING"},
+    },
+}
+"""
+
+STOCK_DATABASE = 'DATABASES["default"].pop("OPTIONS")\n'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """One way to configure this project."""
+
+    name: str
+    note: str
+    settings: str
+    """In addition to the app and its backend."""
+    databases: Sequence[str] = NAMES
+    elsewhere: str = ""
+
+
+VARIANTS = (
+    Variant(
+        name="steady_queue",
+        note="this working tree, with Django's own logging; results stored; its own defaults",
+        settings=WORKERS,
+    ),
+    Variant(
+        name="steady_queue-quiet",
+        note="the same, with `django.tasks` and `steady_queue.task` at WARNING",
+        settings=WORKERS + QUIET,
+    ),
+    Variant(
+        name="steady_queue-defaults",
+        note="nothing set but the backend: one worker process, `synchronous=FULL`",
+        settings=STOCK_DATABASE,
+        databases=("sqlite",),
+        elsewhere="on a server, only the number of workers would differ from steady_queue",
+    ),
+)
 
 
 class SteadyQueue:
     """As a user runs it: the supervisor, its workers and a dispatcher, with their defaults."""
 
-    name = "steady_queue"
-    databases = NAMES
-    elsewhere = ""
     capabilities = Capabilities(bulk=True, coroutine=True, results=True)
-    note = "this working tree; results stored; its own defaults for polling and wake-up"
+
+    def __init__(self, variant: Variant = VARIANTS[0]) -> None:
+        self.name, self.note = variant.name, variant.note
+        self.databases, self.elsewhere = variant.databases, variant.elsewhere
+        self._settings = APP + variant.settings
 
     def requirements(self, database: str) -> list[str]:
         return ["./steady_queue_core", f"./steady_queue_{DIALECTS[database]}"]
@@ -34,7 +87,7 @@ class SteadyQueue:
         return ["steady-queue-core", f"steady-queue-{DIALECTS[database]}", "Django"]
 
     def settings(self, database: Database, options: Options) -> str:
-        return SETTINGS.format(threads=options.threads, processes=options.processes)
+        return self._settings
 
     def files(self, options: Options) -> dict[str, str]:
         return {"jobs/tasks.py": portable.TASKS + portable.COROUTINE}
@@ -45,19 +98,17 @@ class SteadyQueue:
     def prepare(self) -> None:
         portable.migrate()
 
-    def fill(self, task: str, count: int) -> None:
-        portable.fill(task, count)
+    def fill(self, task: str, numbers: range) -> None:
+        portable.fill(task, numbers)
 
-    def enqueue(self, task: str, count: int) -> None:
-        portable.enqueue(task, count)
+    def enqueuer(self, task: str) -> Callable[[int], object]:
+        return portable.enqueuer(task)
 
-    def enqueue_many(self, task: str, count: int) -> None:
+    def enqueue_many(self, task: str, numbers: range) -> None:
         from steady_queue_core import call, enqueue_many
 
-        enqueue_many([call(portable.task(task))] * count)
-
-    def stamp(self, sample: int) -> None:
-        portable.stamp(sample)
+        one = portable.task(task)
+        enqueue_many([call(one, number) for number in numbers])
 
     def unfinished(self, enqueued: int) -> int:
         # A job that failed has its finished_at as well.

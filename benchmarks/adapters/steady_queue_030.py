@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 
 from benchmarks.adapters import portable
@@ -37,13 +38,14 @@ class SteadyQueue030:
         return (
             "from steady_queue.configuration import Configuration\n\n"
             'INSTALLED_APPS += ["steady_queue"]\n'
+            + portable.QUIET
             + (immediate if database.alias == "sqlite" else "")
             + 'TASKS = {"default": {"BACKEND": "steady_queue.backend.SteadyQueueBackend"}}\n'
             "STEADY_QUEUE = Configuration.Options(\n"
             "    workers=[\n"
             "        Configuration.Worker(\n"
-            f"            threads={options.threads},\n"
-            f"            processes={options.processes},\n"
+            "            threads=THREADS,\n"
+            "            processes=PROCESSES,\n"
             "        )\n"
             "    ]\n"
             ")\n"
@@ -58,17 +60,14 @@ class SteadyQueue030:
     def prepare(self) -> None:
         portable.migrate()
 
-    def fill(self, task: str, count: int) -> None:
-        portable.fill(task, count)
+    def fill(self, task: str, numbers: range) -> None:
+        portable.fill(task, numbers)
 
-    def enqueue(self, task: str, count: int) -> None:
-        portable.enqueue(task, count)
+    def enqueuer(self, task: str) -> Callable[[int], object]:
+        return portable.enqueuer(task)
 
-    def enqueue_many(self, task: str, count: int) -> None:
+    def enqueue_many(self, task: str, numbers: range) -> None:
         raise portable.unsupported("no interface that enqueues many")
-
-    def stamp(self, sample: int) -> None:
-        portable.stamp(sample)
 
     def unfinished(self, enqueued: int) -> int:
         models = import_module("steady_queue.models")

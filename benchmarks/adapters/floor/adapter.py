@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -44,19 +45,15 @@ class Floor:
     def prepare(self) -> None:
         portable.migrate()
 
-    def fill(self, task: str, count: int) -> None:
-        self._queue().enqueue(f"jobs.tasks.{task}", [], count)
+    def fill(self, task: str, numbers: range) -> None:
+        self._queue().enqueue(f"jobs.tasks.{task}", numbers)
 
-    def enqueue(self, task: str, count: int) -> None:
-        queue = self._queue()
-        for _ in range(count):
-            queue.enqueue(f"jobs.tasks.{task}", [], 1)
+    def enqueuer(self, task: str) -> Callable[[int], object]:
+        enqueue, path = self._queue().enqueue, f"jobs.tasks.{task}"
+        return lambda number: enqueue(path, [number])
 
-    def enqueue_many(self, task: str, count: int) -> None:
-        self.fill(task, count)
-
-    def stamp(self, sample: int) -> None:
-        self._queue().enqueue("jobs.tasks.stamp", [sample], 1)
+    def enqueue_many(self, task: str, numbers: range) -> None:
+        self.fill(task, numbers)
 
     def unfinished(self, enqueued: int) -> int:
         return portable.scalar("SELECT count(*) FROM steady_queue_jobs WHERE finished_at IS NULL")

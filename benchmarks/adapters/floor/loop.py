@@ -27,8 +27,8 @@ Outcome = tuple[int, int, str, str, str]
 class Queue(Protocol):
     """The statements on one connection."""
 
-    def enqueue(self, task: str, arguments: Sequence[object], count: int) -> None:
-        """Insert jobs in one transaction."""
+    def enqueue(self, task: str, numbers: Sequence[int]) -> None:
+        """Insert a job with each number, in one transaction."""
 
     def register(self) -> ProcessIdentity:
         """Insert a worker process."""

@@ -52,17 +52,20 @@ class Queue:
                 if not cursor.nextset():
                     return answers
 
-    def enqueue(self, task: str, arguments: Sequence[object], count: int) -> None:
-        job = NewJob(
-            queue_name="default",
-            rank=0,
-            task_path=task,
-            backend_name="default",
-            arguments=json.dumps([arguments, {}]),
-        )
+    def enqueue(self, task: str, numbers: Sequence[int]) -> None:
+        jobs = [
+            NewJob(
+                queue_name="default",
+                rank=0,
+                task_path=task,
+                backend_name="default",
+                arguments=json.dumps([[number], {}]),
+            )
+            for number in numbers
+        ]
         inserted = [
             statement
-            for chunk in chunks([job] * count)
+            for chunk in chunks(jobs)
             for statement in insertions(chunk, [None] * len(chunk))
         ]
         self.ask([*BEGIN, TAKE_TIME, *inserted, COMMIT])

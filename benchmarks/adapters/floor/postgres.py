@@ -38,10 +38,10 @@ class Queue:
             self.connection.execute("SELECT set_config(%s, %s, false)", [name, value])
         self._process = ProcessIdentity(0, f"floor-{os.getpid()}")
 
-    def enqueue(self, task: str, arguments: Sequence[object], count: int) -> None:
-        call = json.dumps([arguments, {}])
+    def enqueue(self, task: str, numbers: Sequence[int]) -> None:
         values = {"queue_name": "default", "rank": 0, "task_path": task, "backend_name": "default"}
-        values |= {"arguments": json.dumps([call] * count), "max_attempts": 1}
+        calls = json.dumps([json.dumps([[number], {}]) for number in numbers])
+        values |= {"arguments": calls, "max_attempts": 1}
         self.connection.execute(ENQUEUE_ALIKE, values).fetchall()
 
     def register(self) -> ProcessIdentity:

@@ -19,6 +19,13 @@ from steady_queue_core.dialects import ProcessIdentity, portable
 
 NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
 PRESENT = f"SELECT {NOW}"
+INSERT_ONE = f"""
+INSERT INTO steady_queue_jobs (queue_name, task_path, backend_name, "rank", arguments, max_attempts,
+                               attempts, token, enqueued_at, concurrency_discards)
+VALUES ('default', ?, 'default', 0, ?, 1, 0, 0, {NOW}, false) RETURNING id"""
+INSERT_ONE_READY = """
+INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
+SELECT id, queue_name, "rank", 0, enqueued_at FROM steady_queue_jobs WHERE id = ?"""
 LAST_ID = "SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs'"
 INSERT_JOB = """
 INSERT INTO steady_queue_jobs (id, queue_name, task_path, backend_name, "rank", arguments,
@@ -73,14 +80,14 @@ class Queue:
         finally:
             fcntl.flock(self.lock, fcntl.LOCK_UN)
 
-    def enqueue(self, task: str, arguments: Sequence[object], count: int) -> None:
-        call = json.dumps([arguments, {}])
+    def enqueue(self, task: str, numbers: Sequence[int]) -> None:
+        calls = [json.dumps([[number], {}]) for number in numbers]
         with self.transaction() as connection:
-            (present,) = connection.execute(PRESENT).fetchone()
-            row = connection.execute(LAST_ID).fetchone()
-            ids = range((row[0] if row else 0) + 1, (row[0] if row else 0) + 1 + count)
-            connection.executemany(INSERT_JOB, [(i, task, call, present) for i in ids])
-            connection.executemany(INSERT_READY, [(i, present) for i in ids])
+            if len(calls) == 1:
+                job = connection.execute(INSERT_ONE, [task, calls[0]]).fetchone()
+                connection.execute(INSERT_ONE_READY, job)
+            else:
+                self._insert_many(connection, task, calls)
 
     def register(self) -> ProcessIdentity:
         name = f"floor-{os.getpid()}"
@@ -96,6 +103,13 @@ class Queue:
             if outcomes:
                 self._settle(connection, outcomes)
             return self._claim(connection, process)
+
+    def _insert_many(self, connection: sqlite3.Connection, task: str, calls: list[str]) -> None:
+        (present,) = connection.execute(PRESENT).fetchone()
+        row = connection.execute(LAST_ID).fetchone()
+        jobs = list(enumerate(calls, (row[0] if row else 0) + 1))
+        connection.executemany(INSERT_JOB, [(i, task, call, present) for i, call in jobs])
+        connection.executemany(INSERT_READY, [(i, present) for i, _ in jobs])
 
     def _settle(self, connection: sqlite3.Connection, outcomes: list[Outcome]) -> None:
         wanted = json.dumps([outcome[0] for outcome in outcomes])
