@@ -6,6 +6,7 @@ import time
 
 from benchmarks import statements
 from benchmarks.databases import Counts
+from benchmarks.drains import DRAINS, Drain
 from benchmarks.processes import Tree
 from benchmarks.sandbox import Figures, Sandbox
 
@@ -20,9 +21,10 @@ class Competitor:
 
     def measure(self, *, counting: bool) -> Figures:
         """Take every measure once. Statements, which do not vary, are counted only on request."""
-        figures = self.enqueue() | self._idle() | self.drain("noop", "drain")
-        if self.adapter.capabilities.coroutine:
-            figures |= self.drain("anoop", "drain_coroutine")
+        figures = self.enqueue() | self._idle()
+        for drain in DRAINS:
+            if drain.fits(self.adapter.capabilities):
+                figures |= self.drain(drain)
         return figures | statements.count(self.sandbox) if counting else figures
 
     def enqueue(self) -> Figures:
@@ -67,11 +69,15 @@ class Competitor:
         asked = _statements_since(counts, self.sandbox.database.counts())
         return figures if asked is None else figures | {"idle_queries": asked / seconds}
 
-    def drain(self, task: str, name: str) -> Figures:
-        """Measure workers that empty a queue full of jobs of that task."""
-        jobs = self.sandbox.fill(task)
-        watched, started_ns, memory = self.sandbox.run(jobs)
+    def drain(self, drain: Drain) -> Figures:
+        """Measure workers that empty a queue."""
+        jobs, name = self.sandbox.fill(drain.task, drain.share), drain.key
+        before = self.sandbox.database.counts()
+        watched, started_ns, memory = self.sandbox.run(jobs, drain.environment)
+        busy = _server_us(before, self.sandbox.database.counts())
+        served = {} if busy is None else {f"{name}_server_us": busy / watched["ran"]}
         return {
+            **served,
             name: watched["rate"],
             f"{name}_wall": watched["ran"] / ((watched["end_ns"] - started_ns) / 1e9),
             f"{name}_jobs": jobs,
@@ -79,7 +85,7 @@ class Competitor:
             f"{name}_left": watched["left"],
             f"{name}_cpu_us": watched["cpu_us"],
             f"{name}_processes": watched["processes"],
-            "memory": memory,
+            **({"memory": memory} if drain is DRAINS[0] else {}),
         }
 
 
@@ -87,3 +93,9 @@ def _statements_since(before: Counts | None, after: Counts | None) -> int | None
     if before is None or after is None or before.statements is None or after.statements is None:
         return None
     return after.statements - before.statements
+
+
+def _server_us(before: Counts | None, after: Counts | None) -> float | None:
+    if before is None or after is None or before.server_us is None or after.server_us is None:
+        return None
+    return after.server_us - before.server_us

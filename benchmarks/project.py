@@ -34,6 +34,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATABASES = {{"default": {database}}}
 if port := os.environ.get("BENCHMARK_PORT"):  # A way to the server on which somebody counts.
     DATABASES["default"]["PORT"] = int(port)
+if os.environ.get("BENCHMARK_CONNECTIONS") == "stock":
+    DATABASES["default"].pop("CONN_MAX_AGE", None)
 QUEUES = os.environ.get("BENCHMARK_QUEUES", "*").split(",")
 PROCESSES, THREADS = {processes}, int(os.environ.get("BENCHMARK_THREADS", {threads}))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from benchmarks import table
+from benchmarks.drains import DRAINS, Drain
 from benchmarks.options import Options
 from benchmarks.run import Findings
 from benchmarks.sandbox import Figures
@@ -47,16 +48,17 @@ def _foot(findings: Findings) -> list[str]:
     for name, note in findings.notes.items():
         installed = ", ".join(f"{k} {v}" for k, v in findings.versions.get(name, {}).items())
         lines.append(f"{name}: {note} ({installed})")
-        for word, key in (("no-op", "drain"), ("coroutine", "drain_coroutine")):
+        for drain in DRAINS:
             for figures in findings.figures[name]:
-                lines += _doubts(word, key, figures)
+                lines += _doubts(drain, figures)
     lines += [f"n/a {name}: {reason}" for name, reason in findings.absent.items()]
     lines += [f"FAILED {name}: {reason}" for name, reason in findings.failures.items()]
     return lines
 
 
-def _doubts(word: str, key: str, figures: Figures) -> list[str]:
+def _doubts(drain: Drain, figures: Figures) -> list[str]:
     """Return the caveats of one drain."""
+    word, key = drain.title, drain.key
     if key not in figures:
         return []
     jobs = figures[f"{key}_jobs"]
@@ -67,7 +69,7 @@ def _doubts(word: str, key: str, figures: Figures) -> list[str]:
         )
     elif (ran := figures[f"{key}_ran"]) != jobs:
         lines.append(f"    {word} drain: {ran:,.0f} runs of {jobs:,} jobs")
-    if figures[f"{key}_processes"] < 2:
+    if figures[f"{key}_processes"] < 2 and drain.needs != "limits":
         lines.append(f"    {word} drain: only one process got jobs")
     return lines
 

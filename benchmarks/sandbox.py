@@ -54,12 +54,15 @@ class Sandbox:
         shutil.rmtree(self.effects)
         self.effects.mkdir()
 
-    def fill(self, task: str) -> int:
-        """Fill the queue with jobs, restoring a snapshot after the first time; return how many."""
+    def fill(self, task: str, share: float = 1.0) -> int:
+        """Fill the queue with jobs, restoring a snapshot after the first time; return how many.
+
+        There are ``share`` times as many as the options say.
+        """
         if task not in self._filled:
             self.reset()
-            patience = FILLING * self.options.limit
-            self._filled[task] = int(self.client("fill", task, self.options.jobs, patience)["jobs"])
+            jobs, patience = int(share * self.options.jobs), FILLING * self.options.limit
+            self._filled[task] = int(self.client("fill", task, jobs, patience)["jobs"])
             self.database.keep(task)
         self.reset(task)
         return self._filled[task]

@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from benchmarks.drains import DRAINS, Drain
+
 Rounds = Sequence[Mapping[str, float]]
 
 BASE = "steady_queue"
@@ -21,12 +23,21 @@ class Measure:
     digits: int = 0
 
 
+def _drained(drain: Drain) -> tuple[Measure, ...]:
+    return (
+        Measure(key=drain.key, title=f"drain, {drain.title}, jobs/s"),
+        *(
+            [Measure(key=f"{drain.key}_wall", title="  the same with start-up")]
+            if drain is DRAINS[0]
+            else []
+        ),
+        Measure(key=f"{drain.key}_cpu_us", title="  CPU of workers, us/job", digits=1),
+        Measure(key=f"{drain.key}_server_us", title="  time of the server, us/job", digits=1),
+    )
+
+
 MEASURES = (
-    Measure(key="drain", title="drain, no-op, jobs/s"),
-    Measure(key="drain_wall", title="  the same with start-up"),
-    Measure(key="drain_cpu_us", title="  CPU of workers, us/job", digits=1),
-    Measure(key="drain_coroutine", title="drain, coroutine, jobs/s"),
-    Measure(key="drain_coroutine_cpu_us", title="  CPU of workers, us/job", digits=1),
+    *(measure for drain in DRAINS for measure in _drained(drain)),
     Measure(key="enqueue", title="enqueue one by one, jobs/s"),
     Measure(key="enqueue_cpu_us", title="  CPU of the client, us/job", digits=1),
     Measure(key="enqueue_p50", title="  p50, ms", digits=3),

@@ -25,6 +25,12 @@ class Capabilities:
     """It runs `async def` tasks."""
     results: bool = False
     """Return values are stored."""
+    queues: bool = False
+    """Its workers take jobs from the queues in the settings' `QUEUES`."""
+    threads: bool = False
+    """A worker process has as many threads as the settings' `THREADS` says."""
+    limits: bool = False
+    """It limits how many jobs of a key run at once."""
 
 
 class Adapter(Protocol):
@@ -64,8 +70,8 @@ class Adapter(Protocol):
     def files(self, options: Options) -> dict[str, str]:
         """Return the files of the project's app `jobs`: path and text.
 
-        Among them `jobs/tasks.py` with `noop`, `stamp` and, where it can, `anoop`. Each takes the
-        number of its job, and hands it on to `task_probe`.
+        Among them `jobs/tasks.py` with `noop`, `stamp` and, where it can, the other tasks of
+        `drains`. Each takes the number of its job, and hands it on to `task_probe`.
         """
 
     def worker_commands(self, python: str, database: Database, options: Options) -> list[list[str]]:

@@ -32,7 +32,7 @@ class DjQueue:
     name = "dj-queue"
     databases = NAMES
     elsewhere = ""
-    capabilities = Capabilities(bulk=True, coroutine=True, results=True)
+    capabilities = Capabilities(bulk=True, coroutine=True, results=True, queues=True, threads=True)
     note = "results stored; its own defaults for polling (0.1 s) and, on PostgreSQL, wake-up"
 
     def requirements(self, database: str) -> list[str]:
@@ -45,7 +45,7 @@ class DjQueue:
         return portable.QUIET + SETTINGS
 
     def files(self, options: Options) -> dict[str, str]:
-        return {"jobs/tasks.py": portable.TASKS + portable.COROUTINE}
+        return {"jobs/tasks.py": portable.TASKS + portable.COROUTINE + portable.QUERY}
 
     def worker_commands(self, python: str, database: Database, options: Options) -> list[list[str]]:
         return [portable.manage(python, "dj_queue")]

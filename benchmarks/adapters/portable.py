@@ -11,7 +11,10 @@ TASKS = '''\
 
 from __future__ import annotations
 
+import time
+
 from benchmarks import task_probe
+from django.db import connection
 from django.tasks import task
 
 
@@ -31,6 +34,17 @@ COROUTINE = """
 async def anoop(number: int) -> int:
     return task_probe.mark(number)
 """
+QUERY = """
+
+@task
+def query(number: int) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        cursor.fetchone()
+    time.sleep(0.005)
+    return task_probe.mark(number)
+"""
+"""A short task that asks the database something and then waits for something else."""
 
 QUIET = """\
 LOGGING = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchmarks.adapters import portable
 from benchmarks.adapters.base import Capabilities
@@ -34,7 +34,28 @@ LOGGING = {
 }
 """
 
+LIMITED = """
+
+from steady_queue_core import limits_concurrency
+
+
+@limits_concurrency(key="one", to=1)
+@task
+def one_key(number: int) -> int:
+    return task_probe.mark(number)
+
+
+@limits_concurrency(key=lambda number: str(number % 100), to=1)
+@task
+def hundred_keys(number: int) -> int:
+    return task_probe.mark(number)
+"""
+
 STOCK_DATABASE = 'DATABASES["default"].pop("OPTIONS")\n'
+
+
+BASIC = Capabilities(bulk=True, coroutine=True, results=True)
+"""What every variant is measured by; the first one also by the rest of what it can do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +66,7 @@ class Variant:
     note: str
     settings: str
     """In addition to the app and its backend."""
+    capabilities: Capabilities = BASIC
     databases: Sequence[str] = NAMES
     elsewhere: str = ""
 
@@ -54,6 +76,7 @@ VARIANTS = (
         name="steady_queue",
         note="this working tree, with Django's own logging; results stored; its own defaults",
         settings=WORKERS,
+        capabilities=replace(BASIC, queues=True, threads=True, limits=True),
     ),
     Variant(
         name="steady_queue-quiet",
@@ -73,10 +96,9 @@ VARIANTS = (
 class SteadyQueue:
     """As a user runs it: the supervisor, its workers and a dispatcher, with their defaults."""
 
-    capabilities = Capabilities(bulk=True, coroutine=True, results=True)
-
     def __init__(self, variant: Variant = VARIANTS[0]) -> None:
         self.name, self.note = variant.name, variant.note
+        self.capabilities = variant.capabilities
         self.databases, self.elsewhere = variant.databases, variant.elsewhere
         self._settings = APP + variant.settings
 
@@ -90,7 +112,7 @@ class SteadyQueue:
         return self._settings
 
     def files(self, options: Options) -> dict[str, str]:
-        return {"jobs/tasks.py": portable.TASKS + portable.COROUTINE}
+        return {"jobs/tasks.py": portable.TASKS + portable.COROUTINE + portable.QUERY + LIMITED}
 
     def worker_commands(self, python: str, database: Database, options: Options) -> list[list[str]]:
         return [portable.manage(python, "steady_queue")]
@@ -99,7 +121,7 @@ class SteadyQueue:
         portable.migrate()
 
     def fill(self, task: str, numbers: range) -> None:
-        portable.fill(task, numbers)
+        self.enqueue_many(task, numbers)
 
     def enqueuer(self, task: str) -> Callable[[int], object]:
         return portable.enqueuer(task)

@@ -21,6 +21,8 @@ class Counts:
     """Statements that clients sent, also within packets; None if the server does not count them."""
     commits: int
     """Transactions that wrote something."""
+    server_us: float | None = None
+    """Time in which the server planned and executed statements, if it counts that."""
 
 
 class Database(Protocol):

@@ -16,9 +16,9 @@ DURABILITY = ("fsync", "synchronous_commit", "full_page_writes", "wal_sync_metho
 
 # The next transaction id: one is given to each transaction, and savepoint, that writes.
 COUNT = """
-SELECT (SELECT sum(calls) FROM pg_stat_statements
-        WHERE dbid = (SELECT oid FROM pg_database WHERE datname = %s)),
-       pg_snapshot_xmax(pg_current_snapshot())::text::bigint"""
+SELECT coalesce(sum(calls), 0), pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
+       coalesce(sum(total_plan_time + total_exec_time), 0) * 1000
+FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = %s)"""
 COUNT_COMMITS = "SELECT NULL, pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 
 
@@ -80,14 +80,17 @@ class PostgresServer:
     def database(self, name: str) -> Postgres:
         return Postgres(self, name)
 
+    def close(self) -> None:
+        self._connection.close()
+
     def run(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         cursor = self._connection.execute(statement, values or None)
         return list(cursor.fetchall()) if cursor.description else []
 
     def counts(self, name: str) -> Counts:
         if self._counts_statements:
-            [(statements, commits)] = self.run(COUNT, (name,))
-            return Counts(int(statements or 0), commits)
+            [(statements, commits, microseconds)] = self.run(COUNT, (name,))
+            return Counts(int(statements), commits, float(microseconds))
         [(_, commits)] = self.run(COUNT_COMMITS)
         return Counts(None, commits)
 
