@@ -24,7 +24,7 @@ SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_que
 	$(wildcard benchmarks examples docs)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment bench demo quick test sql soak coverage matrix postgres mysqlclient minimum
+.PHONY: help environment bench guard demo quick test sql soak coverage matrix postgres mysqlclient minimum
 .PHONY: lint format types pyright contracts clean
 
 help: ## list the targets
@@ -105,3 +105,6 @@ $(VENV)/.installed: $(VENV)/.demo-installed requirements-test.txt steady_queue_p
 
 bench: ## measure against other queues; needs Python 3.12 or newer: make bench PYTHON=python3.13
 	$(PYTHON) -m benchmarks $(BENCH_ARGS)
+
+guard: $(VENV)/.installed ## compare the cost of a job with the stored figures: make guard PYTHON=python3.13 VENV=.venv313
+	$(BIN)/python -m benchmarks.guard $(GUARD_ARGS)

@@ -10,10 +10,12 @@ import json
 import math
 import os
 import random
+import statistics
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from benchmarks import task_probe, trace
@@ -74,6 +76,40 @@ def bulk(adapter: Adapter, count: str, limit: str) -> Figures:
     )
     done = BULK * len(calls.seconds)
     return {"rate": done / calls.elapsed, "cpu_us": calls.cpu / done * 1e6}
+
+
+def compare(adapter: Adapter, other: str, turns: str) -> Figures:
+    """Return the CPU time of enqueueing as a multiple of another competitor's, on one database.
+
+    Both take their turns in this process, so that whatever disturbs one disturbs the other: of the
+    turns, the median counts.
+    """
+    rivals = (adapter, competitors()[other])
+    one = [rival.enqueuer("noop") for rival in rivals]
+    return {
+        "enqueue": _times_as_much(
+            [partial(_timed, call, WARM_UP, math.inf) for call in one], int(turns)
+        ),
+        "bulk": _times_as_much(
+            [partial(rival.enqueue_many, "noop", range(BULK)) for rival in rivals], int(turns)
+        ),
+    }
+
+
+def _times_as_much(calls: list[Callable[[], object]], turns: int) -> float:
+    """Return how many times as much CPU time the first call takes as the second."""
+    ratios = []
+    for turn in range(-1, turns):
+        mine, other = (_cpu_seconds(call) for call in calls)
+        if turn >= 0:  # The first ones connect.
+            ratios.append(mine / other)
+    return statistics.median(ratios)
+
+
+def _cpu_seconds(call: Callable[[], object]) -> float:
+    before = time.process_time()
+    call()
+    return time.process_time() - before
 
 
 def watch(adapter: Adapter, jobs: str, limit: str) -> Figures:
@@ -188,7 +224,8 @@ def _effects_directory() -> Path:
 
 
 COMMANDS: dict[str, Callable[..., Figures]] = {
-    function.__name__: function for function in (prepare, fill, enqueue, bulk, watch, latency)
+    function.__name__: function
+    for function in (prepare, fill, enqueue, bulk, compare, watch, latency)
 }
 
 

@@ -30,6 +30,8 @@ class Options:
     """Seconds between two looks at the queue, for competitors that can be told."""
     synchronous: str = "NORMAL"
     """`PRAGMA synchronous` of every competitor: NORMAL or FULL."""
+    durable: bool = True
+    """Whether a private server keeps in a power failure what it has committed."""
     database: str = "sqlite"
     """The database that every competitor runs on."""
     mysql_driver: str = "mysqlclient"

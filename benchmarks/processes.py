@@ -92,6 +92,19 @@ class Tree:
         """Return the memory of the tree in bytes, shared pages counted once (PSS)."""
         return sum(_pss(pid) for pid in self.pids())
 
+    def pause(self) -> None:
+        """Stop the living processes where they are."""
+        self._send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let them go on."""
+        self._send(signal.SIGCONT)
+
+    def _send(self, number: signal.Signals) -> None:
+        for pid in self.pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
     def stop(self) -> None:
         """Ask the commands to stop, then kill the rest."""
         members = set(self.pids())

@@ -7,19 +7,25 @@ import socketserver
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from benchmarks import client, project, task_probe
+from benchmarks import client, project, table, task_probe
 from benchmarks.adapters import competitors
 from benchmarks.cli import main
+from benchmarks.competitor import _server_us
 from benchmarks.databases import NAMES, Counts
 from benchmarks.databases.sqlite import SQLite
+from benchmarks.drains import DRAINS
 from benchmarks.options import Options
+from benchmarks.processes import Tree
 from benchmarks.proxy import Proxy
 from benchmarks.statements import Look
+
+ENDS = ("", "_cpu_us", "_server_us")
 
 
 class Echo(socketserver.StreamRequestHandler):
@@ -104,6 +110,47 @@ def test_this_project_alone_runs_with_stock_logging(tmp_path: Path) -> None:
             loud.add(name)
     # The floor and pgqueuer log nothing of jobs, whatever the settings.
     assert loud == {"steady_queue", "steady_queue-defaults", "floor", "pgqueuer"}
+
+
+def test_a_contender_has_each_task_that_it_is_measured_by(tmp_path: Path) -> None:
+    options = Options(directory=tmp_path, python=sys.executable)
+    for name, adapter in competitors().items():
+        text = "".join(adapter.files(options).values())
+        for drain in DRAINS:
+            if drain.fits(adapter.capabilities) and name != "floor":
+                assert f"def {drain.task}(" in text, (name, drain.key)
+
+
+def test_each_drain_has_its_own_rows_in_the_table() -> None:
+    figures = {"steady_queue": [{f"{drain.key}{end}": 7.0 for drain in DRAINS for end in ENDS}]}
+    lines = table.render(figures).splitlines()
+    assert len([line for line in lines if line.startswith("drain, ")]) == len(DRAINS)
+    assert len([line for line in lines if " us/job" in line]) == 2 * len(DRAINS)
+
+
+def test_the_time_of_the_server_is_what_passed_between_two_looks() -> None:
+    before, after = Counts(1, 1, 500.0), Counts(9, 9, 2500.0)
+    assert _server_us(before, after) == 2000.0
+    assert _server_us(Counts(1, 1), after) is None
+    assert _server_us(None, None) is None
+
+
+def test_a_paused_process_waits_until_it_is_resumed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import time\nwhile True: time.sleep(0.001)"]
+    with Tree([command], directory=tmp_path, environment={}, log=tmp_path / "log") as tree:
+        [pid] = tree.pids()
+        tree.pause()
+        wait_for_state(pid, "T")
+        tree.resume()
+        wait_for_state(pid, "S")
+
+
+def wait_for_state(pid: int, state: str) -> None:
+    """Read it as a letter of `/proc`, until it is that one."""
+    deadline = time.monotonic() + 20
+    while (found := Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]) != state:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.005)
 
 
 def test_the_list_names_all_contenders(capsys: pytest.CaptureFixture[str]) -> None:

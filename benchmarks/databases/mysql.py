@@ -101,6 +101,9 @@ class MySQLServer:
     def database(self, name: str) -> MySQL:
         return MySQL(self, name)
 
+    def close(self) -> None:
+        self._connection.close()
+
     def run(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         self._asked += 1
         with closing(self._connection.cursor()) as cursor:

@@ -21,14 +21,20 @@ DURABLE = {
     "postgres": (
         "--fsync=on",
         "--full_page_writes=on",
-        # What counts statements. It costs each of them a few microseconds, whoever sends it.
-        "--shared_preload_libraries=pg_stat_statements",
-        "--pg_stat_statements.max=10000",
     ),
     "mysql": ("--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"),
     "mariadb": ("--innodb-flush-log-at-trx-commit=1", "--innodb-doublewrite=1"),
 }
 """Options that restore durability: the later of two options on a command line counts."""
+
+COUNTING = {
+    # It costs each statement a few microseconds, whoever sends it.
+    "postgres": (
+        "--shared_preload_libraries=pg_stat_statements",
+        "--pg_stat_statements.max=10000",
+    ),
+}
+"""Options by which a server counts statements, if it does not anyway."""
 
 
 class NoServer(RuntimeError):
@@ -36,8 +42,8 @@ class NoServer(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Durable:
-    """A server of the tests with other options."""
+class Adapted:
+    """A server of the tests with more options."""
 
     recipe: Recipe
     options: tuple[str, ...]
@@ -61,14 +67,15 @@ class Durable:
 
 
 @contextmanager
-def server(alias: str, directory: Path) -> Iterator[Address]:
+def server(alias: str, directory: Path, *, durable: bool) -> Iterator[Address]:
     """Yield the address of a server of that kind, and stop it afterwards if it is private."""
     kind = KINDS[alias]
     if given := kind.given():
         yield given
         return
+    options = (*COUNTING.get(alias, ()), *(DURABLE[alias] if durable else ()))
     try:
-        private = PrivateServer(Durable(kind.find(), DURABLE[alias]), directory)
+        private = PrivateServer(Adapted(kind.find(), options), directory)
     except (NotFound, DidNotStart) as error:
         raise NoServer(f"{kind.title}: {error}") from None
     try:

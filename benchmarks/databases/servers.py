@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from benchmarks import environments
 from benchmarks.databases import DatabaseServer
@@ -33,8 +33,12 @@ def open_server(options: Options, sqlite: str) -> Iterator[DatabaseServer]:
     from tests.servers.address import DRIVER
 
     os.environ[DRIVER] = options.mysql_driver
-    with server(options.database, options.directory.parent) as address:
-        if options.database == "postgres":
-            yield PostgresServer(address)
-        else:
-            yield MySQLServer(address, options.database)
+    place = options.directory.parent
+    with server(options.database, place, durable=options.durable) as address:
+        opened = (
+            PostgresServer(address)
+            if options.database == "postgres"
+            else MySQLServer(address, options.database)
+        )
+        with closing(opened):
+            yield opened

@@ -1,4 +1,4 @@
-"""One worker process of the floor, in the throw-away project: DATABASE POLL."""
+"""One worker process of the floor, in the throw-away project: POLL."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ from benchmarks.adapters.floor.loop import open_queue, work
 
 if __name__ == "__main__":
     databases = import_module("settings").DATABASES
-    work(open_queue(sys.argv[1], databases["default"]), float(sys.argv[2]))
+    work(open_queue(databases["default"]), float(sys.argv[1]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
 
 from benchmarks.adapters import portable
 from benchmarks.adapters.base import Capabilities
@@ -33,14 +32,14 @@ class Floor:
         return ["steady-queue-core"]
 
     def settings(self, database: Database, options: Options) -> str:
-        return f'INSTALLED_APPS += ["steady_queue_core"]\nFLOOR = {database.alias!r}\n'
+        return 'INSTALLED_APPS += ["steady_queue_core"]\n'
 
     def files(self, options: Options) -> dict[str, str]:
         return {"jobs/tasks.py": ""}
 
     def worker_commands(self, python: str, database: Database, options: Options) -> list[list[str]]:
         command = [python, "-m", "benchmarks.adapters.floor"]
-        return [[*command, database.alias, str(options.poll)]] * options.processes
+        return [[*command, str(options.poll)]] * options.processes
 
     def prepare(self) -> None:
         portable.migrate()
@@ -60,6 +59,5 @@ class Floor:
 
     def _queue(self) -> Queue:
         if self._opened is None:
-            settings: Any = import_module("settings")
-            self._opened = open_queue(settings.FLOOR, settings.DATABASES["default"])
+            self._opened = open_queue(import_module("settings").DATABASES["default"])
         return self._opened

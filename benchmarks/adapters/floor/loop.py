@@ -40,10 +40,19 @@ class Queue(Protocol):
         """Store the outcomes and claim the next batch, in one transaction."""
 
 
-def open_queue(alias: str, settings: Mapping[str, Any]) -> Queue:
+MODULES = {
+    "django.db.backends.sqlite3": "sqlite",
+    "django.db.backends.postgresql": "postgres",
+    "django.db.backends.mysql": "mysql",
+    "mysql.connector.django": "mysql",
+}
+"""By the engine of a database."""
+
+
+def open_queue(settings: Mapping[str, Any]) -> Queue:
     """Connect to a database, with its entry of `DATABASES`."""
-    module = "mysql" if alias == "mariadb" else alias
-    queue: Queue = import_module(f"benchmarks.adapters.floor.{module}").connect(settings)
+    module = import_module(f"benchmarks.adapters.floor.{MODULES[settings['ENGINE']]}")
+    queue: Queue = module.connect(settings)
     return queue
 
 

@@ -1,0 +1,1 @@
+"""Does a job still cost what it did when the figures were stored last?"""
