@@ -20,8 +20,8 @@ BATCH = 500
 
 Row = Sequence[Any]
 """Of a claim: the job, its token, 2 more, its task, 1 more, its call."""
-Outcome = tuple[int, int, str, str, str]
-"""Job, token, workers, return value, start time."""
+Outcome = tuple[int, int, str, str, float]
+"""Job, token, workers, return value, start in seconds since 1970."""
 
 
 class Queue(Protocol):
@@ -72,7 +72,7 @@ def work(queue: Queue, poll: float) -> None:
         claimed = queue.exchange(outcomes, process)
         outcomes = []
         for row in claimed:
-            started = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+            started = time.time()
             arguments, keywords = json.loads(row[6])
             value = tasks[row[4]](*arguments, **keywords)
             outcomes.append((row[0], row[1], worker, json.dumps(value), started))

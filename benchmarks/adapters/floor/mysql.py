@@ -107,7 +107,7 @@ class Queue:
 
 def _ended(outcome: Outcome) -> Ended:
     job_id, token, workers, value, started = outcome
-    instant = datetime.fromisoformat(f"{started}+00:00")
+    instant = datetime.fromtimestamp(started, UTC)
     return Ended(
         Ending.FINISHED,
         job_id,

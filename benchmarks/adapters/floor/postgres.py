@@ -22,7 +22,7 @@ from steady_queue_postgres.scan_position import columns
 from steady_queue_postgres.settle_sql import Part
 
 CLAIM = claim_sql.claiming(claim_sql.BY_RANK, frozenset())
-EXCHANGE = claim_sql.claiming(claim_sql.BY_RANK, frozenset({Part.UPDATED}))
+EXCHANGE = claim_sql.claiming(claim_sql.BY_RANK, frozenset({Part.ALIKE, Part.UPDATED}))
 PROBE = claim_sql.probe(claim_sql.BY_RANK)
 
 SPANS = columns(portable.Bookmarks().spans(whole=True))
@@ -68,7 +68,8 @@ class Queue:
         }
         statement = CLAIM
         if outcomes:
-            statement, values["outcomes"] = EXCHANGE, json.dumps(list(map(_given, outcomes)))
+            statement = EXCHANGE
+            values |= _given(outcomes)
         cursor = self.connection.execute(statement, values)
         # The columns of a job follow those about the statement as a whole.
         first = [column.name for column in cursor.description].index("job_id")
@@ -79,20 +80,22 @@ def _named(process: ProcessIdentity) -> dict[str, object]:
     return {"process_id": process.id, "process_name": process.name}
 
 
-def _given(outcome: Outcome) -> dict[str, object]:
-    job_id, token, workers, value, started = outcome
-    instant = f"{started}+00"
+def _given(outcomes: list[Outcome]) -> dict[str, object]:
+    job_ids, tokens, workers, returned, started = zip(*outcomes, strict=True)
     return {
-        "job_id": job_id,
-        "token": token,
-        "ending": "finished",
-        "preserve": True,
-        "return_value": value,
         "attempts": 1,
-        "worker_ids": workers,
-        "started_at": instant,
-        "last_attempted_at": instant,
+        "worker_ids": workers[0],
+        "errors": None,
+        "preserve": True,
+        "job_ids": _array(job_ids),
+        "tokens": _array(tokens),
+        "started": _array(started),
+        "return_values": _array(returned),  # Numbers, which need no quotes.
     }
+
+
+def _array(values: Sequence[object]) -> str:
+    return f"{{{','.join(map(str, values))}}}"
 
 
 def connect(settings: Mapping[str, Any]) -> Queue:

@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -120,7 +121,7 @@ class Queue:
         connection.executemany(
             END_JOB,
             [
-                (1, token, workers, None, value, started, started, present, job_id)
+                (1, token, workers, None, value, *[_text(started)] * 2, present, job_id)
                 for job_id, token, workers, value, started in held
             ],
         )
@@ -140,6 +141,10 @@ class Queue:
                 [(row[0], row[2], row[3], row[1], present, process.id) for row in picked],
             )
         return picked
+
+
+def _text(instant: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(instant))
 
 
 def connect(settings: Mapping[str, Any]) -> Queue:
