@@ -40,7 +40,7 @@ NOTIFY_ASYNCHRONOUSLY = f"SELECT set_config('synchronous_commit', 'off', true), 
 #: Seconds between two notifications of a process.
 INTERVAL = 0.005
 #: Seconds after the last notification of a process from which an enqueue brings its own along.
-PAUSE = 0.1
+PAUSE = 5.0
 
 #: Seconds to wait for the first connection before the process goes on without a listener for now.
 CONNECT_TIMEOUT = 2.0
