@@ -183,15 +183,10 @@ class Claim:
 
     def _move(self, rows: Sequence[Row], wanted: Sequence[Row]) -> list[ClaimedJob]:
         statements = with_ids(sql.DELETE_READY, [row["job_id"] for row in rows])
-        claims = [_claimed_job(row) for row in wanted]
+        claims = [claimed_job(row) for row in wanted]
         if claims:
-            values = [
-                (job.job_id, job.queue_name, job.rank, job.token, to_text(job.claimed_at),
-                 self.process.id)
-                for job in claims
-            ]  # fmt: skip
             # One statement: if it fails, it has inserted nothing.
-            statements.insert(0, insert_rows(sql.INSERT_CLAIMED, values))
+            statements.insert(0, inserting(claims, self.process))
         self.transaction.execute(statements, last=True)
         return claims
 
@@ -213,6 +208,16 @@ def _paused(results: Sequence[Result]) -> frozenset[str] | None:
     return frozenset(str(name) for (name,) in paused.rows) if registered.rows else None
 
 
-def _claimed_job(row: Row) -> ClaimedJob:
+def inserting(claims: Sequence[ClaimedJob], process: ProcessIdentity) -> Statement:
+    """Return a statement that inserts the rows of claims."""
+    values = [
+        (job.job_id, job.queue_name, job.rank, job.token, to_text(job.claimed_at), process.id)
+        for job in claims
+    ]
+    return insert_rows(sql.INSERT_CLAIMED, values)
+
+
+def claimed_job(row: Row) -> ClaimedJob:
+    """Return a claim from a picked row."""
     token = portable.next_token(row["token"])
     return ClaimedJob.from_row(row | {"token": token}, row["now"].replace(tzinfo=UTC), read)

@@ -31,9 +31,10 @@ _JOB = ", ".join(f"j.`{name}`" for name in JOB_COLUMNS)
 # now. In between the job may have run, which its token shows, or was released. ``scanned`` is how
 # many microseconds the statement took to find a row: unlike NOW(), SYSDATE() moves on within it.
 PICKED = (*CLAIM_COLUMNS, "is_current", "now", "scanned")
+IS_CURRENT = "j.finished_at IS NULL AND j.token = r.token"
 _PICKED = f"""
 {", ".join(f"r.`{name}`" for name in EXECUTION_COLUMNS)}, {_JOB},
-j.finished_at IS NULL AND j.token = r.token,
+{IS_CURRENT},
 {NOW_SQL}, TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))"""
 _WITH_JOB = f"LEFT JOIN {tables.JOBS} j FORCE INDEX (PRIMARY) ON j.id = r.job_id"
 _LOCK = "FOR UPDATE {of} SKIP LOCKED"

@@ -47,6 +47,15 @@ MOVED = (*FENCE, "queue_name", "position")
 MOVED_LIMITED = (*MOVED, "concurrency_key")
 MOVED_SCHEDULED = (*MOVED_LIMITED, "delay")
 MOVED_FAILED = (*FENCE, "exception_class", "message")
+HEIRS = (*FENCE, "heir", "heir_token")
+# An heir that has a permit already takes no other.
+PASS_PERMITS = f"""
+UPDATE {HELD.replace("FROM", "", 1)}
+       STRAIGHT_JOIN {tables.CLAIMED} h FORCE INDEX (PRIMARY)
+       ON h.job_id = given.heir AND h.token = given.heir_token
+       STRAIGHT_JOIN {tables.PERMITS} p FORCE INDEX (PRIMARY) ON p.job_id = given.id
+       LEFT JOIN {tables.PERMITS} other FORCE INDEX (PRIMARY) ON other.job_id = given.heir
+SET p.job_id = given.heir WHERE other.job_id IS NULL"""
 END_PERMITS = f"""
 DELETE p {HELD} STRAIGHT_JOIN {tables.PERMITS} p FORCE INDEX (PRIMARY) ON p.job_id = given.id"""
 HAS_PERMIT = f"EXISTS (SELECT 1 FROM {tables.PERMITS} p WHERE p.job_id = given.id)"
@@ -128,8 +137,14 @@ def settlement(outcomes: Sequence[Outcome]) -> list[Statement]:
     ordered = sorted(outcomes, key=lambda outcome: outcome.job_id)
     fences = [(outcome.job_id, outcome.token) for outcome in ordered]
     permits = [(outcome.job_id, outcome.token) for outcome in ordered if outcome.ends_permit]
+    heirs = [
+        (outcome.job_id, outcome.token, *outcome.heir)
+        for outcome in ordered
+        if outcome.ends_permit and outcome.heir is not None and outcome.heir not in fences
+    ]
     return [
         *_for_rows(LOCK_HELD, FENCE, fences),
+        *_for_rows(PASS_PERMITS, HEIRS, heirs),
         *_for_rows(END_PERMITS, FENCE, permits),
         *_job_changes(ordered),
         *_moves(ordered),

@@ -16,6 +16,7 @@ from . import (
     dispatch,
     enqueue,
     errors,
+    followers,
     listing,
     permits,
     session,
@@ -49,6 +50,7 @@ steady_queue_enqueue = hookimpl(enqueue.enqueue)
 steady_queue_claim = hookimpl(claim.claim)
 steady_queue_settle = hookimpl(settle.settle)
 steady_queue_settle_and_claim = hookimpl(settle.settle_and_claim)
+steady_queue_claim_followers = hookimpl(followers.claim_followers)
 steady_queue_dispatch = hookimpl(dispatch.dispatch)
 steady_queue_admit = hookimpl(permits.admit)
 steady_queue_list_queues = hookimpl(listing.list_queues)

@@ -60,6 +60,8 @@ def _parts(outcome: Outcome) -> Iterator[Part]:
         yield MOVES[outcome.destination]
     if outcome.ends_permit:
         yield Part.PERMITS
+        if outcome.heir is not None:
+            yield Part.HEIRS
 
 
 def are_alike(outcomes: Sequence[Outcome]) -> bool:
@@ -103,6 +105,8 @@ def _given(outcome: Outcome) -> dict[str, object]:
     }
     if outcome.is_limited:
         given["concurrency_key"] = outcome.concurrency_key
+        if outcome.heir is not None:
+            given["heir"], given["heir_token"] = outcome.heir
     if outcome.ending is Ending.FINISHED:
         given["preserve"] = outcome.preserve
         given["return_value"] = outcome.return_value

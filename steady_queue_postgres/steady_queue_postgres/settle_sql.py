@@ -10,6 +10,7 @@ from functools import cache
 
 from steady_queue_core.dialects import tables
 
+from . import heirs_sql
 from .clock import NOW_SQL
 from .conflicts import REPLACE, REPLACE_BLOCKED, REPLACE_SCHEDULED
 
@@ -25,6 +26,7 @@ class Part(Enum):
     READY = "ready"
     SCHEDULED = "scheduled"
     FAILED = "failed"
+    HEIRS = "heir"
     PERMITS = "ended_permit"
     BLOCKED = "blocked"
     RELEASED_BLOCKED = "released_blocked"
@@ -110,6 +112,7 @@ failed AS (
   SELECT job_id, {NOW_SQL}, exception_class, message FROM updated WHERE ending = 'failed'
   ON CONFLICT (job_id) DO UPDATE SET created_at = excluded.created_at,
     exception_class = excluded.exception_class, message = excluded.message)""",
+    Part.HEIRS: heirs_sql.PASS,
     Part.PERMITS: f"""
 ended_permit AS (
   DELETE FROM {tables.PERMITS}
@@ -144,7 +147,8 @@ def settling(parts: frozenset[Part]) -> str:
     held = [f"SELECT job_id FROM {part.value}" for part in HELD_BY if part in parts]
     given = GIVEN_ALIKE if Part.ALIKE in parts else GIVEN
     expressions = [expression for part, expression in PARTS.items() if part in parts]
-    return ", ".join([given, ENDED, *expressions, f"held AS ({' UNION ALL '.join(held)})"])
+    text = ", ".join([given, ENDED, *expressions, f"held AS ({' UNION ALL '.join(held)})"])
+    return heirs_sql.completed(text) if Part.HEIRS in parts else text
 
 
 def has_waiting(parts: frozenset[Part]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import tables
+from steady_queue_core.dialects import Outcome, tables
 
 from .clock import NOW_SQL
 from .transactions import transaction
@@ -36,6 +36,10 @@ SET_SEMAPHORE = f"""
 INSERT INTO {tables.SEMAPHORES} (key, value, "limit") VALUES (%s, %s, %s)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value, "limit" = excluded."limit" """
 
+# An heir that has a permit already takes no other.
+PASS_PERMIT = f"""
+UPDATE OR IGNORE {tables.PERMITS} SET job_id = %s WHERE job_id = %s
+       AND EXISTS (SELECT 1 FROM {tables.CLAIMED} WHERE job_id = %s AND token = %s)"""
 END_PERMIT = f"DELETE FROM {tables.PERMITS} WHERE job_id = %s"
 WITH_PERMIT = f"""
 SELECT job_id FROM {tables.PERMITS} JOIN json_each(%s) AS wanted ON job_id = wanted.value"""
@@ -77,6 +81,13 @@ def _admit(cursor: Any, key: str, new_limit: int | None) -> int:
         cursor.executemany(DELETE_BLOCKED, admitted)
     cursor.execute(SET_SEMAPHORE, [key, left - len(admitted), limit])
     return len(admitted)
+
+
+def pass_permits(cursor: Any, outcomes: Iterable[Outcome]) -> None:
+    """Give the permits of jobs to their heirs whose claims are still held."""
+    heirs = [(each.heir[0], each.job_id, *each.heir) for each in outcomes if each.heir is not None]
+    if heirs:
+        cursor.executemany(PASS_PERMIT, heirs)
 
 
 def end_permits(cursor: Any, job_ids: Iterable[int]) -> None:

@@ -20,7 +20,7 @@ from steady_queue_core.dialects import (
 from .claim import claim_locked
 from .clock import later, present, to_text
 from .enqueue import INSERT_READY, INSERT_SCHEDULED
-from .permits import DELETE_JOB, INSERT_BLOCKED, admit_by, end_permits, with_permit
+from .permits import DELETE_JOB, INSERT_BLOCKED, admit_by, end_permits, pass_permits, with_permit
 from .transactions import transaction
 
 HELD = f"""
@@ -69,8 +69,9 @@ def _settle(cursor: Any, outcomes: Sequence[Outcome]) -> set[int]:
     if held:
         now = present(cursor)
         _write_attempts(cursor, held, now)
-        if ended := [outcome.job_id for outcome in held if outcome.ends_permit]:
-            end_permits(cursor, ended)
+        if ended := [outcome for outcome in held if outcome.ends_permit]:
+            pass_permits(cursor, ended)
+            end_permits(cursor, [outcome.job_id for outcome in ended])
         _move(cursor, held, now)
         admit_by(cursor, dict.fromkeys(sorted(limited_keys(held))))
     return {outcome.job_id for outcome in held}

@@ -16,6 +16,7 @@ HOOKS = {
     "steady_queue_enqueue": portable.enqueue,
     "steady_queue_claim": portable.claim,
     "steady_queue_settle": portable.settle,
+    "steady_queue_claim_followers": portable.claim_followers,
     "steady_queue_dispatch": portable.dispatch,
     "steady_queue_list_queues": portable.list_queues,
     "steady_queue_insert_if_absent": portable.insert_if_absent,

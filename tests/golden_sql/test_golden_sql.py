@@ -5,7 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from steady_queue_core.dialects import Ending, NewJob, Outcome, ProcessIdentity, QueueSelector
+from steady_queue_core.dialects import (
+    ClaimedJob,
+    Ending,
+    NewJob,
+    Outcome,
+    ProcessIdentity,
+    QueueSelector,
+)
 from steady_queue_core.dialects.conformance.base import ending, limited_job, new_job
 
 from .cases import GoldenCase, on_each_database
@@ -64,6 +71,13 @@ class Sql(GoldenCase):
                     lambda claim, outcome_of=outcome_of: self.settle(outcome_of(self, claim)),
                     given=lambda limited=limited: self._claimed(limited=limited)[1],
                 )
+        self.record(
+            "finished, with an heir",
+            lambda claims: self.settle(
+                self.finished(claims[0], heir=(claims[1].job_id, claims[1].token))
+            ),
+            given=self._chain,
+        )
         self.compare("settle")
 
     def test_settle_and_claim(self) -> None:
@@ -77,6 +91,15 @@ class Sql(GoldenCase):
                     given=lambda limited=limited: self._claimed(limited=limited, waiting=True),
                 )
         self.compare("settle_and_claim")
+
+    def test_claim_followers(self) -> None:
+        for title, waiting in {"nobody waits": False, "a job waits": True}.items():
+            self.record(
+                title,
+                lambda given: self._follow(*given),
+                given=lambda waiting=waiting: self._claimed(limited=True, waiting=waiting),
+            )
+        self.compare("claim_followers")
 
     def test_dispatch(self) -> None:
         def due(*jobs: NewJob) -> None:
@@ -169,6 +192,13 @@ class Sql(GoldenCase):
         if waiting:
             self.enqueue(job)
         return worker, claim
+
+    def _follow(self, worker: ProcessIdentity, claim: ClaimedJob) -> list[ClaimedJob]:
+        return self.dialect.claim_followers(self.connection, worker, [claim], 5)
+
+    def _chain(self) -> list[ClaimedJob]:
+        worker, claim = self._claimed(limited=True, waiting=True)
+        return [claim, *self._follow(worker, claim)]
 
     def _settle_and_claim(self, worker: ProcessIdentity, outcome: Outcome) -> None:
         selector = QueueSelector()

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from django.db import connections
 
-from steady_queue_core.dialects import Ending, ProcessIdentity, QueueSelector
+from steady_queue_core.dialects import Ending, ProcessIdentity, QueueSelector, portable
 from steady_queue_core.dialects.conformance.base import ending, new_job
 from steady_queue_core.dialects.registry import dialect_for
-from steady_queue_core.models import Job, Queue, claims, process
+from steady_queue_core.models import ClaimedExecution, Job, Queue, claims, process
 from steady_queue_core.models.job import find_job
 from steady_queue_core.models.operations import discard, retry, run_now
 from steady_queue_core.models.operations.clear import FailedJobs, FinishedJobs, PastRuns
@@ -23,7 +23,7 @@ from steady_queue_core.processes.scheduler.due_times import _known_slots
 from steady_queue_core.processes.supervisor.recovery import Rescuer
 from steady_queue_core.tasks.results import task_result_of
 
-from .building import FAILED_OF, Shape
+from .building import FAILED_OF, KEYS, Shape
 
 DAY = timedelta(days=1)
 WORKER = ProcessIdentity(1, "worker-1")
@@ -60,6 +60,17 @@ class Place:
         outcomes = [ending(Ending.FINISHED, claim) for claim in self.claim(20)]
         self.dialect.settle_and_claim(self.connection, outcomes, WORKER, QueueSelector(), 20)
 
+    def follow(self) -> None:
+        """Claim what follows the jobs that hold permits, and end one with an heir."""
+        held = ClaimedExecution.objects.using(self.using).filter(job__permit__isnull=False)
+        held.update(process_id=WORKER.id)
+        holders = [portable.claimed_job(row, row.job, self.present) for row in held]
+        found = self.dialect.claim_followers(self.connection, WORKER, holders, 20)
+        assert len(found) == 20 * len(holders) == 20 * KEYS
+        [first] = [each for each in found if each.follows == holders[0].job_id]
+        outcome = ending(Ending.FINISHED, holders[0], heir=(first.job_id, first.token))
+        assert len(self.dialect.settle(self.connection, [outcome])) == 1
+
     def batches(self, name: str, states: Any, **where: Any) -> None:
         rows = self.jobs.filter(**where)._to_change(name, 500)
         assert list(islice(rows._batches(states, 500), 2))
@@ -93,6 +104,7 @@ OPERATIONS: dict[str, Operation] = {
     "try again": Operation(lambda p: p.settle(Ending.RETRIED, 20), 600, planned=True),
     "give back": Operation(lambda p: p.settle(Ending.RELEASED, 20), 600, planned=True),
     "finish and claim": Operation(lambda p: p.settle_and_claim(), 900, planned=True),
+    "follow": Operation(lambda p: p.follow(), 6_000, planned=True),
     "list queues": Operation(lambda p: p.dialect.list_queues(p.connection), 200, planned=True),
     "enqueue": Operation(lambda p: p.dialect.enqueue(p.connection, [new_job()] * 50), 500),
     # A dispatcher.

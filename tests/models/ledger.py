@@ -5,9 +5,10 @@ Nothing in here knows how the queue does it. The time is in hours, and moves onl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from itertools import takewhile
 
 from steady_queue_core.dialects import Ending
 
@@ -140,19 +141,69 @@ class Ledger:
                     served.append(name)
         return [entry for name in served for entry in ready if entry.wanted.queue == name]
 
+    def follow(
+        self, process: int, holders: Sequence[int], limit: int, lost: Collection[int]
+    ) -> list[tuple[int, int]]:
+        """Return the ids of the jobs that the process gets to run after ``holders``, some of whose
+        claims are ``lost``, each with the job before it."""
+        chains: dict[str, list[Entry]] = {}
+        for entry in (self.jobs[job_id] for job_id in holders):
+            chain = chains.setdefault(entry.wanted.key or "", [entry])
+            if entry is not chain[0] and entry.wanted.queue == chain[0].wanted.queue:
+                chain.append(entry)
+        return [
+            found
+            for _, chain in sorted(chains.items())
+            if not any(entry.job_id in lost for entry in chain)
+            for found in self._follow(process, chain, limit)
+        ]
+
+    def is_waited_for(self, job_id: int) -> bool:
+        """Whether a job of the same key and queue is next to get the job's permit."""
+        entry = self.jobs[job_id]
+        waiting = [each for each in self.of(BLOCKED) if each.wanted.key == entry.wanted.key]
+        next_one = min(waiting, key=lambda each: each.turn, default=entry)
+        return next_one is not entry and next_one.wanted.queue == entry.wanted.queue
+
+    def _follow(self, process: int, chain: list[Entry], limit: int) -> list[tuple[int, int]]:
+        key, queue = chain[0].wanted.key or "", chain[0].wanted.queue
+        held = all(
+            entry.state == CLAIMED and entry.process == process and entry.job_id in self.held(key)
+            for entry in chain
+        )
+        if not held or queue in self.paused or len(self.held(key)) > self.limits[key]:
+            return []
+        waiting = [entry for entry in self.of(BLOCKED) if entry.wanted.key == key]
+        waiting.sort(key=lambda entry: entry.turn)
+        first = waiting[: limit * len(chain)]
+        found, ends = [], [entry.job_id for entry in chain]
+        for entry in takewhile(lambda entry: entry.wanted.queue == queue, first):
+            entry.state, entry.process, entry.claimed_at = CLAIMED, process, self.now
+            found.append((entry.job_id, ends.pop(0)))
+            ends.append(entry.job_id)
+        return found
+
     def holds(self, job_id: int, token: int) -> bool:
         entry = self.jobs.get(job_id)
         return entry is not None and entry.state == CLAIMED and entry.token == token
 
-    def settle(self, ended: Iterable[tuple[int, Ending, float, bool]]) -> None:
-        """End claims that are held: of each job, how, its delay, and whether it is preserved."""
-        keys = set()
+    def settle(
+        self,
+        ended: Iterable[tuple[int, Ending, float, bool]],
+        heirs: Mapping[int, tuple[int, int]] | None = None,
+    ) -> None:
+        """End claims that are held: of each job, how, its delay, and whether it is preserved.
+        ``heirs``: the job and the token of the claim that the permit of a job passes to."""
+        keys, ended = set(), list(ended)
+        passing = self._passing(heirs or {}, {job_id for job_id, *_ in ended})
         for job_id, ending, delay, preserve in ended:
             entry = self.jobs[job_id]
             key = entry.wanted.key
             keys.add(key)
             if ending is not Ending.RELEASED:
                 entry.attempts += 1
+                if key is not None and job_id in self.held(key) and job_id in passing:
+                    self.held(key).add(passing[job_id])
                 self._end_permit(entry)
             entry.process = 0
             if ending is Ending.FINISHED and not preserve:
@@ -165,6 +216,17 @@ class Ledger:
             else:
                 entry.state = READY if key is None or job_id in self.held(key) else BLOCKED
         self.admit(key for key in keys if key is not None)
+
+    def _passing(
+        self, heirs: Mapping[int, tuple[int, int]], ended: Collection[int]
+    ) -> dict[int, int]:
+        """Return the heirs that take a permit over, by the job that gives it up."""
+        permitted = set().union(*self.holders.values())
+        return {
+            job_id: heir
+            for job_id, (heir, token) in heirs.items()
+            if self.holds(heir, token) and heir not in permitted and heir not in ended
+        }
 
     def _end_permit(self, entry: Entry) -> None:
         if entry.wanted.key is not None:

@@ -69,13 +69,21 @@ choice = st.integers(0, 40)
 choices = st.lists(choice, max_size=6, unique=True)
 endings = st.lists(
     st.tuples(
-        choice, st.sampled_from(Ending), st.sampled_from([0.0, 0.0, 1.0, 2.0]), st.booleans()
+        choice,
+        st.sampled_from(Ending),
+        st.sampled_from([0.0, 0.0, 1.0, 2.0]),
+        st.booleans(),
+        st.none() | choice,
     ),
     min_size=1,
     max_size=5,
 )
 selectors = st.sampled_from(SELECTORS)
 limits = st.integers(1, 6)
+
+
+#: A claim to end, how, its delay, whether the job is preserved, and who takes over its permit.
+Ended = tuple[int, Ending, float, bool, int | None]
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -121,27 +129,60 @@ class QueueMachine(RuleBasedStateMachine):
         self._claimed(claims, process_id, patterns, limit)
 
     @rule(ended=endings)
-    def settle(self, ended: list[tuple[int, Ending, float, bool]]) -> None:
-        outcomes, held = self._outcomes(ended)
+    def settle(self, ended: list[Ended]) -> None:
+        outcomes, held, heirs = self._outcomes(ended)
         assert self.dialect.settle(self.connection, outcomes) == {job_id for job_id, *_ in held}
-        self.ledger.settle(held)
+        self.ledger.settle(held, heirs)
 
     @rule(ended=endings, process=choice, patterns=selectors, limit=limits)
     def settle_and_claim(
         self,
-        ended: list[tuple[int, Ending, float, bool]],
+        ended: list[Ended],
         process: int,
         patterns: tuple[str, ...],
         limit: int,
     ) -> None:
-        outcomes, held = self._outcomes(ended)
+        outcomes, held, heirs = self._outcomes(ended)
         process_id, selector = self._process(process), QueueSelector(patterns=patterns)
         told, claims = self.dialect.settle_and_claim(
             self.connection, outcomes, self.identities[process_id], selector, limit
         )
         assert told == {job_id for job_id, *_ in held}
-        self.ledger.settle(held)
+        self.ledger.settle(held, heirs)
         self._claimed(claims, process_id, patterns, limit)
+
+    @rule(chosen=choices, limit=limits)
+    def follow(self, chosen: list[int], limit: int) -> None:
+        """Claim what follows some jobs: mostly those that somebody waits for."""
+        limited = [each for each in self.claims if each.concurrency_key is not None]
+        live = [each for each in limited if self.ledger.holds(each.job_id, each.token)]
+        waited_for = [each for each in live if self.ledger.is_waited_for(each.job_id)]
+        known = waited_for * 8 + live + limited
+        picked = {(claim := known[number % len(known)]).job_id: claim for number in chosen if known}
+        holders = [each for each in picked.values() if each.job_id in self.ledger.jobs]
+        if not holders:
+            return
+        process_id = self.ledger.jobs[holders[0].job_id].process or self.processes[0]
+        claims = self.dialect.claim_followers(
+            self.connection, self.identities[process_id], holders, limit
+        )
+        lost = {each.job_id for each in holders if not self.ledger.holds(each.job_id, each.token)}
+        expected = self.ledger.follow(process_id, [each.job_id for each in holders], limit, lost)
+        assert [(claim.job_id, claim.follows) for claim in claims] == expected
+        self._take(claims)
+
+    @rule(wanted=wanted_jobs, process=choice, limit=limits, ended=endings)
+    def run_chains(
+        self, wanted: list[Wanted], process: int, limit: int, ended: list[Ended]
+    ) -> None:
+        """Enqueue jobs that wait for each other, claim them one after the other, and end some."""
+        self.enqueue([
+            replace(each, key=each.key or "a", queue="etl", due=None, discards=False)
+            for each in wanted * 2
+        ])  # fmt: skip
+        self.claim(process, ("*",), 6)
+        self.follow([*range(6)], limit)
+        self.settle(ended)
 
     @rule(limit=limits)
     def dispatch(self, limit: int) -> None:
@@ -186,8 +227,11 @@ class QueueMachine(RuleBasedStateMachine):
 
     def clear_queue(self) -> None:
         name = QUEUES[self.steps % len(QUEUES)]
-        ready = [each.job_id for each in self.ledger.of(READY) if each.wanted.queue == name]
-        assert Queue(name, self.using).clear() == self.ledger.discard(ready)
+        discarded = 0
+        # The end of a job with a limit makes another one ready.
+        while ready := [each.job_id for each in self.ledger.of(READY) if each.wanted.queue == name]:
+            discarded += self.ledger.discard(ready)
+        assert Queue(name, self.using).clear() == discarded
 
     # --- processes and time
 
@@ -263,13 +307,13 @@ class QueueMachine(RuleBasedStateMachine):
             lambda: self.retry(chosen),
             lambda: self.discard(chosen),
         ]
-        ledger, claims = deepcopy(self.ledger), list(self.claims)
+        ledger, claims, processes = deepcopy(self.ledger), list(self.claims), list(self.processes)
         with transaction.atomic(using=self.using):
             for number in order[:3]:
                 things[number]()
             transaction.set_rollback(not commits, using=self.using)
         if not commits:
-            self.ledger, self.claims = ledger, claims
+            self.ledger, self.claims, self.processes = ledger, claims, processes
 
     # --- what the steps share
 
@@ -309,6 +353,9 @@ class QueueMachine(RuleBasedStateMachine):
     ) -> None:
         expected = self.ledger.claim(process_id, patterns, limit)
         assert [claim.job_id for claim in claims] == expected
+        self._take(claims)
+
+    def _take(self, claims: list[ClaimedJob]) -> None:
         for claim in claims:
             entry = self.ledger.jobs[claim.job_id]
             assert claim.token > entry.token
@@ -318,12 +365,13 @@ class QueueMachine(RuleBasedStateMachine):
             assert claim.concurrency_key == entry.wanted.key
         self.claims += claims
 
-    def _outcomes(self, ended: list[tuple[int, Ending, float, bool]]) -> tuple[Any, Any]:
-        """Return outcomes of claims, some of which are lost, and what those held end with."""
-        outcomes, held = {}, {}
+    def _outcomes(self, ended: list[Ended]) -> tuple[Any, Any, Any]:
+        """Return outcomes of claims, some of which are lost, what those held end with, and the
+        heirs of their permits."""
+        outcomes, held, heirs = {}, {}, {}
         live = [each for each in self.claims if self.ledger.holds(each.job_id, each.token)]
         known = live * 4 + self.claims
-        for number, how, delay, preserve in ended:
+        for number, how, delay, preserve, heir in ended:
             if not known:
                 break
             claim = known[number % len(known)]
@@ -336,7 +384,12 @@ class QueueMachine(RuleBasedStateMachine):
             )  # fmt: skip
             if self.ledger.holds(claim.job_id, claim.token):
                 held[claim.job_id] = (claim.job_id, how, delay, preserve)
-        return list(outcomes.values()), list(held.values())
+                alike = [each for each in known if each.concurrency_key == claim.concurrency_key]
+                named = alike[heir % len(alike)][:2] if heir is not None else None
+                if named is not None and named not in heirs.values():
+                    heirs[claim.job_id] = named
+                    outcomes[claim.job_id] = outcomes[claim.job_id]._replace(heir=named)
+        return list(outcomes.values()), list(held.values()), heirs
 
 
 def _due(wanted: Wanted) -> Wanted:

@@ -107,6 +107,17 @@ def released_lose_their_permits(connection: Any, outcomes: Any) -> Any:
     return held
 
 
+def heirs_take_nothing(connection: Any, outcomes: Any) -> Any:
+    return settle(connection, [each._replace(heir=None) for each in outcomes])
+
+
+def followers_hold_permits(connection: Any, process: Any, holders: Any, limit: int) -> Any:
+    claims = sqlite.steady_queue_claim_followers(connection, process, holders, limit)
+    for claim in claims:
+        Permit.objects.create(job_id=claim.job_id, key=claim.concurrency_key)
+    return claims
+
+
 def retried_come_back_at_once(connection: Any, outcomes: Any) -> Any:
     return settle(connection, [each._replace(delay=0.0) for each in outcomes])
 
@@ -176,6 +187,8 @@ def ready_at_once(job: Any, present: Any) -> Any:
 WRONGS: dict[str, Any] = {
     "a failed job keeps its permit": lambda: hook("settle", failed_keep_their_permits),
     "a released job loses its permit": lambda: hook("settle", released_lose_their_permits),
+    "an heir takes no permit over": lambda: hook("settle", heirs_take_nothing),
+    "a follower holds a permit": lambda: hook("claim_followers", followers_hold_permits),
     "a retried job comes back at once": lambda: hook("settle", retried_come_back_at_once),
     "a claim is ended by who has lost it": lambda: hook("settle", ends_what_others_hold),
     "one more than the limit is let in": lambda: hook("enqueue", one_more_than_the_limit),
@@ -202,17 +215,19 @@ WRONGS: dict[str, Any] = {
 #: version of hypothesis may make something else of a seed: then the machine searches.
 SEEDS = {
     "a failed job keeps its permit": 4,
-    "a released job loses its permit": 6,
-    "a retried job comes back at once": 7,
+    "a released job loses its permit": 1,
+    "an heir takes no permit over": 45,
+    "a follower holds a permit": 1,
+    "a retried job comes back at once": 1,
     "a claim is ended by who has lost it": 29,
     "one more than the limit is let in": 1,
-    "a job that is not to wait waits": 1,
-    "a paused queue is served": 1,
-    "the order of queues is not kept": 4,
-    "a pause changes the order": 13,
+    "a job that is not to wait waits": 4,
+    "a paused queue is served": 6,
+    "the order of queues is not kept": 8,
+    "a pause changes the order": 8,
     "a job is moved before it is due": 1,
     "who waits is let in by age alone": 4,
-    "a retried failure needs no permit": 20,
+    "a retried failure needs no permit": 1,
     "a discarded job keeps its permit": 1,
     "a silent process keeps its permits": 4,
 }

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from steady_queue_core.dialects import Ending
-from steady_queue_core.dialects.conformance.base import ending, new_job
-from steady_queue_mysql import claim_sql, dispatch, listing, scan_position, settle
+from steady_queue_core.dialects.conformance.base import ending, limited_job, new_job
+from steady_queue_mysql import claim_sql, dispatch, followers, listing, scan_position, settle
 from steady_queue_mysql.batches import Statement
 from steady_queue_mysql.inline_tables import with_ids
 
@@ -77,12 +77,30 @@ class Plans(ServerCase):
 
     def test_claims_are_settled_by_their_primary_key(self) -> None:
         first = self.claimed_job()
+        self.enqueue(limited_job(), limited_job())
+        worker = self.register()
+        holders = self.claim(process_id=worker)
+        [heir] = self.dialect.claim_followers(self.connection, self.identity(worker), holders, 1)
+        self.followers.add(heir.job_id)
         outcomes = [self.finished(first), ending(Ending.RELEASED, first), self.failed(first),
-                    ending(Ending.RETRIED, first, delay=3.0)]  # fmt: skip
+                    ending(Ending.RETRIED, first, delay=3.0),
+                    self.finished(holders[0], heir=(heir.job_id, heir.token))]  # fmt: skip
         for statement in settle.settlement(outcomes):
             access = self.access_to("c", statement)
             self.assertIn(access["type"], ("eq_ref", "const"), statement)
             self.assertEqual(access["key"], "PRIMARY", statement)
+
+    def test_followers_are_read_in_the_order_of_the_index(self) -> None:
+        for count in (2, 2000):
+            self.enqueue(*[limited_job()] * count)
+            self.sql("ANALYZE TABLE steady_queue_blocked_executions")
+            sql = followers.PICK.replace("{limit}", "5")
+            access = self.access_to("r", Statement(sql, ["key"]))
+            self.assertEqual(access["key"], "steady_queue_blocked_release", (count, access))
+            job = self.access_to("j", Statement(sql, ["key"]))
+            self.assertEqual((job["type"], job["key"]), ("eq_ref", "PRIMARY"), (count, job))
+            [access] = self.plan(Statement(followers.WAITING, ["key"]))
+            self.assertEqual(access["key"], "steady_queue_blocked_release", (count, access))
 
     def test_queues_are_listed_by_a_loose_index_scan(self) -> None:
         for size in self.each_size():

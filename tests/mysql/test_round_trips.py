@@ -78,6 +78,20 @@ class RoundTrips(ServerCase):
         self.assertEqual(self.trips(lambda: claims.extend(self.claim(process_id=worker))), 3)
         self.assertEqual(self.trips(lambda: self.settle(*map(self.finished, claims))), 1)
 
+    def test_followers_take_four_and_a_key_that_nobody_waits_for_one(self) -> None:
+        worker = self.register()
+        self.enqueue(limited_job(), limited_job("other"), limited_job(), limited_job())
+        holders = self.claim(process_id=worker)
+
+        def follow(key: str) -> int:
+            claims = [claim for claim in holders if claim.concurrency_key == key]
+            process = self.identity(worker)
+            return self.trips(
+                lambda: self.dialect.claim_followers(self.connection, process, claims, 5)
+            )
+
+        self.assertEqual((follow("other"), follow("key")), (1, 4))
+
     def test_a_job_with_a_limit_takes_twice_as_many_at_most(self) -> None:
         worker = self.register()
 

@@ -81,6 +81,44 @@ class TestPlans(PostgresTestCase):
         kinds = {kind for kind, _ in plan.scans(tables.CLAIMED)}
         assert "Seq Scan" not in kinds
 
+    def test_followers_are_read_in_the_order_of_the_index(self) -> None:
+        """Not all that wait: those that come next, and what is known of them by their keys."""
+        self.enqueue(*[limited_job()] * 2000)
+        [holder] = [each for each in self.claim(6000, process_id=self.worker)
+                    if each.concurrency_key]  # fmt: skip
+        self.analyze()
+        self.query(f"ANALYZE {tables.BLOCKED}")
+        worker = self.identity(self.worker)
+        with self.statements() as sent, self.undone():
+            assert self.dialect.claim_followers(self.connection, worker, [holder], 50)
+        plan = self.plan(sent[-1])
+        scans = plan.scans(tables.BLOCKED)
+        assert ("Index Scan", "steady_queue_blocked_release") in scans
+        assert "Seq Scan" not in {kind for kind, _ in scans | plan.scans(tables.CLAIMED)}
+        assert plan.scans(tables.JOBS) == {("Index Scan", "steady_queue_jobs_pkey")}
+        with self.statements() as sent, self.undone():
+            free = holder._replace(concurrency_key="free")
+            assert not self.dialect.claim_followers(self.connection, worker, [free], 50)
+        kinds = {kind for kind, _ in self.plan(sent[-1]).scans(tables.BLOCKED)}
+        assert kinds <= {"Index Scan", "Index Only Scan"}
+        of_blocked = f"SELECT job_id FROM {tables.BLOCKED}"
+        self.query(f"DELETE FROM {tables.JOBS} WHERE id IN ({of_blocked})")
+        self.query(f"DELETE FROM {tables.BLOCKED}")
+
+    def test_an_heir_is_found_by_its_key(self) -> None:
+        self.enqueue(limited_job(), limited_job())
+        claims = self.claim(6000, process_id=self.worker)
+        [holder] = [each for each in claims if each.concurrency_key]
+        [heir] = self.dialect.claim_followers(
+            self.connection, self.identity(self.worker), [holder], 5
+        )
+        self.analyze()
+        with self.statements() as sent, self.undone():
+            self.settle(self.finished(holder, heir=(heir.job_id, heir.token)))
+        plan = self.plan(sent[-1])
+        kinds = {kind for kind, _ in plan.scans(tables.CLAIMED)}
+        assert "Seq Scan" not in kinds
+
     def test_listing_reads_one_row_for_each_queue(self) -> None:
         with self.statements() as sent:
             assert self.dialect.list_queues(self.connection) == ["a", "b", "c"]
@@ -157,6 +195,14 @@ class TestRoundTrips(PostgresTestCase):
             self.assert_one_statement(partial(self.claim, 2, *patterns, process_id=worker))
         self.assert_one_statement(lambda: self.dialect.dispatch(self.connection, 10))
         self.assert_one_statement(lambda: self.dialect.list_queues(self.connection, "d"))
+
+    def test_who_has_nobody_waiting_asks_once_for_followers(self) -> None:
+        self.enqueue(limited_job(), limited_job("other"))
+        worker = self.register()
+        process, holders = self.identity(worker), self.claim(process_id=worker)
+        self.assert_one_statement(
+            lambda: self.dialect.claim_followers(self.connection, process, holders, 5)
+        )
 
     def test_a_job_with_a_limit_takes_twice_the_statements_of_another_at_most(self) -> None:
         """The begin and the end of the transaction among them."""

@@ -24,6 +24,7 @@ steady_queue_is_lost_connection = hookimpl(portable.is_lost_connection)
 steady_queue_enqueue = hookimpl(portable.enqueue)
 steady_queue_claim = hookimpl(portable.claim)
 steady_queue_settle = hookimpl(portable.settle)
+steady_queue_claim_followers = hookimpl(portable.claim_followers)
 steady_queue_dispatch = hookimpl(portable.dispatch)
 steady_queue_admit = hookimpl(portable.admit)
 steady_queue_list_queues = hookimpl(listing.list_queues)  # The one hook that is tuned.

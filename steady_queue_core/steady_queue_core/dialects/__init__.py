@@ -16,6 +16,7 @@ from ..errors import (
 )
 from ..logging import get_logger
 from . import portable, tables
+from .chains import Chain, chained, chains_of
 from .dialect import Dialect
 from .hookspecs import hookimpl
 from .outcome import Destination, Ending, Outcome, limited_keys
@@ -41,6 +42,7 @@ __all__ = [
     "CLAIM_COLUMNS",
     "EXECUTION_COLUMNS",
     "JOB_COLUMNS",
+    "Chain",
     "ClaimedJob",
     "Destination",
     "Dialect",
@@ -59,6 +61,8 @@ __all__ = [
     "ProcessIdentity",
     "QueueSelector",
     "Wakeup",
+    "chained",
+    "chains_of",
     "dialect_for",
     "get_logger",
     "hookimpl",

@@ -170,6 +170,28 @@ class Dialect:
         self._notify_admitted(connection, outcomes, claimed)
         return held, claimed
 
+    @property
+    def claims_followers(self) -> bool:
+        """Whether ``claim_followers`` ever claims anything."""
+        return "steady_queue_claim_followers" in self._implemented
+
+    def claim_followers(
+        self,
+        connection: BaseDatabaseWrapper,
+        process: ProcessIdentity,
+        holders: Sequence[ClaimedJob],
+        limit: int,
+    ) -> list[ClaimedJob]:
+        """Claim the jobs that follow ``holders``, if the dialect can."""
+        if limit <= 0 or not holders or not self.claims_followers:
+            return []
+        return cast(
+            "list[ClaimedJob]",
+            self._hooks.steady_queue_claim_followers(
+                connection=connection, process=process, holders=holders, limit=limit
+            ),
+        )
+
     def dispatch(self, connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
         return cast(
             Dispatched, self._hooks.steady_queue_dispatch(connection=connection, limit=limit)
@@ -251,7 +273,9 @@ class Dialect:
         claimed: Sequence[ClaimedJob],
     ) -> None:
         """Notify listeners of jobs that were admitted, unless all of them were claimed here."""
-        if limited_keys(outcomes) - {claim.concurrency_key for claim in claimed}:
+        # A permit that passes to an heir admits nobody.
+        ended = limited_keys(outcome for outcome in outcomes if outcome.heir is None)
+        if ended - {claim.concurrency_key for claim in claimed}:
             self.ring_after_commit(connection, [])
 
     def checks(self, connection: BaseDatabaseWrapper) -> list[CheckMessage]:

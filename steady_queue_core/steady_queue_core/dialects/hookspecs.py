@@ -64,6 +64,7 @@ OPTIONAL = frozenset(
         "steady_queue_prepare",
         "steady_queue_share",
         "steady_queue_settle_and_claim",
+        "steady_queue_claim_followers",
         "steady_queue_exact_collation",
         "steady_queue_tune_tables",
         "steady_queue_wakeup",
@@ -225,7 +226,9 @@ def steady_queue_settle(  # type: ignore[empty-body]
 
     The permit of a job with a limit ends with its claim, and jobs that wait for it are admitted in
     the same transaction. A released job keeps its permit. A job that is retried at once, or has
-    lost its permit, needs a new one.
+    lost its permit, needs a new one. If the outcome names an heir whose claim is still held after
+    the batch and has no permit, the permit passes to the heir instead of ending. One permit at most
+    passes to an heir: of the other outcomes that name it, none has a permit.
     """
 
 
@@ -240,6 +243,27 @@ def steady_queue_settle_and_claim(  # type: ignore[empty-body]
     """Settle outcomes, then claim jobs, in one transaction.
 
     Optional. Without it ``steady_queue_settle`` and ``steady_queue_claim`` are called in turn.
+    """
+
+
+@hookspec(firstresult=True)
+def steady_queue_claim_followers(  # type: ignore[empty-body]
+    connection: BaseDatabaseWrapper,
+    process: ProcessIdentity,
+    holders: Sequence[ClaimedJob],
+    limit: int,
+) -> list[ClaimedJob]:
+    """Claim up to ``limit`` blocked jobs for each of ``holders``, to run after it one by one.
+
+    Optional; without it, a blocked job is claimed when it is admitted. ``holders`` are claims of
+    the process. ``chains_of`` groups them by key, and ``chained`` tells which job follows which.
+    Jobs of a key come in the order of (rank, id), as far as they are in the queue of its holders: a
+    job of another queue ends the chain. They move from blocked to claimed with new tokens and
+    without permits, in one transaction that locks the semaphores of the keys first.
+
+    A key gets none if a claim or a permit of its holders is lost, if more permits are out than its
+    limit allows, if the queue is paused, or if another transaction has locked the semaphore: the
+    holders, which have to start, wait for nobody.
     """
 
 

@@ -56,6 +56,8 @@ class Outcome(NamedTuple):
     message: str = ""
     #: The concurrency key of the claim; ``None`` for a job without a limit.
     concurrency_key: str | None = None
+    #: The job and the token of another claim of the same key, which takes over the permit.
+    heir: tuple[int, int] | None = None
 
     @property
     def is_limited(self) -> bool:
@@ -64,7 +66,8 @@ class Outcome(NamedTuple):
 
     @property
     def ends_permit(self) -> bool:
-        """Whether the job gives its permit back. One that is released keeps it."""
+        """Whether the job gives up its permit: to its heir, or back. One that is released keeps
+        it."""
         return self.is_limited and self.ending is not Ending.RELEASED
 
     @property

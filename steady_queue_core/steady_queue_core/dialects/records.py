@@ -82,6 +82,8 @@ class ClaimedJob(NamedTuple):
     claimed_at: datetime
     #: The key of the permit that the job holds; ``None`` for a job without a limit.
     concurrency_key: str | None = None
+    #: The job of the same key after whose end this one may start. It holds no permit until then.
+    follows: int | None = None
 
     @classmethod
     def from_row(

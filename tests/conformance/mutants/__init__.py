@@ -6,6 +6,7 @@ They are the SQLite dialect with one hook replaced. A mutant names the cases tha
 from __future__ import annotations
 
 from . import (
+    chains,
     claim,
     claim_order,
     clock,
@@ -30,6 +31,7 @@ from .mutant import ALL
 
 __all__ = [
     "ALL",
+    "chains",
     "claim",
     "claim_order",
     "clock",

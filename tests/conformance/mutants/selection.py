@@ -16,7 +16,8 @@ add("says_that_it_skips_locked_rows", {"dialect": claiming(skips_locked=True)},
     "a_second_worker_gets_jobs_while_a_first_holds_its_own",
      "of_many_jobs_beside_a_paused_queue_each_goes_to_one_worker",
      "jobs_that_another_dispatcher_holds_are_passed_over",
-     "upsert_locks_its_rows_in_the_order_given")  # fmt: skip
+     "upsert_locks_its_rows_in_the_order_given",
+     "nobody_waits_for_who_has_locked_the_semaphore")  # fmt: skip
 add("says_that_it_has_no_listener", {"dialect": claiming(has_wakeup=False)},
     "there_is_a_listener_where_the_dialect_says_so")  # fmt: skip
 

@@ -481,3 +481,51 @@ COMMIT;
 SELECT id
 FROM performance_schema.processlist
 WHERE RIGHT(info, 23) = ' AS steady_queue_wakeup' AND db = DATABASE() AND command = 'Query';
+
+-- -------- finished, with an heir
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+
+START TRANSACTION;
+
+SELECT `key`, `limit`
+FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
+WHERE `key` IN ('key')
+ORDER BY `key`
+FOR UPDATE;
+
+SELECT given.id
+FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
+  AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id
+FOR UPDATE;
+
+UPDATE (
+  SELECT :job_1 AS id, :token AS token, :job_2 AS heir, :token AS heir_token
+) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
+  AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id STRAIGHT_JOIN steady_queue_claimed_executions h FORCE INDEX (PRIMARY) ON h.job_id = given.heir
+  AND h.token = given.heir_token STRAIGHT_JOIN steady_queue_permits p FORCE INDEX (PRIMARY) ON p.job_id = given.id
+LEFT JOIN steady_queue_permits other FORCE INDEX (PRIMARY) ON other.job_id = given.heir
+SET p.job_id = given.heir
+WHERE other.job_id IS NULL;
+
+DELETE p
+FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
+  AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id STRAIGHT_JOIN steady_queue_permits p FORCE INDEX (PRIMARY) ON p.job_id = given.id;
+
+-- UPDATE ( ... as under "finished"
+
+DELETE c
+FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
+  AND c.token = given.token;
+
+SELECT `key`, count(*)
+FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+WHERE `key` IN ('key')
+GROUP BY `key`
+FOR UPDATE;
+
+UPDATE steady_queue_semaphores FORCE INDEX (PRIMARY)
+SET value = CASE `key` WHEN 'key' THEN 0 END
+WHERE `key` IN ('key');
+
+COMMIT;

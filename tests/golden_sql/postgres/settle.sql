@@ -839,3 +839,102 @@ EXECUTE steady_queue_2 (ARRAY['key']);
 COMMIT;
 
 SELECT set_config('synchronous_commit', 'off', true), pg_notify('steady_queue_ready', '');
+
+-- -------- finished, with an heir
+
+BEGIN;
+
+-- PREPARE steady_queue_settings AS ... as under "finished"
+
+-- PREPARE steady_queue_0 AS ... as under "finished, with a limit"
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_0 (ARRAY['key']);
+
+PREPARE steady_queue_1 AS
+WITH given AS MATERIALIZED (
+  SELECT *
+  FROM json_to_recordset($1::json) AS outcome(
+    job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
+    attempts int, worker_ids text, errors text, started_at timestamptz,
+    last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
+    exception_class text, message text, concurrency_key text, heir bigint, heir_token bigint
+  )
+),
+ended AS (
+  DELETE FROM steady_queue_claimed_executions AS claim USING given
+  WHERE claim.job_id = ANY(ARRAY(SELECT job_id FROM given))
+    AND claim.job_id = given.job_id
+    AND claim.token = given.token
+  RETURNING given.*
+),
+updated AS (
+  UPDATE steady_queue_jobs AS job
+  SET attempts = ended.attempts, token = ended.token, worker_ids = ended.worker_ids,
+    errors = ended.errors, return_value = ended.return_value, started_at = ended.started_at,
+    last_attempted_at = ended.last_attempted_at,
+    finished_at = CASE WHEN ending <> 'retried' THEN statement_timestamp() END
+  FROM ended
+  WHERE job.id = ANY(ARRAY(SELECT job_id FROM ended))
+    AND job.id = ended.job_id
+    AND ending <> 'released'
+    AND (ending <> 'finished' OR preserve)
+  RETURNING ended.*
+),
+heir AS MATERIALIZED (
+  SELECT ended.job_id, ended.heir
+  FROM ended
+  JOIN steady_queue_claimed_executions AS claim ON claim.job_id = ANY(ARRAY(SELECT heir FROM ended))
+    AND claim.job_id = ended.heir
+    AND claim.token = ended.heir_token
+  WHERE ending <> 'released'
+    AND ended.heir <> ALL(
+      ARRAY(
+        SELECT job_id
+        FROM ended
+        UNION ALL
+        SELECT job_id
+        FROM steady_queue_permits
+        WHERE job_id = ANY(ARRAY(SELECT heir FROM ended))
+      )
+    )
+),
+passed_permit AS (
+  UPDATE steady_queue_permits AS permit
+  SET job_id = heir.heir
+  FROM heir
+  WHERE permit.job_id = ANY(ARRAY(SELECT job_id FROM heir)) AND permit.job_id = heir.job_id
+),
+ended_permit AS (
+  DELETE FROM steady_queue_permits
+  WHERE job_id = ANY(
+    ARRAY(SELECT job_id FROM ended WHERE ending <> 'released' EXCEPT SELECT job_id FROM heir)
+  )
+  RETURNING "key"
+),
+counted AS (
+  UPDATE steady_queue_semaphores AS known
+  SET value = GREATEST(
+    0,
+    "limit" + (
+      SELECT count(*) FROM ended_permit WHERE "key" = known."key"
+    ) - (SELECT count(*) FROM steady_queue_permits WHERE "key" = known."key")
+  )
+  WHERE "key" = ANY(ARRAY(SELECT "key" FROM ended_permit))
+),
+held AS (SELECT job_id FROM updated)
+SELECT (SELECT json_agg(job_id)::text FROM held) AS held,
+  EXISTS (
+    SELECT
+    FROM steady_queue_blocked_executions
+    WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM ended_permit))
+  ) AS has_waiting;
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_1 (
+  '[{"job_id": :job_1, "token": :token, "ending": "finished", "concurrency_key": "key", "heir": :job_2, "heir_token": :token, "preserve": true, "return_value": "1", "attempts": 1, "worker_ids": null, "errors": null, "last_attempted_at": null, "started_at": null}]'
+);
+
+COMMIT;

@@ -373,3 +373,39 @@ ON CONFLICT (key) DO UPDATE
 SET value = excluded.value, "limit" = excluded."limit";
 
 COMMIT;
+
+-- -------- finished, with an heir
+
+BEGIN IMMEDIATE;
+
+SELECT c.job_id, c.token
+FROM json_each('[:job_1]') AS wanted
+JOIN steady_queue_claimed_executions c ON c.job_id = wanted.value
+JOIN steady_queue_jobs j ON j.id = c.job_id;
+
+DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :token;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+UPDATE steady_queue_jobs
+SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value = '1',
+  started_at = NULL, last_attempted_at = NULL, finished_at = ':time'
+WHERE id = :job_1;
+
+UPDATE OR IGNORE steady_queue_permits
+SET job_id = :job_2
+WHERE job_id = :job_1
+  AND EXISTS (
+    SELECT 1 FROM steady_queue_claimed_executions WHERE job_id = :job_2 AND token = :token
+  );
+
+DELETE FROM steady_queue_permits WHERE job_id = :job_1;
+
+-- SELECT COALESCE( ... as under "finished, with a limit"
+
+INSERT INTO steady_queue_semaphores (key, value, "limit")
+VALUES ('key', 0, 1)
+ON CONFLICT (key) DO UPDATE
+SET value = excluded.value, "limit" = excluded."limit";
+
+COMMIT;

@@ -17,6 +17,7 @@ the dialect does not promise them.
 
 from __future__ import annotations
 
+from .chains import ChainCases
 from .checks import CheckCases
 from .claim import ClaimCases
 from .claim_order import ClaimOrderCases
@@ -63,6 +64,7 @@ class DialectConformance(
     UpsertCases,
     PermitCases,
     SemaphoreCases,
+    ChainCases,
     ClockCases,
     WakeupCases,
     SilenceCases,

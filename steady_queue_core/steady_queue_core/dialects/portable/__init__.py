@@ -12,6 +12,7 @@ from .clock import aware, current_time, keeps_zones, now, storable
 from .dispatch import dispatch
 from .enqueue import due_at, enqueue
 from .errors import is_contention, is_lost_connection
+from .followers import claim_followers
 from .listing import list_queues, paused_queues, prefix_end
 from .observers import is_watched
 from .permits import admit
@@ -28,6 +29,7 @@ __all__ = [
     "admit",
     "aware",
     "claim",
+    "claim_followers",
     "claimed_job",
     "current_time",
     "dispatch",

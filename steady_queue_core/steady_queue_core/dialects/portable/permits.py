@@ -37,6 +37,15 @@ def end_permits(connection: BaseDatabaseWrapper, job_ids: Sequence[int]) -> None
     rows._raw_delete(connection.alias)
 
 
+def pass_permit(connection: BaseDatabaseWrapper, job_id: int, heir: int, token: int) -> None:
+    """Give the permit of a job to its heir, if the heir's claim is still held."""
+    using = connection.alias
+    permits = model("Permit").objects.using(using)
+    claim = model("ClaimedExecution").objects.using(using).filter(pk=heir, token=token)
+    if claim.exists() and not permits.filter(pk=heir).exists():
+        permits.filter(pk=job_id).update(job_id=heir)
+
+
 def discard_refused(connection: BaseDatabaseWrapper, job_ids: Sequence[int]) -> set[int]:
     """Delete jobs that are blocked but must not wait; return their ids."""
     using = connection.alias

@@ -12,7 +12,7 @@ from django.db.transaction import atomic
 from ..outcome import Destination, Outcome, limited_keys
 from .clock import current_time, now, storable
 from .models import model, moved
-from .permits import admit, end_permits, lock_semaphores
+from .permits import admit, end_permits, lock_semaphores, pass_permit
 from .transactions import lock_rows
 
 
@@ -39,6 +39,8 @@ def end_claim(connection: BaseDatabaseWrapper, outcome: Outcome, present: dateti
     """Write the end of a claim, whose row is gone, to the row of its job, and move the job."""
     using = connection.alias
     job = model("Job").objects.using(using).filter(pk=outcome.job_id)
+    if outcome.heir is not None and outcome.ends_permit:
+        pass_permit(connection, outcome.job_id, *outcome.heir)
     if outcome.ends_permit:
         end_permits(connection, [outcome.job_id])
     if outcome.deletes_job:
