@@ -80,6 +80,27 @@ def _no_parent_watch() -> None:
     ForkedContext.orphaned = property(lambda self: False)  # type: ignore[assignment]  # mutant
 
 
+def _no_waiting_in_chains() -> None:
+    """Jobs that follow others are started beside them."""
+    from steady_queue_core.processes.worker.lane import Lanes
+
+    Lanes.follow = lambda self, work, since: self.submit(work)  # type: ignore[method-assign]  # mutant
+
+
+def _no_heirs() -> None:
+    """The permit of a chain ends with its first job."""
+    from steady_queue_core.processes.worker.heirs import Heirs
+
+    Heirs.named = lambda self, outcomes, ended, held: outcomes  # type: ignore[method-assign]  # mutant
+
+
+def _no_deadlines_in_chains() -> None:
+    """Jobs may follow others at any time."""
+    from steady_queue_core.processes.worker import followers
+
+    followers.PATIENCE = float("inf")
+
+
 MUTANTS: dict[str, Callable[[], None]] = {
     "no start marks": _no_start_marks,
     "every claim started": _every_claim_started,
@@ -87,4 +108,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
     "no lease check": _no_lease_check,
     "no giving back": _no_giving_back,
     "no parent watch": _no_parent_watch,
+    "no waiting in chains": _no_waiting_in_chains,
+    "no heirs": _no_heirs,
+    "no deadlines in chains": _no_deadlines_in_chains,
 }

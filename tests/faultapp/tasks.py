@@ -147,6 +147,18 @@ one_by_one = limited("one_by_one", 1)
 in_pairs = limited("in_pairs", 2)
 in_fives = limited("in_fives", 5)
 brief = limited("brief", 1, duration=timedelta(seconds=1))
+
+
+@limits_concurrency(key="one_by_one", group="limited")
+@task(takes_context=True, max_attempts=10, backoff=constant(0))
+async def aone_by_one(context: Any, seconds: float = 0.0) -> int:
+    """A coroutine of the same key as a function."""
+    record("start", context)
+    await asyncio.sleep(seconds)
+    record("end", context)
+    return context.token
+
+
 alone = limited("alone", 1, on_conflict="discard")
 
 

@@ -51,6 +51,10 @@ class EventLoop:
         self._waiting.extend(work)
         self._loop.call_soon_threadsafe(self._start)
 
+    def submit_next(self, work: Work) -> None:
+        """Queue a job that starts as soon as the running one, which calls this, has ended."""
+        self._waiting.appendleft(work)
+
     @property
     def waiting(self) -> int:
         """Number of jobs that have not started."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable, Iterator
 from typing import Protocol
 
 from ...compat import Task
 from ...configuration import Configuration
-from ...dialects import ClaimedJob, Ending
+from ...dialects import ClaimedJob, Ending, Outcome
 from ...tasks.definition import registered_tasks
 from ..base.context import ProcessContext
 from ..base.registration import ProcessRegistration
@@ -18,6 +18,7 @@ from . import outcomes
 from .attempt import RunResult
 from .event_loop import EventLoop
 from .executor import Executor, is_coroutine
+from .followers import Followers
 from .prefetch import Prefetch, Throughput
 from .thread_pool import ThreadPool, Work
 
@@ -85,8 +86,10 @@ class Lanes:
         self.prefetch = Prefetch(
             settings.threads, settings.coroutines, settings.prefetch, mixed=len(kinds) > 1
         )
+        self.followers = Followers()
+        self._event_loop = EventLoop(settings.coroutines, self._begin)
         self.threads = Lane(ThreadPool(settings.threads, self._run), self.prefetch.threads)
-        self.loop = Lane(EventLoop(settings.coroutines, self._begin), self.prefetch.coroutines)
+        self.loop = Lane(self._event_loop, self.prefetch.coroutines)
         self.registration: ProcessRegistration
         #: Results on their way to the main thread, each with its lane and its duration.
         self._finished: deque[tuple[RunResult, Lane, float]] = deque()
@@ -105,8 +108,9 @@ class Lanes:
 
     @property
     def until_stall(self) -> float:
-        """Seconds until the waiting jobs of a lane count as stalled."""
-        return min(self.threads.until_stall, self.loop.until_stall)
+        """Seconds until the waiting jobs of a lane count as stalled, or a follower as late."""
+        stall = min(self.threads.until_stall, self.loop.until_stall)
+        return min(stall, self.followers.until_late)
 
     def submit(self, work: list[Work]) -> None:
         """Run claimed jobs."""
@@ -115,6 +119,22 @@ class Lanes:
         self.threads.submit(in_threads)
         self.loop.submit(on_loop)
         self.prefetch.observe_kinds(len(on_loop), len(work))
+
+    def shares(self, work: list[Work], left: int) -> Iterator[tuple[list[ClaimedJob], int]]:
+        """Yield the jobs with a limit, by lane, and how many may follow each of them: ``left`` in
+        all, and no more than are expected to start soon."""
+        limited = [each for each in work if each[0].concurrency_key is not None]
+        for lane in (self.threads, self.loop):
+            holders = [claim for claim, task in limited if self._lane_of(task) is lane][:left]
+            if holders and (share := min(lane.throughput.in_a_row, left // len(holders))):
+                left -= share * len(holders)
+                yield holders, share
+
+    def follow(self, work: list[Work], claimed_from: float) -> None:
+        """Run jobs after those that they follow, which are submitted next."""
+        for _, task in work:
+            self._lane_of(task).held += 1
+        self.followers.add(work, claimed_from)
 
     def collect(self, limit: int) -> list[RunResult]:
         """Return up to ``limit`` results, and learn from their durations."""
@@ -126,6 +146,7 @@ class Lanes:
             lane.note_end()
             if result.outcome.ending is not Ending.RELEASED:
                 durations[lane].append(seconds)
+            results += self._go_on_after(result.outcome)
         for lane, all_seconds in durations.items():
             if all_seconds:
                 mean = sum(all_seconds) / len(all_seconds)
@@ -141,7 +162,34 @@ class Lanes:
             if stalled:
                 self.prefetch.observe_stall(lane.throughput)
             withdrawn += lane.withdraw()
-        return withdrawn
+        for claim in list(withdrawn):
+            withdrawn += self._given_up(self.followers.withdraw_after(claim.job_id))
+        late = self.followers.withdraw_late() if stalled else self.followers.withdraw_all()
+        return withdrawn + self._given_up(late)
+
+    def _go_on_after(self, ended: Outcome) -> list[RunResult]:
+        """Start what follows a job, unless its thread has done so, or it is too late."""
+        follower = self.followers.take(ended.job_id)
+        if follower is None:
+            return []
+        claim, task = follower.work
+        if ended.ending is not Ending.RELEASED and not follower.is_late:
+            self._lane_of(task).runner.submit([follower.work])
+            return []
+        others = self.followers.withdraw_after(claim.job_id)
+        given_up = self._given_up([follower.work, *others])
+        return [RunResult(outcomes.released(each)) for each in given_up]
+
+    def _given_up(self, work: Iterable[Work]) -> list[ClaimedJob]:
+        """Return the claims of followers that do not start here."""
+        claims = []
+        for claim, task in work:
+            self._lane_of(task).held -= 1
+            claims.append(claim)
+        return claims
+
+    def _lane_of(self, task: Task) -> Lane:
+        return self.loop if is_coroutine(task) else self.threads
 
     # --- any thread ------------------------------------------------------------------------------
 
@@ -163,7 +211,7 @@ class Lanes:
 
     # --- the threads and the event loop ----------------------------------------------------------
 
-    def _run(self, claim: ClaimedJob, task: Task) -> None:
+    def _run(self, claim: ClaimedJob, task: Task) -> Work | None:
         began = time.monotonic()
         if self._may_start(claim):
             try:
@@ -172,7 +220,9 @@ class Lanes:
                 result = self._broken(claim, error)
         else:
             result = RunResult(outcomes.released(claim))
+        following = self._following(result, on_loop=False)
         self._finish(result, self.threads, began)
+        return following
 
     def _begin(self, claim: ClaimedJob, task: Task) -> Coroutine[None, None, None]:
         # The job counts as running from now on, even if other tasks block the loop for a while.
@@ -186,7 +236,17 @@ class Lanes:
                 result = self._broken(claim, error)
         else:
             result = RunResult(outcomes.released(claim))
+        following = self._following(result, on_loop=True)
         self._finish(result, self.loop, began)
+        if following is not None:
+            self._event_loop.submit_next(following)
+
+    def _following(self, result: RunResult, *, on_loop: bool) -> Work | None:
+        """Take the job that follows one that has ended; before the main thread hears of its end,
+        which would start it elsewhere."""
+        if result.outcome.concurrency_key is None or result.outcome.ending is Ending.RELEASED:
+            return None
+        return self.followers.next_of(result.outcome.job_id, on_loop=on_loop)
 
     def _may_start(self, claim: ClaimedJob) -> bool:
         """Mark a job as started, unless the worker may have lost it while the host was asleep."""

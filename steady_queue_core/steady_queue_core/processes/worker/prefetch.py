@@ -36,8 +36,16 @@ class Throughput:
     @property
     def prefetch(self) -> int:
         """Number of jobs beyond ``size`` that are expected to start within the horizon."""
+        return self._started_within_horizon(self.size)
+
+    @property
+    def in_a_row(self) -> int:
+        """Number of jobs that are expected to start within the horizon one after the other."""
+        return self._started_within_horizon(1)
+
+    def _started_within_horizon(self, at_once: int) -> int:
         horizon = HORIZON_OF_SHORT if self._mean < SHORT else HORIZON
-        return min(self.max_prefetch, int(self.size * horizon / max(self._mean, 1e-6)))
+        return min(self.max_prefetch, int(at_once * horizon / max(self._mean, 1e-6)))
 
 
 class Prefetch:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from django.db import DataError, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ...dialects import ClaimedJob, Dialect, QueueSelector
+from ...dialects import ClaimedJob, Dialect, Outcome, QueueSelector
 from ...logging import about, get_logger
 from ...models import claims
 from ..base.context import ProcessContext
@@ -16,6 +17,7 @@ from ..base.registration import ProcessRegistration
 from . import outcomes
 from .attempt import RunResult
 from .executor import Executor
+from .heirs import Heirs
 from .signal_sender import SignalSender
 
 logger = get_logger("steady_queue.worker")
@@ -39,6 +41,7 @@ class Settlement:
         self.signal_sender = SignalSender(context.waiter.wake)
         #: Claims without a stored outcome, by job id.
         self.held: dict[int, ClaimedJob] = {}
+        self.heirs = Heirs()
         #: Results whose outcomes are to be stored.
         self.waiting: list[RunResult] = []
         #: Claims whose outcome may have been stored just before a connection was lost.
@@ -56,6 +59,7 @@ class Settlement:
         Raises ``Unavailable``, and ``Refused`` if the database rejects one of the rows.
         """
         batch = self.waiting
+        ended = self._with_heirs(batch)
 
         def operation(
             connection: BaseDatabaseWrapper, dialect: Dialect
@@ -64,10 +68,9 @@ class Settlement:
             # server that has become read-only.
             if time.monotonic() >= self._next_audit:
                 self._release_unknown_claims(connection, dialect)
-            outcomes_of_batch = [result.outcome for result in batch]
             return dialect.settle_and_claim(
                 connection,
-                outcomes_of_batch,
+                ended,
                 self.registration.identity,
                 self.selector,
                 limit,
@@ -92,9 +95,37 @@ class Settlement:
         self.held.update((claim.job_id, claim) for claim in claimed)
         return claimed
 
+    def claim_followers(self, holders: Sequence[ClaimedJob], limit: int) -> list[ClaimedJob]:
+        """Claim and return up to ``limit`` jobs to follow each of ``holders``; none if the database
+        cannot now, for the holders have to start."""
+        identity = self.registration.identity
+        try:
+            followers = self.context.database.run(
+                lambda connection, dialect: dialect.claim_followers(
+                    connection, identity, holders, limit
+                )
+            )
+        except Unavailable as unavailable:
+            if unavailable.lost:
+                self._next_audit = 0.0
+            return []
+        except (DataError, IntegrityError):
+            logger.exception(
+                "Jobs that follow others were refused", extra=about("worker.followers_refused")
+            )
+            return []
+        self.held.update((claim.job_id, claim) for claim in followers)
+        self.heirs.add(followers)
+        return followers
+
+    def _with_heirs(self, batch: Sequence[RunResult]) -> Sequence[Outcome]:
+        ended = [result.outcome for result in self.waiting]
+        return self.heirs.named([result.outcome for result in batch], ended, self.held)
+
     def _settle(self, result: RunResult) -> set[int]:
+        ended = self._with_heirs([result])
         return self.context.database.run(
-            lambda connection, dialect: dialect.settle(connection, [result.outcome])
+            lambda connection, dialect: dialect.settle(connection, ended)
         )
 
     def _settle_one_by_one(self) -> None:
@@ -118,6 +149,7 @@ class Settlement:
             # that this worker has claimed, too.
             if claim is not None and claim.token == token:
                 del self.held[job_id]
+                self.heirs.forget(job_id)
             self.context.journal.clear(job_id, token)
             uncertain = (job_id, token) in self._uncertain and self.registration.holds_lease
             if job_id in held or uncertain:

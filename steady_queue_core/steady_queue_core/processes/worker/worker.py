@@ -12,6 +12,7 @@ from ...logging import about, get_logger
 from ..base.context import ProcessContext
 from ..base.database import DatabaseClock, Unavailable
 from ..base.registration import ProcessRegistration
+from ..base.system import lease_clock
 from . import outcomes
 from .attempt import RunResult
 from .executor import Executor
@@ -156,18 +157,24 @@ class Worker:
         except Refused:
             self.poll_timer.postpone(REFUSAL_PAUSE)
             return
-        self._start(claimed)
+        self._start(claimed, limit - len(claimed))
         is_listening = self.context.waiter.is_listening
         self.poll_timer.note_look(len(claimed), limit, is_listening=is_listening)
         if self.context.database.outages > self._outages_at_listen:
             self._listen()  # The old listener may have lost its connection without noticing.
 
-    def _start(self, claimed: list[ClaimedJob]) -> None:
-        """Look up the tasks of claimed jobs and run them."""
+    def _start(self, claimed: list[ClaimedJob], left: int) -> None:
+        """Look up the tasks of claimed jobs and run them, and with what is ``left`` of the limit
+        those that follow them."""
         if not claimed:
             return
         self.clock.set(claimed[0].claimed_at)
         self.executor.audience.look_again()
+        if work := self._work_of(claimed):
+            self._follow(work, left)
+            self.lanes.submit(work)
+
+    def _work_of(self, claimed: list[ClaimedJob]) -> list[Work]:
         work: list[Work] = []
         for claim in claimed:
             try:
@@ -176,8 +183,24 @@ class Worker:
                 self.settlement.add(self.executor.unknown(claim, error))
             except Exception as error:
                 self.settlement.add(self.executor.broken(claim, error))
-        if work:
-            self.lanes.submit(work)
+        return work
+
+    def _follow(self, work: list[Work], left: int) -> None:
+        """Claim jobs that follow those of ``work`` which have a limit."""
+        for holders, limit in self.lanes.shares(work, left):
+            began = lease_clock()
+            claims = self.settlement.claim_followers(holders, limit)
+            if not claims:
+                continue
+            started = {holder.job_id for holder in holders}
+            followers = []
+            for claim, task in self._work_of(claims):
+                if claim.follows in started:
+                    started.add(claim.job_id)
+                    followers.append((claim, task))
+                else:  # The job before it has no task.
+                    self._release([claim])
+            self.lanes.follow(followers, began)
 
     def _release(self, withdrawn: list[ClaimedJob]) -> None:
         for claim in withdrawn:

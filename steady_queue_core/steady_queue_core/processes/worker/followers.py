@@ -1,0 +1,82 @@
+"""Jobs that wait in a worker until another job of their concurrency key has ended."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from ..base.system import lease_clock
+from .executor import is_coroutine
+from .thread_pool import Work
+
+#: Seconds after its claim in which a follower has to start. It has no permit of its own, and the
+#: one that it is to take over may be revoked while this process, or its host, is suspended.
+PATIENCE = 1.0
+
+
+class Follower(NamedTuple):
+    """A follower, and until when it may start."""
+
+    work: Work
+    deadline: float
+
+    @property
+    def is_late(self) -> bool:
+        return lease_clock() >= self.deadline
+
+
+class Followers:
+    """The followers of a worker. Each belongs to whoever takes it out first: the thread that has
+    run the job before it, or the main thread."""
+
+    def __init__(self) -> None:
+        #: By the id of the job that each follows.
+        self._waiting: dict[int, Follower] = {}
+        #: The deadlines and the jobs followed, in order. Main thread only.
+        self._deadlines: deque[tuple[float, int]] = deque()
+
+    def add(self, work: Iterable[Work], claimed_from: float) -> None:
+        """Add jobs whose claim began at an instant of the lease clock."""
+        deadline = claimed_from + PATIENCE
+        for each in work:
+            followed = each[0].follows
+            assert followed is not None
+            self._deadlines.append((deadline, followed))
+            self._waiting[followed] = Follower(each, deadline)
+
+    def next_of(self, job_id: int, *, on_loop: bool) -> Work | None:
+        """Take out what follows a job, if it may start now in the same lane. Any thread."""
+        found = self._waiting.get(job_id)
+        if found is None or found.is_late or is_coroutine(found.work[1]) is not on_loop:
+            return None
+        taken = self._waiting.pop(job_id, None)  # The main thread may have withdrawn it.
+        return taken.work if taken is not None else None
+
+    def take(self, job_id: int) -> Follower | None:
+        """Take out what follows a job."""
+        return self._waiting.pop(job_id, None) if self._waiting else None
+
+    def withdraw_after(self, job_id: int) -> Iterator[Work]:
+        """Take out all that follow a job, one after the other."""
+        while (found := self.take(job_id)) is not None:
+            yield found.work
+            job_id = found.work[0].job_id
+
+    def withdraw_late(self) -> Iterator[Work]:
+        """Take out those whose deadlines have passed."""
+        while self.until_late <= 0:
+            yield from self.withdraw_after(self._deadlines.popleft()[1])
+
+    def withdraw_all(self) -> Iterator[Work]:
+        """Take out all."""
+        while self._deadlines:
+            yield from self.withdraw_after(self._deadlines.popleft()[1])
+
+    @property
+    def until_late(self) -> float:
+        """Seconds until the next deadline; infinite while none waits."""
+        while self._deadlines and self._deadlines[0][1] not in self._waiting:
+            self._deadlines.popleft()
+        return self._deadlines[0][0] - lease_clock() if self._deadlines else math.inf
