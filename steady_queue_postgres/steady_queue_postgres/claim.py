@@ -123,7 +123,7 @@ class Claimer:
             found = [(claim.queue_name, claim.rank, claim.job_id) for claim in claims]
             self._bookmarks.move(found, found_all=found_all)
         if summary.dead_rows is not None:
-            in_the_way = InTheWay(summary.dead_rows, summary.jobs_of_paused)
+            in_the_way = InTheWay(summary.dead_rows, summary.jobs_of_paused or 0)
             take_note(self._bookmarks, in_the_way)
         self._bookmarks.note_pauses(summary.paused_queues)
 

@@ -79,25 +79,22 @@ def _settle(cursor: Any, outcomes: Sequence[Outcome]) -> set[int]:
 
 def _write_attempts(cursor: Any, held: Sequence[Outcome], now: str) -> None:
     """Write the ends of attempts to the rows of their jobs."""
-    updated = [
-        (
-            outcome.attempts,
-            outcome.token,
-            outcome.worker_ids,
-            outcome.errors,
-            outcome.return_value,
-            *_attempted(outcome),
-            now if outcome.completes_job else None,
-            outcome.job_id,
-        )
-        for outcome in held
-        if outcome.updates_job
-    ]
+    updated = [_row_of_attempt(outcome, now) for outcome in held if outcome.updates_job]
     deleted = [(outcome.job_id,) for outcome in held if outcome.deletes_job]
     if updated:
         cursor.executemany(UPDATE_JOB, updated)
     if deleted:
         cursor.executemany(DELETE_JOB, deleted)
+
+
+def _row_of_attempt(outcome: Outcome, now: str) -> tuple[object, ...]:
+    first, last = _attempted(outcome)
+    # A task may start and end within a millisecond, which is all that SQLite's clock tells apart.
+    ended_at = max(now, last or now) if outcome.completes_job else None
+    return (
+        outcome.attempts, outcome.token, outcome.worker_ids, outcome.errors, outcome.return_value,
+        first, last, ended_at, outcome.job_id,
+    )  # fmt: skip
 
 
 def _attempted(outcome: Outcome) -> tuple[str | None, str | None]:

@@ -102,13 +102,9 @@ class ClaimedJob(NamedTuple):
     ) -> ClaimedJob:
         """Build a claim from the values of ``CLAIM_COLUMNS``, in their order."""
         *others, enqueued_at, started_at, concurrency_key = values
-        return cls(
-            *others,
-            read_time(enqueued_at, claimed_at),
-            None if started_at is None else read_time(started_at, claimed_at),
-            claimed_at,
-            concurrency_key,
-        )
+        enqueued = read_time(enqueued_at, claimed_at)
+        started = None if started_at is None else read_time(started_at, claimed_at)
+        return cls(*[*others, enqueued, started, claimed_at, concurrency_key])
 
 
 #: The columns of a claim that its execution row (ready or claimed) has, under the same names.
