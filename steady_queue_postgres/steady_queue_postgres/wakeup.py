@@ -68,6 +68,7 @@ def listen(connection: BaseDatabaseWrapper) -> Wakeup | None:
 
 def is_due_with_enqueue(connection: BaseDatabaseWrapper) -> bool:
     """Return whether a statement that enqueues in a transaction of its own should notify, too."""
+    connection.validate_thread_sharing()  # Before anything that might connect.
     if connection.in_atomic_block or not connection.get_autocommit():
         return False
     return time.monotonic() - _notified_at.get(connection.alias, -PAUSE) >= PAUSE

@@ -27,12 +27,12 @@ def direct_transaction(connection: BaseDatabaseWrapper) -> Iterator[Run]:
     Joins the caller's transaction, and uses Django's cursor, where there is a transaction or
     somebody looks at the statements.
     """
+    connection.validate_thread_sharing()  # Before anything that might connect.
     joins = connection.in_atomic_block or not connection.get_autocommit()
     if joins or portable.is_watched(connection, in_turn):
         with transaction(connection), connection.cursor() as cursor:
             yield lambda statement, values: _fetched(cursor.execute(statement, values))
         return
-    connection.validate_thread_sharing()
     connection.ensure_connection()
     wrapper: Any = connection
     driver = wrapper.connection

@@ -87,6 +87,7 @@ def test_a_coroutine_may_not_use_the_connection(using: str) -> None:
 @on_every_database
 def test_another_thread_may_not_use_the_connection(using: str) -> None:
     connection, errors = connections[using], list[BaseException]()
+    connection.ensure_connection()  # The other thread must not do that.
 
     def elsewhere() -> None:
         try:
