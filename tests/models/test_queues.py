@@ -51,7 +51,10 @@ def test_a_paused_queue_gives_no_jobs_until_it_is_resumed(using: str) -> None:
 
     assert (queue.resume(), queue.resume()) == (True, False)
     assert not queue.paused
-    assert [claim.queue_name for claim in jobs.claim(100)] == ["mail"]
+    # Where many dead rows are in the way, a claim goes on where the last one ended: it notices that
+    # a queue was resumed, and the next one looks at all jobs.
+    claimed = jobs.claim(100) or jobs.claim(100)
+    assert [claim.queue_name for claim in claimed] == ["mail"]
 
 
 @on_every_database
