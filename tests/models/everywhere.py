@@ -49,6 +49,11 @@ class Jobs:
     def present(using: str) -> datetime:
         return dialect_for(using).current_time(connections[using])
 
+    def forget_positions(self) -> None:
+        """Forget how far claims on this connection, those of other tests too, have read."""
+        for name in ("steady_queue_claimers", "steady_queue_bookmarks"):
+            self.connection.__dict__.pop(name, None)
+
     @property
     def all(self) -> Any:
         return Job.objects.using(self.using)

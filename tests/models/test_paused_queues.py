@@ -28,16 +28,11 @@ def of_worker(jobs: Jobs) -> Bookmarks:
     return Bookmarks.of(jobs.connection)
 
 
-def forget(jobs: Jobs) -> None:
-    for name in ("steady_queue_claimers", "steady_queue_bookmarks"):
-        jobs.connection.__dict__.pop(name, None)
-
-
 @pytest.mark.usefixtures("patient")
 @on_every_database
 def test_claims_go_on_behind_the_jobs_of_a_paused_queue(using: str) -> None:
     jobs = Jobs(using)
-    forget(jobs)
+    jobs.forget_positions()
     paused = jobs.ready(scan_position.MANY_PAUSED, "paused", rank=-5)
     between = jobs.ready(scan_position.MANY_PAUSED, "paused")
     live = jobs.ready(4, "live")
@@ -58,7 +53,7 @@ def test_claims_go_on_behind_the_jobs_of_a_paused_queue(using: str) -> None:
 @on_every_database
 def test_a_job_that_comes_back_before_the_bookmark_is_found_by_a_look_at_all(using: str) -> None:
     jobs = Jobs(using)
-    forget(jobs)
+    jobs.forget_positions()
     [early] = jobs.ready(1, "live", rank=-5)
     row = ReadyExecution.objects.using(using).get()
     ReadyExecution.objects.using(using).filter(pk=early)._raw_delete(using)
@@ -78,7 +73,7 @@ def test_a_job_that_comes_back_before_the_bookmark_is_found_by_a_look_at_all(usi
 @on_every_database
 def test_the_jobs_of_a_queue_that_is_resumed_are_claimed_again(using: str) -> None:
     jobs = Jobs(using)
-    forget(jobs)
+    jobs.forget_positions()
     paused = jobs.ready(scan_position.MANY_PAUSED, "paused", rank=-5)
     for other in ("other", "third"):
         Queue(other, using).pause()
@@ -95,7 +90,7 @@ def test_the_jobs_of_a_queue_that_is_resumed_are_claimed_again(using: str) -> No
 @on_every_database
 def test_few_jobs_of_paused_queues_are_read_each_time(using: str) -> None:
     jobs = Jobs(using)
-    forget(jobs)
+    jobs.forget_positions()
     [early] = jobs.ready(1, "live", rank=-5)
     row = ReadyExecution.objects.using(using).get()
     ReadyExecution.objects.using(using).filter(pk=early)._raw_delete(using)

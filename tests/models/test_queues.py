@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from steady_queue_core.dialects import portable
+from steady_queue_core.dialects.portable import scan_position
 from steady_queue_core.models import Job, Queue, ReadyExecution
 
 from .everywhere import Jobs, on_every_database
@@ -37,8 +40,13 @@ def test_queues_are_those_with_jobs_and_those_that_are_paused(using: str) -> Non
 
 
 @on_every_database
-def test_a_paused_queue_gives_no_jobs_until_it_is_resumed(using: str) -> None:
+def test_a_paused_queue_gives_no_jobs_until_it_is_resumed(
+    using: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A claim that goes on behind the dead rows of other tests notices one claim later.
+    monkeypatch.setattr(scan_position, "ASK_INTERVAL", 3600.0)
     jobs = Jobs(using)
+    jobs.forget_positions()
     for name in NAMES:
         jobs.ready(1, name)
     queue = Queue("mail", using)
@@ -51,10 +59,7 @@ def test_a_paused_queue_gives_no_jobs_until_it_is_resumed(using: str) -> None:
 
     assert (queue.resume(), queue.resume()) == (True, False)
     assert not queue.paused
-    # Where many dead rows are in the way, a claim goes on where the last one ended: it notices that
-    # a queue was resumed, and the next one looks at all jobs.
-    claimed = jobs.claim(100) or jobs.claim(100)
-    assert [claim.queue_name for claim in claimed] == ["mail"]
+    assert [claim.queue_name for claim in jobs.claim(100)] == ["mail"]
 
 
 @on_every_database
