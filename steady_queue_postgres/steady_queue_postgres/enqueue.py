@@ -12,7 +12,14 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import EnqueuedJob, NewJob
 
 from .clock import read, to_microseconds, to_text
-from .enqueue_sql import ENQUEUE, ENQUEUE_ALIKE, ENQUEUE_AND_NOTIFY, ENQUEUE_LIMITED
+from .enqueue_sql import (
+    ENQUEUE,
+    ENQUEUE_ALIKE,
+    ENQUEUE_ALIKE_AND_NOTIFY,
+    ENQUEUE_LIMITED,
+    ENQUEUE_ONE,
+    ENQUEUE_ONE_AND_NOTIFY,
+)
 from .permits import admit_locked, discard_refused, set_limits
 from .prepared import fetch, fetch_named
 from .transactions import transaction
@@ -29,19 +36,29 @@ def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[Enq
     if any(job.limit is not None for job in jobs):
         return _enqueue_limited(connection, jobs)
     shared = _common(jobs)
-    if shared is not None:
-        texts = json.dumps([job.arguments for job in jobs])
-        values = {**shared, "arguments": texts}
-        if is_due_with_enqueue(connection):
-            [row] = fetch(connection, ENQUEUE_AND_NOTIFY, values)
-            note_sent(connection)
-        else:
-            [row] = fetch(connection, ENQUEUE_ALIKE, values)
-    else:
+    if shared is None:
         [row] = fetch(connection, ENQUEUE, {"jobs": _to_json(jobs)})
+    else:
+        row = _enqueue_alike(connection, jobs, shared)
     job_ids, enqueued_at = row[0], read(row[1])
     # Ids come in any order, but are assigned in the order of the jobs.
     return [EnqueuedJob(job_id, enqueued_at) for job_id in sorted(job_ids)]
+
+
+def _enqueue_alike(
+    connection: BaseDatabaseWrapper, jobs: Sequence[NewJob], shared: dict[str, Any]
+) -> tuple[Any, ...]:
+    if len(jobs) == 1:
+        statements = ENQUEUE_ONE, ENQUEUE_ONE_AND_NOTIFY
+        arguments = jobs[0].arguments
+    else:
+        statements = ENQUEUE_ALIKE, ENQUEUE_ALIKE_AND_NOTIFY
+        arguments = json.dumps([job.arguments for job in jobs])
+    notifies = is_due_with_enqueue(connection)
+    [row] = fetch(connection, statements[notifies], {**shared, "arguments": arguments})
+    if notifies:
+        note_sent(connection)
+    return row
 
 
 def _common(jobs: Sequence[NewJob]) -> dict[str, Any] | None:

@@ -16,6 +16,18 @@ _READY = f"""
 INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
 SELECT id, queue_name, "rank", 0, enqueued_at FROM job"""
 
+_ONE = f"""
+WITH job AS (
+  INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, "rank", arguments, max_attempts,
+                             attempts, token, enqueued_at)
+  VALUES (%(queue_name)s, %(task_path)s, %(backend_name)s, %(rank)s, %(arguments)s,
+          %(max_attempts)s, 0, 0, {NOW_SQL})
+  RETURNING id, queue_name, "rank", enqueued_at
+), ready AS (
+  {_READY}
+  {REPLACE}
+) SELECT ARRAY[id] AS job_ids, {seconds(NOW_SQL)} AS enqueued_at{{notification}} FROM job"""
+
 _ALIKE = f"""
 WITH job AS (
   INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, "rank", arguments, max_attempts,
@@ -30,11 +42,16 @@ WITH job AS (
   {REPLACE}
 ) SELECT array_agg(id) AS job_ids, {seconds(NOW_SQL)} AS enqueued_at{{notification}} FROM job"""
 
-#: For jobs that are ready at once and differ in their arguments alone. What they have in common is
-#: sent once: most of the time goes into reading what is given.
+_NOTIFICATION = f", {PG_NOTIFY} AS notification"
+
+#: For one job that is ready at once, and the same with a notification for listeners.
+ENQUEUE_ONE = _ONE.format(notification="")
+ENQUEUE_ONE_AND_NOTIFY = _ONE.format(notification=_NOTIFICATION)
+
+#: For several jobs that are ready at once and differ in their arguments alone. What they have in
+#: common is sent once: most of the time goes into reading what is given.
 ENQUEUE_ALIKE = _ALIKE.format(notification="")
-#: The same, which notifies listeners as well.
-ENQUEUE_AND_NOTIFY = _ALIKE.format(notification=f", {PG_NOTIFY} AS notification")
+ENQUEUE_ALIKE_AND_NOTIFY = _ALIKE.format(notification=_NOTIFICATION)
 
 _DUE_AT = f"""
 CASE WHEN delay IS NULL THEN run_at

@@ -16,7 +16,7 @@ import psycopg
 from benchmarks.adapters.floor.loop import BATCH, Outcome
 from steady_queue_core.dialects import ProcessIdentity, QueueSelector, portable
 from steady_queue_postgres import claim_sql, prepared
-from steady_queue_postgres.enqueue_sql import ENQUEUE_ALIKE
+from steady_queue_postgres.enqueue_sql import ENQUEUE_ALIKE, ENQUEUE_ONE
 from steady_queue_postgres.queue_patterns import QueuePatterns
 from steady_queue_postgres.scan_position import columns
 from steady_queue_postgres.settle_sql import Part
@@ -40,9 +40,12 @@ class Queue:
 
     def enqueue(self, task: str, numbers: Sequence[int]) -> None:
         values = {"queue_name": "default", "rank": 0, "task_path": task, "backend_name": "default"}
-        calls = json.dumps([json.dumps([[number], {}]) for number in numbers])
-        values |= {"arguments": calls, "max_attempts": 1}
-        self.connection.execute(ENQUEUE_ALIKE, values).fetchall()
+        calls = [json.dumps([[number], {}]) for number in numbers]
+        statement, arguments = (
+            (ENQUEUE_ONE, calls[0]) if len(calls) == 1 else (ENQUEUE_ALIKE, json.dumps(calls))
+        )
+        values |= {"arguments": arguments, "max_attempts": 1}
+        self.connection.execute(statement, values).fetchall()
 
     def register(self) -> ProcessIdentity:
         row = self.connection.execute(

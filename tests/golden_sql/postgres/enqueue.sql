@@ -5,16 +5,16 @@
 -- %(task_path)s = 'conformance.tasks.work'
 -- %(backend_name)s = 'default'
 -- %(max_attempts)s = 1
--- %(arguments)s = '["{}"]'
+-- %(arguments)s = '{}'
 WITH job AS (
   INSERT INTO steady_queue_jobs (
     queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts, token,
     enqueued_at
   )
-  SELECT %(queue_name)s::text, %(task_path)s::text, %(backend_name)s::text,
-    %(rank)s::smallint, arguments, %(max_attempts)s::smallint, 0, 0, statement_timestamp()
-  FROM json_array_elements_text(%(arguments)s::json) WITH ORDINALITY AS call(arguments, ordinal)
-  ORDER BY ordinal
+  VALUES (
+    %(queue_name)s, %(task_path)s, %(backend_name)s, %(rank)s, %(arguments)s,
+    %(max_attempts)s, 0, 0, statement_timestamp()
+  )
   RETURNING id, queue_name, "rank", enqueued_at
 ),
 ready AS (
@@ -25,8 +25,7 @@ ready AS (
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
     created_at = excluded.created_at
 )
-SELECT array_agg(id) AS job_ids,
-  date_part('epoch', statement_timestamp()) AS enqueued_at,
+SELECT ARRAY[id] AS job_ids, date_part('epoch', statement_timestamp()) AS enqueued_at,
   pg_notify('steady_queue_ready', '') AS notification
 FROM job;
 
