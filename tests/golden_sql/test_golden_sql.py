@@ -24,6 +24,7 @@ class Sql(GoldenCase):
     def test_enqueue(self) -> None:
         cases = {
             "one job": [new_job()],
+            "several jobs that are alike": [new_job(), new_job()],
             "several jobs": [new_job(), new_job("mail", rank=-5)],
             "a job with a delay": [new_job(delay=MINUTE)],
             "a job for an instant": [new_job(run_at=self.present() + MINUTE)],

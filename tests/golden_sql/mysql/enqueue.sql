@@ -21,6 +21,31 @@ VALUES (LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @ste
 
 COMMIT;
 
+-- -------- several jobs that are alike
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+
+START TRANSACTION;
+
+SET @steady_queue_now = UTC_TIMESTAMP(6);
+
+INSERT INTO steady_queue_jobs (
+  queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
+  enqueued_at, scheduled_at
+)
+VALUES (
+  'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now, NULL
+),
+  ('default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now, NULL);
+
+SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
+VALUES (LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now),
+  (LAST_INSERT_ID() + 1 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now);
+
+COMMIT;
+
 -- -------- several jobs
 
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;

@@ -29,6 +29,38 @@ SELECT ARRAY[id] AS job_ids, date_part('epoch', statement_timestamp()) AS enqueu
   pg_notify('steady_queue_ready', '') AS notification
 FROM job;
 
+-- -------- several jobs that are alike
+
+-- %(queue_name)s = 'default'
+-- %(rank)s = 0
+-- %(task_path)s = 'conformance.tasks.work'
+-- %(backend_name)s = 'default'
+-- %(max_attempts)s = 1
+-- %(arguments)s = '["{}", "{}"]'
+WITH job AS (
+  INSERT INTO steady_queue_jobs (
+    queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts, token,
+    enqueued_at
+  )
+  SELECT %(queue_name)s::text, %(task_path)s::text, %(backend_name)s::text,
+    %(rank)s::smallint, arguments, %(max_attempts)s::smallint, 0, 0, statement_timestamp()
+  FROM json_array_elements_text(%(arguments)s::json) WITH ORDINALITY AS call(arguments, ordinal)
+  ORDER BY ordinal
+  RETURNING id, queue_name, "rank", enqueued_at
+),
+ready AS (
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
+  SELECT id, queue_name, "rank", 0, enqueued_at
+  FROM job
+  ON CONFLICT (job_id) DO UPDATE
+  SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
+    created_at = excluded.created_at
+)
+SELECT array_agg(id) AS job_ids,
+  date_part('epoch', statement_timestamp()) AS enqueued_at,
+  pg_notify('steady_queue_ready', '') AS notification
+FROM job;
+
 -- -------- several jobs
 
 -- %(jobs)s = '[{"ordinal": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1}, {"ordinal": 1, "queue_name": "mail", "rank": -5, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1}]'

@@ -21,7 +21,7 @@ WHERE id = :job_1;
 
 COMMIT;
 
--- -------- several jobs
+-- -------- several jobs that are alike
 
 BEGIN IMMEDIATE;
 
@@ -38,6 +38,38 @@ VALUES (
   :job_1, 'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, ':time', NULL,
   NULL, NULL, NULL, false
 );
+
+INSERT INTO steady_queue_jobs (
+  id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
+  token, enqueued_at, scheduled_at, concurrency_key, concurrency_limit,
+  concurrency_duration, concurrency_discards
+)
+VALUES (
+  :job_2, 'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, ':time', NULL,
+  NULL, NULL, NULL, false
+);
+
+INSERT OR REPLACE INTO steady_queue_ready_executions (
+  job_id, queue_name, "rank", token, created_at
+)
+VALUES (:job_1, 'default', 0, 0, ':time');
+
+INSERT OR REPLACE INTO steady_queue_ready_executions (
+  job_id, queue_name, "rank", token, created_at
+)
+VALUES (:job_2, 'default', 0, 0, ':time');
+
+COMMIT;
+
+-- -------- several jobs
+
+BEGIN IMMEDIATE;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs';
+
+-- INSERT INTO steady_queue_jobs ( ... as under "several jobs that are alike"
 
 INSERT INTO steady_queue_jobs (
   id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
