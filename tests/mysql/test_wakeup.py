@@ -71,12 +71,14 @@ class Listeners(ServerCase):
             self.assertGreaterEqual(self.heard(made), 2)
 
     def test_a_ring_that_follows_at_once_is_left_out(self) -> None:
-        with mock.patch.object(wakeup, "execute_all", wraps=wakeup.execute_all) as execute_all:
-            notifier = wakeup.Notifier()
-            with mock.patch.object(wakeup, "NOTIFY_INTERVAL", 60.0):
-                for _ in range(5):
-                    notifier.notify(self.connection)
-            self.assertEqual(execute_all.call_count, 1)
+        notifier = wakeup.Notifier()
+        with (
+            mock.patch.object(wakeup, "NOTIFY_INTERVAL", 60.0),
+            mock.patch.object(notifier, "_wake", wraps=notifier._wake) as wake,
+        ):
+            for _ in range(5):
+                notifier.notify(self.connection)
+        self.assertEqual(wake.call_count, 1)
 
     def test_a_ring_that_fails_fails_nobody(self) -> None:
         with mock.patch.object(wakeup, "FIND", "SELECT nonsense FROM {schema}.processlist -- %s"):
