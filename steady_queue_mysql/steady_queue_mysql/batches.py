@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from django.db import DataError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from steady_queue_core.dialects import portable
+
 from .errors import is_server_error, translated_errors
 from .server import server_of
 
@@ -98,15 +100,30 @@ def _execute(connection: BaseDatabaseWrapper, batch: Sequence[Statement]) -> lis
         translated_errors(connection),
         _closed_if_unread(connection),
         _without_warnings(connection),
-        connection.cursor() as django_cursor,
+        _cursor(connection) as cursor,
     ):
-        cursor: Any = django_cursor
         cursor.execute(sql, values or None)
         while True:
             rows = cursor.fetchall() if cursor.description else ()
             results.append(Result(rows))
             if not cursor.nextset():
                 return results
+
+
+@contextmanager
+def _cursor(connection: BaseDatabaseWrapper) -> Iterator[Any]:
+    """Give Django's cursor if it has anything to do, otherwise the driver's own, which takes less
+    time."""
+    if connection.in_atomic_block or portable.is_watched(connection):
+        with connection.cursor() as cursor:
+            yield cursor
+        return
+    wrapper: Any = connection
+    wrapper.validate_thread_sharing()
+    wrapper.close_if_health_check_failed()
+    wrapper.ensure_connection()
+    with wrapper.wrap_database_errors, wrapper.connection.cursor() as cursor:
+        yield cursor
 
 
 @contextmanager
