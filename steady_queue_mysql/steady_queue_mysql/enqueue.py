@@ -51,7 +51,11 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
     if not jobs:
         return []
-    return run_in_transaction(connection, lambda transaction: _enqueue(transaction, jobs))
+    return run_in_transaction(
+        connection,
+        lambda transaction: _enqueue(transaction, jobs),
+        reads=any(job.limit is not None for job in jobs),
+    )
 
 
 def _enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:

@@ -25,8 +25,9 @@ from .server import server_of
 
 T = TypeVar("T")
 
-READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
-BEGIN = (Statement(READ_COMMITTED), Statement("START TRANSACTION"))
+#: For the next transaction only.
+READ_COMMITTED = Statement("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+BEGIN = Statement("START TRANSACTION")
 COMMIT = Statement("COMMIT")
 
 #: How often a transaction is retried after a deadlock.
@@ -36,10 +37,14 @@ MAX_PAUSE = 0.005
 
 
 class Transaction:
-    """The transaction of an operation: its own, or the caller's, which it joins."""
+    """The transaction of an operation: its own, or the caller's, which it joins.
 
-    def __init__(self, connection: BaseDatabaseWrapper) -> None:
+    ``reads`` is false for an operation that reads nothing: its isolation level does not matter.
+    """
+
+    def __init__(self, connection: BaseDatabaseWrapper, *, reads: bool = True) -> None:
         self.connection = connection
+        self._beginning = (READ_COMMITTED, BEGIN) if reads else (BEGIN,)
         self.joined = is_in_transaction(connection)
         self._open = False
 
@@ -47,7 +52,7 @@ class Transaction:
         """Execute ``statements``, beginning the transaction if need be; ``last`` commits it."""
         if self.joined:
             return execute_all(self.connection, statements) if statements else []
-        before = () if self._open else BEGIN
+        before = () if self._open else self._beginning
         after = (COMMIT,) if last else ()
         self._open = True
         results = execute_all(self.connection, [*before, *statements, *after])
@@ -73,10 +78,12 @@ class Transaction:
             discard(self.connection)
 
 
-def run_in_transaction(connection: BaseDatabaseWrapper, work: Callable[[Transaction], T]) -> T:
+def run_in_transaction(
+    connection: BaseDatabaseWrapper, work: Callable[[Transaction], T], *, reads: bool = True
+) -> T:
     """Run ``work`` in a transaction. After a deadlock retry it, unless it joined the caller's."""
     for number in count():
-        own = Transaction(connection)
+        own = Transaction(connection, reads=reads)
         try:
             result = work(own)
             own.commit()
@@ -99,7 +106,7 @@ def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
     wrapper: Any = connection
     if wrapper.isolation_level != "read committed":
         with connection.cursor() as cursor:
-            cursor.execute(READ_COMMITTED)  # For the next transaction only.
+            cursor.execute(READ_COMMITTED.sql)
     with atomic(using=connection.alias, savepoint=False):
         yield
 

@@ -135,7 +135,9 @@ class Locks(ServerCase):
         try:
             before = transaction.execute([count])[0].rows[0][0]
             self.elsewhere(lambda: self.enqueue_many(1))
-            self.assertEqual(transaction.execute([count])[0].rows[0][0], before + 1, READ_COMMITTED)
+            self.assertEqual(
+                transaction.execute([count])[0].rows[0][0], before + 1, READ_COMMITTED.sql
+            )
         finally:
             transaction.rollback()
             self.connection.close()

@@ -1,7 +1,5 @@
 -- -------- one job
 
-SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-
 START TRANSACTION;
 
 SET @steady_queue_now = UTC_TIMESTAMP(6);
@@ -22,8 +20,6 @@ VALUES (LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @ste
 COMMIT;
 
 -- -------- several jobs that are alike
-
-SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 START TRANSACTION;
 
@@ -48,8 +44,6 @@ COMMIT;
 
 -- -------- several jobs
 
-SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-
 START TRANSACTION;
 
 SET @steady_queue_now = UTC_TIMESTAMP(6);
@@ -72,8 +66,6 @@ VALUES (LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @ste
 COMMIT;
 
 -- -------- a job with a delay
-
-SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 START TRANSACTION;
 
@@ -101,8 +93,6 @@ VALUES (
 COMMIT;
 
 -- -------- a job for an instant
-
-SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 START TRANSACTION;
 
