@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from threading import Thread
 from typing import Any
 
@@ -18,6 +20,9 @@ from ..base.thread_interrupt import TaskInterrupted, interrupt
 from .thread_pool import Work
 
 logger = get_logger("steady_queue.worker")
+
+#: Seconds that jobs may start one after another before those that wait go on.
+TURN = 0.001
 
 
 class EventLoop:
@@ -39,6 +44,8 @@ class EventLoop:
         self._context = copy_context()
         self._thread: Thread | None = None
         self._closing = self._cancelled = False
+        #: Whether a task is in its first step: so far it has left no time to others.
+        self.is_starting = False
 
     def submit(self, work: list[Work]) -> None:
         """Queue jobs, and start as many as may run at once."""
@@ -96,21 +103,33 @@ class EventLoop:
 
     def _end_if_idle(self) -> None:
         assert self._loop is not None
-        if self._closing and not self._running:
+        if self._closing and not self._running and not self._waiting:
             self._loop.stop()
 
     def _start(self) -> None:
         assert self._loop is not None
+        end = time.monotonic() + TURN
         with suppress(IndexError):
             while len(self._running) < self.size:
-                work = self._waiting.popleft()
-                coroutine = self._run(*work)
-                # The loop itself keeps only weak references to its tasks.
-                running = self._loop.create_task(
-                    self._execute(coroutine), context=self._context.copy()
-                )
-                self._running[running] = work, coroutine
-                running.add_done_callback(self._ended)
+                if time.monotonic() > end:
+                    self._loop.call_soon(self._start)
+                    return
+                self._start_one(self._loop, self._waiting.popleft())
+        self._end_if_idle()
+
+    def _start_one(self, loop: asyncio.AbstractEventLoop, work: Work) -> None:
+        coroutine = self._run(*work)
+        self.is_starting = True
+        try:
+            running = _new_task(loop, self._execute(coroutine), self._context.copy())
+        finally:
+            self.is_starting = False
+        if running.done():
+            self._forget(running)
+        else:
+            # The loop itself keeps only weak references to its tasks.
+            self._running.setdefault(running, (work, coroutine))
+            running.add_done_callback(self._ended)
 
     async def _execute(self, coroutine: Coroutine[Any, Any, None]) -> None:
         current = asyncio.current_task()
@@ -119,15 +138,16 @@ class EventLoop:
         await coroutine
 
     def _ended(self, running: asyncio.Task[None]) -> None:
+        self._forget(running)
+        self._start()
+
+    def _forget(self, running: asyncio.Task[None]) -> None:
         not_started = self._running.pop(running)
         if not_started is not None:
             # Another task cancelled this one (or all tasks of the loop) before its first step.
             work, coroutine = not_started
             coroutine.close()
             self._waiting.appendleft(work)
-        if self._waiting:
-            self._start()
-        self._end_if_idle()
 
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
@@ -143,6 +163,16 @@ class EventLoop:
                     extra=about("worker.loop_interrupted"),
                 )
         loop.close()
+
+
+def _new_task(
+    loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None], context: Context
+) -> asyncio.Task[None]:
+    """Return a task, which from Python 3.12 on has begun: many coroutines never wait, and end
+    before the loop has anything to do with them."""
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(coroutine, loop=loop, context=context, eager_start=True)
+    return loop.create_task(coroutine, context=context)
 
 
 def _new_event_loop() -> asyncio.AbstractEventLoop:

@@ -221,7 +221,7 @@ class Lanes:
         else:
             result = RunResult(outcomes.released(claim))
         following = self._following(result, on_loop=False)
-        self._finish(result, self.threads, began)
+        self._finish(result, self.threads, time.monotonic() - began)
         return following
 
     def _begin(self, claim: ClaimedJob, task: Task) -> Coroutine[None, None, None]:
@@ -237,7 +237,10 @@ class Lanes:
         else:
             result = RunResult(outcomes.released(claim))
         following = self._following(result, on_loop=True)
-        self._finish(result, self.loop, began)
+        seconds = time.monotonic() - began
+        if self._event_loop.is_starting:  # It has had all of the loop to itself.
+            seconds *= self._event_loop.size
+        self._finish(result, self.loop, seconds)
         if following is not None:
             self._event_loop.submit_next(following)
 
@@ -265,9 +268,9 @@ class Lanes:
             return RunResult(outcomes.released(claim))
         return self.executor.broken(claim, error)
 
-    def _finish(self, result: RunResult, lane: Lane, began: float) -> None:
+    def _finish(self, result: RunResult, lane: Lane, seconds: float) -> None:
         self.context.journal.end(result.outcome)
-        self._finished.append((result, lane, time.monotonic() - began))
+        self._finished.append((result, lane, seconds))
         if self.context.waiter.sleeping:
             self.context.waiter.sleeping = False
             self.context.waiter.wake()
