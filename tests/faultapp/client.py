@@ -38,6 +38,30 @@ def enqueue(task: str, calls: list[list[Any]], delay: float | None = None, queue
     return ids
 
 
+def wait_for_end(task: str, args: list[Any], timeout: float | None, asynchronously: bool) -> Any:
+    """Enqueue a call and wait for its end; return what came of it, and when."""
+    from asgiref.sync import async_to_sync
+    from django.db import connection
+
+    from . import tasks
+
+    job_id = ""
+    try:
+        result = getattr(tasks, task).enqueue(*args)
+        job_id, before = result.id, len(connection.queries_log)
+        wait = async_to_sync(result.await_result) if asynchronously else result.wait
+        wait(timeout=timeout)
+    except (TimeoutError, KeyboardInterrupt) as error:
+        return {"error": type(error).__name__, "text": str(error), "id": job_id}
+    return {
+        "status": result.status,
+        "value": result.return_value if result.status == "SUCCESSFUL" else None,
+        "ended": result.finished_at.timestamp(),
+        "back": time.time(),
+        "logged": len(connection.queries_log) - before,
+    }
+
+
 def recur(act: str, key: str, task: str = "", schedule: Any = None, **values: Any) -> Any:
     """Do something to a recurring task at run time; a number is an interval in seconds."""
     import steady_queue_core
@@ -125,6 +149,7 @@ def main() -> None:
             enqueue_one_by_one,
             enqueue_stubbornly,
             recur,
+            wait_for_end,
             write_like_a_web_process,
         )
     }

@@ -193,3 +193,5 @@ class DialectInfo:
     skips_locked: bool = True
     #: Whether ``steady_queue_wakeup`` returns a listener.
     has_wakeup: bool = False
+    #: Whether that listener wakes for every commit of another process, not only for new jobs.
+    hears_commits: bool = False

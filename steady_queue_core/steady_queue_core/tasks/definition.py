@@ -150,6 +150,26 @@ class SteadyQueueTaskResult(GenericTaskResult[P, R], Generic[P, R]):  # type: ig
     def __post_init__(self) -> None:
         """Keep the arguments as they are; the encoder has validated them."""
 
+    def wait(self, timeout: float | timedelta | None = None) -> SteadyQueueTaskResult[P, R]:
+        """Wait until the job has ended, at most ``timeout`` seconds; return this result, refreshed.
+
+        Raises ``TimeoutError``; ``TaskResultDoesNotExist`` if the job is deleted; and
+        ``TransactionManagementError`` in a transaction that would never see the end.
+        """
+        from . import waiting
+
+        waiting.wait(self, timeout)
+        return self
+
+    async def await_result(
+        self, timeout: float | timedelta | None = None
+    ) -> SteadyQueueTaskResult[P, R]:
+        """Async version of :meth:`wait`."""
+        from . import waiting
+
+        await waiting.await_result(self, timeout)
+        return self
+
     if TYPE_CHECKING:
 
         @property

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from time import sleep
 
-from .mutant import fails, rows, sqlite
+from .mutant import add, fails, rows, sqlite
 
 
 class Pipe:
@@ -67,6 +68,34 @@ class Once(Wrapped):
 class Open(Wrapped):
     def close(self) -> None:
         self.kept = os.dup(self.fileno())
+
+
+class Told(Pipe):
+    """A listener that hears of new jobs only."""
+
+    latest: Told | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        os.set_blocking(self.reading, False)
+        Told.latest = self
+
+    def clear(self) -> None:
+        with suppress(BlockingIOError):
+            os.read(self.reading, 4096)
+
+    def close(self) -> None:
+        super().close()
+        Told.latest = None
+
+
+def tell(connection, queue_names):
+    if Told.latest is not None:
+        os.write(Told.latest.writing, b"!")
+
+
+add("hears_of_new_jobs_only", {"wakeup": lambda connection: Told(), "ring": tell},
+    "a_listener_that_hears_commits_is_woken_when_a_job_ends")  # fmt: skip
 
 
 @fails("there_is_a_listener_where_the_dialect_says_so", hook="wakeup")

@@ -61,6 +61,18 @@ class WakeupCases(ConformanceCase):
 
         self.with_listener(work)
 
+    def test_a_listener_that_hears_commits_is_woken_when_a_job_ends(self) -> None:
+        if not self.dialect.info.hears_commits:
+            self.skipTest("DialectInfo.hears_commits is false")
+
+        def work(listener: Wakeup) -> None:
+            claim = self.elsewhere(self.claimed_job)
+            self.drain(listener)
+            self.elsewhere(lambda: self.settle(self.finished(claim)))
+            self.assertTrue(self.wakes(listener, self.patience), "no wake-up arrived")
+
+        self.with_listener(work)
+
     def test_a_listener_is_woken_for_another_process_that_came_later(self) -> None:
         """Also after every other connection was closed."""
 
