@@ -157,14 +157,17 @@ def check_task_modules(
 
 @register(TAG)
 def check_dialects(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """E001, E002: each database that holds a queue has exactly one dialect."""
-    from .configuration import ConfigurationError
-    from .dialects import dialect_for
+    """E001, E002: each database that holds a queue has exactly one dialect, which serves the queue
+    lists of all workers."""
+    from .configuration import Configuration, ConfigurationError
+    from .dialects import QueueSelector, dialect_for
 
     problems: list[CheckMessage] = []
     for using in _databases():
         try:
-            dialect_for(using)
+            dialect = dialect_for(using)
+            for worker in Configuration.load().workers:
+                dialect.require_exclusion(QueueSelector.of(worker.queues))
         except ConfigurationError:
             continue  # check_configuration reports it.
         except DialectConflict as error:

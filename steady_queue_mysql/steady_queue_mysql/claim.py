@@ -61,7 +61,9 @@ class Claim:
         # A caller's transaction may see the past: it neither uses nor moves the position.
         connection, joined = transaction.connection, transaction.joined
         self.position = ScanPosition() if joined else ScanPosition.of(connection)
-        self.bookmarks = portable.Bookmarks() if joined else portable.Bookmarks.of(connection)
+        self.bookmarks = portable.Bookmarks()
+        if not joined:
+            self.bookmarks = portable.Bookmarks.of(connection, selector.excluded)
         # MariaDB cannot leave the job unlocked; nothing else locks the row of a ready job.
         self._of = "" if server_of(connection).is_mariadb else "OF r"
 
@@ -85,7 +87,7 @@ class Claim:
         return results, self._pick_given(in_order(found.rows, self.selector, paused), self.limit)
 
     def _pick_from_beginning(self, before: Sequence[Statement]) -> tuple[list[Result], list[Row]]:
-        if self.selector.takes_all and self.bookmarks.paused:
+        if self.selector.takes_all and (self.bookmarks.paused or self.selector.excluded):
             return self._pick_around_paused(before)
         oldest = [OLDEST] if self.position.is_needed else []
         at_once = [self._pick_by_rank] if self.selector.takes_all else []
@@ -104,8 +106,9 @@ class Claim:
         return results, rows
 
     def _pick_around_paused(self, before: Sequence[Statement]) -> tuple[list[Result], list[Row]]:
-        """Pick by rank, while there are paused queues."""
-        scan = PausedScan(self.bookmarks, self.limit, self._locking(sql.PICK_GIVEN, self.limit))
+        """Pick by rank, while there are queues that are paused or excluded."""
+        pick = self._locking(sql.PICK_GIVEN, self.limit)
+        scan = PausedScan(self.bookmarks, self.limit, pick, self.selector)
         results = self.transaction.execute([*before, *scan.statements])
         rows = scan.locked(results[len(before) :])
         if before and (paused := _paused(results[: len(before)])) is not None:
@@ -121,7 +124,7 @@ class Claim:
     def _pick_all(self, paused: frozenset[str]) -> list[Row]:
         if not self.selector.takes_all:
             return self._pick_by_queue(paused)
-        if paused:
+        if paused or self.selector.excluded:
             return self._pick_around_paused([])[1]
         return named(self.transaction.execute([self._pick_by_rank])[0])
 

@@ -1,4 +1,4 @@
-"""Finding ready jobs by rank, while many jobs of paused queues lie among them.
+"""Finding ready jobs by rank, while many jobs of paused or excluded queues lie among them.
 
 InnoDB locks what it reads, and MariaDB keeps the locks of rows that a condition excludes. So jobs
 are found without locks, some more than are wanted, and those of them that no other transaction has
@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from steady_queue_core.dialects import portable, tables
+from steady_queue_core.dialects import QueueSelector, portable, tables
 from steady_queue_core.dialects.portable import Span
 
 from .batches import Result, Statement
@@ -32,6 +32,9 @@ OF_PAUSED = Statement(f"""
 SELECT 1 FROM {tables.PAUSES} p STRAIGHT_JOIN {tables.READY} r
 FORCE INDEX (steady_queue_ready_queue) ON r.queue_name = p.queue_name
 LIMIT {portable.MANY_PAUSED}""")
+OF_EXCLUDED = f"""
+(SELECT 1 FROM {tables.READY} r FORCE INDEX (steady_queue_ready_queue)
+ WHERE {{within}} LIMIT {portable.MANY_PAUSED})"""
 # By the loose index scan that both servers have for it.
 NEWEST_BY_RANK = Statement(f"""
 SELECT `rank`, MAX(job_id) FROM {tables.READY} FORCE INDEX (steady_queue_ready_poll)
@@ -41,18 +44,22 @@ GROUP BY `rank`""")
 class PausedScan:
     """The scan of one claim. ``bookmarks`` remember what the next one may skip."""
 
-    def __init__(self, bookmarks: portable.Bookmarks, limit: int, pick: str) -> None:
+    def __init__(
+        self, bookmarks: portable.Bookmarks, limit: int, pick: str, selector: QueueSelector
+    ) -> None:
         self._bookmarks, self._limit, self._most = bookmarks, limit, limit + SPARE
+        self._excluded = [_within(*each) for each in portable.excluded_ranges(selector)]
         self._began = time.monotonic()
         self._whole, self._asks = bookmarks.looks_at_all, bookmarks.asks
         self._passes_ranks = self._whole and bookmarks.passes_ranks
         #: Whether fewer jobs were locked than are wanted.
         self.is_short = False
         self._spans = bookmarks.spans(self._whole)
+        first = self._first(self._most)
         self.statements = [
-            *([OF_PAUSED] if self._asks else []),
+            *([self._in_the_way] if self._asks else []),
             *([NEWEST_BY_RANK] if self._passes_ranks else []),
-            Statement(pick.replace("{given}", f"({_first(self._most, self._spans)}) AS given")),
+            Statement(pick.replace("{given}", f"({first.sql}) AS given"), first.values),
         ]
 
     def locked(self, results: Sequence[Result]) -> list[Row]:
@@ -70,21 +77,37 @@ class PausedScan:
     @property
     def further(self) -> Statement:
         """The statement that reads the ids of jobs behind those that were read."""
-        sql = _first(self._most + MAX_FURTHER, self._spans)
-        return Statement(f"{sql} OFFSET {int(self._most)}")
+        first = self._first(self._most + MAX_FURTHER)
+        return Statement(f"{first.sql} OFFSET {int(self._most)}", first.values)
 
     def finish(self, rows: Sequence[Row], *, found_all: bool) -> None:
         """Move the bookmarks to the jobs that were locked."""
         found = [(str(row["queue_name"]), int(row["rank"]), int(row["job_id"])) for row in rows]
         self._bookmarks.move(found, found_all=found_all)
 
+    @property
+    def _in_the_way(self) -> Statement:
+        """The statement whose rows are counted for the bookmarks."""
+        if not self._excluded:
+            return OF_PAUSED
+        excluded = [OF_EXCLUDED.format(within=each.sql) for each in self._excluded]
+        names = [name for each in self._excluded for name in each.values]
+        return Statement(" UNION ALL ".join([f"({OF_PAUSED.sql})", *excluded]), names)
 
-def _first(limit: int, spans: Sequence[Span]) -> str:
-    """Return a query for the first jobs of ``spans``, in order."""
-    parts = [
-        _FOUND.format(where=where, limit=int(limit)) for span in spans for where in _ranges(span)
-    ]
-    return f"{' UNION ALL '.join(parts)} LIMIT {int(limit)}"
+    def _first(self, limit: int) -> Statement:
+        """Return a query for the first jobs of the spans, in order."""
+        ranges = [where for span in self._spans for where in _ranges(span)]
+        not_excluded = "".join(f" AND NOT ({each.sql})" for each in self._excluded)
+        parts = [_FOUND.format(where=where + not_excluded, limit=int(limit)) for where in ranges]
+        names = [name for each in self._excluded for name in each.values]
+        return Statement(f"{' UNION ALL '.join(parts)} LIMIT {int(limit)}", names * len(ranges))
+
+
+def _within(low: str, end: str | None) -> Statement:
+    """Return a condition for the queues in a range of names."""
+    if end is None:
+        return Statement("r.queue_name >= %s", [low])
+    return Statement("r.queue_name >= %s AND r.queue_name < %s", [low, end])
 
 
 def _ranges(span: Span) -> list[str]:

@@ -32,7 +32,12 @@ def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
     if connection.vendor != "mysql":
         return None
     # Which of the two it is, and its version, is known only when the server is first queried.
-    return DialectInfo(name="mysql", display_name="MySQL or MariaDB", has_wakeup=True)
+    return DialectInfo(
+        name="mysql",
+        display_name="MySQL or MariaDB",
+        has_wakeup=True,
+        excludes_queues=True,
+    )
 
 
 steady_queue_limit_silence = hookimpl(answer_limits.limit_silence)

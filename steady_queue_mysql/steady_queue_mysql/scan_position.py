@@ -97,7 +97,8 @@ def in_order(
     jobs = [(str(name), int(rank), int(job_id)) for job_id, name, rank in rows]
     if selector.takes_all:
         by_rank = sorted(jobs, key=lambda job: job[1:])
-        return [job_id for name, _, job_id in by_rank if name not in paused]
+        closed = paused.union(name for name, _, _ in jobs if selector.excludes(name))
+        return [job_id for name, _, job_id in by_rank if name not in closed]
     names = sorted({name for name, _, _ in jobs})
 
     def existing(prefix: str) -> list[str]:

@@ -84,7 +84,9 @@ class Claimer:
         """Return whether there is anything to claim, at a lower cost than a claim's."""
         bookmarks, looked_at_all = self._bookmarks, self._bookmarks.looks_at_all
         values = {**_named(process), "limit": 1}
-        [(finds_any, paused_queues)] = self._fetch(claim_sql.probe(self._pick), values)
+        [(finds_any, paused_queues)] = self._fetch(
+            claim_sql.probe(self._pick, self._patterns.excluded), values
+        )
         if bookmarks.note_pauses(paused_queues):
             return True
         if finds_any and looked_at_all:
@@ -97,7 +99,8 @@ class Claimer:
     def exchange(self, batch: Batch, process: ProcessIdentity, limit: int) -> Exchange:
         """Settle the outcomes of ``batch`` and claim up to ``limit`` jobs."""
         values = {**_named(process), "limit": limit, "asks": self._bookmarks.asks, **batch.values}
-        rows = self._fetch(claim_sql.claiming(self._pick, batch.parts), values)
+        statement = claim_sql.claiming(self._pick, batch.parts, self._patterns.excluded)
+        rows = self._fetch(statement, values)
         [summary] = [Summary._make(row[:WIDTH]) for row in rows if row[WIDTH] is None]
         claimed_at = read(summary.claimed_at)
         claims = self._patterns.in_order(

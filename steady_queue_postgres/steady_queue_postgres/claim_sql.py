@@ -15,6 +15,9 @@ from .clock import NOW_SQL, seconds
 from .listing import WALK
 from .settle_sql import HELD, Part, has_waiting, settling
 
+#: For each range of names that a worker excludes, whether it has an end.
+Ranges = tuple[bool, ...]
+
 REGISTERED = f"""EXISTS (
   SELECT FROM {tables.PROCESSES} WHERE id = %(process_id)s AND name = %(process_name)s)"""
 #: Like those of ``portable.next_token``.
@@ -67,6 +70,10 @@ _JOBS_OF_PAUSED = f"""
 SELECT count(*) FROM ({PAUSED}) AS paused CROSS JOIN LATERAL (
   SELECT FROM {tables.READY} AS ready WHERE ready.queue_name = paused.queue_name
   ORDER BY ready."rank", ready.job_id LIMIT {MANY_PAUSED}) AS passed"""
+
+_JOBS_OF_EXCLUDED = f"""
+SELECT count(*) FROM (SELECT FROM {tables.READY} AS ready WHERE {{within}}
+                      LIMIT {MANY_PAUSED}) AS passed"""
 
 # A walk over the index, as for the names of queues.
 #: The ranks of ready jobs, each with its newest job.
@@ -121,19 +128,49 @@ SELECT * FROM summary FULL JOIN job ON false"""
 
 
 @cache
-def claiming(pick: str, parts: frozenset[Part]) -> str:
-    """Return a statement that settles claims by ``parts``, if there are any, and claims jobs."""
+def claiming(pick: str, parts: frozenset[Part], excluded: Ranges = ()) -> str:
+    """Return a statement that settles claims by ``parts``, if there are any, and claims jobs of
+    queues that are not ``excluded``."""
+    pick = without(pick, excluded)
     if Part.PERMITS in parts:
         # Nothing is claimed while a job waits for a permit that ends here: it may be first.
         pick = pick.replace(REGISTERED, f"{REGISTERED} AND NOT {has_waiting(parts)}")
     result = RESULT.format(held=HELD if parts else "NULL::text", has_waiting=has_waiting(parts))
+    result = result.replace(_JOBS_OF_PAUSED, _jobs_in_the_way(excluded))
     expressions = [settling(parts)] if parts else []
     return f"WITH {', '.join([*expressions, TAKE.format(pick=pick), result])}"
 
 
-def probe(pick: str) -> str:
+@cache
+def probe(pick: str, excluded: Ranges = ()) -> str:
     """Return a statement that says whether ``pick`` would select anything, without locking it, and
     how many queues are paused."""
-    any_picked = f"EXISTS ({pick.replace(LOCK, '')})"
+    any_picked = f"EXISTS ({without(pick, excluded).replace(LOCK, '')})"
     paused = f"(SELECT count(*) FROM ({PAUSED}) AS paused)"
     return f"SELECT {any_picked} AS finds_any, {paused} AS paused_queues"
+
+
+def without(pick: str, excluded: Ranges) -> str:
+    """Return ``pick`` without the queues that are ``excluded``."""
+    for column in ("ready.queue_name", "span.queue_name", "found.name"):
+        served = f"{column} NOT IN ({PAUSED})"
+        others = [f"NOT ({within})" for within in _conditions(column, excluded)]
+        pick = pick.replace(served, " AND ".join([served, *others]))
+    return pick
+
+
+def _jobs_in_the_way(excluded: Ranges) -> str:
+    """Return a query for the number of ready jobs that a claim may have to pass over."""
+    counts = [
+        f"({_JOBS_OF_EXCLUDED.format(within=within)})"
+        for within in _conditions("ready.queue_name", excluded)
+    ]
+    return f"SELECT {' + '.join([f'({_JOBS_OF_PAUSED})', *counts])}" if counts else _JOBS_OF_PAUSED
+
+
+def _conditions(column: str, excluded: Ranges) -> list[str]:
+    return [
+        f"{column} >= %(excluded_low_{number})s::text"
+        + (f" AND {column} < %(excluded_end_{number})s::text" if has_end else "")
+        for number, has_end in enumerate(excluded)
+    ]

@@ -36,6 +36,7 @@ def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
         name="postgres",
         display_name="PostgreSQL",
         has_wakeup=wakeup.can_listen(connection),
+        excludes_queues=True,
     )
 
 

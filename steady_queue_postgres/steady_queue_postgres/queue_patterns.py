@@ -21,7 +21,12 @@ class QueuePatterns:
             self.exact = list(dict.fromkeys(self._patterns))
         lows, highs = zip(*map(_range, self._patterns), strict=True)
         #: The range of names that each pattern matches: from the low one on, before the high one.
-        self.ranges = {"lows": array(lows), "highs": array(highs)}
+        self.ranges: dict[str, str | None] = {"lows": array(lows), "highs": array(highs)}
+        ranges = portable.excluded_ranges(selector)
+        #: For each range of names that is excluded, whether it has an end.
+        self.excluded = tuple(end is not None for _, end in ranges)
+        for number, (low, end) in enumerate(ranges):
+            self.ranges |= {f"excluded_low_{number}": low, f"excluded_end_{number}": end}
 
     def in_order(self, claims: Iterable[ClaimedJob]) -> list[ClaimedJob]:
         """Sort ``claims`` by (rank, id), queue by queue unless all are taken."""

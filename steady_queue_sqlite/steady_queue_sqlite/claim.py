@@ -20,7 +20,7 @@ from steady_queue_core.dialects import (
 )
 
 from .clock import from_text, present, read
-from .listing import list_queues
+from .listing import AFTER_ALL, list_queues
 from .transactions import transaction
 
 # Read without the write lock, so that idle workers do not disturb anyone.
@@ -48,13 +48,20 @@ FROM {tables.READY} r LEFT JOIN {tables.JOBS} j ON j.id = r.job_id
 {{where}} ORDER BY r."rank", r.job_id LIMIT %s"""
 PICK_ANY = PICK.format(where="")
 PICK_QUEUE = PICK.format(where="WHERE r.queue_name = %s")
+NOT_PAUSED = f"r.queue_name NOT IN ({PAUSED})"
+# The plus keeps SQLite from reading the index of queues, and sorting.
+NOT_EXCLUDED = "NOT (+r.queue_name >= %s AND +r.queue_name < %s)"
 PICK_SPAN = PICK.format(
     where=f"""
-WHERE (r."rank", r.job_id) >= (%s, %s) AND r."rank" < %s AND r.queue_name NOT IN ({PAUSED})"""
+WHERE (r."rank", r.job_id) >= (%s, %s) AND r."rank" < %s AND {NOT_PAUSED}"""
 )
 
+# SQLite keeps the order of a CROSS JOIN; for IN, it may read all ready jobs.
 MANY_OF_PAUSED = f"""
-SELECT count(*) FROM (SELECT 1 FROM {tables.READY} WHERE queue_name IN ({PAUSED})
+SELECT count(*) FROM (SELECT 1 FROM {tables.PAUSES} p CROSS JOIN {tables.READY} r
+                      ON r.queue_name = p.queue_name LIMIT {portable.MANY_PAUSED})"""
+MANY_OF_EXCLUDED = f"""
+SELECT count(*) FROM (SELECT 1 FROM {tables.READY} WHERE queue_name >= %s AND queue_name < %s
                       LIMIT {portable.MANY_PAUSED})"""
 # A walk over the index, as for the names of queues.
 NEWEST_BY_RANK = f"""
@@ -101,8 +108,8 @@ def claim_locked(
     if not selector.takes_all:
         names = selector.matching(lambda prefix: list_queues(connection, prefix), paused)
         picked = _pick_by_queue(cursor, names, limit)
-    elif paused:
-        picked = _pick_around_paused(paused, connection, cursor, limit)
+    elif paused or selector.excluded:
+        picked = _pick_around_paused(paused, selector, connection, cursor, limit)
     else:
         picked = _fetch(cursor, PICK_ANY, [limit])
     return _take(cursor, process, picked) if picked else []
@@ -126,21 +133,30 @@ def _take(cursor: Any, process: ProcessIdentity, picked: Sequence[Row]) -> list[
 
 
 def _pick_around_paused(
-    paused: frozenset[str], connection: BaseDatabaseWrapper, cursor: Any, limit: int
+    paused: frozenset[str],
+    selector: QueueSelector,
+    connection: BaseDatabaseWrapper,
+    cursor: Any,
+    limit: int,
 ) -> list[Row]:
-    """Pick jobs by rank over all queues except the paused ones."""
-    bookmarks = portable.Bookmarks.of(connection)
+    """Pick jobs by rank over all queues except those that are paused or excluded."""
+    bookmarks = portable.Bookmarks.of(connection, selector.excluded)
+    excluded = [(low, end or AFTER_ALL) for low, end in portable.excluded_ranges(selector)]
+    pick = PICK_SPAN.replace(
+        NOT_PAUSED, " AND ".join([NOT_PAUSED, *[NOT_EXCLUDED] * len(excluded)])
+    )
+    names = [name for each in excluded for name in each]
     bookmarks.note_pauses(paused)
     if bookmarks.asks:
-        cursor.execute(MANY_OF_PAUSED)
-        bookmarks.answer(cursor.fetchone()[0])
+        bookmarks.answer(_count_in_the_way(cursor, excluded))
     whole, began = bookmarks.looks_at_all, time.monotonic()
     if whole and bookmarks.passes_ranks:
         cursor.execute(NEWEST_BY_RANK)
         bookmarks.note_newest(cursor.fetchall())
     picked: list[Row] = []
     for span in bookmarks.spans(whole):
-        picked += _fetch(cursor, PICK_SPAN, [span.rank, span.job_id, span.end, limit - len(picked)])
+        start, left = (span.rank, span.job_id, span.end), limit - len(picked)
+        picked += _fetch(cursor, pick, [*start, *names, left])
         if len(picked) >= limit:
             break
     if whole:
@@ -149,6 +165,16 @@ def _pick_around_paused(
     # Only after the commit: jobs of a claim that is rolled back must not be skipped.
     on_commit(lambda: bookmarks.move(found, found_all=len(found) < limit), using=connection.alias)
     return picked
+
+
+def _count_in_the_way(cursor: Any, excluded: Iterable[tuple[object, object]]) -> int:
+    """Count the ready jobs of queues that are paused or excluded, up to a limit for each."""
+    cursor.execute(MANY_OF_PAUSED)
+    count: int = cursor.fetchone()[0]
+    for names in excluded:
+        cursor.execute(MANY_OF_EXCLUDED, names)
+        count += cursor.fetchone()[0]
+    return count
 
 
 def _pick_by_queue(cursor: Any, queues: Iterable[str], limit: int) -> list[Row]:

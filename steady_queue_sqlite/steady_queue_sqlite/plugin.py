@@ -34,6 +34,7 @@ def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
         display_name=f"SQLite {checks.require_version()}",
         skips_locked=False,
         has_wakeup=wakeup.can_listen(connection),
+        excludes_queues=True,
         hears_commits=wakeup.can_listen(connection),
     )
 

@@ -8,7 +8,7 @@ from .plugins import selecting
 
 HOOKS = {
     # Run on SQLite, whose transactions lock the whole database.
-    "steady_queue_dialect": selecting("portable", skips_locked=False),
+    "steady_queue_dialect": selecting("portable", skips_locked=False, excludes_queues=True),
     "steady_queue_transaction": portable.transaction,
     "steady_queue_lock_rows": portable.lock_rows,
     "steady_queue_is_contention": portable.is_contention,

@@ -202,6 +202,9 @@ def test_another_type_of_setting_is_refused(value: object) -> None:
         (["b ", "a", "b"], ("b", "a")),
         (("x" * 255,), ("x" * 255,)),
         (["100%_\\", "größe", "a,b"], ("100%_\\", "größe", "a,b")),
+        ("*, !mail*", ("*", "!mail*")),
+        (["!mail"], ("!mail",)),
+        (["mail*", "a", "!mail_bulk*", "!ab"], ("mail*", "a", "!mail_bulk*", "!ab")),
     ],
 )
 def test_queue_lists_keep_their_order(queues: list[str], kept: tuple[str, ...]) -> None:
@@ -226,6 +229,12 @@ def test_queue_lists_keep_their_order(queues: list[str], kept: tuple[str, ...]) 
         (["a\u200b"], "invisible characters"),
         (["a\u00a0b"], "invisible characters"),
         (["\u00ad*"], "invisible characters"),
+        (["*", "!"], "the entry str '!' is empty"),
+        (["!*"], "the entry str '!\\*' excludes all queues"),
+        (["*", "!a*b"], "before its end"),
+        (["!!a"], "has a '!' too many"),
+        (["a", "!a"], "the entry 'a' matches nothing, because '!a' excludes it"),
+        (["b", "ab*", "!a*"], "the entry 'ab\\*' matches nothing, because '!a\\*' excludes it"),
         ([], "at least one queue"),
         ([1], r"Configuration.Worker\(queues=...\)\[0\]: expected a string, got int 1"),
         ({"a"}, "expected a list or tuple of strings"),

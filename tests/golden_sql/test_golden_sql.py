@@ -44,6 +44,7 @@ class Sql(GoldenCase):
             "all queues": ("*",),
             "one queue": ("mail",),
             "queues by prefix": ("mail*",),
+            "all queues but some": ("*", "!mail*"),
         }
         for title, patterns in cases.items():
             self.record(title, lambda worker, patterns=patterns: self._claim(worker, *patterns),
@@ -182,7 +183,7 @@ class Sql(GoldenCase):
         return self._worker()
 
     def _claim(self, worker: ProcessIdentity, *patterns: str) -> None:
-        selector = QueueSelector(patterns=patterns or ("*",))
+        selector = QueueSelector.of(patterns)
         self.dialect.claim(self.connection, worker, selector, 2)
 
     def _claimed(self, *, limited: bool, waiting: bool = False) -> Any:

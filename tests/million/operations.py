@@ -47,7 +47,7 @@ class Place:
         return [FAILED_OF * (each + 1_00) for each in range(min(500, self.shape.ended // 40))]
 
     def claim(self, count: int, *patterns: str) -> Any:
-        selector = QueueSelector(patterns=patterns or ("*",))
+        selector = QueueSelector.of(patterns)
         found = self.dialect.claim(self.connection, WORKER, selector, count)
         assert len(found) == count
         return found
@@ -99,6 +99,10 @@ OPERATIONS: dict[str, Operation] = {
     "claim": Operation(lambda p: p.claim(50), 500, planned=True),
     "claim by name": Operation(lambda p: p.claim(50, "q3", "q1"), 900, planned=True),
     "claim by pattern": Operation(lambda p: p.claim(50, "q*"), 900, planned=True),
+    "claim all but some": Operation(lambda p: p.claim(50, "!q1*", "!q3"), 900, planned=True),
+    "claim but some of a pattern": Operation(
+        lambda p: p.claim(50, "q*", "!q0", "!q1*"), 900, planned=True
+    ),
     "finish": Operation(lambda p: p.settle(Ending.FINISHED, 20), 600, planned=True),
     "fail": Operation(lambda p: p.settle(Ending.FAILED, 20), 600, planned=True),
     "try again": Operation(lambda p: p.settle(Ending.RETRIED, 20), 600, planned=True),

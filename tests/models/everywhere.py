@@ -67,7 +67,7 @@ class Jobs:
         return self.claim(count)
 
     def claim(self, limit: int = 100, *patterns: str) -> list[ClaimedJob]:
-        selector = QueueSelector(patterns=patterns or ("*",))
+        selector = QueueSelector.of(patterns)
         return self.dialect.claim(self.connection, self.worker, selector, limit)
 
     def finished(self, count: int = 1, **fields: Any) -> list[int]:

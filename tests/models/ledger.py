@@ -130,14 +130,16 @@ class Ledger:
 
     def _in_turn(self, patterns: Sequence[str]) -> list[Entry]:
         ready = sorted(self.of(READY), key=lambda entry: entry.turn)
+        excluded = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+        ready = [e for e in ready if not any(_fits(e.wanted.queue, each) for each in excluded)]
+        patterns = [each for each in patterns if not each.startswith("!")] or ["*"]
         if "*" in patterns:
             return [entry for entry in ready if entry.wanted.queue not in self.paused]
         names = sorted({entry.wanted.queue for entry in ready})
         served: list[str] = []
         for pattern in patterns:
             for name in names:
-                fits = name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
-                if fits and name not in served and name not in self.paused:
+                if _fits(name, pattern) and name not in served and name not in self.paused:
                     served.append(name)
         return [entry for name in served for entry in ready if entry.wanted.queue == name]
 
@@ -301,3 +303,7 @@ class Ledger:
             )
         orphans = [entry for entry in self.of(CLAIMED) if entry.process not in self.heard]
         self.settle((each.job_id, Ending.FAILED, 0, True) for each in orphans)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern

@@ -48,6 +48,9 @@ SELECTORS = (
     ("m*",),
     ("Mail", "m*", "etl"),
     ("m*", "*"),
+    ("*", "!mail*"),
+    ("!Mail", "!etl"),
+    ("m*", "etl", "!mailing"),
 )
 
 wanted_jobs = st.lists(
@@ -123,7 +126,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(process=choice, patterns=selectors, limit=limits)
     def claim(self, process: int, patterns: tuple[str, ...], limit: int) -> None:
-        process_id, selector = self._process(process), QueueSelector(patterns=patterns)
+        process_id, selector = self._process(process), QueueSelector.of(patterns)
         identity = self.identities[process_id]
         claims = self.dialect.claim(self.connection, identity, selector, limit)
         self._claimed(claims, process_id, patterns, limit)
@@ -143,7 +146,7 @@ class QueueMachine(RuleBasedStateMachine):
         limit: int,
     ) -> None:
         outcomes, held, heirs = self._outcomes(ended)
-        process_id, selector = self._process(process), QueueSelector(patterns=patterns)
+        process_id, selector = self._process(process), QueueSelector.of(patterns)
         told, claims = self.dialect.settle_and_claim(
             self.connection, outcomes, self.identities[process_id], selector, limit
         )

@@ -312,3 +312,15 @@ def test_no_other_thread_lives_while_a_process_is_forked(make_project: MakeProje
     assert supervisor.errors().count("forked beside") == 4
     assert supervisor.stop() == 0
     assert "DeprecationWarning" not in supervisor.errors()
+
+
+def test_workers_leave_alone_what_the_command_line_excludes(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1))
+    project.enqueue("work", *[[0]] * 150, queue="mail_bulk")
+    supervisor = project.start("--exclude-queues", "mail*, slow")
+    supervisor.wait_ready()
+    project.enqueue("work", [0], [0], queue="other")
+    wait_for(lambda: project.unfinished() == 150, 20, "the end of the other jobs")
+    assert project.count("ready_executions") == 150
+    assert supervisor.stop() == 0
+    assert project.count("ready_executions") == 150

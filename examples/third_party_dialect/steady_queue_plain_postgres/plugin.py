@@ -14,7 +14,9 @@ from . import listing
 def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
     if connection.vendor != "postgresql":
         return None
-    return DialectInfo(name="plain_postgres", display_name="PostgreSQL, untuned")
+    return DialectInfo(
+        name="plain_postgres", display_name="PostgreSQL, untuned", excludes_queues=True
+    )
 
 
 steady_queue_transaction = hookimpl(portable.transaction)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from .errors import describe
-from .queues import objection
+from .queues import contradiction, objection
 from .reader import Reader
 from .section import Section
 
@@ -17,7 +17,8 @@ class Worker(Section):
     """Worker processes with the same settings."""
 
     queues: tuple[str, ...]
-    """Queues in polling order: exact names, prefixes ``name*``, or ``*`` for all."""
+    """Queues in polling order: exact names, prefixes ``name*``, or ``*`` for all; to leave out
+    others ``!name`` and ``!name*``."""
     threads: int
     """Synchronous tasks that one process runs concurrently."""
     coroutines: int
@@ -72,8 +73,12 @@ def _read_queues(reader: Reader) -> tuple[str, ...]:
     for entry in entries:
         if reason := objection(entry):
             reader.problems.append(f"{reader.path('queues')}: the entry {describe(entry)} {reason}")
-    if not entries and len(reader.problems) == before:
+    if len(reader.problems) > before:
+        return ()
+    if not entries:
         reader.wrong("queues", "at least one queue ('*' for all)")
+    if found := contradiction(entries):
+        reader.problems.append(f"{reader.path('queues')}: {found}")
     return tuple(dict.fromkeys(entries))
 
 

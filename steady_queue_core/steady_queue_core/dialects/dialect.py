@@ -16,6 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Model, QuerySet
 from django.db.transaction import on_commit
 
+from ..errors import DialectUnsupported
 from . import batches
 from .outcome import Outcome, limited_keys
 from .portable import current_time
@@ -126,6 +127,7 @@ class Dialect:
         selector: QueueSelector,
         limit: int,
     ) -> list[ClaimedJob]:
+        self.require_exclusion(selector)
         return cast(
             "list[ClaimedJob]",
             self._hooks.steady_queue_claim(
@@ -157,6 +159,7 @@ class Dialect:
         if "steady_queue_settle_and_claim" not in self._implemented:
             held = self.settle(connection, outcomes)
             return held, self.claim(connection, process, selector, limit)
+        self.require_exclusion(selector)
         held, claimed = cast(
             "tuple[set[int], list[ClaimedJob]]",
             self._hooks.steady_queue_settle_and_claim(
@@ -169,6 +172,14 @@ class Dialect:
         )
         self._notify_admitted(connection, outcomes, claimed)
         return held, claimed
+
+    def require_exclusion(self, selector: QueueSelector) -> None:
+        """Raise ``DialectUnsupported`` if claims would ignore what ``selector`` excludes."""
+        if selector.excluded and not self.info.excludes_queues:
+            raise DialectUnsupported(
+                f"The dialect {self.info.name!r} cannot exclude queues: name the queues of the "
+                "worker instead."
+            )
 
     @property
     def claims_followers(self) -> bool:

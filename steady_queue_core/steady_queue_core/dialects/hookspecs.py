@@ -193,11 +193,12 @@ def steady_queue_claim(  # type: ignore[empty-body]
     """Claim up to ``limit`` ready jobs for a process: ready -> claimed, in one transaction.
 
     With ``selector.takes_all`` jobs come in the order of (rank, id) over all queues; otherwise
-    queue by queue in the order of ``selector.matching``, and by (rank, id) in each. Paused queues
-    are left out. They do not change the order of the others, nor, however many jobs they have, the
-    cost by much: see ``portable.Bookmarks``. Jobs that another transaction has locked are skipped.
-    No job is ever claimed twice. Return an empty list if there is nothing to claim, at the lowest
-    possible cost: idle workers call this all the time.
+    queue by queue in the order of ``selector.matching``, and by (rank, id) in each. Queues that
+    ``selector.excludes``, and paused ones, are left out. They do not change the order of the
+    others, nor, however many jobs they have, the cost by much: see ``portable.Bookmarks``. Without
+    ``DialectInfo.excludes_queues``, selectors exclude nothing. Jobs that another transaction has
+    locked are skipped. No job is ever claimed twice. Return an empty list if there is nothing to
+    claim, at the lowest possible cost: idle workers call this all the time.
 
     The token of a claim is greater than that of the ready row, and differs from all tokens that
     were used before the database was restored or failed over; ``portable.next_token`` makes one. A

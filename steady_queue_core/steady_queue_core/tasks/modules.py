@@ -35,7 +35,7 @@ def queues_without_tasks(
 
 
 def _any_served(queues: Sequence[str], names: Sequence[str]) -> bool:
-    selector = QueueSelector(patterns=tuple(queues))
+    selector = QueueSelector.of(queues)
     served = selector.matching(
         lambda prefix: [name for name in names if name.startswith(prefix)], frozenset()
     )

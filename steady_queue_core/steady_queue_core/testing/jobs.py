@@ -52,4 +52,4 @@ def selector_of(queues: str | Iterable[str] | None) -> QueueSelector:
     """Return the selector of ``queues``, in the form of a worker's setting."""
     if queues is None:
         return QueueSelector()
-    return QueueSelector(patterns=(queues,) if isinstance(queues, str) else tuple(queues))
+    return QueueSelector.of((queues,) if isinstance(queues, str) else tuple(queues))

@@ -166,7 +166,8 @@ class MemoryJobs:
     @locked
     def claim(self) -> ClaimedJob | None:
         found = [job for job in self.jobs.values() if job.state is State.READY]
-        ready = [job for job in found if self.may_take(job)]
+        excludes = self.selector.excludes
+        ready = [j for j in found if self.may_take(j) and not excludes(j.new.queue_name)]
         if not self.selector.takes_all:
             queues = matching(self.selector, (job.new.queue_name for job in ready))
             ready = [job for job in ready if job.new.queue_name in queues[:1]]

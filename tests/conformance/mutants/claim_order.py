@@ -160,3 +160,27 @@ def takes_queues_in_any_case(connection, process, selector, limit):
     served = [pattern.casefold().strip() for pattern in selector.patterns]
     found = [row for row in ready(connection) if row.queue_name.casefold().strip() in served]
     return take(connection, process, found[:limit])
+
+
+@fails("excluded_queues_are_left_out_and_all_others_come_by_rank",
+       "prefixes_leave_out_what_is_excluded",
+       "many_jobs_of_an_excluded_queue_are_passed_over", hook="claim")  # fmt: skip
+def excludes_nothing(connection, process, selector, limit):
+    return claim(connection, process, QueueSelector(patterns=selector.patterns), limit)
+
+
+@fails("excluded_queues_are_left_out_and_all_others_come_by_rank", hook="claim")
+def excludes_what_begins_like_a_name(connection, process, selector, limit):
+    excluded = tuple(f"{entry.rstrip('*')}*" for entry in selector.excluded)
+    other = QueueSelector(patterns=selector.patterns, excluded=excluded)
+    return claim(connection, process, other, limit)
+
+
+@fails("many_jobs_of_an_excluded_queue_are_passed_over", hook="claim")
+def looks_at_few_jobs_only(connection, process, selector, limit):
+    if not selector.excluded:
+        return claim(connection, process, selector, limit)
+    first = ready(connection).order_by("rank", "pk")[:100]
+    served = [row.pk for row in first if not selector.excludes(row.queue_name)]
+    found = ready(connection).filter(pk__in=served).order_by("rank", "pk")
+    return take(connection, process, found[:limit])

@@ -286,6 +286,103 @@ EXECUTE steady_queue_settings;
 
 EXECUTE steady_queue_0 ('{"mail"}', '{"maim"}', 2, :process, 'worker-0', false);
 
+-- -------- all queues but some
+
+-- PREPARE steady_queue_settings AS ... as under "all queues"
+
+PREPARE steady_queue_0 AS
+WITH picked AS MATERIALIZED (
+  SELECT picked.tid
+  FROM unnest(
+    $1::text[], $2::int[], $3::bigint[], $4::int[]
+  ) WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)
+  CROSS JOIN LATERAL (
+    SELECT ready.ctid AS tid
+    FROM steady_queue_ready_executions AS ready
+    WHERE ready.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
+      AND NOT (ready.queue_name >= $5::text AND ready.queue_name < $6::text)
+      AND (ready."rank", ready.job_id) >= (span."rank", span.job_id)
+      AND ready."rank" < span."end"
+    ORDER BY ready."rank", ready.job_id
+    LIMIT $7
+    FOR UPDATE SKIP LOCKED
+  ) AS picked
+  WHERE EXISTS (SELECT FROM steady_queue_processes WHERE id = $8 AND name = $9)
+  ORDER BY turn
+  LIMIT $7
+),
+taken AS (
+  DELETE FROM steady_queue_ready_executions
+  WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
+  RETURNING job_id,
+    (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
+    "rank"
+),
+running AS (
+  SELECT job_id
+  FROM steady_queue_claimed_executions
+  WHERE job_id = ANY(ARRAY(SELECT job_id FROM taken))
+),
+known AS MATERIALIZED (
+  SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
+),
+job AS MATERIALIZED (
+  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
+    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+    date_part('epoch', enqueued_at) AS enqueued_at,
+    date_part('epoch', started_at) AS started_at, concurrency_key
+  FROM taken
+  JOIN known ON known.id = taken.job_id
+  WHERE finished_at IS NULL AND taken.job_id NOT IN (SELECT job_id FROM running)
+),
+claimed AS (
+  INSERT INTO steady_queue_claimed_executions (
+    job_id, token, queue_name, "rank", created_at, process_id
+  )
+  SELECT job_id, token, queue_name, "rank", statement_timestamp(), $8
+  FROM job
+),
+summary AS (
+  SELECT date_part('epoch', statement_timestamp()) AS claimed_at, NULL::text AS held,
+    false AS has_waiting,
+    (
+      SELECT count(*) FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
+    ) AS paused_queues,
+    CASE WHEN $10 THEN (
+      SELECT (
+        SELECT count(*)
+        FROM (SELECT queue_name FROM steady_queue_pauses) AS paused
+        CROSS JOIN LATERAL (
+          SELECT
+          FROM steady_queue_ready_executions AS ready
+          WHERE ready.queue_name = paused.queue_name
+          ORDER BY ready."rank", ready.job_id
+          LIMIT 100
+        ) AS passed
+      ) + (
+        SELECT count(*)
+        FROM (
+          SELECT
+          FROM steady_queue_ready_executions AS ready
+          WHERE ready.queue_name >= $5::text AND ready.queue_name < $6::text
+          LIMIT 100
+        ) AS passed
+      )
+    ) END AS jobs_of_paused,
+    CASE WHEN $10 THEN pg_stat_get_dead_tuples(
+      'steady_queue_ready_executions'::regclass
+    ) END AS dead_rows
+)
+SELECT *
+FROM summary
+FULL JOIN job ON false;
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_0 (
+  '{NULL}', '{-32768}', '{0}', '{32768}', 'mail', 'maim', 2, :process, 'worker-0', false
+);
+
 -- -------- all queues, one of them paused
 
 -- PREPARE steady_queue_settings AS ... as under "all queues"

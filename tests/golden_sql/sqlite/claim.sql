@@ -133,7 +133,7 @@ VALUES (:job_1, 'mail', 0, :token, ':time', :process);
 
 COMMIT;
 
--- -------- all queues, one of them paused
+-- -------- all queues but some
 
 SELECT 1 FROM steady_queue_ready_executions LIMIT 1;
 
@@ -146,10 +146,57 @@ SELECT queue_name FROM steady_queue_pauses;
 SELECT count(*)
 FROM (
   SELECT 1
-  FROM steady_queue_ready_executions
-  WHERE queue_name IN (SELECT queue_name FROM steady_queue_pauses)
+  FROM steady_queue_pauses p
+  CROSS JOIN steady_queue_ready_executions r ON r.queue_name = p.queue_name
   LIMIT 100
 );
+
+SELECT count(*)
+FROM (
+  SELECT 1
+  FROM steady_queue_ready_executions
+  WHERE queue_name >= 'mail' AND queue_name < 'maim'
+  LIMIT 100
+);
+
+SELECT j.id IS NOT NULL
+  AND j.finished_at IS NULL
+  AND c.job_id IS NULL, r."job_id", r."token", r."queue_name", CAST(r."rank" AS INTEGER),
+  j."task_path", j."backend_name", j."arguments", CAST(j."attempts" AS INTEGER),
+  CAST(j."max_attempts" AS INTEGER), j."worker_ids", j."errors", j."enqueued_at",
+  j."started_at", j."concurrency_key"
+FROM steady_queue_ready_executions r
+LEFT JOIN steady_queue_jobs j ON j.id = r.job_id
+LEFT JOIN steady_queue_claimed_executions c ON c.job_id = r.job_id
+WHERE (r."rank", r.job_id) >= (-32768, 0)
+  AND r."rank" < 32768
+  AND r.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
+  AND NOT (+r.queue_name >= 'mail' AND +r.queue_name < 'maim')
+ORDER BY r."rank", r.job_id
+LIMIT 2;
+
+SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
+
+DELETE FROM steady_queue_ready_executions WHERE job_id = :job_1;
+
+INSERT INTO steady_queue_claimed_executions (
+  job_id, queue_name, "rank", token, created_at, process_id
+)
+VALUES (:job_1, 'default', 0, :token, ':time', :process);
+
+COMMIT;
+
+-- -------- all queues, one of them paused
+
+SELECT 1 FROM steady_queue_ready_executions LIMIT 1;
+
+BEGIN IMMEDIATE;
+
+SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
+
+SELECT queue_name FROM steady_queue_pauses;
+
+-- SELECT count(*) ... as under "all queues but some"
 
 SELECT j.id IS NOT NULL
   AND j.finished_at IS NULL

@@ -140,7 +140,7 @@ class ConformanceCase(_Base):
         """Claim from all queues, or from ``patterns``, for a new process or the given one."""
         if process_id is None:
             process_id = self.register()
-        selector = QueueSelector(patterns=patterns or ("*",))
+        selector = QueueSelector.of(patterns)
         return self.dialect.claim(self.connection, self.identity(process_id), selector, limit)
 
     def claimed_job(self, *jobs: NewJob) -> ClaimedJob:

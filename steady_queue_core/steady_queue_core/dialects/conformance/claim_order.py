@@ -112,6 +112,56 @@ class ClaimOrderCases(ConformanceCase):
                 break
         self.assertEqual(taken.count("paused"), 750)
 
+    def require_exclusion(self) -> None:
+        if not self.dialect.info.excludes_queues:
+            self.skipTest("DialectInfo.excludes_queues is false")
+
+    def test_excluded_queues_are_left_out_and_all_others_come_by_rank(self) -> None:
+        self.require_exclusion()
+        self.place("mail:-9", "a:5", "mail_b:-8", "b:0", "slow:-9", "mai:1", "slower:7", "a:-1")
+        self.assertEqual(self.taken(2, "*", "!mail*", "!slow"), ["a:-1", "b:0"])
+        self.pause("mai")
+        self.assertEqual(self.taken(10, "!slow", "!mail*"), ["a:5", "slower:7"])
+        self.rows("Pause").all().delete()
+        self.assertEqual(self.taken(10, "!mail*"), ["slow:-9", "mai:1"])
+        self.assertEqual(self.taken(10, "!mail"), ["mail_b:-8"])
+        self.assertEqual(self.taken(10), ["mail:-9"])
+
+    def test_prefixes_leave_out_what_is_excluded(self) -> None:
+        self.require_exclusion()
+        self.place("mail_b:0", "mail_a:9", "mail:5", "post:0", "mail_ab:0")
+        self.assertEqual(
+            self.taken(10, "mail*", "post", "!mail_a*"), ["mail:5", "mail_b:0", "post:0"]
+        )
+        self.assertEqual(self.taken(10, "mail_a", "mail*", "!mail_a"), ["mail_ab:0"])
+
+    def test_many_jobs_of_an_excluded_queue_are_passed_over(self) -> None:
+        """Before and among the others, while some come and go. Later jobs are not missed."""
+        self.require_exclusion()
+        self.enqueue(*[new_job("mail_a", rank=rank) for rank in (-9, -5, 0) for _ in range(150)])
+        self.place("b:0", "a:-5", "b:7")
+        worker = self.register()
+
+        def take(limit: int, *patterns: str) -> list[str]:
+            claims = self.claim(limit, *(patterns or ("!mail*",)), process_id=worker)
+            return [f"{claim.queue_name}:{claim.rank}" for claim in claims]
+
+        self.assertEqual(take(1), ["a:-5"])
+        self.assertEqual(take(1), ["b:0"])
+        self.place("c:-7", "mail_c:-9", "c:-9", "c:3")
+        self.assertEqual(take(2), ["c:-9", "c:-7"])
+        self.enqueue(*[new_job("mail_b", rank=rank) for rank in (-9, 3) for _ in range(150)])
+        self.place("d:-9", "d:-8")
+        self.assertEqual(take(3), ["d:-9", "d:-8", "c:3"])
+        self.assertEqual(take(10), ["b:7"])
+        self.assertEqual(take(10), [])
+        self.place("e:-20", "e:0")
+        for _ in self.until_deadline():
+            if found := take(10):
+                break
+        self.assertEqual(found, ["e:-20", "e:0"])
+        self.assertEqual(len(take(1000, "mail*")), 751)
+
     def test_of_many_jobs_beside_a_paused_queue_each_goes_to_one_worker(self) -> None:
         """Jobs that another worker has locked are skipped, however many there are."""
         if not self.dialect.info.skips_locked:

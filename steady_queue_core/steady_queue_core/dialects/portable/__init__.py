@@ -13,7 +13,7 @@ from .dispatch import dispatch
 from .enqueue import due_at, enqueue
 from .errors import is_contention, is_lost_connection
 from .followers import claim_followers
-from .listing import list_queues, paused_queues, prefix_end
+from .listing import excluded_ranges, list_queues, paused_queues, prefix_end
 from .observers import is_watched
 from .permits import admit
 from .scan_position import MANY_PAUSED, Bookmarks, Span
@@ -35,6 +35,7 @@ __all__ = [
     "dispatch",
     "due_at",
     "enqueue",
+    "excluded_ranges",
     "insert_if_absent",
     "is_contention",
     "is_lost_connection",

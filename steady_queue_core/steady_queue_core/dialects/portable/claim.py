@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.transaction import atomic
 
 from ..records import (
@@ -17,7 +17,7 @@ from ..records import (
     QueueSelector,
 )
 from .clock import aware, current_time, now
-from .listing import list_queues, paused_queues
+from .listing import excluded_ranges, list_queues, paused_queues
 from .models import model, moved
 from .tokens import next_token
 from .transactions import lock_rows
@@ -72,7 +72,11 @@ def _scopes(connection: BaseDatabaseWrapper, selector: QueueSelector) -> list[Qu
     ready = model("ReadyExecution").objects.using(connection.alias)
     if selector.takes_all:
         pauses = model("Pause").objects.using(connection.alias)
-        return [ready.exclude(queue_name__in=pauses.values("queue_name"))]
+        served = ready.exclude(queue_name__in=pauses.values("queue_name"))
+        for low, end in excluded_ranges(selector):
+            within = Q(queue_name__gte=low)
+            served = served.exclude(within if end is None else within & Q(queue_name__lt=end))
+        return [served]
     names = selector.matching(
         lambda prefix: list_queues(connection, prefix), paused_queues(connection)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from ..records import QueueSelector
 from .models import model
 
 LAST_CODE_POINT = 0x10FFFF
@@ -34,6 +35,16 @@ def prefix_end(prefix: str) -> str | None:
             return head + chr(following)
         prefix = head
     return None
+
+
+def excluded_ranges(selector: QueueSelector) -> list[tuple[str, str | None]]:
+    """Return the ranges of names that ``selector`` leaves out: from the first name on, before the
+    second one, or to the end for ``None``."""
+    # No character of a name sorts before U+0001, so that only the name itself is in its range.
+    return [
+        (entry[:-1], prefix_end(entry[:-1])) if entry.endswith("*") else (entry, f"{entry}\x01")
+        for entry in selector.excluded
+    ]
 
 
 def paused_queues(connection: BaseDatabaseWrapper) -> frozenset[str]:

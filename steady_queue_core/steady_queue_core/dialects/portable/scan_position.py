@@ -1,9 +1,10 @@
 """Where in the index of ready jobs a worker resumes its scan.
 
-Every claim has to step over the same jobs of paused queues. If many of them are at the head of the
-index, that takes longer than the claim itself. While there are many, a claim therefore begins where
-the last one began, rank by rank. From time to time a claim scans the whole index, to find jobs
-behind the bookmarks: released, retried, dispatched or committed late.
+Every claim has to step over the same jobs of queues that are paused, or that the worker excludes.
+If many of them are at the head of the index, that takes longer than the claim itself. While there
+are many, a claim therefore begins where the last one began, rank by rank. From time to time a claim
+scans the whole index, to find jobs behind the bookmarks: released, retried, dispatched or committed
+late.
 """
 
 from __future__ import annotations
@@ -50,10 +51,13 @@ class Bookmarks:
         self.paused: Hashable = None
 
     @classmethod
-    def of(cls, connection: BaseDatabaseWrapper) -> Bookmarks:
-        """Return the bookmarks of ``connection`` for a worker of all queues."""
-        found: Bookmarks = connection.__dict__.setdefault("steady_queue_bookmarks", Bookmarks())
-        return found
+    def of(cls, connection: BaseDatabaseWrapper, excluded: tuple[str, ...] = ()) -> Bookmarks:
+        """Return the bookmarks of ``connection`` for a worker of all queues but ``excluded``."""
+        known: dict[tuple[str, ...], Bookmarks]
+        known = connection.__dict__.setdefault("steady_queue_bookmarks", {})
+        if excluded not in known:
+            known[excluded] = cls()
+        return known[excluded]
 
     @property
     def asks(self) -> bool:

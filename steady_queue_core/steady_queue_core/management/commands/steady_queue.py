@@ -44,6 +44,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--queues", help="comma-separated queues for one kind of worker, instead of those set"
         )
+        parser.add_argument(
+            "--exclude-queues", help="comma-separated queues that every kind of worker leaves out"
+        )
         parser.add_argument("--threads", type=int, help="threads of every worker process")
         parser.add_argument("--processes", type=int, help="processes of every kind of worker")
         parser.add_argument("--backend", help="alias in TASKS, where several databases are used")
@@ -107,6 +110,7 @@ class Command(BaseCommand):
             configuration = with_changes(
                 Configuration.load(),
                 queues=options["queues"],
+                exclude_queues=options["exclude_queues"],
                 threads=options["threads"],
                 processes=options["processes"],
                 pidfile=options["pidfile"],

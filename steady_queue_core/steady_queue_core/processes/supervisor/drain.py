@@ -22,7 +22,7 @@ class Drain:
 
     def is_done(self, database: QueueDatabase, options: ResolvedOptions) -> bool:
         """Whether the queue is drained. Raises ``Unavailable``."""
-        selectors = [QueueSelector(patterns=worker.queues) for worker in options.workers]
+        selectors = [QueueSelector.of(worker.queues) for worker in options.workers]
 
         def operation(connection: BaseDatabaseWrapper, dialect: Dialect) -> bool:
             # In the order in which jobs move, so that none slips through between two queries.

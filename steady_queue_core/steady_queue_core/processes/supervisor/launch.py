@@ -63,6 +63,7 @@ def with_changes(
     options: ResolvedOptions,
     *,
     queues: str | None,
+    exclude_queues: str | None = None,
     threads: int | None,
     processes: int | None,
     pidfile: str | None,
@@ -75,6 +76,12 @@ def with_changes(
     ]
     if queues is not None:
         workers = [{**(workers or [{}])[0], "queues": queues}]
+    if exclude_queues is not None:
+        excluding = [f"!{entry.strip()}" for entry in exclude_queues.split(",")]
+        for worker in workers:
+            given = worker["queues"]
+            entries = given.split(",") if isinstance(given, str) else given
+            worker["queues"] = [*entries, *excluding]
     changed = {"threads": threads, "processes": processes}
     for worker in workers:
         worker.update({name: value for name, value in changed.items() if value is not None})

@@ -52,7 +52,7 @@ class Worker:
             context.name, self.clock, fresh_connections=settings.fresh_connections
         )
         self.lanes = Lanes(context, settings, self.executor)
-        selector = QueueSelector(patterns=settings.queues)
+        selector = QueueSelector.of(settings.queues)
         self.settlement = Settlement(context, self.executor, selector)
         self.registration: ProcessRegistration
         self.poll_timer = PollTimer(settings.polling_interval.total_seconds())
