@@ -39,6 +39,7 @@ from .compat import (
 from .concurrency import ConcurrencyLimit
 from .configuration import ConfigurationError
 from .dialects import EnqueuedJob, Limit, NewJob, dialect_for
+from .middleware import MiddlewareChain
 from .tasks.definition import SteadyQueueTask, SteadyQueueTaskResult, require_declared
 from .tasks.model_arguments import require_storable_models
 from .tasks.results import task_result_of
@@ -96,6 +97,11 @@ class SteadyQueueBackend(BaseTaskBackend):
             max_bytes=self.settings.max_payload_bytes, max_depth=self.settings.max_payload_depth
         )
 
+    @cached_property
+    def middleware(self) -> MiddlewareChain | None:
+        """What is around enqueues and executions; raises ``ConfigurationError``."""
+        return self.settings.load_middleware()
+
     @property
     def database(self) -> str:
         """Alias of the database that holds the jobs."""
@@ -139,6 +145,11 @@ class SteadyQueueBackend(BaseTaskBackend):
     def store(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
         """Store encoded calls, all or none. Calls with ``enqueue_on_commit`` are stored later, when
         the caller's transaction commits."""
+        if self.middleware is not None:
+            return self.middleware.enqueue(calls, self._store_or_wait)
+        return self._store_or_wait(calls)
+
+    def _store_or_wait(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
         later = [self._waits_for_commit(call.task) for call in calls]
         stored = iter(self.insert([c for c, waits in zip(calls, later, strict=True) if not waits]))
         return [
@@ -148,7 +159,11 @@ class SteadyQueueBackend(BaseTaskBackend):
 
     def enqueue_now(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
         """Enqueue inside the current transaction, ignoring ``enqueue_on_commit``."""
-        [result] = self.insert([self.encode(task, args, kwargs)])
+        calls = [self.encode(task, args, kwargs)]
+        if self.middleware is not None:
+            [result] = self.middleware.enqueue(calls, self.insert)
+        else:
+            [result] = self.insert(calls)
         return result
 
     def enqueue_recurring(self, row: RecurringTask) -> TaskResult:
@@ -220,6 +235,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         try:
             options = self.settings
             options.resolve_backoff()
+            options.load_middleware()
         except (ConfigurationError, ValueError) as error:
             problems = getattr(error, "problems", [str(error)])
             return [Error(problem, id="steady_queue.E004") for problem in problems]

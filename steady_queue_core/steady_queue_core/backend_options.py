@@ -10,6 +10,7 @@ from .arguments.limits import DEEPEST
 from .configuration.errors import ConfigurationError, describe
 from .configuration.module_settings import module_reader
 from .configuration.reader import Reader
+from .middleware import MiddlewareChain
 from .retries import Backoff, as_backoff
 
 MOST_ATTEMPTS = 1000
@@ -48,6 +49,8 @@ class BackendOptions:
     """Whether enqueuing waits for the caller's transaction to commit."""
     unknown_task_patience: timedelta = timedelta(minutes=10)
     """How long a worker leaves a job with an unknown task to other workers."""
+    middleware: tuple[str, ...] = ()
+    """Dotted paths of classes around enqueues and executions, the outermost first."""
 
     @classmethod
     def parse(cls, alias: str, mapping: object) -> BackendOptions:
@@ -78,6 +81,7 @@ class BackendOptions:
             argument_models=_read_models(reader),
             enqueue_on_commit=reader.flag("enqueue_on_commit"),
             unknown_task_patience=reader.duration("unknown_task_patience", zero=True),
+            middleware=_read_paths(reader, "middleware"),
         )
         reader.problems += modules.problems
         reader.finish()
@@ -92,6 +96,28 @@ class BackendOptions:
             return as_backoff(self.backoff)
         except ValueError as error:
             raise ConfigurationError(f"{_where(self.alias)}['backoff']: {error}") from error
+
+    def load_middleware(self) -> MiddlewareChain | None:
+        """Import the middleware; ``None`` if there is none.
+
+        Raises ConfigurationError that names the setting.
+        """
+        try:
+            return MiddlewareChain.load(self.middleware)
+        except ValueError as error:
+            raise ConfigurationError(f"{_where(self.alias)}['middleware']: {error}") from error
+
+
+def _read_paths(reader: Reader, name: str) -> tuple[str, ...]:
+    """Read a list of dotted paths."""
+    paths = reader.names(name)
+    for path in paths:
+        if "." not in path or not all(part.isidentifier() for part in path.split(".")):
+            reader.problems.append(
+                f"{reader.path(name)}: {describe(path)} is not a dotted path, such as "
+                "'shop.middleware.Timed'"
+            )
+    return paths
 
 
 def _read_models(reader: Reader) -> tuple[str, ...] | None:

@@ -37,6 +37,7 @@ def test_without_options_the_defaults_hold(nothing: object) -> None:
     assert options.max_payload_depth == 64
     assert options.enqueue_on_commit is False
     assert options.unknown_task_patience == timedelta(minutes=10)
+    assert options.middleware == ()
     assert options.resolve_backoff() is retries.DEFAULT
 
 
@@ -53,6 +54,7 @@ def test_every_option_is_read() -> None:
             "max_payload_bytes": 1000,
             "max_payload_depth": 8,
             "unknown_task_patience": 0,
+            "middleware": ["shop.middleware.Timed"],
             "enqueue_on_commit": True,
         },
     )
@@ -67,6 +69,7 @@ def test_every_option_is_read() -> None:
         max_payload_bytes=1000,
         max_payload_depth=8,
         unknown_task_patience=timedelta(0),
+        middleware=("shop.middleware.Timed",),
         enqueue_on_commit=True,
     )
 
@@ -114,6 +117,10 @@ def test_unknown_and_wrong_options_are_reported_together() -> None:
         ("max_payload_bytes", 0),
         ("max_payload_depth", 501),
         ("unknown_task_patience", -1),
+        ("middleware", [1]),
+        ("middleware", {"a.B"}),
+        ("middleware", None),
+        ("middleware", ["Timed"]),
         ("unknown_task_patience", None),
         ("enqueue_on_commit", None),
         ("backoff", "not dotted"),

@@ -151,6 +151,7 @@ BACKEND = {
     "argument_models": None,
     "enqueue_on_commit": False,
     "unknown_task_patience": timedelta(minutes=10),
+    "middleware": (),
 }
 TABLES = [
     "steady_queue_blocked_executions",

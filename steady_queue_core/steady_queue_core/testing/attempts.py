@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from ..compat import task_started
+from functools import partial
+from inspect import iscoroutinefunction
+from typing import Any
+
+from asgiref.sync import async_to_sync
+
+from ..compat import Task, task_started
 from ..dialects import ClaimedJob
 from ..logging import RunningTask, running_task
 from ..processes.base.database import DatabaseClock
@@ -35,7 +41,7 @@ def _run(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
         with as_a_worker_would():
             attempt.decode()
             send_task_signal(task_started, type(attempt.backend), attempt.task_result)
-            value = task.call(*attempt.positional_args(), **attempt.kwargs)
+            value = _call(task, attempt)
     except KeyboardInterrupt:
         raise  # Ctrl-C in the test runner.
     except BaseException as error:
@@ -44,3 +50,15 @@ def _run(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
         return attempt.succeeded(value, clock.now)
     finally:
         running_task.reset(before)
+
+
+def _call(task: Task, attempt: Attempt) -> Any:
+    """Call the task, through the middleware of its backend if there is any."""
+    chain, args = attempt.backend.middleware, attempt.positional_args()
+    if chain is None:
+        return task.call(*args, **attempt.kwargs)
+    if not iscoroutinefunction(task.func):
+        return chain.execute(attempt.context, partial(task.call, *args, **attempt.kwargs))
+    return async_to_sync(chain.aexecute)(
+        attempt.context, partial(task.acall, *args, **attempt.kwargs)
+    )

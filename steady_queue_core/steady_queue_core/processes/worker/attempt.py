@@ -106,8 +106,12 @@ class Attempt:
         """Return the positional arguments, preceded by the context if the task takes it."""
         if not self.task.takes_context:
             return self.args
-        context = SteadyQueueTaskContext(task_result=self.task_result, token=self.claim.token)
-        return [context, *self.args]
+        return [self.context, *self.args]
+
+    @property
+    def context(self) -> SteadyQueueTaskContext:
+        """What the task, and middleware, learn of the attempt."""
+        return SteadyQueueTaskContext(task_result=self.task_result, token=self.claim.token)
 
     def succeeded(
         self, value: Any, now: Callable[[], datetime], *, is_told: bool = True

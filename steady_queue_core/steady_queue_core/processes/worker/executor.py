@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from inspect import iscoroutinefunction
 from typing import Any
 
@@ -149,7 +149,12 @@ class Executor:
             attempt.decode()
             if self.audience.hears(task_started):
                 send_task_signal(task_started, type(attempt.backend), attempt.task_result)
-            value = _function_of(task)(*attempt.positional_args(), **attempt.kwargs)
+            function, chain = _function_of(task), attempt.backend.middleware
+            if chain is None:
+                value = function(*attempt.positional_args(), **attempt.kwargs)
+            else:
+                run = partial(function, *attempt.positional_args(), **attempt.kwargs)
+                value = chain.execute(attempt.context, run)
         except BaseException as error:
             return self._failed(attempt, error)
         else:
@@ -173,7 +178,12 @@ class Executor:
                 attempt.decode()
             if self.audience.hears(task_started):
                 await asend_task_signal(task_started, type(attempt.backend), attempt.task_result)
-            value = await _coroutine_function_of(task)(*attempt.positional_args(), **attempt.kwargs)
+            function, chain = _coroutine_function_of(task), attempt.backend.middleware
+            if chain is None:
+                value = await function(*attempt.positional_args(), **attempt.kwargs)
+            else:
+                run = partial(function, *attempt.positional_args(), **attempt.kwargs)
+                value = await chain.aexecute(attempt.context, run)
         except BaseException as error:
             return self._failed(attempt, error)
         else:

@@ -1,0 +1,141 @@
+"""Middleware: code of the project around the enqueues and the executions of a backend's tasks.
+
+::
+
+    class Timed(Middleware):
+        def execute(self, context, proceed):
+            began = time.monotonic()
+            try:
+                return proceed()
+            finally:
+                record(context.task_result.task.module_path, time.monotonic() - began)
+
+        async def aexecute(self, context, proceed):
+            ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from inspect import iscoroutinefunction
+from typing import Any, Protocol, TypeVar
+
+from django.utils.module_loading import import_string
+
+from .compat import Task, TaskContext, TaskResult
+
+
+class NewCall(Protocol):
+    """A call that is about to be stored."""
+
+    task: Task
+    args: Any
+    kwargs: Any
+
+
+CallT = TypeVar("CallT", bound=NewCall)
+
+
+class Middleware:
+    """The base class: lets everything pass. There is one instance for each backend and process; its
+    methods are called by several threads at once."""
+
+    def enqueue(
+        self, calls: Sequence[CallT], proceed: Callable[[Sequence[CallT]], list[TaskResult]]
+    ) -> list[TaskResult]:
+        """Store ``calls`` by ``proceed(calls)``, and return the results, one for each. Several
+        calls are those of one ``enqueue_many``. An exception is raised to who enqueues."""
+        return proceed(calls)
+
+    def execute(self, context: TaskContext, proceed: Callable[[], Any]) -> Any:
+        """Run a function by ``proceed()``, and return what the task returns. An exception ends the
+        attempt as if the task had raised it."""
+        return proceed()
+
+    async def aexecute(self, context: TaskContext, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        """Run a coroutine by ``await proceed()``. Async version of :meth:`execute`."""
+        return await proceed()
+
+
+class MiddlewareChain:
+    """The middleware of a backend, the outermost first."""
+
+    def __init__(self, members: Sequence[Middleware]) -> None:
+        self._members = members
+
+    @classmethod
+    def load(cls, paths: Sequence[str]) -> MiddlewareChain | None:
+        """Return the middleware at ``paths``, or ``None`` if there is none. Raises ``ValueError``
+        for a path that leads to none."""
+        return cls([_made(path) for path in paths]) if paths else None
+
+    def enqueue(
+        self, calls: Sequence[CallT], store: Callable[[Sequence[CallT]], list[TaskResult]]
+    ) -> list[TaskResult]:
+        """Store ``calls`` by ``store``, through all members."""
+        for member in reversed(self._members):
+            store = partial(_enqueue, member, store)
+        return store(calls)
+
+    def execute(self, context: TaskContext, run: Callable[[], Any]) -> Any:
+        """Run a function by ``run``, through all members."""
+        for member in reversed(self._members):
+            run = partial(member.execute, context, run)
+        return run()
+
+    async def aexecute(self, context: TaskContext, run: Callable[[], Awaitable[Any]]) -> Any:
+        """Run a coroutine by ``run``, through all members."""
+        for member in reversed(self._members):
+            run = partial(member.aexecute, context, run)
+        return await run()
+
+
+def _enqueue(
+    member: Middleware,
+    store: Callable[[Sequence[CallT]], list[TaskResult]],
+    calls: Sequence[CallT],
+) -> list[TaskResult]:
+    results = member.enqueue(calls, store)
+    if not isinstance(results, list) or len(results) != len(calls):
+        raise TypeError(
+            f"{_name_of(type(member))}.enqueue() must return the list of results that "
+            f"proceed(calls) returns, one for each call, not {type(results).__name__}"
+        )
+    return results
+
+
+def _made(path: str) -> Middleware:
+    try:
+        found = import_string(path)
+    except ImportError as error:
+        raise ValueError(f"{path!r} cannot be imported: {error}") from error
+    if not (isinstance(found, type) and issubclass(found, Middleware)):
+        raise ValueError(f"{path!r} is not a subclass of steady_queue_core.middleware.Middleware")
+    _require_both_executions(found)
+    try:
+        return found()
+    except Exception as error:
+        raise ValueError(f"{path}() raised {type(error).__name__}: {error}") from error
+
+
+def _require_both_executions(kind: type[Middleware]) -> None:
+    """Raise ``ValueError`` for a class that would leave out functions, or coroutines, unawares."""
+    own = {name: getattr(kind, name) is not getattr(Middleware, name) for name in _EXECUTIONS}
+    if own["execute"] != own["aexecute"]:
+        [there], [missing] = (
+            [name for name in own if own[name] is wanted] for wanted in (True, False)
+        )
+        raise ValueError(
+            f"{_name_of(kind)} has {there}(), but no {missing}(): it would leave out tasks that "
+            f"are {_EXECUTIONS[missing]}"
+        )
+    if not iscoroutinefunction(kind.aexecute):
+        raise ValueError(f"{_name_of(kind)}.aexecute() must be a coroutine function")
+
+
+_EXECUTIONS = {"execute": "functions", "aexecute": "coroutines"}
+
+
+def _name_of(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"

@@ -1,0 +1,97 @@
+"""Middleware for the tests: what it is asked, in order, and what it does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steady_queue_core.middleware import Middleware
+
+HERE = __name__
+#: What the members of a chain were asked, in order.
+seen: list[str] = []
+
+
+class Refused(Exception):
+    """What a middleware raises."""
+
+
+class Outer(Middleware):
+    name = "outer"
+
+    def enqueue(self, calls: Any, proceed: Any) -> Any:
+        seen.append(f"{self.name} stores {[list(call.args) for call in calls]}")
+        results = proceed(calls)
+        seen.append(f"{self.name} stored {[result.id != '' for result in results]}")
+        return results
+
+    def execute(self, context: Any, proceed: Any) -> Any:
+        seen.append(f"{self.name} runs {context.task_result.args} in attempt {context.attempt}")
+        try:
+            return proceed()
+        except Exception as error:
+            seen.append(f"{self.name} sees {type(error).__name__}")
+            raise
+
+    async def aexecute(self, context: Any, proceed: Any) -> Any:
+        seen.append(f"{self.name} awaits {context.task_result.args}")
+        return await proceed()
+
+
+class Inner(Outer):
+    name = "inner"
+
+
+class Refusing(Middleware):
+    def enqueue(self, calls: Any, proceed: Any) -> Any:
+        if any(call.kwargs.get("refuse") for call in calls):
+            raise Refused("not this one")
+        return proceed(calls)
+
+    def execute(self, context: Any, proceed: Any) -> Any:
+        if "refuse" in context.task_result.args:
+            raise Refused("not now")
+        return proceed()
+
+    async def aexecute(self, context: Any, proceed: Any) -> Any:
+        if "refuse" in context.task_result.args:
+            raise Refused("not now")
+        return await proceed()
+
+
+class Answering(Middleware):
+    """Does what the task was to do."""
+
+    def execute(self, context: Any, proceed: Any) -> Any:
+        return "answered"
+
+    async def aexecute(self, context: Any, proceed: Any) -> Any:
+        return "answered"
+
+
+class Forgetful(Middleware):
+    def enqueue(self, calls: Any, proceed: Any) -> Any:
+        proceed(calls)
+
+
+class OfFunctions(Middleware):
+    def execute(self, context: Any, proceed: Any) -> Any:
+        return proceed()
+
+
+class OfCoroutines(Middleware):
+    async def aexecute(self, context: Any, proceed: Any) -> Any:
+        return await proceed()
+
+
+class Blocking(Outer):
+    def aexecute(self, context: Any, proceed: Any) -> Any:  # type: ignore[override]  # The mistake.
+        return proceed()
+
+
+class Broken(Middleware):
+    def __init__(self) -> None:
+        raise RuntimeError("no connection")
+
+
+class Unrelated:
+    """Is no middleware."""

@@ -1,0 +1,58 @@
+"""Middleware in the processes that enqueue, and in those that run tasks."""
+
+from __future__ import annotations
+
+import os
+
+from .conftest import MakeProject
+from .scenarios import queue, refusal, stop_all
+
+AROUND = """
+import os
+from pathlib import Path
+from steady_queue_core.middleware import Middleware
+
+LOG = Path(__file__).with_name("around.log")
+
+
+class Around(Middleware):
+    def enqueue(self, calls, proceed):
+        self.note(f"stores {len(calls)}")
+        return proceed(calls)
+
+    def execute(self, context, proceed):
+        self.note(f"runs {context.task_result.id}")
+        return proceed()
+
+    async def aexecute(self, context, proceed):
+        self.note(f"awaits {context.task_result.id}")
+        return await proceed()
+
+    def note(self, what):
+        with LOG.open("a") as log:
+            log.write(f"{os.getpid()} {what}\\n")
+"""
+EXTRA = 'TASKS["default"]["OPTIONS"] = {{"middleware": ["{}"]}}\n'
+
+
+def test_it_is_around_enqueues_and_executions(make_project: MakeProject) -> None:
+    project = make_project(
+        queue(processes=1), extra=EXTRA.format("around.Around"), files={"around.py": AROUND}
+    )
+    supervisor = project.start()
+    [worker] = supervisor.wait_ready()
+    [first] = project.enqueue("work")
+    [second] = project.enqueue("awork")
+    project.wait_done(20)
+    stop_all(project)
+    lines = (project.folder / "around.log").read_text().splitlines()
+    client = project.client._process.pid
+    assert lines.count(f"{client} stores 1") == 2
+    assert {f"{worker} runs {first}", f"{worker} awaits {second}"} < set(lines)
+    assert len(lines) == 4
+    assert client != os.getpid()
+
+
+def test_a_queue_whose_middleware_is_missing_does_not_start(make_project: MakeProject) -> None:
+    message = refusal(make_project(queue(), extra=EXTRA.format("around.Missing")))
+    assert "TASKS['default']['OPTIONS']['middleware']: 'around.Missing' cannot be" in message
