@@ -11,6 +11,7 @@ from .configuration.errors import ConfigurationError, describe
 from .configuration.module_settings import module_reader
 from .configuration.reader import Reader
 from .middleware import MiddlewareChain
+from .payloads.options import PayloadOptions, read_payload
 from .retries import Backoff, as_backoff
 
 MOST_ATTEMPTS = 1000
@@ -42,6 +43,8 @@ class BackendOptions:
     """Largest size in bytes of a job's encoded arguments, and of its result."""
     max_payload_depth: int = 64
     """Deepest nesting of arguments and results."""
+    payload: PayloadOptions | None = None
+    """Whether arguments and results are compressed, signed or encrypted; None: stored as JSON."""
     argument_models: tuple[str, ...] | None = None
     """Labels of models whose instances any parameter accepts; None: instances of any model, unless
     the parameter's annotation restricts them."""
@@ -78,6 +81,7 @@ class BackendOptions:
             ),
             max_payload_bytes=reader.integer("max_payload_bytes", least=1, most=LARGEST_PAYLOAD),
             max_payload_depth=reader.integer("max_payload_depth", least=1, most=DEEPEST),
+            payload=read_payload(reader),
             argument_models=_read_models(reader),
             enqueue_on_commit=reader.flag("enqueue_on_commit"),
             unknown_task_patience=reader.duration("unknown_task_patience", zero=True),

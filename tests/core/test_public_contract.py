@@ -148,6 +148,7 @@ BACKEND = {
     "clear_failed_jobs_after": None,
     "max_payload_bytes": 2**20,
     "max_payload_depth": 64,
+    "payload": None,
     "argument_models": None,
     "enqueue_on_commit": False,
     "unknown_task_patience": timedelta(minutes=10),
