@@ -23,6 +23,7 @@ from steady_queue_core.configuration import Configuration, load
 from steady_queue_core.configuration.module_settings import DEFAULTS
 from steady_queue_core.dialects import hookspecs
 from steady_queue_core.management.commands.steady_queue import Command
+from steady_queue_core.payloads import PayloadOptions
 from steady_queue_core.testing.fixture import TaskQueueFixture
 
 from . import documents
@@ -104,6 +105,14 @@ def test_every_option_of_a_backend_is_documented_with_its_default() -> None:
     expected = parameters(BackendOptions)
     del expected["alias"]
     assert_documents("OPTIONS", expected)
+
+
+def test_every_option_of_payloads_is_documented_with_its_default() -> None:
+    table = documents.rows(documents.section(page("payloads.md"), "Options"))
+    expected = parameters(PayloadOptions)
+    assert table.keys() == expected.keys()
+    for key, cells in table.items():
+        assert documented_value(cells[-2]) == expected[key], key
 
 
 def test_every_key_of_steady_queue_is_documented_with_its_default() -> None:
@@ -355,7 +364,8 @@ def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["signals.md", "tasks.md", "concurrency.md", "recurring.md", "index.md"]
+    "name",
+    ["signals.md", "tasks.md", "concurrency.md", "recurring.md", "payloads.md", "index.md"],
 )
 def test_the_code_of_a_page_runs(name: str, project: Project) -> None:
     first, *_ = documents.blocks(page("README.md"), "python")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,7 @@ from .concurrency import ConcurrencyLimit
 from .configuration import ConfigurationError
 from .dialects import EnqueuedJob, Limit, NewJob, dialect_for
 from .middleware import MiddlewareChain
+from .payloads import PayloadCodec, call_scope
 from .tasks.definition import SteadyQueueTask, SteadyQueueTaskResult, require_declared
 from .tasks.model_arguments import require_storable_models
 from .tasks.results import task_result_of
@@ -101,6 +102,12 @@ class SteadyQueueBackend(BaseTaskBackend):
     def middleware(self) -> MiddlewareChain | None:
         """What is around enqueues and executions; raises ``ConfigurationError``."""
         return self.settings.load_middleware()
+
+    @cached_property
+    def payload_codec(self) -> PayloadCodec | None:
+        """What seals arguments and results, and opens them; ``None`` without an option for it."""
+        options = self.settings.payload
+        return None if options is None else PayloadCodec(options, self.payload_limits)
 
     @property
     def database(self) -> str:
@@ -302,7 +309,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         task = call.task
         run_after = task.run_after
         own_attempts = getattr(task, "max_attempts", None)
-        return NewJob(
+        new = NewJob(
             queue_name=task.queue_name,
             rank=-int(task.priority),
             task_path=task.module_path,
@@ -313,6 +320,12 @@ class SteadyQueueBackend(BaseTaskBackend):
             delay=getattr(task, "delay", None),
             limit=call.limit,
         )
+        return new if self.payload_codec is None else _sealed(new, self.payload_codec)
+
+
+def _sealed(new: NewJob, codec: PayloadCodec) -> NewJob:
+    scope = call_scope(new, new.limit.key if new.limit is not None else None)
+    return replace(new, arguments=codec.seal(new.arguments, scope))
 
 
 _VALIDATE = SteadyQueueBackend.validate_task

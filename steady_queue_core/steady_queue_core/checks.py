@@ -86,6 +86,31 @@ def check_recurring_tasks(
 
 
 @register(TAG)
+def check_signatures(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """W013: where one backend refuses unsigned payloads, all others do."""
+    from .configuration import ConfigurationError
+
+    try:
+        backends = _own_backends()
+        options = {alias: backend.settings.payload for alias, backend in backends.items()}
+    except ConfigurationError:
+        return []  # check_configuration, or the backend's own check, reports it.
+    signs = {alias: payload is not None and payload.sign for alias, payload in options.items()}
+    if not any(signs.values()):
+        return []
+    return [
+        Warning(
+            f"TASKS[{alias!r}] accepts unsigned payloads, while another backend refuses them: a "
+            "row that names this one runs without a signature.",
+            hint=f"Set TASKS[{alias!r}]['OPTIONS']['payload'] to {{'sign': True}} as well.",
+            id="steady_queue.W013",
+        )
+        for alias in signs
+        if not signs[alias]
+    ]
+
+
+@register(TAG)
 def check_limits(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """W009: tasks that share a concurrency limit agree on it."""
     try:

@@ -28,7 +28,15 @@ from .schedules.catch_up import CatchUp
 from .schedules.cron import Schedule
 from .schedules.definition import RecurringDefinition, is_registered, is_task, require_runnable
 from .schedules.interval import EVERY, Interval
-from .schedules.stored import DEFINING, TIMING, definition_of, row_of, unusable
+from .schedules.stored import (
+    DEFINING,
+    TIMING,
+    definition_of,
+    opened_arguments,
+    row_of,
+    seal_arguments,
+    unusable,
+)
 
 #: How often a deadlock is retried before the error reaches the caller.
 TRIES = 5
@@ -127,13 +135,11 @@ def change_recurring_task(
     with dialect.transaction(connection):
         row = _locked(connection, dialect, key)
         before = _timing(row)
+        # Before the columns change that a signature covers.
+        row.arguments = _changed_arguments(row, args, kwargs)
         if schedule is not None or timezone is not None:
             new = _rescheduled(row, schedule, timezone)
             row.schedule, row.timezone = new.expression, new.timezone_name
-        if args is not None or kwargs is not None:
-            row.arguments = arguments.encode_call(
-                validators.checked_args(key, args or ()), validators.checked_kwargs(key, kwargs)
-            )
         row.queue_name = validators.checked_queue_name(key, queue_name) or row.queue_name
         if priority is not None:
             row.priority = validators.checked_priority(key, priority) or 0
@@ -141,6 +147,7 @@ def change_recurring_task(
             row.description = validators.checked_description(key, description)
         if catch_up is not None:
             row.catch_up = policies.to_text(validators.checked_catch_up(key, catch_up))
+        seal_arguments(row)
         definition_of(row)
         return _updated(connection, dialect, row, before)
 
@@ -211,6 +218,20 @@ def _static(key: str) -> StaticRecurringTaskError:
         f"The recurring task {key!r} is defined in the code, with @recurring: change or remove "
         "it there. At run time it can be disabled: "
         f"RecurringTask.objects.get(key={key!r}).disable()."
+    )
+
+
+def _changed_arguments(
+    row: RecurringTask, args: Sequence[object] | None, kwargs: Mapping[str, object] | None
+) -> str:
+    """Return the encoded arguments: the new ones, or those of the row."""
+    if args is None and kwargs is None:
+        try:
+            return opened_arguments(row)
+        except arguments.DeserializationError as error:
+            raise unusable(row.key, error) from error
+    return arguments.encode_call(
+        validators.checked_args(row.key, args or ()), validators.checked_kwargs(row.key, kwargs)
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steady_queue_core import arguments
+from steady_queue_core import arguments, schedule_recurring_task
 from steady_queue_core.admin import redaction
 from steady_queue_core.admin.redaction import HIDDEN, Redactor
 from steady_queue_core.models import Job, RecurringTask
@@ -139,3 +139,30 @@ def test_parameters_of_a_task() -> None:
     assert redaction.parameter_names(noop.module_path, 3) == []
     assert redaction.parameter_names("shop.tasks.gone", 3) is None
     assert redaction.parameter_names(b"\0", 3) is None
+
+
+@pytest.mark.django_db
+def test_sealed_values_are_shown_once_they_are_verified(scene: Scene, settings: Any) -> None:
+    given = settings.TASKS["default"]
+    options = {**given["OPTIONS"], "payload": {"sign": True, "compress_over": 0}}
+    settings.TASKS = {"default": {**given, "OPTIONS": options}}
+    result = sign_up.enqueue("Ada", SECRET)
+    schedule_recurring_task("daily", sign_up, schedule="@daily", args=["Ada", SECRET])
+    visitor = Visitor(*EVERYTHING)
+    pages = [
+        visitor.url("job", "change", int(result.id)),
+        visitor.url("recurringtask", "change", "daily"),
+    ]
+    for page in map(visitor.see, pages):
+        assert f"'Ada', '{HIDDEN}'" in page
+        assert SECRET not in page.source
+
+    Job.objects.update(max_attempts=9, return_value='"forged"', finished_at="2026-01-01T00:00Z")
+    RecurringTask.objects.update(queue_name="other")
+    job, recurring = map(visitor.see, pages)
+    assert "The signature of the stored call does not match: the row was changed" in job
+    assert "The stored result has no signature" in job
+    assert "forged" not in job.source
+    assert "The signature of the stored recurring does not match" in recurring
+    for page in (job, recurring):
+        assert "Ada" not in page.source

@@ -84,6 +84,35 @@ def test_a_damaged_row_harms_no_other_job(damage: str, make_project: MakeProject
     assert "unavailable" not in drained.stderr
 
 
+SIGNED = 'TASKS["default"]["OPTIONS"] = {"payload": {"sign": True}}'
+#: What a stranger does to the first job of a queue whose payloads are signed.
+FORGERIES = {
+    "arguments of their own": 'arguments = \'{"args":[0.0],"kwargs":{}}\'',
+    "other arguments under the signature": "arguments = replace(arguments, '0.0', '0.1')",
+    "the arguments of another task": (
+        "arguments = (SELECT arguments FROM steady_queue_jobs WHERE id = :other)"
+    ),
+    "another task": "task_path = (SELECT task_path FROM steady_queue_jobs WHERE id = :other)",
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_signed_queue_runs_nothing_that_a_stranger_has_written(
+    forgery: str, make_project: MakeProject
+) -> None:
+    project = make_project(queue(processes=1, threads=2), extra=SIGNED)
+    forged, good = project.enqueue("work", [0.0], [0.0])
+    [other] = project.enqueue("awork", [0.0])
+    with closing(sqlite3.connect(project.database, timeout=20)) as connection, connection:
+        statement = f"UPDATE steady_queue_jobs SET {FORGERIES[forgery]} WHERE id = :id"
+        connection.execute(statement, {"id": forged, "other": other})
+    drained = project.manage("steady_queue", "--drain")
+    assert drained.returncode == 0, drained.stderr
+    states = [project.state_of(job) for job in (forged, good, other)]
+    assert states == ["failed", "finished", "finished"]
+    assert project.attempts_at(forged) == []
+
+
 #: What is done to the row of a job that a worker is running.
 CLAIMED_DAMAGES = {
     "numbers that are words": "attempts = 'many', max_attempts = 'more'",

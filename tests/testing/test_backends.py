@@ -400,3 +400,17 @@ class NamedInSettings(SimpleTestCase):
         samples.note.enqueue(1)
         [result] = run_enqueued_tasks()
         assert result.return_value == 1
+
+
+@both
+def test_sealed_payloads_are_kept_in_memory_as_a_database_would(kind: str, settings: Any) -> None:
+    options = {"payload": {"sign": True, "compress_over": 10}}
+    settings.TASKS = {"default": {"BACKEND": f"steady_queue_core.testing.{kind.title()}Backend"}}
+    settings.TASKS["default"] |= {"QUEUES": [], "OPTIONS": options}
+    result = samples.note.enqueue("tea " * 100)
+    run_enqueued_tasks()
+    result.refresh()
+    assert result.args == ["tea " * 100]
+    assert result.return_value == "tea " * 100
+    [job] = backend().jobs.jobs.values()
+    assert job.new.arguments.startswith("~zs:")

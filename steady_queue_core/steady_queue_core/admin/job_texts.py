@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import zip_longest
 from pprint import pformat
 from typing import Any
 
 from .. import arguments
 from ..arguments import DeserializationError
+from ..payloads import PayloadError
 from ..tasks.results import errors_of, workers_of
+from ..tasks.stored_payloads import call_text, result_text
 from . import texts
 from .detail import Section, Text
 from .redaction import HIDDEN, Redactor, parameter_names
@@ -24,14 +27,21 @@ TOO_LONG = "The stored {:,} characters are too long to show."
 UNKNOWN = "The task is not registered in this process: positional arguments are hidden."
 
 
-def arguments_section(job: Any) -> Section:
+def arguments_section(job: Any, opened: Callable[[Any], str] = call_text) -> Section:
     """Return the arguments of the call, one per line. Values named like a secret are hidden, and so
-    are positional arguments whose names are unknown."""
+    are positional arguments whose names are unknown.
+
+    ``job`` may be any row with ``arguments`` and ``task_path``; ``opened`` takes the encoded
+    arguments out of their stored form.
+    """
     title, text = "Arguments", job.arguments
     if len(text) > MOST_READ:
         return Text(title, [], TOO_LONG.format(len(text)))
     try:
+        text = opened(job)
         args, kwargs = arguments.decode_call(text, resolve_models=False)
+    except PayloadError as error:
+        return Text(title, [], str(error))
     except DeserializationError:
         return Text(title, [], UNREADABLE.format(len(text)))
     redactor, names = Redactor(), parameter_names(job.task_path, len(args))
@@ -58,7 +68,10 @@ def result_section(job: Any) -> Section | None:
     if len(text) > MOST_READ:
         return Text(title, [], TOO_LONG.format(len(text)))
     try:
+        text = result_text(job)
         value = arguments.decode(text, resolve_models=False)
+    except PayloadError as error:
+        return Text(title, [], str(error))
     except DeserializationError:
         return Text(title, [], UNREADABLE.format(len(text)))
     shown = Redactor().redact(value, str(job.task_path).rpartition(".")[2])

@@ -16,7 +16,7 @@ from django.urls import URLPattern
 from ..dialects.database import Database
 from ..errors import SteadyQueueError
 from ..models import RecurringExecution, RecurringTask
-from ..schedules.stored import stored_schedule
+from ..schedules.stored import opened_arguments, stored_schedule
 from . import databases, texts
 from .actions import BATCH, add_history, log_action
 from .base import QueueAdmin
@@ -141,7 +141,7 @@ class RecurringTaskAdmin(QueueAdmin):
     def _sections(self, request: HttpRequest, row: Any) -> list[Section]:
         sections = [_fields(row)]
         if self.may(request, "view_arguments"):
-            sections.append(arguments_section(row))
+            sections.append(arguments_section(row, opened_arguments))
         runs = RecurringExecution.objects.using(row._state.db).filter(task_key=row.key)
         past = [
             (

@@ -9,9 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from .. import arguments
-from ..compat import task_backends
+from ..compat import InvalidTaskBackend, task_backends
 from ..errors import UnusableRecurringTaskError
 from ..models import RecurringTask
+from ..payloads import PayloadCodec, recurring_scope
 from ..tasks.definition import find_task
 from ..tasks.model_arguments import require_permitted_models
 from . import catch_up, validators
@@ -38,7 +39,7 @@ DEFINING = (*ENQUEUING, "description")
 def row_of(definition: RecurringDefinition, present: datetime, *, static: bool) -> RecurringTask:
     """Return the row of a definition, created ``present``, an instant in its stored form."""
     task = definition.configured_task()
-    return RecurringTask(
+    row = RecurringTask(
         key=definition.key,
         task_path=task.module_path,
         schedule=definition.schedule.expression,
@@ -55,6 +56,30 @@ def row_of(definition: RecurringDefinition, present: datetime, *, static: bool) 
         created_at=present,
         updated_at=present,
     )
+    seal_arguments(row)
+    return row
+
+
+def opened_arguments(row: RecurringTask) -> str:
+    """Return the encoded arguments of a row. Raises ``PayloadError``."""
+    codec = _codec_of(row)
+    return row.arguments if codec is None else codec.open(row.arguments, recurring_scope(row))
+
+
+def seal_arguments(row: RecurringTask) -> None:
+    """Put the encoded arguments of a row into their stored form, once its other columns are set."""
+    codec = _codec_of(row)
+    if codec is not None:
+        row.arguments = codec.seal(row.arguments, recurring_scope(row))
+
+
+def _codec_of(row: RecurringTask) -> PayloadCodec | None:
+    try:
+        backend: Any = task_backends[row.backend_name]
+    except InvalidTaskBackend:
+        return None
+    codec: PayloadCodec | None = getattr(backend, "payload_codec", None)
+    return codec
 
 
 def definition_in_force(row: RecurringTask) -> RecurringDefinition:
@@ -94,12 +119,13 @@ def _definition_of(row: RecurringTask) -> RecurringDefinition:
     backend: Any = task_backends[row.backend_name]
     if not hasattr(backend, "enqueue_recurring"):
         raise ValueError(f"{row.backend_name!r} is no Steady Queue backend in TASKS")
-    if len(row.arguments) > backend.payload_limits.max_bytes:
+    text = opened_arguments(row)
+    if len(text) > backend.payload_limits.max_bytes:
         raise ValueError(
-            f"its arguments have {len(row.arguments)} bytes, more than the "
+            f"its arguments have {len(text)} bytes, more than the "
             f"{backend.payload_limits.max_bytes} of max_payload_bytes"
         )
-    args, kwargs = arguments.decode_call(row.arguments, resolve_models=False)
+    args, kwargs = arguments.decode_call(text, resolve_models=False)
     task = find_task(row.task_path)
     require_permitted_models(task, args, kwargs, backend.settings.argument_models)
     definition = RecurringDefinition(
@@ -110,7 +136,7 @@ def _definition_of(row: RecurringTask) -> RecurringDefinition:
         priority=row.priority,
         description=row.description,
         catch_up=catch_up.from_text(row.catch_up),
-        stored_call=row.arguments,
+        stored_call=text,
     )
     require_configurable(definition)
     validators.check_fit(row.key, task, args, kwargs)

@@ -33,10 +33,12 @@ from ..compat import (
     InvalidTaskBackend,
     Task,
     TaskContext,
+    TaskResult,
     task_backends,
 )
 from ..concurrency import ConcurrencyLimit
 from ..errors import UnregisteredTaskError
+from ..payloads import PayloadError
 from ..retries import Backoff
 from . import other_backends as foreign
 from .signature import location_of, require_fit
@@ -170,10 +172,17 @@ class SteadyQueueTaskResult(GenericTaskResult[P, R], Generic[P, R]):  # type: ig
         await waiting.await_result(self, timeout)
         return self
 
-    if TYPE_CHECKING:
+    @property
+    def return_value(self) -> R:
+        """What the task returned.
 
-        @property
-        def return_value(self) -> R: ...
+        Raises ``ValueError`` if it has not finished or has failed, and ``payloads.PayloadError`` if
+        the stored value cannot be trusted or unpacked.
+        """
+        value: Any = TaskResult.return_value.__get__(self)
+        if isinstance(value, PayloadError):
+            raise value
+        return cast(R, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

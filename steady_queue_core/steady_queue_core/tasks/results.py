@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from .. import arguments
-from ..arguments import DeserializationError, PayloadLimits
-from ..compat import (
-    InvalidTaskBackend,
-    Task,
-    TaskError,
-    TaskResult,
-    TaskResultStatus,
-    task_backends,
-)
-from ..configuration import ConfigurationError
+from ..arguments import DeserializationError
+from ..compat import Task, TaskError, TaskResult, TaskResultStatus
 from ..dialects import portable
 from ..errors import UnregisteredTaskError
+from ..payloads import PayloadError
 from ..timezones import from_utc
 from .definition import SteadyQueueTaskResult, find_task, rebuilt, unregistered
+from .stored_payloads import call_text, limits_of, result_text
 
 if TYPE_CHECKING:
     from ..models import Job
@@ -96,8 +89,7 @@ def task_result_of(job: Job) -> TaskResult:
         worker_ids.append(holder.name if holder else f"process-{claim.process_id}")
         started_at = started_at or claim.created_at
         last_attempted_at = claim.created_at
-    limits = _limits_of(job.backend_name)
-    args, kwargs = _call_of(job, limits)
+    args, kwargs = _call_of(job)
     run_after = _instant(job.scheduled_at)
     result: TaskResult = SteadyQueueTaskResult(
         task=task_of(job.task_path, job.backend_name, job.queue_name, job.rank, run_after),
@@ -114,7 +106,7 @@ def task_result_of(job: Job) -> TaskResult:
         worker_ids=worker_ids,
     )
     if job.return_value is not None:
-        object.__setattr__(result, "_return_value", _value_of(job.return_value, limits))
+        object.__setattr__(result, "_return_value", _value_of(job))
     return result
 
 
@@ -155,22 +147,20 @@ def _instant(value: datetime | None) -> datetime | None:
     return from_utc(portable.aware(value)) if value is not None else None
 
 
-def _limits_of(backend_name: str) -> PayloadLimits | None:
-    with suppress(InvalidTaskBackend, ConfigurationError):
-        backend: Any = task_backends[backend_name]
-        return getattr(backend, "payload_limits", None)
-    return None
-
-
-def _call_of(job: Job, limits: PayloadLimits | None) -> tuple[list[Any], dict[str, Any]]:
+def _call_of(job: Job) -> tuple[list[Any], dict[str, Any]]:
+    limits = limits_of(job.backend_name)
     try:
-        return arguments.decode_call(job.arguments, resolve_models=False, limits=limits)
+        return arguments.decode_call(call_text(job), resolve_models=False, limits=limits)
     except DeserializationError:
         return [], {}
 
 
-def _value_of(text: str, limits: PayloadLimits | None) -> Any:
+def _value_of(job: Job) -> Any:
+    """Return the return value, or the error that says why it must not be decoded."""
+    limits = limits_of(job.backend_name)
     try:
-        return arguments.decode(text, resolve_models=False, limits=limits)
+        return arguments.decode(result_text(job), resolve_models=False, limits=limits)
+    except PayloadError as error:
+        return error
     except DeserializationError:
         return None

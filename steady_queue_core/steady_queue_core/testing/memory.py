@@ -17,6 +17,7 @@ from .. import arguments
 from ..backend import EncodedCall, SteadyQueueBackend
 from ..compat import TaskResult, TaskResultStatus
 from ..dialects import ClaimedJob, Ending, EnqueuedJob, NewJob, Outcome, QueueSelector
+from ..payloads import PayloadCodec, result_scope
 from ..tasks.definition import SteadyQueueTaskResult
 from ..tasks.results import task_errors, workers_of
 from ..timezones import from_utc
@@ -208,7 +209,7 @@ class MemoryJobs:
         job.state = State.ENDED if ended else State.SCHEDULED
         if not ended:
             job.due = self.present() + timedelta(seconds=outcome.delay)
-        _update_result(job, outcome, self.present())
+        _update_result(job, outcome, self.present(), self.backend.payload_codec)
         if not ended and not outcome.delay:
             thread = job.thread
             self._release(job)
@@ -271,7 +272,14 @@ def copied(result: TaskResult) -> TaskResult:
     return copy
 
 
-def _update_result(job: Job, outcome: Outcome, present: datetime) -> None:
+def _opened(job: Job, outcome: Outcome, codec: PayloadCodec | None) -> str:
+    stored = str(outcome.return_value)
+    return stored if codec is None else codec.open(stored, result_scope(job.new, job.id))
+
+
+def _update_result(
+    job: Job, outcome: Outcome, present: datetime, codec: PayloadCodec | None
+) -> None:
     status = {
         Ending.FINISHED: TaskResultStatus.SUCCESSFUL, Ending.FAILED: TaskResultStatus.FAILED,
     }.get(outcome.ending, TaskResultStatus.READY)  # fmt: skip
@@ -284,6 +292,7 @@ def _update_result(job: Job, outcome: Outcome, present: datetime) -> None:
         "finished_at": None if outcome.ending is Ending.RETRIED else from_utc(present),
     }
     if outcome.return_value is not None:
-        news["_return_value"] = arguments.decode(outcome.return_value, resolve_models=False)
+        text = _opened(job, outcome, codec)
+        news["_return_value"] = arguments.decode(text, resolve_models=False)
     for name, value in news.items():
         object.__setattr__(job.result, name, value)

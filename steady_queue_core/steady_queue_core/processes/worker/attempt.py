@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ... import arguments
 from ...arguments import DeserializationError, TaskArgumentError
@@ -13,6 +13,7 @@ from ...compat import Task, TaskResult, TaskResultStatus
 from ...configuration import ConfigurationError
 from ...dialects import ClaimedJob, Ending, Outcome
 from ...logging import get_logger
+from ...payloads import PayloadCodec, Scope, call_scope, result_scope
 from ...retries import delay_of
 from ...tasks.definition import SteadyQueueTask, SteadyQueueTaskContext, SteadyQueueTaskResult
 from ...tasks.model_arguments import require_permitted_models
@@ -42,7 +43,8 @@ class Attempt:
     """The state of an attempt before and after its task runs; the caller runs the task."""
 
     __slots__ = (
-        "_task_result", "args", "backend", "claim", "kwargs", "started_at", "task", "worker"
+        "_call_text", "_task_result", "args", "backend", "claim", "kwargs", "started_at", "task",
+        "worker",
     )  # fmt: skip
 
     def __init__(
@@ -61,6 +63,8 @@ class Attempt:
         self.args: list[Any] = []
         self.kwargs: dict[str, Any] = {}
         self._task_result: TaskResult | None = None
+        #: The encoded arguments, once they are taken out of their stored form.
+        self._call_text = claim.arguments if backend.payload_codec is None else None
 
     @property
     def task_result(self) -> TaskResult:
@@ -85,9 +89,9 @@ class Attempt:
 
     @property
     def needs_models(self) -> bool:
-        """Whether decoding the arguments queries the database."""
+        """Whether decoding the arguments queries the database. Raises ``PayloadError``."""
         # SQLite lets a row hold something other than text.
-        return arguments.has_models(str(self.claim.arguments))
+        return arguments.has_models(str(self._opened()))
 
     def decode(self) -> None:
         """Decode the arguments. Raises ``DeserializationError``."""
@@ -120,6 +124,8 @@ class Attempt:
         records will tell of it."""
         try:
             text = arguments.encode(value, limits=self.backend.payload_limits, root="return value")
+            if self.backend.payload_codec is not None:
+                text = self.backend.payload_codec.seal(text, self._result_scope())
         except TaskArgumentError as error:
             return self.failed(error, now())
         outcome = outcomes.finished(
@@ -142,8 +148,11 @@ class Attempt:
         )
         self._end(TaskResultStatus.SUCCESSFUL, entry.started_at)
         with suppress(DeserializationError):
-            limits = self.backend.payload_limits
-            value = arguments.decode(entry.return_value, resolve_models=False, limits=limits)
+            limits, codec = self.backend.payload_limits, self.backend.payload_codec
+            text = entry.return_value
+            if codec is not None:
+                text = codec.open(text, self._result_scope())
+            value = arguments.decode(text, resolve_models=False, limits=limits)
             object.__setattr__(self.task_result, "_return_value", value)
         return RunResult(outcome, self.task_result, self.backend)
 
@@ -167,8 +176,19 @@ class Attempt:
 
     def _decode(self, *, resolve_models: bool) -> tuple[list[Any], dict[str, Any]]:
         return arguments.decode_call(
-            self.claim.arguments, resolve_models=resolve_models, limits=self.backend.payload_limits
+            self._opened(), resolve_models=resolve_models, limits=self.backend.payload_limits
         )
+
+    def _opened(self) -> str:
+        """Return the encoded arguments. Raises ``PayloadError``."""
+        if self._call_text is None:
+            codec = cast(PayloadCodec, self.backend.payload_codec)
+            scope = call_scope(self.claim, self.claim.concurrency_key)
+            self._call_text = codec.open(self.claim.arguments, scope)
+        return self._call_text
+
+    def _result_scope(self) -> Scope:
+        return result_scope(self.claim, self.claim.job_id)
 
     def _set_call(self, args: list[Any], kwargs: dict[str, Any]) -> None:
         self.args, self.kwargs = args, kwargs

@@ -1,0 +1,48 @@
+"""The encoded arguments and result of a job's row, taken out of their stored form."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ..arguments import PayloadLimits
+from ..compat import DEFAULT_TASK_BACKEND_ALIAS, InvalidTaskBackend, task_backends
+from ..configuration import ConfigurationError
+from ..payloads import PayloadCodec, call_scope, result_scope
+
+if TYPE_CHECKING:
+    from ..models import Job
+
+
+def call_text(job: Job) -> str:
+    """Return the encoded arguments. Raises ``PayloadError``."""
+    stored: str = job.arguments
+    codec = _codec_of(job.backend_name)
+    return stored if codec is None else codec.open(stored, call_scope(job, job.concurrency_key))
+
+
+def result_text(job: Job) -> str:
+    """Return the encoded return value of a job that has one. Raises ``PayloadError``."""
+    stored: Any = job.return_value
+    codec = _codec_of(job.backend_name)
+    return stored if codec is None else codec.open(stored, result_scope(job, job.pk))
+
+
+def limits_of(backend_name: str) -> PayloadLimits | None:
+    """Return the limits of the payloads of a backend, unless it has none."""
+    limits: PayloadLimits | None = _of_backend(backend_name, "payload_limits")
+    return limits
+
+
+def _codec_of(backend_name: str) -> PayloadCodec | None:
+    codec: PayloadCodec | None = _of_backend(backend_name, "payload_codec")
+    return codec
+
+
+def _of_backend(name: str, attribute: str) -> Any:
+    """Return what the backend says that a row names; of an unknown name, what the default one says,
+    so that a row cannot name itself out of a signature."""
+    for alias in (name, DEFAULT_TASK_BACKEND_ALIAS):
+        with suppress(InvalidTaskBackend, ConfigurationError):
+            return getattr(task_backends[alias], attribute, None)
+    return None
