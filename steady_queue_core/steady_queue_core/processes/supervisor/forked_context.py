@@ -14,7 +14,8 @@ from types import FrameType
 
 from ..base import system
 from ..base.context import ProcessContext
-from ..base.posix_signals import STOP_SIGNALS, graceful_signals, install
+from ..base.forking import accept_signals
+from ..base.posix_signals import graceful_signals, install
 from ..worker.forked_copies import end_daemons
 from .managed_process import ProcessSpec
 
@@ -50,7 +51,7 @@ class ForkedContext(ProcessContext):
     def run_spec(self, spec: ProcessSpec) -> int:
         """Do the work of ``spec`` in the forked process; return its exit code."""
         self.install_signals()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        accept_signals()
         if not system.signal_on_parent_death(self.parent):
             return 1
         self.watch()

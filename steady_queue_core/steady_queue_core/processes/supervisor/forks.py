@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import signal
@@ -14,11 +13,10 @@ from ...configuration import ResolvedOptions
 from ...errors import ProcessExitError
 from ...logging import about, get_logger
 from ..base.connection_setup import close_connections
+from ..base.forking import describe_exit, flush_output, fork
 from ..base.journal import RunJournal, folder_for
 from ..base.journal_reader import remove_journal
-from ..base.posix_signals import STOP_SIGNALS
 from ..base.registration import new_name
-from ..worker.forked_copies import flush_output
 from .forked_context import ForkedContext, exit_now
 from .managed_process import ManagedProcess, ProcessSpec
 
@@ -78,16 +76,9 @@ class ForkLauncher:
         parent = os.getpid()
         # Parent and child must not share a connection; the maintenance opens another when needed.
         close_connections()
-        # Output that is buffered at the fork would be written twice.
-        flush_output()
-        _keep_memory_shared()
-        # A signal must reach the parent's handlers or the child's, not the parent's inside the
-        # child.
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         try:
-            pid = os.fork()
+            pid = fork()
         except OSError:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
             os.close(read_end)
             os.close(write_end)
             remove_journal(journal.path)
@@ -119,7 +110,6 @@ class ForkLauncher:
                     logging.shutdown()
                     flush_output()
                 exit_now(code)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
         os.close(write_end)
         child = ForkedProcess(spec, name, pid, journal, report_pipe=read_end)
         child.deadline = time.monotonic() + self.options.fork_startup_timeout.total_seconds()
@@ -139,25 +129,9 @@ class ForkLauncher:
             child = by_pid.get(pid)
             if child is not None:
                 child.exit_code = os.waitstatus_to_exitcode(status)
-                ended.append((child, _ending(child.exit_code)))
-
-
-def _keep_memory_shared() -> None:
-    """Let no later garbage collection touch what exists now: it writes to each object that it
-    examines, and each page that a child writes to becomes memory of its own."""
-    gc.collect()
-    gc.freeze()
+                ended.append((child, describe_exit(child.exit_code)))
 
 
 def _report(descriptor: int, process_id: int | None) -> None:
     with suppress(OSError):
         os.write(descriptor, b"." if process_id is None else b"r")
-
-
-def _ending(code: int) -> str:
-    if code >= 0:
-        return f"ended with exit code {code}"
-    try:
-        return f"was killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"was killed by signal {-code}"

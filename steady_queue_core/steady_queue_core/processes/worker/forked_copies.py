@@ -7,6 +7,8 @@ import sys
 import traceback
 from contextlib import suppress
 
+from ..base.forking import flush_output
+
 
 def end_if_copy(owner: int, error: BaseException | None = None) -> None:
     """Exit the calling process if it is a forked copy of the worker, whose pid is ``owner``.
@@ -34,10 +36,3 @@ def end_daemons() -> None:
         for child in multiprocessing.active_children():
             if child.daemon:
                 child.terminate()
-
-
-def flush_output() -> None:
-    """Flush the standard output and standard error."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):
-            stream.flush()
