@@ -123,7 +123,8 @@ def project(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StockPro
     storage.close()
 
 
-def test_everything_works_and_nothing_warns(project: StockProject) -> None:
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_everything_works_and_nothing_warns(project: StockProject, executor: str) -> None:
     def run(*arguments: str) -> str:
         told = project.run("-W", "error", *arguments)
         assert "Warning" not in told.stderr
@@ -134,7 +135,7 @@ def test_everything_works_and_nothing_warns(project: StockProject) -> None:
     enqueued = int(run("-c", ENQUEUE))
     assert enqueued == 3 * 5 * 3 + 1
     for again in (False, True):  # Then those that were retried.
-        run("manage.py", "steady_queue", "--drain", "--drain-horizon", "5")
+        run("manage.py", "steady_queue", "--drain", "--drain-horizon", "5", "--executor", executor)
         found = json.loads(run("-c", LOOK, "discard" if again else "retry"))
         assert found == {
             "waiting": 1,

@@ -8,7 +8,8 @@
             DialectConflict      two plugins drive the same database
             DialectUnsupported   the plugin refuses this server
             DialectInvalid       a plugin is incomplete, misspelt or does not load
-        ProcessExitError         a worker process ended while it was running a job
+        ProcessExitError         a worker or task process ended while it was running a job
+        ReportedTaskError        a task failed in a task process (never stored)
         ThreadTerminatedError    a worker thread ended while it was running a job
         ProcessPrunedError       a process stopped its heartbeat while it held a job
         ProcessMissingError      a job was held by an unregistered process
@@ -53,7 +54,17 @@ class DialectInvalid(DialectError):
 
 
 class ProcessExitError(SteadyQueueError):
-    """A worker process ended while it was running this job."""
+    """A worker process, or a task process, ended while it was running this job."""
+
+
+class ReportedTaskError(SteadyQueueError):
+    """Stands, in a worker and for receivers of its signals, for an exception that a task has raised
+    in a task process. Its traceback there is a note of this one."""
+
+    def __init__(self, exception_class: str, message: str) -> None:
+        super().__init__(f"{exception_class}: {message}" if message else exception_class)
+        #: Dotted path of the class of the exception, and its message.
+        self.exception_class, self.message = exception_class, message
 
 
 class ThreadTerminatedError(SteadyQueueError):

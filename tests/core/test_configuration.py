@@ -46,6 +46,7 @@ def test_the_parts_have_the_documented_defaults() -> None:
         100,
         1,
     )
+    assert worker.executor == "threads"
     assert worker.polling_interval == timedelta(milliseconds=100)
     assert worker.fresh_connections is False
     assert worker.prefetch == 500

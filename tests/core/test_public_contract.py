@@ -124,6 +124,7 @@ OPTIONS = {
 }
 WORKER = {
     "queues": ("*",),
+    "executor": "threads",
     "threads": 3,
     "coroutines": 100,
     "processes": 1,

@@ -187,3 +187,45 @@ def kill_own_worker(context: Any, seconds: float) -> int:
         pass
     record("end", context)
     return context.token
+
+
+@task(takes_context=True)
+def compute(context: Any, rounds: int) -> int:
+    """Keep a processor busy, in Python."""
+    record("start", context)
+    total = 0
+    for number in range(rounds):
+        total += number * number
+    record("end", context)
+    return context.token
+
+
+@task(takes_context=True, max_attempts=2, backoff=constant(0))
+def leave_open_copy(context: Any, seconds: float) -> int:
+    """Fork a process that goes on, then end the one that was to run the job; only once."""
+    record("start", context)
+    if context.attempt == 1:
+        if os.fork() == 0:
+            time.sleep(seconds)
+            os._exit(0)
+        os.kill(os.getpid(), signal.SIGKILL)
+    record("end", context)
+    return context.token
+
+
+@task
+def fail_with(path: str, message: str) -> None:
+    raise {"LookupError": LookupError, "TimeoutError": TimeoutError}[path](message)
+
+
+@task
+def echo(value: Any) -> Any:
+    return value
+
+
+@task(takes_context=True)
+def crash(context: Any) -> None:
+    """End the interpreter as a fault in a C extension would."""
+    record("start", context)
+    os.kill(os.getpid(), signal.SIGSEGV)
+    time.sleep(60)

@@ -11,6 +11,9 @@ from .queues import contradiction, objection
 from .reader import Reader
 from .section import Section
 
+EXECUTORS = ("threads", "processes")
+"""What runs the tasks of a worker: its own threads and event loop, or child processes."""
+
 
 @dataclass(frozen=True, kw_only=True, init=False)
 class Worker(Section):
@@ -19,10 +22,12 @@ class Worker(Section):
     queues: tuple[str, ...]
     """Queues in polling order: exact names, prefixes ``name*``, or ``*`` for all; to leave out
     others ``!name`` and ``!name*``."""
+    executor: str
+    """``threads`` or ``processes``: where one worker process runs its tasks."""
     threads: int
-    """Synchronous tasks that one process runs concurrently."""
+    """Synchronous tasks that one process runs concurrently; its task processes, if it has those."""
     coroutines: int
-    """Coroutine tasks that one process runs concurrently."""
+    """Coroutine tasks that one process runs concurrently on its event loop."""
     processes: int
     """Number of processes with these settings."""
     polling_interval: timedelta
@@ -36,6 +41,7 @@ class Worker(Section):
         self,
         *,
         queues: str | Sequence[str] = ("*",),
+        executor: str = "threads",
         threads: int = 3,
         coroutines: int = 100,
         processes: int = 1,
@@ -45,6 +51,7 @@ class Worker(Section):
     ) -> None:
         arguments = {
             "queues": queues,
+            "executor": executor,
             "threads": threads,
             "coroutines": coroutines,
             "processes": processes,
@@ -58,6 +65,7 @@ class Worker(Section):
     def _read(reader: Reader) -> dict[str, object]:
         return {
             "queues": _read_queues(reader),
+            "executor": reader.choice("executor", EXECUTORS),
             "threads": reader.integer("threads", least=1),
             "coroutines": reader.integer("coroutines", least=1),
             "processes": reader.integer("processes", least=1),
@@ -65,6 +73,11 @@ class Worker(Section):
             "fresh_connections": reader.flag("fresh_connections"),
             "prefetch": reader.integer("prefetch", least=0, most=10_000),
         }
+
+    @property
+    def runs_processes(self) -> bool:
+        """Whether tasks run in task processes."""
+        return self.executor == "processes"
 
 
 def _read_queues(reader: Reader) -> tuple[str, ...]:

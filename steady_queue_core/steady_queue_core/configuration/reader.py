@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 from ..durations import LONGEST, to_timedelta
@@ -86,6 +86,14 @@ class Reader:
         if not isinstance(value, bool):
             self.wrong(name, "True or False")
         return value is True
+
+    def choice(self, name: str, choices: Sequence[str]) -> str:
+        """Read one of several words."""
+        value = self.values[name]
+        if isinstance(value, str) and value in choices:
+            return value
+        self.wrong(name, " or ".join(map(repr, choices)))
+        return choices[0]
 
     def names(self, name: str) -> tuple[str, ...]:
         """Read a list or tuple of strings, or one string with commas; strip each."""

@@ -15,6 +15,7 @@ from django.db import InterfaceError, OperationalError
 from ...checks import TAG
 from ...configuration import Configuration, ConfigurationError
 from ...configuration.option_readers import MODES
+from ...configuration.processes import EXECUTORS
 from ...configured_backends import own_backends
 from ...errors import DialectError, MigrationsMissing, SupervisorContextError
 from ...logging import FORMATS, errors_to_stderr, logging_to_stderr
@@ -46,6 +47,11 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--exclude-queues", help="comma-separated queues that every kind of worker leaves out"
+        )
+        parser.add_argument(
+            "--executor",
+            choices=EXECUTORS,
+            help="where every worker process runs its tasks: in threads, or in child processes",
         )
         parser.add_argument("--threads", type=int, help="threads of every worker process")
         parser.add_argument("--processes", type=int, help="processes of every kind of worker")
@@ -111,6 +117,7 @@ class Command(BaseCommand):
                 Configuration.load(),
                 queues=options["queues"],
                 exclude_queues=options["exclude_queues"],
+                executor=options["executor"],
                 threads=options["threads"],
                 processes=options["processes"],
                 pidfile=options["pidfile"],

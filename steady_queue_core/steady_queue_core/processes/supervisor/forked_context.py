@@ -54,11 +54,15 @@ class ForkedContext(ProcessContext):
         accept_signals()
         if not system.signal_on_parent_death(self.parent):
             return 1
-        self.watch()
         self.journal.set_owner(os.getpid())
         random.seed()
-        self.run(lambda: spec.build(self).run())
+        self.run(lambda: self._build_and_run(spec))
         return 0
+
+    def _build_and_run(self, spec: ProcessSpec) -> None:
+        work = spec.build(self)  # May fork, so there is no other thread yet.
+        self.watch()
+        work.run()
 
     def install_signals(self) -> None:
         """Stop gracefully on TERM, INT and HUP; exit cleanly and at once on QUIT."""

@@ -64,6 +64,7 @@ def with_changes(
     *,
     queues: str | None,
     exclude_queues: str | None = None,
+    executor: str | None = None,
     threads: int | None,
     processes: int | None,
     pidfile: str | None,
@@ -82,7 +83,7 @@ def with_changes(
             given = worker["queues"]
             entries = given.split(",") if isinstance(given, str) else given
             worker["queues"] = [*entries, *excluding]
-    changed = {"threads": threads, "processes": processes}
+    changed = {"executor": executor, "threads": threads, "processes": processes}
     for worker in workers:
         worker.update({name: value for name, value in changed.items() if value is not None})
     values: dict[str, Any] = {f.name: getattr(options, f.name) for f in fields(options)}
@@ -104,6 +105,18 @@ def runs_threads(options: ResolvedOptions) -> bool:
             "set it to 'async'"
         )
     return options.supervisor_mode == "async" or not can_fork
+
+
+def require_processes(options: ResolvedOptions) -> None:
+    """Raise ``ConfigurationError`` if a worker that is a thread would need task processes."""
+    for index, worker in enumerate(options.workers):
+        if worker.runs_processes:
+            raise ConfigurationError(
+                f"STEADY_QUEUE['workers'][{index}]['executor'] is 'processes', which a worker can "
+                "only have as a process of its own: not with --mode async or --reload, not in an "
+                "EmbeddedQueue, and not where the system cannot fork. Set it to 'threads' (the "
+                "command has --executor threads for that), or run workers as processes."
+            )
 
 
 def import_tasks(options: ResolvedOptions) -> None:

@@ -15,7 +15,6 @@ from ...errors import ProcessMissingError, SteadyQueueError
 from ...logging import about, get_logger
 from ...models import claims
 from ...models import process as processes
-from ...signals import send, task_lost
 from ...tasks.results import task_of
 from ..base.database import QueueDatabase
 from ..base.journal_reader import JournalSnapshot, remove_journal
@@ -120,28 +119,6 @@ class Rescuer:
                 held = self._settle_one_by_one(batch, done, worker)
             for each in done:
                 if each.outcome.job_id in held:
-                    if each.error is not None:
-                        logger.warning(
-                            "Job %d was interrupted: %s",
-                            each.outcome.job_id,
-                            error,
-                            extra=about(
-                                "task.interrupted",
-                                task_id=str(each.outcome.job_id),
-                                queue=each.outcome.queue_name,
-                                attempt=each.outcome.attempts,
-                                status=each.outcome.ending.value,
-                                error_type=type(error).__name__,
-                                lost_process=worker,
-                            ),
-                        )
-                        send(
-                            task_lost,
-                            type(each.backend),
-                            task_result=each.task_result,
-                            process_name=worker,
-                            error=error,
-                        )
                     send_signals(each)
             if not held:
                 return  # Another client ends these claims, or they cannot be ended now.
@@ -182,7 +159,8 @@ def _done(
     """Return the result of a claim, even if its row is damaged: it has to end."""
     try:
         if snapshot is None or claim.job_id in snapshot.running:
-            return _attempt(claim, worker).failed(error, claim.claimed_at)
+            lost = _attempt(claim, worker).failed(error, claim.claimed_at)
+            return lost._replace(lost_process=worker)
         finished = snapshot.finished.get(claim.job_id)
         if finished is not None and finished.token == claim.token:
             return _attempt(claim, worker).journaled(finished)

@@ -43,11 +43,17 @@ def specs(
         for _ in range(1 if one_each else settings.processes):
             yield ProcessSpec(
                 kind=Worker.kind,
-                description=f"queues {', '.join(settings.queues)}; "
-                f"{settings.threads} thread{'s' if settings.threads > 1 else ''}",
+                description=f"queues {', '.join(settings.queues)}; {_describe_size(settings)}",
                 capacity=capacity(settings),
                 build=partial(Worker, settings=settings),
             )
+
+
+def _describe_size(settings: Configuration.Worker) -> str:
+    unit, units = "thread", "threads"
+    if settings.runs_processes:
+        unit, units = "task process", "task processes"
+    return f"{settings.threads} {unit if settings.threads == 1 else units}"
 
 
 def _describe_schedule(tasks: int, settings: Configuration.Scheduler) -> str:

@@ -37,6 +37,8 @@ class RunResult(NamedTuple):
     task_result: TaskResult | None = None
     backend: SteadyQueueBackend | None = None
     error: BaseException | None = None
+    #: The name of the process that was lost with the attempt, if it was.
+    lost_process: str | None = None
 
 
 class Attempt:
@@ -146,15 +148,25 @@ class Attempt:
         outcome = outcomes.finished(
             self.claim, self.worker, entry.started_at, entry.return_value, entry.preserve
         )
-        self._end(TaskResultStatus.SUCCESSFUL, entry.started_at)
-        with suppress(DeserializationError):
-            limits, codec = self.backend.payload_limits, self.backend.payload_codec
-            text = entry.return_value
-            if codec is not None:
-                text = codec.open(text, self._result_scope())
-            value = arguments.decode(text, resolve_models=False, limits=limits)
-            object.__setattr__(self.task_result, "_return_value", value)
-        return RunResult(outcome, self.task_result, self.backend)
+        return self.reported(outcome, entry.started_at)
+
+    def reported(
+        self, outcome: Outcome, ended_at: datetime, error: BaseException | None = None
+    ) -> RunResult:
+        """Return the result of an attempt that another process has made; ``error`` stands for the
+        exception that ended it there."""
+        if outcome.ending is Ending.FINISHED:
+            self._end(TaskResultStatus.SUCCESSFUL, ended_at)
+            with suppress(DeserializationError):
+                limits, codec = self.backend.payload_limits, self.backend.payload_codec
+                text = outcome.return_value or ""
+                if codec is not None:
+                    text = codec.open(text, self._result_scope())
+                value = arguments.decode(text, resolve_models=False, limits=limits)
+                object.__setattr__(self.task_result, "_return_value", value)
+        else:
+            self._end_unsuccessfully(outcome, ended_at)
+        return RunResult(outcome, self.task_result, self.backend, error)
 
     def failed(self, error: BaseException, ended_at: datetime) -> RunResult:
         """Return the result of an attempt that ``error`` ended, before or while the task ran."""
@@ -166,12 +178,9 @@ class Attempt:
             failure,
             lambda: self._retry_delay(error),
         )
-        self.task_result.errors[:] = task_errors(outcome.errors)
         if outcome.ending is Ending.RETRIED:
             self._log_retry(outcome, failure.exception_class, ended_at)
-            object.__setattr__(self.task_result, "status", TaskResultStatus.READY)
-        else:
-            self._end(TaskResultStatus.FAILED, ended_at)
+        self._end_unsuccessfully(outcome, ended_at)
         return RunResult(outcome, self.task_result, self.backend, error)
 
     def _decode(self, *, resolve_models: bool) -> tuple[list[Any], dict[str, Any]]:
@@ -228,6 +237,13 @@ class Attempt:
                 duration_ms=milliseconds(self.started_at, ended_at),
             ),
         )
+
+    def _end_unsuccessfully(self, outcome: Outcome, ended_at: datetime) -> None:
+        self.task_result.errors[:] = task_errors(outcome.errors)
+        if outcome.ending is Ending.RETRIED:
+            object.__setattr__(self.task_result, "status", TaskResultStatus.READY)
+        else:
+            self._end(TaskResultStatus.FAILED, ended_at)
 
     def _end(self, status: TaskResultStatus, ended_at: datetime) -> None:
         object.__setattr__(self.task_result, "status", status)

@@ -50,7 +50,7 @@ class EventLoop:
     def submit(self, work: list[Work]) -> None:
         """Queue jobs, and start as many as may run at once."""
         if self._loop is None:
-            self._loop = _new_event_loop()
+            self._loop = new_event_loop()
             self._thread = Thread(
                 target=self._serve, args=[self._loop], name="steady-queue-loop", daemon=True
             )
@@ -175,7 +175,8 @@ def _new_task(
     return loop.create_task(coroutine, context=context)
 
 
-def _new_event_loop() -> asyncio.AbstractEventLoop:
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Return a new event loop, even if the log cannot be written."""
     # asyncio logs the creation of a loop, which would fail if the log cannot be written.
     log = logging.getLogger("asyncio")
     former, log.disabled = log.disabled, True

@@ -66,7 +66,8 @@ class Executor:
         self.worker, self.clock, self.pid = worker, clock, os.getpid()
         #: Whether a task never gets a connection that another task has used.
         self.fresh_connections = fresh_connections
-        self._backend_of = cache(own_backend)
+        #: The backend of an alias in ``TASKS``.
+        self.backend_of = cache(own_backend)
         #: Who hears of tasks, as of the last claim.
         self.audience = Audience()
         #: Whether the worker is interrupting its tasks: an exception is then no outcome.
@@ -95,7 +96,7 @@ class Executor:
         """Return the result of a job whose task this worker does not know: the job is left to
         other workers, or the attempt fails."""
         try:
-            backend, present = self._backend_of(claim.backend_name), self.clock.now()
+            backend, present = self.backend_of(claim.backend_name), self.clock.now()
             patience = backend.settings.unknown_task_patience
             postponed = unknown_tasks.postpone(claim, error, present, patience)
             if postponed is not None:
@@ -141,6 +142,11 @@ class Executor:
             extra=about_job("task.broken", claim, error_type=type(error).__name__),
         )
         return RunResult(outcomes.unreadable(claim, self.worker, self.clock.now(), error))
+
+    @property
+    def tells_of_success(self) -> bool:
+        """Whether signals or log records tell of a task that has succeeded."""
+        return self.audience.hears(task_finished) or task_logger.isEnabledFor(logging.INFO)
 
     def run(self, claim: ClaimedJob, task: Task) -> RunResult:
         """Run a job in the calling thread. Lets exceptions escape only while breaking off."""
@@ -199,13 +205,12 @@ class Executor:
                 extra=about_job("task.started", claim),
             )
         return Attempt(
-            claim, task, self._backend_of(claim.backend_name), self.worker, self.clock.now()
+            claim, task, self.backend_of(claim.backend_name), self.worker, self.clock.now()
         )
 
     def _succeeded(self, attempt: Attempt, value: object) -> RunResult:
         end_if_copy(self.pid)
-        is_told = self.audience.hears(task_finished) or task_logger.isEnabledFor(logging.INFO)
-        return attempt.succeeded(value, self.clock.now, is_told=is_told)
+        return attempt.succeeded(value, self.clock.now, is_told=self.tells_of_success)
 
     def _failed(self, attempt: Attempt, error: BaseException) -> RunResult:
         end_if_copy(self.pid, error)

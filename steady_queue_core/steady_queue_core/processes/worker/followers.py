@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from ...compat import Task
 from ..base.system import lease_clock
-from .executor import is_coroutine
 from .thread_pool import Work
 
 #: Seconds after its claim in which a follower has to start. It has no permit of its own, and the
@@ -31,7 +31,8 @@ class Followers:
     """The followers of a worker. Each belongs to whoever takes it out first: the thread that has
     run the job before it, or the main thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, runs_on_loop: Callable[[Task], bool]) -> None:
+        self._runs_on_loop = runs_on_loop
         #: By the id of the job that each follows.
         self._waiting: dict[int, Follower] = {}
         #: The deadlines and the jobs followed, in order. Main thread only.
@@ -49,7 +50,7 @@ class Followers:
     def next_of(self, job_id: int, *, on_loop: bool) -> Work | None:
         """Take out what follows a job, if it may start now in the same lane. Any thread."""
         found = self._waiting.get(job_id)
-        if found is None or found.is_late or is_coroutine(found.work[1]) is not on_loop:
+        if found is None or found.is_late or self._runs_on_loop(found.work[1]) is not on_loop:
             return None
         taken = self._waiting.pop(job_id, None)  # The main thread may have withdrawn it.
         return taken.work if taken is not None else None

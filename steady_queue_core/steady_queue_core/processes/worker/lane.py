@@ -20,6 +20,7 @@ from .event_loop import EventLoop
 from .executor import Executor, is_coroutine
 from .followers import Followers
 from .prefetch import Prefetch, Throughput
+from .process_executor import ProcessExecutor
 from .thread_pool import ThreadPool, Work
 
 #: Seconds after which jobs that wait behind long tasks go back to the queue.
@@ -79,14 +80,22 @@ class Lanes:
     """Runs claimed jobs, each in its lane, and collects their results for the main thread."""
 
     def __init__(
-        self, context: ProcessContext, settings: Configuration.Worker, executor: Executor
+        self,
+        context: ProcessContext,
+        settings: Configuration.Worker,
+        executor: Executor,
+        processes: ProcessExecutor | None = None,
     ) -> None:
         self.context, self.executor = context, executor
-        kinds = {is_coroutine(task) for task in registered_tasks()}
+        #: What runs a job in a thread of the pool.
+        self._execute = executor.run if processes is None else processes.run
+        #: Whether a task runs on the event loop: none does where task processes run all.
+        self._on_loop = is_coroutine if processes is None else _never
+        kinds = {self._on_loop(task) for task in registered_tasks()}
         self.prefetch = Prefetch(
             settings.threads, settings.coroutines, settings.prefetch, mixed=len(kinds) > 1
         )
-        self.followers = Followers()
+        self.followers = Followers(self._on_loop)
         self._event_loop = EventLoop(settings.coroutines, self._begin)
         self.threads = Lane(ThreadPool(settings.threads, self._run), self.prefetch.threads)
         self.loop = Lane(self._event_loop, self.prefetch.coroutines)
@@ -114,8 +123,8 @@ class Lanes:
 
     def submit(self, work: list[Work]) -> None:
         """Run claimed jobs."""
-        on_loop = [each for each in work if is_coroutine(each[1])]
-        in_threads = [each for each in work if not is_coroutine(each[1])]
+        on_loop = [each for each in work if self._on_loop(each[1])]
+        in_threads = [each for each in work if not self._on_loop(each[1])]
         self.threads.submit(in_threads)
         self.loop.submit(on_loop)
         self.prefetch.observe_kinds(len(on_loop), len(work))
@@ -189,7 +198,7 @@ class Lanes:
         return claims
 
     def _lane_of(self, task: Task) -> Lane:
-        return self.loop if is_coroutine(task) else self.threads
+        return self.loop if self._on_loop(task) else self.threads
 
     # --- any thread ------------------------------------------------------------------------------
 
@@ -215,7 +224,7 @@ class Lanes:
         began = time.monotonic()
         if self._may_start(claim):
             try:
-                result = self.executor.run(claim, task)
+                result = self._execute(claim, task)
             except BaseException as error:
                 result = self._broken(claim, error)
         else:
@@ -274,3 +283,7 @@ class Lanes:
         if self.context.waiter.sleeping:
             self.context.waiter.sleeping = False
             self.context.waiter.wake()
+
+
+def _never(task: Task) -> bool:
+    return False

@@ -22,6 +22,7 @@ from ..base.connections import tidy_connections
 from ..base.log_context import milliseconds
 from .attempt import RunResult
 from .forked_copies import end_if_copy
+from .losses import tell_of_loss
 from .prefetch import WEIGHT
 
 logger = get_logger("steady_queue.worker")
@@ -129,6 +130,7 @@ def send_signals(result: RunResult) -> None:
     path = task_result.task.module_path
     former = running_task.set(RunningTask(path, task_result.id, outcome.attempts))
     try:
+        tell_of_loss(result)
         _log_end(task_result, outcome)
         _send(task_result, result)
     finally:

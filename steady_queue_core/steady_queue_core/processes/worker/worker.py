@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from functools import partial
 
 from ...configuration import Configuration
 from ...dialects import ClaimedJob, QueueSelector, Wakeup
@@ -17,8 +18,11 @@ from . import outcomes
 from .attempt import RunResult
 from .executor import Executor
 from .lane import Lanes
+from .nursery import Nursery
 from .poll_timer import PollTimer
+from .process_executor import ProcessExecutor
 from .settlement import Refused, Settlement
+from .task_server import serve_tasks
 from .thread_pool import Work
 
 logger = get_logger("steady_queue.worker")
@@ -33,11 +37,12 @@ LAST_MOMENT = 0.5
 
 def capacity(settings: Configuration.Worker) -> int:
     """Return how many jobs a worker can hold at once."""
-    return settings.threads + settings.coroutines + settings.prefetch
+    coroutines = 0 if settings.runs_processes else settings.coroutines
+    return settings.threads + coroutines + settings.prefetch
 
 
 class Worker:
-    """Runs tasks in threads and on an event loop.
+    """Runs tasks in threads and on an event loop, or in task processes.
 
     Only its main thread queries the queue's tables: one statement stores the outcomes that have
     gathered and claims the next jobs.
@@ -47,11 +52,14 @@ class Worker:
 
     def __init__(self, context: ProcessContext, settings: Configuration.Worker) -> None:
         self.context, self.settings = context, settings
+        # First: no other thread may exist at a fork.
+        self.nursery = _nursery(context.name, settings) if settings.runs_processes else None
         self.clock = DatabaseClock()
         self.executor = Executor(
             context.name, self.clock, fresh_connections=settings.fresh_connections
         )
-        self.lanes = Lanes(context, settings, self.executor)
+        self.processes = ProcessExecutor(self.executor, self.nursery) if self.nursery else None
+        self.lanes = Lanes(context, settings, self.executor, self.processes)
         selector = QueueSelector.of(settings.queues)
         self.settlement = Settlement(context, self.executor, selector)
         self.registration: ProcessRegistration
@@ -61,7 +69,7 @@ class Worker:
         self._outages_at_listen = 0
         context.activity = self._activity
         context.tasks = self
-        context.before_exit = self.settlement.signal_sender.log_dropped
+        context.before_exit = self._before_exit
 
     def run(self) -> None:
         """Work until asked to stop, then let the running tasks end."""
@@ -69,13 +77,15 @@ class Worker:
             "queues": list(self.settings.queues),
             "threads": self.settings.threads,
         }
+        if self.nursery is not None:
+            metadata["executor"] = self.settings.executor
         registration = self.context.register(metadata)
         if registration is None:
             return
         self.registration = registration
         self.settlement.registration = self.lanes.registration = registration
         self._listen()
-        while not self.context.stopping and not self._declared_dead:
+        while not self.context.stopping and not self._has_to_end:
             self._iterate(claiming=True)
         self.context.lifecycle.stopping()
         self._shut_down()
@@ -90,8 +100,20 @@ class Worker:
         left = deadline - min(LAST_MOMENT, timeout / 4) - time.monotonic()
         self.settlement.signal_sender.stop(0.0 if self.context.giving_up else left)
         self.context.journal.mark_clean_exit()
+        if self.nursery is not None:
+            self.nursery.close()
         if not self.settlement.held:
             self.context.deregister(self.registration)
+
+    def _before_exit(self) -> None:
+        if self.nursery is not None:
+            self.nursery.close()
+        self.settlement.signal_sender.log_dropped()
+
+    @property
+    def _has_to_end(self) -> bool:
+        """Whether this worker can run no more jobs, and another one has to."""
+        return self._declared_dead or (self.processes is not None and self.processes.is_crippled)
 
     # --- for the supervisor of a worker thread --------------------------------------------------
 
@@ -235,3 +257,8 @@ class Worker:
             return self.context.database.run(lambda connection, dialect: dialect.wakeup(connection))
         except Unavailable:
             return None
+
+
+def _nursery(worker: str, settings: Configuration.Worker) -> Nursery:
+    serve = partial(serve_tasks, worker=worker, fresh_connections=settings.fresh_connections)
+    return Nursery(serve)

@@ -1,0 +1,139 @@
+"""Executes claimed jobs in task processes, one for each thread of the pool."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime
+
+from ...compat import Task
+from ...configured_backends import own_backends
+from ...dialects import ClaimedJob, Ending, Outcome
+from ...errors import ProcessExitError, ReportedTaskError
+from ...logging import about, get_logger
+from ...tasks.results import errors_of
+from ..base.forking import describe_exit
+from . import outcomes
+from .attempt import Attempt, RunResult
+from .executor import Executor
+from .nursery import Nursery, NurseryLost
+from .task_process import EndedAtWork, NotStarted, TaskProcess
+from .wire import read_outcome, write_job
+
+logger = get_logger("steady_queue.worker")
+
+#: Bytes of an outcome beyond its return value, which is escaped once more: the errors of all
+#: attempts, shortened.
+LARGEST_ERRORS = 4 << 20
+#: New processes in a row that may end before they have received their first job.
+MOST_STILLBORN = 3
+
+
+class ProcessExecutor:
+    """Runs each job in a task process of the calling thread, and replaces that when it ends."""
+
+    def __init__(self, executor: Executor, nursery: Nursery) -> None:
+        self.executor, self.nursery = executor, nursery
+        self._own = threading.local()
+        #: Whether no task process can be forked any more.
+        self.is_crippled = False
+
+    def run(self, claim: ClaimedJob, task: Task) -> RunResult:
+        """Run a job; return its result, which may be that its process ended meanwhile."""
+        began = self.executor.clock.now()
+        try:
+            return self._run(claim, task, began)
+        except NurseryLost as error:
+            return self._given_back(claim, error)
+
+    def _run(self, claim: ClaimedJob, task: Task, began: datetime) -> RunResult:
+        job = write_job(claim, began)
+        for _ in range(MOST_STILLBORN):
+            process = self._process()
+            try:
+                answer = process.call(job)
+                outcome = read_outcome(answer, claim)
+            except NotStarted:
+                self._bury(process)
+            except (EndedAtWork, ValueError) as error:
+                return self._lost(claim, task, began, self._death_of(process, error))
+            else:
+                return self._result(claim, task, began, outcome)
+        raise NurseryLost(f"{MOST_STILLBORN} new task processes have ended at once")
+
+    def _process(self) -> TaskProcess:
+        """Return the task process of the calling thread."""
+        process: TaskProcess | None = getattr(self._own, "process", None)
+        if process is None:
+            pid, connection = self.nursery.fork()
+            process = self._own.process = TaskProcess(pid, connection, self._largest)
+        return process
+
+    @property
+    def _largest(self) -> int:
+        """The largest outcome, in bytes: quotes in the return value are escaped once more."""
+        limits = [each.payload_limits.max_bytes for each in own_backends().values()]
+        return 2 * max(limits) + LARGEST_ERRORS
+
+    def _bury(self, process: TaskProcess) -> int:
+        """Forget a task process, and return its exit code. Raises ``NurseryLost``."""
+        self._own.process = None
+        process.close()
+        return self.nursery.reap(process.pid)
+
+    def _death_of(self, process: TaskProcess, error: Exception) -> str:
+        """Return how a process has ended that received a job and sent no outcome."""
+        try:
+            code = self._bury(process)
+        except NurseryLost:
+            if self.nursery.closing:
+                raise  # We have ended it: the job is to run elsewhere.
+            how = "ended"
+        else:
+            how = f"sent nonsense ({error})" if str(error) else describe_exit(code)
+        logger.warning(
+            "A task process (pid %d) %s while it was running a job",
+            process.pid,
+            how,
+            extra=about("worker.task_process_ended", child_pid=process.pid),
+        )
+        return f"The task process (pid {process.pid}) of {self.executor.worker} {how}"
+
+    def _lost(self, claim: ClaimedJob, task: Task, began: datetime, death: str) -> RunResult:
+        error = ProcessExitError(f"{death} while it was running this job.")
+        attempt = self._attempt(claim, task, began)
+        result = attempt.failed(error, self.executor.clock.now())
+        return result._replace(lost_process=self.executor.worker)
+
+    def _result(
+        self, claim: ClaimedJob, task: Task, began: datetime, outcome: Outcome
+    ) -> RunResult:
+        if outcome.ending is Ending.FINISHED:
+            if not self.executor.tells_of_success:
+                return RunResult(outcome)
+            error = None
+        else:
+            error = _reported(outcome)
+        attempt = self._attempt(claim, task, began)
+        return attempt.reported(outcome, self.executor.clock.now(), error)
+
+    def _attempt(self, claim: ClaimedJob, task: Task, began: datetime) -> Attempt:
+        backend = self.executor.backend_of(claim.backend_name)
+        attempt = Attempt(claim, task, backend, self.executor.worker, began)
+        attempt.decode_for_signals()
+        return attempt
+
+    def _given_back(self, claim: ClaimedJob, error: NurseryLost) -> RunResult:
+        if not self.is_crippled and not self.nursery.closing:
+            self.is_crippled = True
+            logger.error(
+                "The worker ends, and will be replaced: %s", error, extra=about("worker.crippled")
+            )
+        return RunResult(outcomes.released(claim))
+
+
+def _reported(outcome: Outcome) -> ReportedTaskError:
+    """Return what stands for the exception that a task has raised elsewhere."""
+    error = ReportedTaskError(outcome.exception_class, outcome.message)
+    if known := errors_of(outcome.errors):
+        error.add_note(known[-1][1])
+    return error

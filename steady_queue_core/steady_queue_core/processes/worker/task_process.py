@@ -1,0 +1,46 @@
+"""A task process as its worker sees it: a child that runs one job at a time."""
+
+from __future__ import annotations
+
+import socket
+
+from .frames import Frames
+
+#: What a task process sends when it ends in good order.
+FAREWELL = b""
+
+
+class NotStarted(Exception):
+    """The process had ended before it received the job."""
+
+
+class EndedAtWork(Exception):
+    """The process ended, or sent nonsense, after it had received the job."""
+
+
+class TaskProcess:
+    """A child of the worker, at the other end of a socket. Used by one thread."""
+
+    def __init__(self, pid: int, connection: socket.socket, largest: int) -> None:
+        self.pid = pid
+        self._frames = Frames(connection, largest)
+
+    def call(self, job: bytes) -> bytes:
+        """Have a job run; return its outcome. Raises ``NotStarted`` and ``EndedAtWork``."""
+        try:
+            self._frames.send(job)
+            answer = self._frames.receive()
+        except OSError as error:
+            # The system resets the connection of a process that ends with something unread.
+            raise NotStarted from error
+        except ValueError as error:
+            raise EndedAtWork(str(error)) from error
+        if answer == FAREWELL:
+            raise NotStarted
+        if answer is None:
+            raise EndedAtWork
+        return answer
+
+    def close(self) -> None:
+        """Close the socket; the process then ends, unless it is at work."""
+        self._frames.connection.close()

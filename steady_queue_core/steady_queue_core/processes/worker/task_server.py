@@ -1,0 +1,102 @@
+"""The work of a task process: runs the jobs that its worker sends, one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import signal
+import socket
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from threading import Thread
+from types import FrameType
+
+from ...dialects import ClaimedJob
+from ..base.connections import THREAD_PREFIX, close_own_connections
+from ..base.database import DatabaseClock
+from ..base.forking import accept_signals, flush_output
+from ..base.posix_signals import graceful_signals, install
+from ..base.system import set_title
+from .attempt import RunResult
+from .event_loop import new_event_loop
+from .executor import Executor, is_coroutine
+from .forked_copies import end_daemons
+from .frames import Frames
+from .task_process import FAREWELL
+from .wire import read_job, write_outcome
+
+#: Larger than any job: the worker holds each of them in its memory already.
+LARGEST_JOB = 1 << 40
+
+
+def serve_tasks(connection: socket.socket, *, worker: str, fresh_connections: bool) -> None:
+    """Run the jobs that arrive at ``connection``, then end the process.
+
+    It ends after its job on TERM, INT and HUP, and when the worker closes the socket. As in a
+    worker, tasks do not run in the main thread, so that this can handle signals.
+    """
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RD)
+
+    def ignore(signum: int, frame: FrameType | None) -> None:
+        """QUIT goes to all processes of a terminal; the worker will end this one."""
+
+    os.register_at_fork(after_in_child=connection.close)
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    install({**dict.fromkeys(graceful_signals(), stop), signal.SIGQUIT: ignore})
+    accept_signals()
+    random.seed()
+    set_title("task process", f"of {worker}")
+    server = TaskServer(connection, worker, fresh_connections=fresh_connections)
+    work = partial(copy_context().run, server.serve)
+    thread = Thread(target=work, name=f"{THREAD_PREFIX}0", daemon=True)
+    thread.start()
+    thread.join()
+    with suppress(BaseException):
+        end_daemons()
+        logging.shutdown()
+        flush_output()
+    os._exit(0)
+
+
+class TaskServer:
+    """Receives jobs, runs them, and sends their outcomes. In a thread of its own."""
+
+    def __init__(self, connection: socket.socket, worker: str, *, fresh_connections: bool) -> None:
+        self.frames = Frames(connection, LARGEST_JOB)
+        self.clock = DatabaseClock()
+        self.executor = Executor(worker, self.clock, fresh_connections=fresh_connections)
+
+    def serve(self) -> None:
+        """Run jobs until no more come."""
+        with suppress(OSError):  # The worker has ended.
+            while (job := self.frames.receive()) is not None:
+                # A copy for each job keeps one task's context variables from the next.
+                outcome = copy_context().run(self._run, job)
+                self.frames.send(outcome)
+            self.frames.send(FAREWELL)
+        close_own_connections()
+
+    def _run(self, job: bytes) -> bytes:
+        claim, began = read_job(job)
+        self.clock.set(began)
+        self.executor.audience.look_again()
+        try:
+            result = self._result_of(claim)
+        except BaseException as error:
+            result = self.executor.broken(claim, error)
+        return write_outcome(result.outcome)
+
+    def _result_of(self, claim: ClaimedJob) -> RunResult:
+        task = self.executor.task_of(claim)
+        if not is_coroutine(task):
+            return self.executor.run(claim, task)
+        # A loop for each job: what a task leaves on it ends with the task.
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            return runner.run(self.executor.arun(claim, task))

@@ -1,0 +1,74 @@
+"""Claims and outcomes as JSON, on their way between a worker and its task processes."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any, get_type_hints
+
+from ...dialects import ClaimedJob, Ending, Outcome
+
+#: What the claim says of its outcome; whoever ran the job has no say in it.
+_OF_CLAIM = ("job_id", "token", "queue_name", "rank", "concurrency_key")
+_DEFAULTS = Outcome._field_defaults
+#: The fields of an outcome that are sent, and their types.
+_TYPES = {
+    name: hint
+    for name, hint in get_type_hints(Outcome).items()
+    if name not in (*_OF_CLAIM, "ending", "heir")
+}
+_TYPES["delay"] = float | int
+_INSTANTS = ("started_at", "last_attempted_at")
+_INSTANTS_OF_CLAIM = [
+    ClaimedJob._fields.index(name) for name in ("enqueued_at", "started_at", "claimed_at")
+]
+
+
+def write_job(claim: ClaimedJob, began: datetime) -> bytes:
+    """Return a claim, and when its attempt began."""
+    values: list[Any] = [*claim, began]
+    for index in (*_INSTANTS_OF_CLAIM, -1):
+        if values[index] is not None:
+            values[index] = values[index].isoformat()
+    # SQLite lets a row hold bytes instead of text: that they are wrong is found by whoever runs it.
+    return json.dumps(values, default=repr).encode()
+
+
+def read_job(data: bytes) -> tuple[ClaimedJob, datetime]:
+    """Return what was given to ``write_job``."""
+    values = json.loads(data)
+    for index in (*_INSTANTS_OF_CLAIM, -1):
+        if values[index] is not None:
+            values[index] = datetime.fromisoformat(values[index])
+    *fields, began = values
+    return ClaimedJob(*fields), began
+
+
+def write_outcome(outcome: Outcome) -> bytes:
+    """Return an outcome, without what is known of its claim."""
+    sent: dict[str, Any] = {"ending": outcome.ending.value}
+    for name in _TYPES:
+        value = getattr(outcome, name)
+        if value != _DEFAULTS[name]:
+            sent[name] = value.isoformat() if name in _INSTANTS else value
+    return json.dumps(sent).encode()
+
+
+def read_outcome(data: bytes, claim: ClaimedJob) -> Outcome:
+    """Return the outcome of ``claim``. Raises ``ValueError`` for anything that is none."""
+    sent = json.loads(data, parse_constant=_refuse)
+    if not isinstance(sent, dict) or not sent.keys() <= {"ending", *_TYPES}:
+        raise ValueError("no outcome of a job")
+    ending = Ending(sent.pop("ending", None))
+    for name in _INSTANTS:
+        if name in sent:
+            sent[name] = datetime.fromisoformat(str(sent[name]))
+    for name, value in sent.items():
+        if not isinstance(value, _TYPES[name]):
+            raise ValueError(f"the outcome of a job has {name} = {value!r:.100}")
+    known = {name: getattr(claim, name) for name in _OF_CLAIM}
+    return Outcome(ending=ending, **known, **sent)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")
