@@ -9,6 +9,7 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -254,6 +255,33 @@ def test_counts_are_positive_integers(name: str, value: object) -> None:
     place = f"STEADY_QUEUE['workers'][0]['{name}']"
     problem = problems_of({"workers": [{name: value}]})[0]
     assert problem.startswith(f"{place}: expected an integer of at least 1, got ")
+
+
+@pytest.mark.parametrize("value", ["process", "Threads", "", None, 1, ["threads"]])
+def test_an_executor_is_one_of_two(value: object) -> None:
+    assert Configuration.Worker(executor="processes").runs_processes
+    assert not Configuration.Worker(executor="threads").runs_processes
+    [problem] = problems_of({"workers": [{"executor": value}]})
+    assert problem.startswith(
+        "STEADY_QUEUE['workers'][0]['executor']: expected 'threads' or 'processes', got "
+    )
+
+
+@pytest.mark.parametrize("value", [0, -1, True, 1.5, "3", float("nan")])
+@pytest.mark.parametrize(("name", "least"), [("recycle_after", 1), ("recycle_rss", 1 << 20)])
+def test_recycling_takes_whole_numbers(name: str, least: int, value: object) -> None:
+    chosen: Any = {name: least}
+    assert getattr(Configuration.Worker(**chosen), name) == least
+    [problem] = problems_of({"workers": [{name: value}]})
+    expected = (
+        f"STEADY_QUEUE['workers'][0]['{name}']: expected an integer of at least {least}, got "
+    )
+    assert problem.startswith(expected)
+
+
+def test_megabytes_are_taken_for_a_mistake() -> None:
+    [problem] = problems_of({"workers": [{"recycle_rss": 500}]})
+    assert "expected an integer of at least 1048576, got int 500" in problem
 
 
 @pytest.mark.parametrize("value", [-1, 10_001, True, 1.5, "3", None])

@@ -131,6 +131,8 @@ WORKER = {
     "polling_interval": timedelta(milliseconds=100),
     "fresh_connections": False,
     "prefetch": 500,
+    "recycle_after": None,
+    "recycle_rss": None,
 }
 DISPATCHER = {
     "polling_interval": timedelta(seconds=1),

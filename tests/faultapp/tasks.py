@@ -229,3 +229,15 @@ def crash(context: Any) -> None:
     record("start", context)
     os.kill(os.getpid(), signal.SIGSEGV)
     time.sleep(60)
+
+
+_kept: list[bytes] = []
+
+
+@task(takes_context=True)
+def leak(context: Any, size: int) -> int:
+    """Occupy so many bytes for good."""
+    record("start", context)
+    _kept.append(b"\1" * size)
+    record("end", context)
+    return context.token

@@ -40,6 +40,10 @@ def task_processes(worker: int) -> list[proc.Stat]:
     return children_of(nursery_of(worker).pid)
 
 
+def wait_task_processes(worker: int, count: int) -> None:
+    wait_for(lambda: len(task_processes(worker)) == count, 20, f"{count} task processes")
+
+
 def kill(project: Project, target: proc.Stat | int, signum: int = signal.SIGKILL) -> None:
     """Signal a process below a worker."""
     found = proc.stat(target) if isinstance(target, int) else target
@@ -62,6 +66,13 @@ def failure_of(project: Project, job_id: int) -> tuple[str, str]:
 
 def attempts_used(project: Project, job_id: int) -> int:
     return project.snapshot().jobs[job_id].attempts
+
+
+def share_of(pids: list[int], seconds: float) -> float:
+    """Return how many processors some processes use, on average over so many seconds."""
+    began, before = time.monotonic(), sum(map(proc.processor_time, pids))
+    time.sleep(seconds)
+    return (sum(map(proc.processor_time, pids)) - before) / (time.monotonic() - began)
 
 
 def start(project: Project) -> tuple[Supervisor, int]:
@@ -341,21 +352,27 @@ def test_a_worker_that_is_a_thread_refuses_task_processes(make_project: MakeProj
     stop_all(project)
 
 
-@pytest.mark.alone  # Measures how two processes share the processors.
+@pytest.mark.alone  # Measures how task processes share the processors.
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
-def test_two_processes_compute_faster_than_one(make_project: MakeProject) -> None:
-    took = {}
+def test_two_task_processes_use_more_than_one_processor(make_project: MakeProject) -> None:
+    most, took = {}, {}
     for threads in (1, 2):
         project = make_project(in_processes(threads=threads))
         project.enqueue("compute", *[[100_000]] * 1000)
-        start(project)
-        project.wait_done(120)
+        _, worker = start(project)
+        wait_task_processes(worker, threads)
+        shares = []
+        while project.unfinished():
+            shares.append(share_of([each.pid for each in task_processes(worker)], 0.5))
         attempts = project.attempts()
         last = max(attempt.ended_at or 0 for attempt in attempts)
         took[threads] = (last - attempts[0].started_at) / 1e9
+        most[threads] = max(shares)
         stop_all(project)
     print(
         f"\n1,000 jobs: {took[1]:.1f} s with one process, {took[2]:.1f} s with two, "
-        f"{took[1] / took[2]:.2f} times as fast"
+        f"{took[1] / took[2]:.2f} times as fast; at best on {most[2]:.2f} processors"
     )
-    assert took[2] < 0.95 * took[1]
+    # Others may be at work on these processors, but not always.
+    assert most[1] < 1.1
+    assert most[2] > 1.2

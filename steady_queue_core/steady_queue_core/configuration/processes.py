@@ -11,6 +11,9 @@ from .queues import contradiction, objection
 from .reader import Reader
 from .section import Section
 
+#: Bytes; less is meant as another unit.
+LEAST_RSS = 1 << 20
+
 EXECUTORS = ("threads", "processes")
 """What runs the tasks of a worker: its own threads and event loop, or child processes."""
 
@@ -36,6 +39,10 @@ class Worker(Section):
     """Whether each task gets new database connections."""
     prefetch: int
     """Most jobs that one process claims in addition to those that it can run at once."""
+    recycle_after: int | None
+    """Jobs after which the process that runs them is replaced; None: never."""
+    recycle_rss: int | None
+    """Bytes of resident memory from which on that process is replaced; None: never."""
 
     def __init__(
         self,
@@ -48,6 +55,8 @@ class Worker(Section):
         polling_interval: timedelta | float = timedelta(seconds=0.1),
         fresh_connections: bool = False,
         prefetch: int = 500,
+        recycle_after: int | None = None,
+        recycle_rss: int | None = None,
     ) -> None:
         arguments = {
             "queues": queues,
@@ -58,6 +67,8 @@ class Worker(Section):
             "polling_interval": polling_interval,
             "fresh_connections": fresh_connections,
             "prefetch": prefetch,
+            "recycle_after": recycle_after,
+            "recycle_rss": recycle_rss,
         }
         self._fill(Reader.for_call("Configuration.Worker", arguments))
 
@@ -72,6 +83,8 @@ class Worker(Section):
             "polling_interval": reader.duration("polling_interval"),
             "fresh_connections": reader.flag("fresh_connections"),
             "prefetch": reader.integer("prefetch", least=0, most=10_000),
+            "recycle_after": reader.optional_integer("recycle_after", least=1),
+            "recycle_rss": reader.optional_integer("recycle_rss", least=LEAST_RSS),
         }
 
     @property

@@ -67,6 +67,10 @@ class Reader:
             return least
         return value
 
+    def optional_integer(self, name: str, *, least: int) -> int | None:
+        """Read an integer; None stays None."""
+        return self.integer(name, least=least) if self.given(name) else None
+
     def duration(self, name: str, *, zero: bool = False) -> timedelta:
         """Read a duration above zero, or of zero as well if ``zero`` is true."""
         try:

@@ -50,8 +50,15 @@ class ProcessContext:
     #: Reports to the supervisor that the process is alive and, with its id, that it is ready.
     report: Callable[[int | None], None]
     supervisor_id: int | None = None
+    #: Reports to the supervisor that this process wants to be replaced.
+    report_used_up: Callable[[], None] = lambda: None
+    #: Reports that its work begins: hooks have run.
+    report_at_work: Callable[[], None] = lambda: None
     waiter: Waiter = field(default_factory=Waiter)
     stop_requested: bool = False
+    #: Whether it has asked for a successor, and whether that is ready.
+    wants_successor: bool = False
+    retiring: bool = False
     #: The present activity, for the title of the process.
     activity: Callable[[], str] = str
     titled: bool = True
@@ -84,8 +91,26 @@ class ProcessContext:
 
     @property
     def stopping(self) -> bool:
-        """Whether to take no more work: stop requested, or orphaned."""
-        return self.stop_requested or self.orphaned
+        """Whether to take no more work: replaced, stop requested, or orphaned."""
+        return self.retiring or self.stop_requested or self.orphaned
+
+    @property
+    def retires_at_leisure(self) -> bool:
+        """Whether running tasks may take any time, because another process is at work already."""
+        return self.retiring and not self.stop_requested and not self.orphaned
+
+    def ask_for_successor(self) -> None:
+        """Ask the supervisor for a process that replaces this one."""
+        self.wants_successor = True
+        self.report_used_up()
+
+    def request_stop(self) -> None:
+        """Take no more work. For a process that wants a successor, this says that there is one; a
+        supervisor that stops, too, will interrupt what takes too long."""
+        if self.wants_successor:
+            self.retiring = True
+        else:
+            self.stop_requested = True
 
     @property
     def orphaned(self) -> bool:

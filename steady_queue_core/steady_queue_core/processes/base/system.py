@@ -97,6 +97,21 @@ def await_thread_exit(native_id: int | None) -> None:
         time.sleep(0.001)
 
 
+def resident_bytes() -> int:
+    """Return how much memory this process occupies, with what it shares; 0 where the system does
+    not tell, see ``tells_memory``."""
+    try:
+        with open(f"{PROC}/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return 0
+
+
+def tells_memory() -> bool:
+    """Whether the system tells how much memory a process occupies."""
+    return resident_bytes() > 0
+
+
 def signal_on_parent_death(parent: int, signum: int = signal.SIGTERM) -> bool:
     """Ask the system to send us ``signum`` when our parent dies; return ``False`` if it is dead
     already."""

@@ -76,7 +76,7 @@ class ForkedContext(ProcessContext):
         Thread(target=self._watch, name="steady-queue-watch", daemon=True).start()
 
     def _stop(self, signum: int, frame: FrameType | None) -> None:
-        self.stop_requested = True
+        self.request_stop()
 
     def _quit(self, signum: int, frame: FrameType | None) -> None:
         self.journal.mark_clean_exit()
@@ -125,7 +125,7 @@ class ForkedContext(ProcessContext):
                 if signal.SIGQUIT in arrived:
                     self._quit(signal.SIGQUIT, None)
                 if set(arrived).intersection(graceful_signals()):
-                    self.stop_requested = True
+                    self.request_stop()
                 return
             time.sleep(HANDLER_TIMEOUT / 10)
 

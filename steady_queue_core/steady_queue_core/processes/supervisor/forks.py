@@ -33,6 +33,8 @@ class ForkedProcess(ManagedProcess):
         with suppress(BlockingIOError, OSError):
             while reports := os.read(self.report_pipe, 4096):
                 self.note_alive(timeout, ready=b"r" in reports)
+                self.is_at_work = self.is_at_work or b"w" in reports
+                self.wants_successor = self.wants_successor or b"u" in reports
 
     def request_stop(self) -> None:
         self._signal(signal.SIGTERM)
@@ -97,7 +99,11 @@ class ForkLauncher:
                     name=name,
                     parent=parent,
                     journal=journal,
-                    report=lambda process_id: _report(write_end, process_id),
+                    report=lambda process_id: _report(
+                        write_end, b"." if process_id is None else b"r"
+                    ),
+                    report_at_work=lambda: _report(write_end, b"w"),
+                    report_used_up=lambda: _report(write_end, b"u"),
                     supervisor_id=supervisor_id,
                 )
                 code = context.run_spec(spec)
@@ -132,6 +138,6 @@ class ForkLauncher:
                 ended.append((child, describe_exit(child.exit_code)))
 
 
-def _report(descriptor: int, process_id: int | None) -> None:
+def _report(descriptor: int, report: bytes) -> None:
     with suppress(OSError):
-        os.write(descriptor, b"." if process_id is None else b"r")
+        os.write(descriptor, report)

@@ -13,6 +13,7 @@ from django.db import connections
 from ...configuration import Configuration, ConfigurationError, ResolvedOptions, load
 from ...configured_backends import own_backends, queue_databases
 from ...errors import SupervisorContextError
+from ..base.system import tells_memory
 
 #: Environment variable that overrides ``supervisor_mode``.
 MODE_VARIABLE = "STEADY_QUEUE_SUPERVISOR_MODE"
@@ -107,15 +108,27 @@ def runs_threads(options: ResolvedOptions) -> bool:
     return options.supervisor_mode == "async" or not can_fork
 
 
-def require_processes(options: ResolvedOptions) -> None:
-    """Raise ``ConfigurationError`` if a worker that is a thread would need task processes."""
+def require_means(options: ResolvedOptions, *, threads: bool) -> None:
+    """Raise ``ConfigurationError`` if workers cannot do what ``options`` say: because they are
+    ``threads``, or because of this system."""
     for index, worker in enumerate(options.workers):
-        if worker.runs_processes:
+        where = f"STEADY_QUEUE['workers'][{index}]"
+        wanted = {"executor": worker.executor} if worker.runs_processes else {}
+        for name in ("recycle_after", "recycle_rss"):
+            if getattr(worker, name) is not None:
+                wanted[name] = getattr(worker, name)
+        if threads and wanted:
+            [(name, value), *_] = wanted.items()
             raise ConfigurationError(
-                f"STEADY_QUEUE['workers'][{index}]['executor'] is 'processes', which a worker can "
-                "only have as a process of its own: not with --mode async or --reload, not in an "
-                "EmbeddedQueue, and not where the system cannot fork. Set it to 'threads' (the "
-                "command has --executor threads for that), or run workers as processes."
+                f"{where}[{name!r}] is {value!r}, which needs a worker that is a process of its "
+                "own: not with --mode async or --reload, not in an EmbeddedQueue, and not where "
+                "the system cannot fork. Leave it out there"
+                + (" (--executor threads does so)." if name == "executor" else ".")
+            )
+        if worker.recycle_rss is not None and not tells_memory():
+            raise ConfigurationError(
+                f"{where}['recycle_rss']: this system does not tell how much memory a process "
+                "takes; use recycle_after"
             )
 
 

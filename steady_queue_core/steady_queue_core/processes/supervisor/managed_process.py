@@ -46,6 +46,13 @@ class ManagedProcess(ABC):
     ready_at: float | None = None
     #: When it was last known to be alive, on our own clock.
     seen_at: float = field(default_factory=time.monotonic)
+    #: Whether its work has begun, as a worker reports it.
+    is_at_work: bool = False
+    #: Whether it has asked to be replaced, and whether that was planned.
+    wants_successor: bool = False
+    is_succeeded: bool = False
+    #: The living process that stops when this one is at work.
+    predecessor: ManagedProcess | None = None
     #: When to kill it: it was declared dead and replaced, but may still wake up and exit by itself.
     kill_at: float | None = None
     #: The exit status, negative for the signal that killed it; ``None`` for a thread.

@@ -41,7 +41,12 @@ class ManagedProcesses:
     def __len__(self) -> int:
         return len(self._by_name)
 
-    def start(self, spec: ProcessSpec, supervisor_id: int | None) -> ManagedProcess | None:
+    def start(
+        self,
+        spec: ProcessSpec,
+        supervisor_id: int | None,
+        replaces: ManagedProcess | None = None,
+    ) -> ManagedProcess | None:
         """Start a child for ``spec``, or plan another try and return ``None`` if the system
         refuses."""
         try:
@@ -52,8 +57,9 @@ class ManagedProcesses:
                 spec.kind,
                 extra=about("process.not_started", kind=spec.kind),
             )
-            self.restarts.plan_retry(spec)
+            self.restarts.plan_retry(spec, replaces)
             return None
+        child.predecessor = self._predecessor(replaces)
         self._by_name[child.name] = child
         logger.info(
             "Started %s (pid %d): %s",
@@ -66,7 +72,7 @@ class ManagedProcesses:
 
     def start_planned(self, planned: PlannedStart, supervisor_id: int | None) -> None:
         """Start a planned child; announce it if it replaces another."""
-        child = self.start(planned.spec, supervisor_id)
+        child = self.start(planned.spec, supervisor_id, planned.replaces)
         if child is not None and planned.replaces is not None:
             _announce_restart(planned.replaces, child)
 
@@ -78,6 +84,9 @@ class ManagedProcesses:
             child.read_reports(0.0)
             child.close()
             self.left_tasks = self.left_tasks or child.left_tasks
+            for other in self:
+                if other.predecessor is child:
+                    other.predecessor = None  # Its pid may become another process's.
         return ended
 
     def check_health(self) -> None:
@@ -91,6 +100,7 @@ class ManagedProcesses:
         for child in self:
             child.seen_at += absent
             child.read_reports(timeout)
+            self._succeed(child)
             if child.ready_at is None and now > child.deadline:
                 logger.error(
                     "%s (pid %d) did not become ready; killing it",
@@ -119,6 +129,23 @@ class ManagedProcesses:
         child.kill_at = time.monotonic() + grace
         child.request_stop()
         self.restarts.plan_now(child)
+
+    def _succeed(self, child: ManagedProcess) -> None:
+        """Plan the successor of a child that wants one; once it is at work, stop the former one."""
+        if child.wants_successor and not child.is_succeeded and child.kill_at is None:
+            child.is_succeeded = True
+            self.restarts.plan_now(child)
+        if child.predecessor is not None and child.is_at_work:
+            child.predecessor.request_stop()
+            child.predecessor = None
+
+    def _predecessor(self, replaced: ManagedProcess | None) -> ManagedProcess | None:
+        """Return the child that waits for the successor of ``replaced``, which may be one that
+        itself was to be the successor."""
+        for former in (replaced, replaced.predecessor if replaced else None):
+            if former is not None and former.is_succeeded and self.named(former.name) is former:
+                return former
+        return None
 
     def named(self, name: str) -> ManagedProcess | None:
         """Return the child of that name, unless it has ended."""

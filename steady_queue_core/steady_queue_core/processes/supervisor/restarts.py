@@ -52,9 +52,9 @@ class Restarts:
         """Plan the first child for ``spec``, at once."""
         self._planned.append(PlannedStart(time.monotonic(), spec))
 
-    def plan_retry(self, spec: ProcessSpec) -> None:
+    def plan_retry(self, spec: ProcessSpec, replaces: ManagedProcess | None = None) -> None:
         """Plan another try for ``spec`` after the system refused to start a child."""
-        self._planned.append(PlannedStart(time.monotonic() + START_RETRY_PAUSE, spec))
+        self._planned.append(PlannedStart(time.monotonic() + START_RETRY_PAUSE, spec, replaces))
 
     def plan_now(self, child: ManagedProcess) -> None:
         """Plan the replacement of ``child`` at once."""

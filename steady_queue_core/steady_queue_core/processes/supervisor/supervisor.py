@@ -19,7 +19,7 @@ from . import topology
 from .banner import banner_lines
 from .drain import Drain
 from .forks import ForkLauncher
-from .launch import require_processes, require_supervisor_context
+from .launch import require_means, require_supervisor_context
 from .maintenance import Maintenance
 from .maintenance_thread import MaintenanceThread
 from .managed_process import Launcher
@@ -64,8 +64,8 @@ class Supervisor:
         threads: bool = False,
         standalone: bool = True,
     ) -> None:
-        if threads and only in (None, "work"):
-            require_processes(options)
+        if only in (None, "work"):
+            require_means(options, threads=threads)
         self.options, self.using, self.drain, self.say = options, using, drain, say
         # A drained queue must stay empty, so nothing new is scheduled.
         self.scheduling = drain is None and not skip_recurring and only in (None, "schedule")
@@ -203,7 +203,7 @@ class Supervisor:
             for child, how in self.children.reap():
                 snapshot = self.maintenance.child_ended(child, how)
                 self.maintenance_thread.call()
-                if not self._stopping and child.kill_at is None:
+                if not self._stopping and child.kill_at is None and not child.is_succeeded:
                     self.children.restarts.plan(child, at_work=bool(snapshot.running))
 
     def _stop(self) -> None:

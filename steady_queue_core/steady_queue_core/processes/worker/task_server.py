@@ -14,6 +14,7 @@ from functools import partial
 from threading import Thread
 from types import FrameType
 
+from ...configuration import Configuration
 from ...dialects import ClaimedJob
 from ..base.connections import THREAD_PREFIX, close_own_connections
 from ..base.database import DatabaseClock
@@ -25,6 +26,7 @@ from .event_loop import new_event_loop
 from .executor import Executor, is_coroutine
 from .forked_copies import end_daemons
 from .frames import Frames
+from .recycling import Recycling
 from .task_process import FAREWELL
 from .wire import read_job, write_outcome
 
@@ -32,11 +34,12 @@ from .wire import read_job, write_outcome
 LARGEST_JOB = 1 << 40
 
 
-def serve_tasks(connection: socket.socket, *, worker: str, fresh_connections: bool) -> None:
+def serve_tasks(connection: socket.socket, *, worker: str, settings: Configuration.Worker) -> None:
     """Run the jobs that arrive at ``connection``, then end the process.
 
-    It ends after its job on TERM, INT and HUP, and when the worker closes the socket. As in a
-    worker, tasks do not run in the main thread, so that this can handle signals.
+    It ends after its job on TERM, INT and HUP, when it is to be recycled, and when the worker
+    closes the socket. As in a worker, tasks do not run in the main thread, so that this can handle
+    signals.
     """
 
     def stop(signum: int, frame: FrameType | None) -> None:
@@ -53,7 +56,7 @@ def serve_tasks(connection: socket.socket, *, worker: str, fresh_connections: bo
     accept_signals()
     random.seed()
     set_title("task process", f"of {worker}")
-    server = TaskServer(connection, worker, fresh_connections=fresh_connections)
+    server = TaskServer(connection, worker, settings)
     work = partial(copy_context().run, server.serve)
     thread = Thread(target=work, name=f"{THREAD_PREFIX}0", daemon=True)
     thread.start()
@@ -62,16 +65,20 @@ def serve_tasks(connection: socket.socket, *, worker: str, fresh_connections: bo
         end_daemons()
         logging.shutdown()
         flush_output()
+        server.frames.send(FAREWELL)  # Last: the worker does not wait for what follows.
     os._exit(0)
 
 
 class TaskServer:
     """Receives jobs, runs them, and sends their outcomes. In a thread of its own."""
 
-    def __init__(self, connection: socket.socket, worker: str, *, fresh_connections: bool) -> None:
+    def __init__(
+        self, connection: socket.socket, worker: str, settings: Configuration.Worker
+    ) -> None:
         self.frames = Frames(connection, LARGEST_JOB)
         self.clock = DatabaseClock()
-        self.executor = Executor(worker, self.clock, fresh_connections=fresh_connections)
+        self.executor = Executor(worker, self.clock, fresh_connections=settings.fresh_connections)
+        self.recycling = Recycling(settings)
 
     def serve(self) -> None:
         """Run jobs until no more come."""
@@ -80,7 +87,8 @@ class TaskServer:
                 # A copy for each job keeps one task's context variables from the next.
                 outcome = copy_context().run(self._run, job)
                 self.frames.send(outcome)
-            self.frames.send(FAREWELL)
+                if self.recycling.is_due_after(1):
+                    break
         close_own_connections()
 
     def _run(self, job: bytes) -> bytes:

@@ -21,6 +21,7 @@ from .lane import Lanes
 from .nursery import Nursery
 from .poll_timer import PollTimer
 from .process_executor import ProcessExecutor
+from .recycling import Recycling
 from .settlement import Refused, Settlement
 from .task_server import serve_tasks
 from .thread_pool import Work
@@ -29,6 +30,8 @@ logger = get_logger("steady_queue.worker")
 
 #: Most outcomes that one statement stores.
 LARGEST_BATCH = 500
+#: Most seconds between two turns.
+LONGEST_WAIT = 60.0
 #: Seconds until the next claim after the database has refused outcomes or claims.
 REFUSAL_PAUSE = 1.0
 #: Seconds before the end of the shutdown time-out after which no more signals are sent.
@@ -63,6 +66,7 @@ class Worker:
         selector = QueueSelector.of(settings.queues)
         self.settlement = Settlement(context, self.executor, selector)
         self.registration: ProcessRegistration
+        self.recycling = Recycling(settings)
         self.poll_timer = PollTimer(settings.polling_interval.total_seconds())
         self._declared_dead = False
         #: Number of outages when the wake-up listener was connected.
@@ -85,6 +89,12 @@ class Worker:
         self.registration = registration
         self.settlement.registration = self.lanes.registration = registration
         self._listen()
+        if self.recycling.begins_too_large:
+            logger.warning(
+                "recycle_rss is less than what a new process takes: it is replaced again and again",
+                extra=about("worker.recycle_rss_low"),
+            )
+        self.context.report_at_work()
         while not self.context.stopping and not self._has_to_end:
             self._iterate(claiming=True)
         self.context.lifecycle.stopping()
@@ -92,10 +102,15 @@ class Worker:
 
     def _shut_down(self) -> None:
         timeout = self.context.options.shutdown_timeout.total_seconds()
-        deadline = time.monotonic() + timeout
+        deadline = math.inf
         self._release(self.lanes.withdraw())
-        while self.settlement.held and time.monotonic() < deadline and not self.context.giving_up:
-            self._iterate(claiming=False, longest_wait=deadline - time.monotonic())
+        while self.settlement.held and not self.context.giving_up:
+            if deadline == math.inf and not self.context.retires_at_leisure:
+                deadline = time.monotonic() + timeout
+            if (left := deadline - time.monotonic()) <= 0:
+                break
+            self._iterate(claiming=False, longest_wait=min(left, LONGEST_WAIT))
+        deadline = min(deadline, time.monotonic() + timeout)
         # Early enough to log the signals that were not sent before the supervisor kills us.
         left = deadline - min(LAST_MOMENT, timeout / 4) - time.monotonic()
         self.settlement.signal_sender.stop(0.0 if self.context.giving_up else left)
@@ -133,7 +148,7 @@ class Worker:
 
     # --- main thread -----------------------------------------------------------------------------
 
-    def _iterate(self, *, claiming: bool, longest_wait: float = 60.0) -> None:
+    def _iterate(self, *, claiming: bool, longest_wait: float = LONGEST_WAIT) -> None:
         """Store outcomes and claim jobs, then sleep until there may be more to do."""
         try:
             self._collect()
@@ -153,9 +168,23 @@ class Worker:
 
     def _collect(self) -> None:
         """Take over the results from the lanes, and release the jobs that stall there."""
-        for result in self.lanes.collect(LARGEST_BATCH - len(self.settlement.waiting)):
+        results = self.lanes.collect(LARGEST_BATCH - len(self.settlement.waiting))
+        for result in results:
             self.settlement.add(result)
+        if not self.settings.runs_processes and self.recycling.is_due_after(len(results)):
+            self._ask_for_successor()
         self._release(self.lanes.withdraw(stalled=True))
+
+    def _ask_for_successor(self) -> None:
+        """Ask, once, to be replaced; the worker goes on until another one is ready."""
+        if not self.context.wants_successor:
+            logger.info(
+                "%s has run %d jobs and is to be recycled",
+                self.context.name,
+                self.recycling.jobs,
+                extra=about("worker.recycled", jobs=self.recycling.jobs),
+            )
+            self.context.ask_for_successor()
 
     def _heartbeat(self) -> None:
         if self._declared_dead or self.registration.beat_if_due():
@@ -260,5 +289,4 @@ class Worker:
 
 
 def _nursery(worker: str, settings: Configuration.Worker) -> Nursery:
-    serve = partial(serve_tasks, worker=worker, fresh_connections=settings.fresh_connections)
-    return Nursery(serve)
+    return Nursery(partial(serve_tasks, worker=worker, settings=settings))
