@@ -26,7 +26,7 @@ from django.db.models import Model
 
 from . import arguments
 from .arguments import PayloadLimits
-from .backend_options import BackendOptions
+from .backend_options import BackendOptions, ErrorReporter
 from .compat import (
     BaseTaskBackend,
     InvalidTask,
@@ -108,6 +108,11 @@ class SteadyQueueBackend(BaseTaskBackend):
         """What seals arguments and results, and opens them; ``None`` without an option for it."""
         options = self.settings.payload
         return None if options is None else PayloadCodec(options, self.payload_limits)
+
+    @cached_property
+    def error_reporter(self) -> ErrorReporter | None:
+        """What is told of failed jobs; raises ``ConfigurationError``."""
+        return self.settings.load_error_reporter()
 
     @property
     def database(self) -> str:
@@ -243,6 +248,7 @@ class SteadyQueueBackend(BaseTaskBackend):
             options = self.settings
             options.resolve_backoff()
             options.load_middleware()
+            options.load_error_reporter()
         except (ConfigurationError, ValueError) as error:
             problems = getattr(error, "problems", [str(error)])
             return [Error(problem, id="steady_queue.E004") for problem in problems]

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import timedelta
+from inspect import iscoroutinefunction
 from typing import cast
 
+from django.utils.module_loading import import_string
+
 from .arguments.limits import DEEPEST
+from .compat import TaskResult
 from .configuration.errors import ConfigurationError, describe
 from .configuration.module_settings import module_reader
 from .configuration.reader import Reader
 from .middleware import MiddlewareChain
 from .payloads.options import PayloadOptions, read_payload
 from .retries import Backoff, as_backoff
+
+#: Is told of the last error of a job, and its result.
+ErrorReporter = Callable[[BaseException, TaskResult], object]
 
 MOST_ATTEMPTS = 1000
 LARGEST_PAYLOAD = 2**30
@@ -54,6 +62,8 @@ class BackendOptions:
     """How long a worker leaves a job with an unknown task to other workers."""
     middleware: tuple[str, ...] = ()
     """Dotted paths of classes around enqueues and executions, the outermost first."""
+    error_reporter: str | None = None
+    """Dotted path of a function that is told of each job that has failed for good."""
 
     @classmethod
     def parse(cls, alias: str, mapping: object) -> BackendOptions:
@@ -86,6 +96,7 @@ class BackendOptions:
             enqueue_on_commit=reader.flag("enqueue_on_commit"),
             unknown_task_patience=reader.duration("unknown_task_patience", zero=True),
             middleware=_read_paths(reader, "middleware"),
+            error_reporter=_read_path(reader, "error_reporter"),
         )
         reader.problems += modules.problems
         reader.finish()
@@ -111,12 +122,41 @@ class BackendOptions:
         except ValueError as error:
             raise ConfigurationError(f"{_where(self.alias)}['middleware']: {error}") from error
 
+    def load_error_reporter(self) -> ErrorReporter | None:
+        """Import the function that is told of failures; ``None`` if there is none.
+
+        Raises ConfigurationError that names the setting.
+        """
+        if self.error_reporter is None:
+            return None
+        where = f"{_where(self.alias)}['error_reporter']: {self.error_reporter!r}"
+        try:
+            found = import_string(self.error_reporter)
+        except ImportError as error:
+            raise ConfigurationError(f"{where} cannot be imported: {error}") from error
+        if not callable(found) or isinstance(found, type) or iscoroutinefunction(found):
+            raise ConfigurationError(f"{where} is not a function of an exception and a task result")
+        return cast("ErrorReporter", found)
+
+
+def _read_path(reader: Reader, name: str) -> str | None:
+    """Read a dotted path; None stays None."""
+    value = reader.values[name]
+    if value is None or (isinstance(value, str) and _is_path(value)):
+        return value
+    reader.wrong(name, "the dotted path of a function, or None")
+    return None
+
+
+def _is_path(text: str) -> bool:
+    return "." in text and all(part.isidentifier() for part in text.split("."))
+
 
 def _read_paths(reader: Reader, name: str) -> tuple[str, ...]:
     """Read a list of dotted paths."""
     paths = reader.names(name)
     for path in paths:
-        if "." not in path or not all(part.isidentifier() for part in path.split(".")):
+        if not _is_path(path):
             reader.problems.append(
                 f"{reader.path(name)}: {describe(path)} is not a dotted path, such as "
                 "'shop.middleware.Timed'"
@@ -152,7 +192,7 @@ def _read_database(reader: Reader) -> str | None:
 def _read_backoff(reader: Reader) -> Backoff | str | float | timedelta | None:
     value = reader.values["backoff"]
     if isinstance(value, str):
-        if "." in value and all(part.isidentifier() for part in value.split(".")):
+        if _is_path(value):
             return value
     else:
         try:

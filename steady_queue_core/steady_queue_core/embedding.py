@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import threading
 from datetime import timedelta
 from types import TracebackType
@@ -10,6 +11,7 @@ from types import TracebackType
 from django.apps import apps
 
 from .configuration import Configuration
+from .internal_errors import log_internal_error
 from .logging import about, get_logger
 from .processes.supervisor.launch import choose_database, import_tasks, require_supervisor_context
 from .processes.supervisor.supervisor import Supervisor
@@ -99,6 +101,9 @@ class EmbeddedQueue:
             if not self._stopping:
                 self._supervisor.run()
         except Exception:
-            logger.critical(
-                "The embedded queue has ended", exc_info=True, extra=about("supervisor.failed")
+            log_internal_error(
+                logger,
+                "The embedded queue has ended",
+                level=logging.CRITICAL,
+                extra=about("supervisor.failed"),
             )

@@ -1,4 +1,5 @@
-"""Hooks: functions of the project that run when a process of the queue starts, stops or exits.
+"""Hooks: functions of the project that run when a process of the queue starts, stops or exits, and
+when it meets an error of its own.
 
 ::
 
@@ -15,7 +16,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from .signals import Signal, process_started, process_stopped, process_stopping
+from .signals import (
+    Signal,
+    internal_error,
+    process_started,
+    process_stopped,
+    process_stopping,
+)
 
 FunctionT = TypeVar("FunctionT", bound=Callable[["ProcessInfo"], object])
 
@@ -32,6 +39,24 @@ class ProcessInfo:
     using: str
     #: The metadata in its row, such as a worker's ``queues`` and ``threads``.
     metadata: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InternalError:
+    """An error of the queue's own threads and processes."""
+
+    error: BaseException
+    #: The event in the log, such as ``"process.failed"``.
+    event: str
+    message: str
+    #: The process that met it, or its worker thread, as far as it is known.
+    process_name: str | None
+    pid: int
+    #: The other attributes of the log record.
+    details: Mapping[str, Any]
+
+
+ReceiverT = TypeVar("ReceiverT", bound=Callable[[InternalError], object])
 
 
 class Hook:
@@ -70,3 +95,15 @@ on_dispatcher_start, on_dispatcher_stop, on_dispatcher_exit = (
 on_scheduler_start, on_scheduler_stop, on_scheduler_exit = (
     Hook(signal, "scheduler") for signal in (process_started, process_stopping, process_stopped)
 )
+
+
+def on_internal_error(function: ReceiverT) -> ReceiverT:
+    """Register ``function(internal_error)``; for use as a decorator. It runs where the error is
+    met. An exception in it is logged."""
+
+    def receiver(**payload: Any) -> None:
+        function(InternalError(**{each.name: payload[each.name] for each in fields(InternalError)}))
+
+    receiver.__qualname__ = getattr(function, "__qualname__", repr(function))
+    internal_error.connect(receiver, weak=False)
+    return function

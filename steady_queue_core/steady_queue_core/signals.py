@@ -35,6 +35,10 @@ class ProcessLifecycle:
     """The sender of signals about processes."""
 
 
+class InternalErrors:
+    """The sender of the signal about errors of the queue itself."""
+
+
 class QueueLifecycle:
     """The sender of signals about queues."""
 
@@ -58,6 +62,9 @@ process_pruned = Signal()
 queue_paused = Signal()
 #: A queue was resumed. ``changed`` is false if it was not paused.
 queue_resumed = Signal()
+
+#: A thread or process of the queue met an error of its own, other than an outage. It is logged.
+internal_error = Signal()
 
 #: A slot of a recurring task was enqueued.
 recurring_enqueued = Signal()

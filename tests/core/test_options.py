@@ -38,6 +38,7 @@ def test_without_options_the_defaults_hold(nothing: object) -> None:
     assert options.enqueue_on_commit is False
     assert options.unknown_task_patience == timedelta(minutes=10)
     assert options.middleware == ()
+    assert options.error_reporter is None
     assert options.resolve_backoff() is retries.DEFAULT
 
 
@@ -55,6 +56,7 @@ def test_every_option_is_read() -> None:
             "max_payload_depth": 8,
             "unknown_task_patience": 0,
             "middleware": ["shop.middleware.Timed"],
+            "error_reporter": "shop.errors.report",
             "enqueue_on_commit": True,
         },
     )
@@ -70,6 +72,7 @@ def test_every_option_is_read() -> None:
         max_payload_depth=8,
         unknown_task_patience=timedelta(0),
         middleware=("shop.middleware.Timed",),
+        error_reporter="shop.errors.report",
         enqueue_on_commit=True,
     )
 
@@ -117,6 +120,8 @@ def test_unknown_and_wrong_options_are_reported_together() -> None:
         ("max_payload_bytes", 0),
         ("max_payload_depth", 501),
         ("unknown_task_patience", -1),
+        ("error_reporter", 1),
+        ("error_reporter", "report"),
         ("middleware", [1]),
         ("middleware", {"a.B"}),
         ("middleware", None),

@@ -42,9 +42,10 @@ steady_queue_core.errors: DialectConflict DialectError DialectInvalid DialectNot
     ThreadTerminatedError UndiscardableError UnknownRecurringTaskError UnregisteredTaskError
     UnusableRecurringTaskError
 steady_queue_core.hooks: on_dispatcher_exit on_dispatcher_start on_dispatcher_stop on_exit
-    on_scheduler_exit on_scheduler_start on_scheduler_stop on_start on_stop on_worker_exit
-    on_worker_start on_worker_stop
+    on_internal_error on_scheduler_exit on_scheduler_start on_scheduler_stop on_start on_stop
+    on_worker_exit on_worker_start on_worker_stop
 steady_queue_core.logging: JSONFormatter TaskContextFilter TextFormatter
+steady_queue_core.middleware: Middleware
 steady_queue_core.models: BlockedExecution ClaimedExecution FailedExecution Job Pause Permit
     Process Queue ReadyExecution RecurringExecution RecurringTask ScheduledExecution Semaphore
 steady_queue_core.models.fields: ExactCharField ExactTextField InstantField
@@ -54,7 +55,8 @@ steady_queue_core.processes: ProcessExitError ProcessMissingError ProcessPrunedE
 steady_queue_core.recurring_task: recurring
 steady_queue_core.retries: constant exponential
 steady_queue_core.routers: SteadyQueueRouter
-steady_queue_core.signals: ProcessLifecycle QueueLifecycle Recurring process_pruned
+steady_queue_core.signals: InternalErrors ProcessLifecycle QueueLifecycle Recurring process_pruned
+    internal_error
     process_restarted process_started process_stopped process_stopping queue_paused queue_resumed
     recurring_enqueued recurring_missed task_discarded task_lost task_retried
 steady_queue_core.tasks: SteadyQueueTask SteadyQueueTaskContext SteadyQueueTaskResult task
@@ -156,6 +158,7 @@ BACKEND = {
     "enqueue_on_commit": False,
     "unknown_task_patience": timedelta(minutes=10),
     "middleware": (),
+    "error_reporter": None,
 }
 TABLES = [
     "steady_queue_blocked_executions",

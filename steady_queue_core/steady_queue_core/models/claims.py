@@ -9,6 +9,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from ..dialects import EXECUTION_COLUMNS, JOB_COLUMNS, ClaimedJob, portable
 from ..dialects.database import Database
+from ..internal_errors import log_internal_error
 from ..logging import about, get_logger
 from .execution import ClaimedExecution
 from .job import Job
@@ -69,8 +70,11 @@ def _readable(rows: QuerySet[ClaimedExecution], job_id: Any) -> ClaimedJob:
     try:
         return _claimed_job(row.select_related("job").get())
     except (ValueError, TypeError, AttributeError):
-        logger.exception(
-            "The row of job %s is damaged", job_id, extra=about("task.damaged", task_id=str(job_id))
+        log_internal_error(
+            logger,
+            "The row of job %s is damaged",
+            job_id,
+            extra=about("task.damaged", task_id=str(job_id)),
         )
     known = row.values(*EXECUTION_COLUMNS).get()
     job = Job.objects.using(rows.db).filter(pk=job_id)

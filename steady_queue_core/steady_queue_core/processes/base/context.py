@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ...configuration import ResolvedOptions
+from ...internal_errors import log_internal_error
 from ...logging import about, get_logger, process_name
 from .connections import tidy_connections
 from .database import QueueDatabase, Unavailable
@@ -191,7 +192,8 @@ class ProcessContext:
                 # Even with an overdue heartbeat: it cannot be sent sooner.
                 pause = unavailable.pause
             except Exception:
-                logger.exception(
+                log_internal_error(
+                    logger,
                     "A round of %s failed; retrying",
                     self.name,
                     extra=about("process.round_failed", kind=self.kind),

@@ -10,6 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Max
 
 from ...dialects import portable
+from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import RecurringExecution, RecurringTask
 from ...schedules.catch_up import following
@@ -89,7 +90,8 @@ class DueTimes:
                     definition, max(known), present, grace if last else timedelta.max
                 )
         except (ValueError, TypeError, AttributeError, OverflowError):
-            logger.exception(
+            log_internal_error(
+                logger,
                 "The missed slots of recurring task %r are unknown",
                 definition.key,
                 extra=about("recurring.history_unknown", recurring_key=definition.key),
@@ -132,7 +134,8 @@ class DueTimes:
             raise
         except Exception:
             # A task that cannot be enqueued must not hold up the others.
-            logger.exception(
+            log_internal_error(
+                logger,
                 "Recurring task %r could not be enqueued",
                 key,
                 extra=about("recurring.failed", recurring_key=key),

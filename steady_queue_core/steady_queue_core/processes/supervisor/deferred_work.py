@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ..base.database import Unavailable
 
@@ -35,7 +36,8 @@ class DeferredWork:
                 self._retry_at = time.monotonic() + unavailable.pause
                 return
             except Exception:
-                logger.exception(
+                log_internal_error(
+                    logger,
                     "Deferred work on the queue's database failed; dropping it",
                     extra=about("supervisor.work_given_up"),
                 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ...configuration import ResolvedOptions
 from ...errors import ProcessExitError
+from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ..base.connection_setup import close_connections
 from ..base.forking import describe_exit, flush_output, fork
@@ -108,8 +109,12 @@ class ForkLauncher:
                 )
                 code = context.run_spec(spec)
             except BaseException:
-                logger.critical(
-                    "%s failed", name, exc_info=True, extra=about("process.failed", kind=spec.kind)
+                log_internal_error(
+                    logger,
+                    "%s failed",
+                    name,
+                    level=logging.CRITICAL,
+                    extra=about("process.failed", kind=spec.kind),
                 )
             finally:
                 with suppress(BaseException):

@@ -8,6 +8,7 @@ from collections import deque
 from threading import Lock
 
 from ...configuration import ResolvedOptions
+from ...internal_errors import log_internal_error
 from ...logging import about, get_logger, process_name
 from ...models.process import Process
 from ...models.readiness import require_tables
@@ -176,7 +177,8 @@ class Maintenance:
             self.lock_timed_out = not unavailable.lost
             self._postpone_pruning(unavailable.pause)
         except Exception:
-            logger.exception(
+            log_internal_error(
+                logger,
                 "The maintenance of the processes failed; retrying",
                 extra=about("supervisor.round_failed"),
             )

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 
 from ...configuration import ResolvedOptions
+from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...signals import ProcessLifecycle, process_restarted, send
 from .managed_process import Launcher, ManagedProcess, ProcessSpec
@@ -52,7 +53,8 @@ class ManagedProcesses:
         try:
             child = self.launcher.start(spec, supervisor_id, list(self))
         except (OSError, RuntimeError):  # Python raises RuntimeError for a refused thread.
-            logger.exception(
+            log_internal_error(
+                logger,
                 "Could not start a %s; retrying later",
                 spec.kind,
                 extra=about("process.not_started", kind=spec.kind),

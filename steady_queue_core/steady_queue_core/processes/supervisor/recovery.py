@@ -12,6 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from ...configured_backends import own_backend
 from ...dialects import ClaimedJob, Dialect
 from ...errors import ProcessMissingError, SteadyQueueError
+from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import claims
 from ...models import process as processes
@@ -136,7 +137,8 @@ class Rescuer:
             try:
                 held |= self._settle([each])
             except (DataError, IntegrityError) as problem:
-                logger.exception(
+                log_internal_error(
+                    logger,
                     "The database refused the outcome of job %s",
                     claim.job_id,
                     extra=about_job("task.outcome_refused", claim),
@@ -145,7 +147,8 @@ class Rescuer:
                 try:
                     held |= self._settle([refusal])
                 except (DataError, IntegrityError):
-                    logger.exception(
+                    log_internal_error(
+                        logger,
                         "Job %s cannot be ended",
                         claim.job_id,
                         extra=about_job("task.not_ended", claim),
@@ -166,8 +169,11 @@ def _done(
             return _attempt(claim, worker).journaled(finished)
         return RunResult(outcomes.released(claim))
     except Exception as problem:
-        logger.exception(
-            "The row of job %s is damaged", claim.job_id, extra=about_job("task.damaged", claim)
+        log_internal_error(
+            logger,
+            "The row of job %s is damaged",
+            claim.job_id,
+            extra=about_job("task.damaged", claim),
         )
         return RunResult(outcomes.unreadable(claim, worker, claim.claimed_at, problem))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from threading import Thread
 
 from ...configuration import ResolvedOptions
 from ...errors import ThreadTerminatedError
+from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ..base.connection_setup import as_control_thread
 from ..base.context import ProcessContext
@@ -91,10 +93,11 @@ class ThreadedProcess(ManagedProcess):
             raise
         except BaseException as error:
             self.error = error
-            logger.critical(
+            log_internal_error(
+                logger,
                 "%s failed",
                 self.name,
-                exc_info=True,
+                level=logging.CRITICAL,
                 extra=about("process.failed", kind=self.spec.kind),
             )
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from ...compat import Task
 from ...dialects import ClaimedJob
+from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ..base.thread_interrupt import TaskInterrupted, interrupt
 from .thread_pool import Work
@@ -158,7 +159,8 @@ class EventLoop:
                 continue
             except BaseException:
                 # A task spawned by a task raised SystemExit: the others keep running.
-                logger.exception(
+                log_internal_error(
+                    logger,
                     "The event loop was interrupted; it continues",
                     extra=about("worker.loop_interrupted"),
                 )

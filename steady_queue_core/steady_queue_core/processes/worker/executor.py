@@ -16,6 +16,7 @@ from ...compat import Task, task_finished, task_started
 from ...configured_backends import own_backend
 from ...dialects import ClaimedJob, Ending
 from ...errors import UnregisteredTaskError
+from ...internal_errors import log_internal_error
 from ...logging import OF_TASKS, get_logger, running_task
 from ...tasks.definition import SteadyQueueTask, find_task, rebuilt
 from ...tasks.results import task_of
@@ -135,10 +136,11 @@ class Executor:
 
     def broken(self, claim: ClaimedJob, error: BaseException) -> RunResult:
         """Return the result of a job whose row made the worker itself or the database fail."""
-        logger.error(
+        log_internal_error(
+            logger,
             "Job %d could not be run",
             claim.job_id,
-            exc_info=error,
+            error=error,
             extra=about_job("task.broken", claim, error_type=type(error).__name__),
         )
         return RunResult(outcomes.unreadable(claim, self.worker, self.clock.now(), error))

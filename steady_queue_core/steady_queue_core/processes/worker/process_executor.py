@@ -9,6 +9,7 @@ from ...compat import Task
 from ...configured_backends import own_backends
 from ...dialects import ClaimedJob, Ending, Outcome
 from ...errors import ProcessExitError, ReportedTaskError
+from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...tasks.results import errors_of
 from ..base.forking import describe_exit
@@ -125,8 +126,12 @@ class ProcessExecutor:
     def _given_back(self, claim: ClaimedJob, error: NurseryLost) -> RunResult:
         if not self.is_crippled and not self.nursery.closing:
             self.is_crippled = True
-            logger.error(
-                "The worker ends, and will be replaced: %s", error, extra=about("worker.crippled")
+            log_internal_error(
+                logger,
+                "The worker ends, and will be replaced: %s",
+                error,
+                error=error,
+                extra=about("worker.crippled"),
             )
         return RunResult(outcomes.released(claim))
 

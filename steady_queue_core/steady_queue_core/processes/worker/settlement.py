@@ -9,6 +9,7 @@ from django.db import DataError, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ...dialects import ClaimedJob, Dialect, Outcome, QueueSelector
+from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import claims
 from ..base.context import ProcessContext
@@ -84,7 +85,8 @@ class Settlement:
                 self._next_audit = 0.0
             raise
         except (DataError, IntegrityError) as error:
-            logger.exception(
+            log_internal_error(
+                logger,
                 "Outcomes or claims were refused; outcomes are stored one by one",
                 extra=about("worker.outcomes_refused"),
             )
@@ -110,8 +112,10 @@ class Settlement:
                 self._next_audit = 0.0
             return []
         except (DataError, IntegrityError):
-            logger.exception(
-                "Jobs that follow others were refused", extra=about("worker.followers_refused")
+            log_internal_error(
+                logger,
+                "Jobs that follow others were refused",
+                extra=about("worker.followers_refused"),
             )
             return []
         self.held.update((claim.job_id, claim) for claim in followers)

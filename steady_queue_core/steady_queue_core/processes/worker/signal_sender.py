@@ -120,7 +120,8 @@ class SignalSender:
 
 
 def send_signals(result: RunResult) -> None:
-    """Send ``task_finished`` if a stored outcome ended its job, or ``task_retried`` if it did not.
+    """Send ``task_finished`` if a stored outcome ended its job, or ``task_retried`` if it did not;
+    tell the error reporter of a job that failed.
 
     Records that receivers log (Django's own receiver, too) carry the task of the job.
     """
@@ -151,6 +152,20 @@ def _send(task_result: TaskResult, result: RunResult) -> None:
     except BaseException:
         # Receivers (Django's own logs it) look at the exception that is being handled.
         send_task_signal(task_finished, sender, task_result)
+        _report(result, result.error, task_result)
+
+
+def _report(result: RunResult, error: BaseException, task_result: TaskResult) -> None:
+    """Tell the backend's error reporter, if there is one, of a job that has failed for good."""
+    try:
+        if result.backend is not None and result.backend.error_reporter is not None:
+            result.backend.error_reporter(error, task_result)
+    except BaseException:  # A reporter that calls sys.exit() must not end a worker.
+        logger.exception(
+            "The error reporter failed for task %s",
+            task_result.id,
+            extra=about("task.not_reported", task_id=task_result.id),
+        )
 
 
 def _log_end(result: TaskResult, outcome: Outcome) -> None:
