@@ -58,6 +58,17 @@ process_restarted = Signal()
 #: The heartbeat of a process expired, and its claims were revoked.
 process_pruned = Signal()
 
+#: A worker or dispatcher has looked for jobs.
+process_polled = Signal()
+#: The heartbeat of a process is stored.
+process_beat = Signal()
+#: A worker has claimed jobs.
+jobs_claimed = Signal()
+#: A dispatcher has moved jobs that are due.
+jobs_dispatched = Signal()
+#: A dispatcher has made blocked jobs ready whose permits had been lost.
+jobs_unblocked = Signal()
+
 #: A queue was paused. ``changed`` is false if it was paused already.
 queue_paused = Signal()
 #: A queue was resumed. ``changed`` is false if it was not paused.

@@ -56,7 +56,7 @@ steady_queue_core.recurring_task: recurring
 steady_queue_core.retries: constant exponential
 steady_queue_core.routers: SteadyQueueRouter
 steady_queue_core.signals: InternalErrors ProcessLifecycle QueueLifecycle Recurring process_pruned
-    internal_error
+    internal_error jobs_claimed jobs_dispatched jobs_unblocked process_beat process_polled
     process_restarted process_started process_stopped process_stopping queue_paused queue_resumed
     recurring_enqueued recurring_missed task_discarded task_lost task_retried
 steady_queue_core.tasks: SteadyQueueTask SteadyQueueTaskContext SteadyQueueTaskResult task

@@ -18,13 +18,15 @@ from steady_queue_core.dialects.conformance.base import limited_job, new_job
 from steady_queue_core.models import BlockedExecution, Permit, ReadyExecution, ScheduledExecution
 from steady_queue_core.processes.base.context import ProcessContext
 from steady_queue_core.processes.base.database import QueueDatabase
+from steady_queue_core.processes.base.events import Events
 from steady_queue_core.processes.dispatcher.dispatcher import Dispatcher
 
 from ..models.everywhere import on_every_database, on_every_server
 
 
 def dispatcher_of(using: str, **settings: Any) -> Dispatcher:
-    context = SimpleNamespace(using=using, database=QueueDatabase(using))
+    events = Events("dispatcher", "dispatcher-1", using)
+    context = SimpleNamespace(using=using, database=QueueDatabase(using), events=events)
     return Dispatcher(cast(ProcessContext, context), Configuration.Dispatcher(**settings))
 
 

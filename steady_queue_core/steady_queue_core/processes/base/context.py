@@ -12,6 +12,7 @@ from ...internal_errors import log_internal_error
 from ...logging import about, get_logger, process_name
 from .connections import tidy_connections
 from .database import QueueDatabase, Unavailable
+from .events import Events
 from .journal import RunJournal
 from .lifecycle import Lifecycle
 from .registration import ProcessRegistration
@@ -77,6 +78,7 @@ class ProcessContext:
             timeouts=ResponseTimeouts(self.options),
         )
         self.lifecycle = Lifecycle(self.kind, self.name, self.using, tidy_connections)
+        self.events = Events(self.kind, self.name, self.using)
         self._next_report = 0.0
         self._registration: ProcessRegistration | None = None
 

@@ -15,6 +15,7 @@ from ...models import process as processes
 from ...models.process import Process
 from . import system
 from .database import QueueDatabase
+from .events import Events
 
 #: The last part of its lease, in which a worker no longer starts jobs.
 LEASE_MARGIN = 0.1
@@ -87,6 +88,7 @@ class ProcessRegistration:
         self._interval = interval.total_seconds()
         self._threshold = threshold.total_seconds()
         self._metadata, self._journal = metadata, journal
+        self._events = Events(kind, name, database.using)
         self._next_beat = 0.0
         self._lease_end = 0.0
 
@@ -127,6 +129,7 @@ class ProcessRegistration:
         )
         if alive:
             self._renew(began)
+            self._events.beat()
         return alive
 
     @property

@@ -51,6 +51,7 @@ class Dispatcher:
                 lambda *_: SemaphoreMaintenance(self.context.using).do()
             )
             if admitted:
+                self.context.events.unblocked(admitted)
                 logger.info(
                     "Admitted %d blocked jobs to free permits of their concurrency limits",
                     admitted,
@@ -70,8 +71,11 @@ class Dispatcher:
                 dialect.ring(connection, [])
             return dispatched
 
+        began = time.monotonic()
         moved, next_due_in = self.context.database.run(dispatch)
+        self.context.events.polled(moved, batch_size, time.monotonic() - began)
         if moved:
+            self.context.events.dispatched(moved)
             logger.debug(
                 "Dispatched %d jobs", moved, extra=about("dispatcher.dispatched", jobs=moved)
             )

@@ -203,12 +203,17 @@ class Worker:
         return min(capacity(self.settings) - len(self.settlement.held), self.lanes.limit)
 
     def _settle_and_claim(self, limit: int) -> None:
+        began = time.monotonic()
         try:
             claimed = self.settlement.settle_and_claim(limit)
         except Refused:
             self.poll_timer.postpone(REFUSAL_PAUSE)
             return
+        answered = time.monotonic()
         self._start(claimed, limit - len(claimed))
+        if limit > 0:
+            self.context.events.polled(len(claimed), limit, answered - began)
+            self.context.events.claimed(claimed)
         is_listening = self.context.waiter.is_listening
         self.poll_timer.note_look(len(claimed), limit, is_listening=is_listening)
         if self.context.database.outages > self._outages_at_listen:
@@ -243,6 +248,7 @@ class Worker:
             claims = self.settlement.claim_followers(holders, limit)
             if not claims:
                 continue
+            self.context.events.claimed(claims)
             started = {holder.job_id for holder in holders}
             followers = []
             for claim, task in self._work_of(claims):
