@@ -25,7 +25,7 @@ from .models import RecurringTask
 from .schedules import catch_up as policies
 from .schedules import validators
 from .schedules.catch_up import CatchUp
-from .schedules.cron import Schedule
+from .schedules.cron import Schedule, split_zone
 from .schedules.definition import RecurringDefinition, is_registered, is_task, require_runnable
 from .schedules.interval import EVERY, Interval
 from .schedules.stored import (
@@ -243,7 +243,7 @@ def _rescheduled(
             raise ValueError(f"the recurring task {row.key!r}: an interval has no time zone")
         schedule = row.schedule
     elif timezone is None and isinstance(schedule, str) and not row.schedule.startswith(EVERY):
-        timezone = row.timezone
+        timezone = split_zone(schedule)[1] or row.timezone
     return validators.checked_schedule(row.key, schedule, timezone)
 
 

@@ -212,3 +212,54 @@ def test_any_text_is_a_schedule_or_refused_in_bounded_time(text: str) -> None:
         return
     start = datetime(2024, 1, 1, tzinfo=UTC)
     assert schedule.next_after(start) > start
+
+
+# --- a time zone in the expression ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "expression", "zone"),
+    [
+        ("0 9 * * * Europe/Berlin", "0 9 * * *", "Europe/Berlin"),
+        ("  0  9 * *  1-5   America/Argentina/Buenos_Aires ", "0 9 * * 1-5",
+         "America/Argentina/Buenos_Aires"),
+        ("@daily Asia/Tokyo", "@daily", "Asia/Tokyo"),
+        ("0 9 * * * UTC", "0 9 * * *", "UTC"),
+        ("0 9 * * * EST", "0 9 * * *", "EST"),
+        ("0 9 * * MON", "0 9 * * MON", "America/New_York"),
+        ("0 9 * JAN/2 *", "0 9 * JAN/2 *", "America/New_York"),
+    ],
+)  # fmt: skip
+@override_settings(TIME_ZONE="America/New_York")
+def test_a_zone_may_follow_the_fields(written: str, expression: str, zone: str) -> None:
+    schedule = Schedule(written)
+    assert (schedule.expression, schedule.timezone_name) == (expression, zone)
+    assert schedule == Schedule(expression, zone)
+
+
+def test_the_zone_in_the_expression_decides_when_it_runs() -> None:
+    start = datetime(2030, 7, 1, tzinfo=UTC)
+    run = Schedule("0 9 * * * Europe/Berlin").next_after(start)
+    assert run == datetime(2030, 7, 1, 7, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("written", "zone", "message"),
+    [
+        ("0 9 * * * Europe/Berlim", "", "'Europe/Berlim' is not known; did you mean 'Europe/Berl"),
+        ("0 9 * * Europe/Berlin", "", "has 4 fields; five are needed"),
+        ("0 9 * * * Berlin", "", "has 6 fields; five are needed"),
+        ("0 9 * * * MON", "", "has 6 fields; five are needed"),
+        ("0 0 9 * * * Europe/Berlin", "", "has 6 fields; five are needed"),
+        ("Europe/Berlin 0 9 * * *", "", "has 6 fields; five are needed"),
+        ("Europe/Berlin", "", "has 1 fields; five are needed"),
+        ("0 9 * * * Europe/Berlin", "Asia/Tokyo", "'Asia/Tokyo' is given as well; leave one"),
+    ],
+)
+def test_a_zone_that_cannot_be_used_is_refused(written: str, zone: str, message: str) -> None:
+    with pytest.raises(InvalidScheduleError, match=message):
+        Schedule(written, zone)
+
+
+def test_the_same_zone_twice_is_no_contradiction() -> None:
+    assert Schedule("0 9 * * * UTC", "UTC") == Schedule("0 9 * * *", "UTC")

@@ -118,6 +118,10 @@ def test_what_is_changed_changes_and_the_rest_stays(using: str) -> None:
         }
 
     assert after(schedule="0 13 * * *") == {"schedule": "0 13 * * *", "active_since": True}
+    assert after(schedule="0 13 * * * Asia/Kathmandu") == {
+        "timezone": "Asia/Kathmandu",
+        "active_since": True,
+    }
     assert after(timezone="UTC") == {"timezone": "UTC", "active_since": True}
     assert after(kwargs={"loud": True}) == {"arguments": '{"args":[],"kwargs":{"loud":true}}'}
     assert after(args=["Ada"]) == {"arguments": '{"args":["Ada"],"kwargs":{}}'}

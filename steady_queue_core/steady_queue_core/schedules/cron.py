@@ -2,8 +2,9 @@
 
 An expression has the five fields of cron (minute, hour, day of month, month, day of week), or is
 one of ``@hourly``, ``@daily``, ``@midnight``, ``@weekly``, ``@monthly``, ``@yearly``,
-``@annually``; ``steady_queue_core.schedules.cron_fields`` describes the fields. It is evaluated in
-the schedule's own time zone. When the clocks there change:
+``@annually``; ``steady_queue_core.schedules.cron_fields`` describes the fields. A time zone may
+follow: ``0 9 * * * Europe/Berlin``. It is evaluated in the schedule's own time zone. When the
+clocks there change:
 
 - **A fixed time** (the hour field does not begin with ``*``: ``30 2 * * *``) runs exactly once on
   each local day. A skipped time runs at the first instant after the gap, usually 03:00; an
@@ -53,13 +54,20 @@ class Schedule:
     """
 
     expression: str
-    """Five fields separated by single blanks, or an ``@`` name."""
+    """Five fields separated by single blanks, or an ``@`` name; as an argument, a time zone may
+    follow, in place of ``timezone_name``."""
     timezone_name: str = ""
     """Name in the IANA database, such as ``Europe/Berlin``; empty: ``settings.TIME_ZONE``."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "expression", _checked_expression(self.expression))
-        name = self.timezone_name or settings.TIME_ZONE or "UTC"
+        expression, zone = split_zone(self.expression)
+        if zone and self.timezone_name not in ("", zone):
+            raise InvalidScheduleError(
+                f"the cron expression {self.expression!r} names a time zone, and "
+                f"{self.timezone_name!r} is given as well; leave one of them out"
+            )
+        object.__setattr__(self, "expression", _checked_expression(expression))
+        name = zone or self.timezone_name or settings.TIME_ZONE or "UTC"
         object.__setattr__(self, "timezone_name", _checked_zone(name))
 
     @property
@@ -110,6 +118,27 @@ class Schedule:
         return dates_of(_written_out(self.expression)).next_after(local)
 
 
+def split_zone(expression: str) -> tuple[str, str]:
+    """Return a cron expression without the time zone at its end, and that zone or an empty string.
+
+    A last word that is neither a field nor looks like a zone stays in the expression.
+    """
+    parts = expression.split() if isinstance(expression, str) else []
+    if len(parts) > 1 and _looks_like_zone(parts[-1]):
+        return " ".join(parts[:-1]), parts[-1]
+    return expression, ""
+
+
+def _looks_like_zone(word: str) -> bool:
+    area, _, place = word.partition("/")
+    if area.isalpha() and place[:1].isalpha():
+        return True  # Perhaps misspelt: an error about it says more than one about fields.
+    try:
+        return word[:1].isalpha() and bool(ZoneInfo(word))
+    except (KeyError, ValueError, OSError):
+        return False
+
+
 def _written_out(expression: str) -> str:
     return NAMES.get(expression, expression)
 
@@ -143,7 +172,8 @@ def _checked_expression(expression: object) -> str:
     elif len(parts) != 5:
         raise InvalidScheduleError(
             f"the cron expression {text!r} has {len(parts)} fields; five are needed: minute, hour, "
-            "day of month, month, day of week (there is no field for seconds or years)"
+            "day of month, month, day of week (there is no field for seconds or years; a time zone "
+            "may follow)"
         )
     try:
         dates_of(_written_out(text))
