@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import packages_distributions
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .backend import SteadyQueueBackend
 
 TAG = "steady_queue"
+#: The connections of Django's pool for a database, unless its options say otherwise.
+DEFAULT_POOL_SIZE = 4
 
 
 @register(TAG)
@@ -222,6 +224,46 @@ def check_routers(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> lis
                 )
             )
     return problems
+
+
+@register(TAG)
+def check_pools(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """W014: connection pools have a connection for each task that a process runs at once."""
+    from .configuration import Configuration, ConfigurationError
+
+    try:
+        options = Configuration.load()
+    except (ConfigurationError, ImproperlyConfigured):
+        return []  # check_configuration reports it.
+    if not _databases():
+        return []
+    # A task process has one task at a time, and a pool of its own.
+    threads = [worker.threads for worker in options.workers if not worker.runs_processes]
+    in_one_process = options.supervisor_mode == "async"
+    most = (sum if in_one_process else max)(threads or [0])
+    return [
+        Warning(
+            f"The connection pool of the database {alias!r} has at most {size} connections, but "
+            f"{'all workers together have' if in_one_process else 'a worker has'} {most} threads "
+            "for tasks, and coroutines need a connection as well: tasks wait for each other, and "
+            "fail if that takes too long.",
+            hint=f"Set DATABASES[{alias!r}]['OPTIONS']['pool']['max_size'] to {most + 1} or more, "
+            "or give the workers in STEADY_QUEUE fewer threads.",
+            id="steady_queue.W014",
+        )
+        for alias in connections
+        if (size := _pool_size(connections.settings[alias])) is not None and size <= most
+    ]
+
+
+def _pool_size(settings: Mapping[str, Any]) -> int | None:
+    """Return the most connections of Django's pool for a database, or ``None`` without a pool."""
+    pool = settings.get("OPTIONS", {}).get("pool")
+    if not pool:
+        return None
+    given = pool if isinstance(pool, Mapping) else {}
+    size = given.get("max_size") or given.get("min_size", DEFAULT_POOL_SIZE)
+    return size if isinstance(size, int) else None
 
 
 @register(TAG)

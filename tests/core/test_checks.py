@@ -15,11 +15,13 @@ import pytest
 from django.core.checks import INFO
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
+from django.db import connections
 
 from steady_queue_core import recurring
 from steady_queue_core.checks import (
     check_configuration,
     check_dialects,
+    check_pools,
     check_recurring_tasks,
     check_task_modules,
 )
@@ -270,3 +272,42 @@ def test_a_backend_without_the_app_is_an_error(settings: Any) -> None:
     )
     with pytest.raises(ImproperlyConfigured, match="Add 'steady_queue_core' to INSTALLED_APPS"):
         nothing.enqueue()
+
+
+@pytest.mark.parametrize(
+    ("pool", "workers", "mode", "found"),
+    [
+        (None, [{"threads": 50}], "fork", None),
+        (False, [{"threads": 50}], "fork", None),
+        (True, [{"threads": 3, "processes": 9}], "fork", None),
+        (True, [{"threads": 4}], "fork", "at most 4 connections, but a worker has 4 threads"),
+        ({}, [{"threads": 4}], "fork", None),  # Django takes an empty dict for no pool.
+        ({"timeout": 5}, [{"threads": 4}], "fork", "at most 4 connections, but a worker has 4"),
+        ({"min_size": 2}, [{"threads": 3}], "fork", "at most 2 connections, but a worker has 3"),
+        ({"min_size": 2, "max_size": 8}, [{"threads": 7}], "fork", None),
+        (
+            {"max_size": 8}, [{"threads": 2}, {"threads": 8}], "fork",
+            "at most 8 connections, but a worker has 8 threads",
+        ),
+        ({"max_size": 8}, [{"threads": 5}, {"threads": 3}], "fork", None),
+        (
+            {"max_size": 8}, [{"threads": 5}, {"threads": 3}], "async",
+            "at most 8 connections, but all workers together have 8 threads",
+        ),
+        ({"max_size": "8"}, [{"threads": 50}], "fork", None),
+        (True, [{"threads": 50, "executor": "processes"}], "fork", None),
+        (True, [], "fork", None),
+    ],
+)  # fmt: skip
+def test_a_pool_smaller_than_a_worker_needs_is_warned_of(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, pool: Any, workers: Any, mode: str, found: Any
+) -> None:
+    settings.STEADY_QUEUE = {"workers": workers, "supervisor_mode": mode}
+    options = {} if pool is None else {"pool": pool}
+    pooled = {**connections.settings["default"], "OPTIONS": options}
+    monkeypatch.setitem(connections.settings, "default", pooled)
+    messages = [each for each in check_pools(None) if "'default'" in each.msg]
+    assert [each.id for each in messages] == ["steady_queue.W014"] * bool(found)
+    for message in messages:
+        assert found in message.msg
+        assert "['pool']['max_size']" in message.hint
