@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -118,6 +120,39 @@ def test_repeated_signals_stop_gracefully_once(
     assert "Traceback" not in supervisor.errors()
     assert project.count("processes") == 0
     assert verdict(project) == []
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_within_a_second_stops_at_once(
+    make_project: MakeProject, signum: int
+) -> None:
+    project = make_project(queue(processes=1, threads=1, shutdown_timeout=60))
+    supervisor = project.start()
+    supervisor.wait_ready(1)
+    [job] = project.enqueue("work", [50.0])
+    project.wait_started(job)
+    for _ in range(10):  # Until two of them are no more than a second apart: ours may be held up.
+        supervisor.send(signum)
+        with suppress(subprocess.TimeoutExpired):
+            supervisor.process.wait(0.4)
+            break
+    assert supervisor.wait_exit(10) == 0
+    assert project.state_of(job) == "ready"
+    assert project.count("processes") == project.count("claimed_executions") == 0
+
+
+def test_signals_further_apart_let_a_graceful_stop_go_on(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1, threads=1, shutdown_timeout=60))
+    supervisor = project.start()
+    supervisor.wait_ready(1)
+    [job] = project.enqueue("work", [4.0])
+    project.wait_started(job)
+    supervisor.send(signal.SIGTERM)
+    with pytest.raises(subprocess.TimeoutExpired):
+        supervisor.process.wait(2.0)
+    supervisor.send(signal.SIGTERM)
+    assert supervisor.wait_exit() == 0
+    assert project.state_of(job) == "finished"
 
 
 def test_an_interrupt_of_the_whole_group_as_by_a_terminal_stops_gracefully(

@@ -37,6 +37,11 @@ def is_quit(signum: int) -> bool:
     return signum == getattr(signal, "SIGQUIT", None)
 
 
+def is_insistent(signum: int) -> bool:
+    """Whether a signal that arrives twice asks for an immediate stop."""
+    return signum in (signal.SIGTERM, signal.SIGINT)
+
+
 def install(handlers: Mapping[signal.Signals, Handler]) -> dict[signal.Signals, Any]:
     """Install ``handlers`` and return the former ones. Only for the main thread.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -12,7 +13,7 @@ from ...configuration import ResolvedOptions
 from ...logging import about, get_logger
 from ..base import journal
 from ..base.connection_setup import as_control_thread, preparing_connections
-from ..base.posix_signals import handling, is_quit
+from ..base.posix_signals import handling, is_insistent, is_quit
 from ..base.system import set_title
 from ..base.waiter import Waiter
 from . import topology
@@ -33,6 +34,9 @@ logger = get_logger("steady_queue.supervisor")
 TICK = 1.0
 #: The same in drain mode.
 DRAIN_TICK = 0.2
+#: Seconds in which a second Ctrl-C or TERM asks for an immediate stop; and those in which it is
+#: the same request, which a wrapper or a shell has passed on as well.
+INSISTENCE, SAME_SIGNAL = 1.0, 0.2
 #: Seconds after which the journal of a dead process is abandoned.
 MAX_JOURNAL_AGE = 7 * 24 * 3600.0
 #: Seconds that a child gets to interrupt its tasks before it is killed.
@@ -83,6 +87,8 @@ class Supervisor:
         #: Settings that the dialect changed when the first connection was opened.
         self._changes: list[str] = []
         self._stop_requested = self._stop_at_once = self._stopping = False
+        #: When the last signal asked for a stop, on the monotonic clock.
+        self._signalled_at = -math.inf
         #: Until when the children and the maintenance have to finish.
         self._deadline = 0.0
 
@@ -125,9 +131,11 @@ class Supervisor:
         self._changes = self._changes or changes
 
     def _handle_signal(self, signum: int, frame: FrameType | None) -> None:
-        # A second TERM changes nothing.
+        now, earlier = time.monotonic(), self._signalled_at
+        self._signalled_at = now
         self._stop_requested = True
-        self._stop_at_once = self._stop_at_once or is_quit(signum)
+        insists = is_insistent(signum) and SAME_SIGNAL < now - earlier < INSISTENCE
+        self._stop_at_once = self._stop_at_once or is_quit(signum) or insists
 
     def _announce_end(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self.maintenance.lifecycle.stopped(error)
