@@ -13,7 +13,12 @@ from django.apps import apps
 from .configuration import Configuration
 from .internal_errors import log_internal_error
 from .logging import about, get_logger
-from .processes.supervisor.launch import choose_database, import_tasks, require_supervisor_context
+from .processes.supervisor.launch import (
+    choose_database,
+    import_tasks,
+    require_supervisor_context,
+    skips_recurring,
+)
 from .processes.supervisor.supervisor import Supervisor
 
 logger = get_logger("steady_queue.supervisor")
@@ -85,6 +90,7 @@ class EmbeddedQueue:
         return Supervisor(
             options,
             choose_database(self.backend),
+            skip_recurring=skips_recurring(),
             say=self._say,
             threads=True,
             standalone=False,

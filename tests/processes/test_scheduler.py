@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from steady_queue_core.processes.supervisor.launch import skips_recurring
+
 from ..servers.breakable import BreakableServer
 from . import proc
 from .conftest import MakeProject
@@ -367,9 +369,16 @@ def test_the_table_empties_when_the_code_has_no_schedule_left(make_project: Make
 # --- no scheduler, and its end ---------------------------------------------------------------
 
 
-def test_with_skip_recurring_nothing_is_scheduled(make_project: MakeProject) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "under"),
+    [(["--skip-recurring"], []), ([], ["env", "STEADY_QUEUE_SKIP_RECURRING=True"])],
+    ids=["option", "environment"],
+)
+def test_with_skip_recurring_nothing_is_scheduled(
+    make_project: MakeProject, arguments: list[str], under: list[str]
+) -> None:
     project = scheduled(make_project)
-    supervisor = project.start("--skip-recurring")
+    supervisor = project.start(*arguments, under=under)
     supervisor.wait_ready(1)
     [job] = project.enqueue("work", [1.1])
     project.wait_done(10)
@@ -379,6 +388,27 @@ def test_with_skip_recurring_nothing_is_scheduled(make_project: MakeProject) -> 
     assert "scheduler" not in supervisor.errors() + supervisor.output()
     assert slots(project) == []
     assert project.count("jobs") == len([job])
+
+
+@pytest.mark.parametrize(
+    ("value", "skips"),
+    [("1", True), (" yes", True), ("ON", True), ("", False), ("0", False), ("False", False),
+     ("off", False), ("no", False)],
+)  # fmt: skip
+def test_the_environment_says_whether_to_skip(
+    monkeypatch: pytest.MonkeyPatch, value: str, skips: bool
+) -> None:
+    monkeypatch.setenv("STEADY_QUEUE_SKIP_RECURRING", value)
+    assert skips_recurring() is skips
+    monkeypatch.delenv("STEADY_QUEUE_SKIP_RECURRING")
+    assert not skips_recurring()
+
+
+def test_a_value_of_the_environment_that_is_neither_is_refused(make_project: MakeProject) -> None:
+    project = scheduled(make_project)
+    supervisor = project.start(under=["env", "STEADY_QUEUE_SKIP_RECURRING=maybe"])
+    assert supervisor.wait_exit() == 1
+    assert "STEADY_QUEUE_SKIP_RECURRING is 'maybe': set it to true or false" in supervisor.errors()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,13 @@ from ...errors import DialectError, MigrationsMissing, SupervisorContextError
 from ...logging import FORMATS, errors_to_stderr, logging_to_stderr
 from ...printable import printable_lines
 from ...processes.supervisor.drain import Drain
-from ...processes.supervisor.launch import choose_database, import_tasks, runs_threads, with_changes
+from ...processes.supervisor.launch import (
+    choose_database,
+    import_tasks,
+    runs_threads,
+    skips_recurring,
+    with_changes,
+)
 from ...processes.supervisor.pidfile import PidfileError
 from ...processes.supervisor.supervisor import Supervisor
 from ...processes.supervisor.topology import KINDS
@@ -132,7 +138,7 @@ class Command(BaseCommand):
                 choose_database(options["backend"]),
                 drain=drain,
                 only=options["only"],
-                skip_recurring=options["skip_recurring"],
+                skip_recurring=options["skip_recurring"] or skips_recurring(),
                 say=self._say,
                 threads=runs_threads(configuration),
             )

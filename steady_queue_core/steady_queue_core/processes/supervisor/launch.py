@@ -17,6 +17,8 @@ from ..base.system import tells_memory
 
 #: Environment variable that overrides ``supervisor_mode``.
 MODE_VARIABLE = "STEADY_QUEUE_SUPERVISOR_MODE"
+#: Environment variable that has the effect of ``--skip-recurring``.
+SKIP_VARIABLE = "STEADY_QUEUE_SKIP_RECURRING"
 
 
 def require_supervisor_context(*, standalone: bool = True) -> None:
@@ -94,6 +96,19 @@ def with_changes(
     if mode or (mode := os.environ.get(MODE_VARIABLE)):
         values["supervisor_mode"] = mode
     return load(values)
+
+
+def skips_recurring() -> bool:
+    """Whether the environment says that no scheduler is wanted. Raises ``ConfigurationError``."""
+    given = os.environ.get(SKIP_VARIABLE, "").strip().lower()
+    if given in ("", "0", "false", "no", "off"):
+        return False
+    if given in ("1", "true", "yes", "on"):
+        return True
+    raise ConfigurationError(
+        f"The environment variable {SKIP_VARIABLE} is {os.environ[SKIP_VARIABLE]!r}: set it to "
+        "true or false, or leave it out."
+    )
 
 
 def runs_threads(options: ResolvedOptions) -> bool:
