@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from .conftest import MakeProject
 from .scenarios import queue, refusal, stop_all
 
@@ -35,9 +37,12 @@ class Around(Middleware):
 EXTRA = 'TASKS["default"]["OPTIONS"] = {{"middleware": ["{}"]}}\n'
 
 
-def test_it_is_around_enqueues_and_executions(make_project: MakeProject) -> None:
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_it_is_around_enqueues_and_executions(make_project: MakeProject, executor: str) -> None:
+    settings = queue(processes=1)
+    settings["workers"][0]["executor"] = executor
     project = make_project(
-        queue(processes=1), extra=EXTRA.format("around.Around"), files={"around.py": AROUND}
+        settings, extra=EXTRA.format("around.Around"), files={"around.py": AROUND}
     )
     supervisor = project.start()
     [worker] = supervisor.wait_ready()
@@ -48,9 +53,14 @@ def test_it_is_around_enqueues_and_executions(make_project: MakeProject) -> None
     lines = (project.folder / "around.log").read_text().splitlines()
     client = project.client._process.pid
     assert lines.count(f"{client} stores 1") == 2
-    assert {f"{worker} runs {first}", f"{worker} awaits {second}"} < set(lines)
     assert len(lines) == 4
     assert client != os.getpid()
+    ran = [line.partition(" ") for line in lines if "stores" not in line]
+    assert [what for _, _, what in ran] == [f"runs {first}", f"awaits {second}"]
+    if executor == "threads":
+        assert {pid for pid, _, _ in ran} == {str(worker)}
+    else:
+        assert {pid for pid, _, _ in ran}.isdisjoint({str(worker), str(client)})
 
 
 def test_a_queue_whose_middleware_is_missing_does_not_start(make_project: MakeProject) -> None:
