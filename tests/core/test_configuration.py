@@ -279,6 +279,16 @@ def test_recycling_takes_whole_numbers(name: str, least: int, value: object) -> 
     assert problem.startswith(expected)
 
 
+@pytest.mark.parametrize("value", [[], [-1], [True], [0.0], ["1"], "0", 1, {0: 1}])
+def test_an_affinity_is_a_list_of_processors(value: object) -> None:
+    assert Configuration.Worker(cpu_affinity=[3, 1, 3]).cpu_affinity == (1, 3)
+    [problem] = problems_of({"workers": [{"cpu_affinity": value}]})
+    assert problem.startswith(
+        "STEADY_QUEUE['workers'][0]['cpu_affinity']: "
+        "expected a list of the numbers of processors, from 0 on, or None, got "
+    )
+
+
 def test_megabytes_are_taken_for_a_mistake() -> None:
     [problem] = problems_of({"workers": [{"recycle_rss": 500}]})
     assert "expected an integer of at least 1048576, got int 500" in problem

@@ -135,6 +135,7 @@ WORKER = {
     "prefetch": 500,
     "recycle_after": None,
     "recycle_rss": None,
+    "cpu_affinity": None,
 }
 DISPATCHER = {
     "polling_interval": timedelta(seconds=1),

@@ -43,6 +43,8 @@ class Worker(Section):
     """Jobs after which the process that runs them is replaced; None: never."""
     recycle_rss: int | None
     """Bytes of resident memory from which on that process is replaced; None: never."""
+    cpu_affinity: tuple[int, ...] | None
+    """Processors that one process may use, by number; None: all."""
 
     def __init__(
         self,
@@ -57,6 +59,7 @@ class Worker(Section):
         prefetch: int = 500,
         recycle_after: int | None = None,
         recycle_rss: int | None = None,
+        cpu_affinity: Sequence[int] | None = None,
     ) -> None:
         arguments = {
             "queues": queues,
@@ -69,6 +72,7 @@ class Worker(Section):
             "prefetch": prefetch,
             "recycle_after": recycle_after,
             "recycle_rss": recycle_rss,
+            "cpu_affinity": cpu_affinity,
         }
         self._fill(Reader.for_call("Configuration.Worker", arguments))
 
@@ -85,6 +89,7 @@ class Worker(Section):
             "prefetch": reader.integer("prefetch", least=0, most=10_000),
             "recycle_after": reader.optional_integer("recycle_after", least=1),
             "recycle_rss": reader.optional_integer("recycle_rss", least=LEAST_RSS),
+            "cpu_affinity": _read_processors(reader),
         }
 
     @property
@@ -106,6 +111,17 @@ def _read_queues(reader: Reader) -> tuple[str, ...]:
     if found := contradiction(entries):
         reader.problems.append(f"{reader.path('queues')}: {found}")
     return tuple(dict.fromkeys(entries))
+
+
+def _read_processors(reader: Reader) -> tuple[int, ...] | None:
+    value = reader.values["cpu_affinity"]
+    if value is None:
+        return None
+    numbers = value if isinstance(value, (list, tuple, set, frozenset, range)) else ()
+    if numbers and all(type(number) is int and number >= 0 for number in numbers):
+        return tuple(sorted(set(numbers)))
+    reader.wrong("cpu_affinity", "a list of the numbers of processors, from 0 on, or None")
+    return None
 
 
 @dataclass(frozen=True, kw_only=True, init=False)

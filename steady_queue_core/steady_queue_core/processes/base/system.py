@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -110,6 +110,18 @@ def resident_bytes() -> int:
 def tells_memory() -> bool:
     """Whether the system tells how much memory a process occupies."""
     return resident_bytes() > 0
+
+
+def processors() -> set[int] | None:
+    """Return the processors that this process may use, or ``None`` if the system cannot restrict
+    it to some."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_setaffinity") else None
+
+
+def use_processors(numbers: Iterable[int]) -> None:
+    """Restrict this process, which has one thread, and its children to some processors. Raises
+    ``OSError``."""
+    os.sched_setaffinity(0, numbers)
 
 
 def signal_on_parent_death(parent: int, signum: int = signal.SIGTERM) -> bool:

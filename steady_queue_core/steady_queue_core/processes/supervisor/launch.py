@@ -13,7 +13,7 @@ from django.db import connections
 from ...configuration import Configuration, ConfigurationError, ResolvedOptions, load
 from ...configured_backends import own_backends, queue_databases
 from ...errors import SupervisorContextError
-from ..base.system import tells_memory
+from ..base.system import processors, tells_memory
 
 #: Environment variable that overrides ``supervisor_mode``.
 MODE_VARIABLE = "STEADY_QUEUE_SUPERVISOR_MODE"
@@ -129,7 +129,7 @@ def require_means(options: ResolvedOptions, *, threads: bool) -> None:
     for index, worker in enumerate(options.workers):
         where = f"STEADY_QUEUE['workers'][{index}]"
         wanted = {"executor": worker.executor} if worker.runs_processes else {}
-        for name in ("recycle_after", "recycle_rss"):
+        for name in ("recycle_after", "recycle_rss", "cpu_affinity"):
             if getattr(worker, name) is not None:
                 wanted[name] = getattr(worker, name)
         if threads and wanted:
@@ -145,6 +145,25 @@ def require_means(options: ResolvedOptions, *, threads: bool) -> None:
                 f"{where}['recycle_rss']: this system does not tell how much memory a process "
                 "takes; use recycle_after"
             )
+        if worker.cpu_affinity is not None:
+            _require_processors(f"{where}['cpu_affinity']", worker.cpu_affinity)
+
+
+def _require_processors(where: str, wanted: tuple[int, ...]) -> None:
+    available = processors()
+    if available is None:
+        raise ConfigurationError(
+            f"{where}: this system cannot restrict a process to some processors; leave it out"
+        )
+    if missing := sorted(set(wanted) - available):
+        raise ConfigurationError(
+            f"{where}: this process may not use {_listed(missing)}; "
+            f"it may use {_listed(sorted(available))}"
+        )
+
+
+def _listed(numbers: list[int]) -> str:
+    return f"processor{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
 
 
 def import_tasks(options: ResolvedOptions) -> None:

@@ -13,7 +13,7 @@ from ...logging import about, get_logger
 from ..base.context import ProcessContext
 from ..base.database import DatabaseClock, Unavailable
 from ..base.registration import ProcessRegistration
-from ..base.system import lease_clock
+from ..base.system import lease_clock, use_processors
 from . import outcomes
 from .attempt import RunResult
 from .executor import Executor
@@ -55,7 +55,9 @@ class Worker:
 
     def __init__(self, context: ProcessContext, settings: Configuration.Worker) -> None:
         self.context, self.settings = context, settings
-        # First: no other thread may exist at a fork.
+        # Before there are threads, which would use other processors, and could not be forked.
+        if settings.cpu_affinity is not None:
+            use_processors(settings.cpu_affinity)
         self.nursery = _nursery(context.name, settings) if settings.runs_processes else None
         self.clock = DatabaseClock()
         self.executor = Executor(
