@@ -93,3 +93,14 @@ def processor_time(pid: int) -> float:
     with open(f"/proc/{pid}/stat") as file:
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def busy_processors(pid: int) -> set[int]:
+    """Return the processors that threads of a process run on, or are about to."""
+    found = set()
+    for name in os.listdir(f"/proc/{pid}/task"):
+        with suppress(FileNotFoundError), open(f"/proc/{pid}/task/{name}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+            if fields[0] == "R":
+                found.add(int(fields[36]))
+    return found

@@ -68,11 +68,14 @@ def attempts_used(project: Project, job_id: int) -> int:
     return project.snapshot().jobs[job_id].attempts
 
 
-def share_of(pids: list[int], seconds: float) -> float:
-    """Return how many processors some processes use, on average over so many seconds."""
-    began, before = time.monotonic(), sum(map(proc.processor_time, pids))
-    time.sleep(seconds)
-    return (sum(map(proc.processor_time, pids)) - before) / (time.monotonic() - began)
+def wait_spread(worker: int, count: int) -> None:
+    """Wait for a moment at which so many task processes compute, each on its own processor."""
+
+    def spread() -> bool:
+        busy = [proc.busy_processors(each.pid) for each in task_processes(worker)]
+        return all(busy) and len(set.union(*busy)) == count
+
+    wait_for(spread, 20, f"{count} busy processors")
 
 
 def start(project: Project) -> tuple[Supervisor, int]:
@@ -352,27 +355,23 @@ def test_a_worker_that_is_a_thread_refuses_task_processes(make_project: MakeProj
     stop_all(project)
 
 
-@pytest.mark.alone  # Measures how task processes share the processors.
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
-def test_two_task_processes_use_more_than_one_processor(make_project: MakeProject) -> None:
-    most, took = {}, {}
+def test_two_task_processes_compute_on_two_processors(make_project: MakeProject) -> None:
+    took = {}
     for threads in (1, 2):
         project = make_project(in_processes(threads=threads))
         project.enqueue("compute", *[[100_000]] * 1000)
         _, worker = start(project)
         wait_task_processes(worker, threads)
-        shares = []
-        while project.unfinished():
-            shares.append(share_of([each.pid for each in task_processes(worker)], 0.5))
+        wait_spread(worker, threads)
+        project.wait_done(120)
         attempts = project.attempts()
         last = max(attempt.ended_at or 0 for attempt in attempts)
         took[threads] = (last - attempts[0].started_at) / 1e9
-        most[threads] = max(shares)
+        assert len({attempt.pid for attempt in attempts}) == threads
         stop_all(project)
+    # No bound: others may be at work on these processors.
     print(
         f"\n1,000 jobs: {took[1]:.1f} s with one process, {took[2]:.1f} s with two, "
-        f"{took[1] / took[2]:.2f} times as fast; at best on {most[2]:.2f} processors"
+        f"{took[1] / took[2]:.2f} times as fast"
     )
-    # Others may be at work on these processors, but not always.
-    assert most[1] < 1.1
-    assert most[2] > 1.2
