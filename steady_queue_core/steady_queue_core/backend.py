@@ -233,6 +233,18 @@ class SteadyQueueBackend(BaseTaskBackend):
             raise TaskResultDoesNotExist(result_id)
         return task_result_of(job)
 
+    def cancel(self, result_id: str) -> bool:
+        """Cancel the job of a result; return whether it was waiting or running.
+
+        Raises ``TaskResultDoesNotExist``.
+        """
+        from .models.job import find_job
+
+        job = find_job(self.database, result_id)
+        if job is None:
+            raise TaskResultDoesNotExist(result_id)
+        return job.cancel()
+
     def check(self, **kwargs: Any) -> list[CheckMessage]:
         """Report wrong ``OPTIONS``, or a missing app: without it no other check runs."""
         if self.stores_jobs and not apps.is_installed(APP):

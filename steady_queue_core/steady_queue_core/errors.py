@@ -22,6 +22,9 @@
             StaticRecurringTaskError   a task in the code cannot be changed at run time
             UnknownRecurringTaskError  no recurring task has the key
             UnusableRecurringTaskError the row of a recurring task cannot be run
+
+    BaseException
+        TaskCancelled            a job was cancelled
 """
 
 from __future__ import annotations
@@ -89,6 +92,15 @@ class MigrationsMissing(SteadyQueueError):
 
 class UndiscardableError(SteadyQueueError):
     """A running or finished job cannot be discarded."""
+
+
+class TaskCancelled(BaseException):
+    """The job was cancelled. Raised inside its task if that runs in a thread; a coroutine gets
+    ``asyncio.CancelledError``. Not an ``Exception``: a task that handles all of these still ends.
+    """
+
+    def __init__(self, message: str = "The job was cancelled before it started.") -> None:
+        super().__init__(message)
 
 
 class SupervisorContextError(SteadyQueueError):

@@ -86,6 +86,8 @@ recurring_missed = Signal()
 task_retried = Signal()
 #: An attempt was lost: its process ended or stopped its heartbeat.
 task_lost = Signal()
+#: Jobs were cancelled while they waited.
+task_cancelled = Signal()
 #: Jobs were deleted before they ran, or after they failed.
 task_discarded = Signal()
 

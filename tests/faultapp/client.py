@@ -62,6 +62,14 @@ def wait_for_end(task: str, args: list[Any], timeout: float | None, asynchronous
     }
 
 
+def cancel(ids: list[int]) -> Any:
+    """Cancel jobs; return what each call returned, and the instant before it, in ns."""
+    from steady_queue_core.compat import task_backends
+
+    backend: Any = task_backends["default"]
+    return [[time.monotonic_ns(), backend.cancel(str(job_id))] for job_id in ids]
+
+
 def recur(act: str, key: str, task: str = "", schedule: Any = None, **values: Any) -> Any:
     """Do something to a recurring task at run time; a number is an interval in seconds."""
     import steady_queue_core
@@ -145,6 +153,7 @@ def main() -> None:
     functions: dict[str, Callable[..., Any]] = {
         function.__name__: function
         for function in (
+            cancel,
             enqueue,
             enqueue_one_by_one,
             enqueue_stubbornly,

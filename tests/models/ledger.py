@@ -45,6 +45,8 @@ class Entry:
     claimed_at: float = 0.0
     finished_at: float = 0.0
     process: int = 0
+    #: Whether it was asked to end while it ran.
+    asked: bool = False
 
     @property
     def turn(self) -> tuple[int, int]:
@@ -254,7 +256,7 @@ class Ledger:
     def retry(self, job_ids: Collection[int]) -> int:
         failed = [entry for entry in self.of(FAILED) if entry.job_id in job_ids]
         for entry in failed:
-            entry.attempts = 0
+            entry.attempts, entry.asked = 0, False
             entry.state = READY if entry.wanted.key is None else BLOCKED
         self.admit(entry.wanted.key for entry in failed if entry.wanted.key is not None)
         return len(failed)
@@ -269,6 +271,18 @@ class Ledger:
             del self.jobs[entry.job_id]
         self.admit(entry.wanted.key for entry in gone if entry.wanted.key is not None)
         return len(gone)
+
+    def cancel(self, job_ids: Collection[int]) -> int:
+        """Let those that wait fail; ask those that run."""
+        ended = [e for e in self.of(READY, SCHEDULED, BLOCKED) if e.job_id in job_ids]
+        for entry in ended:
+            self._end_permit(entry)
+            entry.state = FAILED
+        self.admit(entry.wanted.key for entry in ended if entry.wanted.key is not None)
+        asked = [e for e in self.of(CLAIMED) if e.job_id in job_ids and not e.asked]
+        for entry in asked:
+            entry.asked = True
+        return len(ended) + len(asked)
 
     def clear_finished(self, hours: float) -> int:
         old = [each for each in self.of(FINISHED) if each.finished_at < self.now - hours]

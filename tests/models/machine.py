@@ -204,6 +204,11 @@ class QueueMachine(RuleBasedStateMachine):
         jobs = Job.objects.using(self.using).filter(pk__in=[*failed, *self._any(chosen)])
         assert jobs.retry_failed() == self.ledger.retry({*failed, *self._any(chosen)})
 
+    def cancel(self) -> None:
+        found = self.ledger.ids(READY, BLOCKED, SCHEDULED, CLAIMED, FAILED)[self.steps % 3 :: 3]
+        jobs = Job.objects.using(self.using).filter(pk__in=found)
+        assert jobs.cancel() == self.ledger.cancel(found)
+
     @rule(chosen=choices)
     def discard(self, chosen: list[int]) -> None:
         waiting = _pick(self.ledger.ids(READY, BLOCKED, SCHEDULED, FAILED), chosen)
@@ -238,7 +243,9 @@ class QueueMachine(RuleBasedStateMachine):
 
     # --- processes and time
 
-    @rule(which=st.sampled_from(["register", "deregister", "clear_queue", "clear_finished"]))
+    @rule(which=st.sampled_from(
+        ["register", "deregister", "clear_queue", "clear_finished", "cancel"]
+    ))  # fmt: skip
     def do_what_is_rare(self, which: str) -> None:
         getattr(self, which)()
 

@@ -48,6 +48,10 @@ def is_ready(jobs: Jobs, pk: int) -> bool:
     return pk in jobs.ids(ReadyExecution)
 
 
+def has_failed(jobs: Jobs, pk: int) -> bool:
+    return pk in jobs.ids(FailedExecution)
+
+
 def is_gone(jobs: Jobs, pk: int) -> bool:
     return pk not in jobs.ids(Job)
 
@@ -60,6 +64,7 @@ def clear(rows: Any, **named: Any) -> int:
 ACTS = {
     "retry_failed": Act(lambda rows: rows.retry_failed(batch_size=2), failed, is_ready),
     "run_now": Act(lambda rows: rows.run_now(batch_size=2), scheduled, is_ready),
+    "cancel": Act(lambda rows: rows.cancel(batch_size=2), scheduled, has_failed),
     "discard": Act(lambda rows: rows.discard(batch_size=2), of_each_state, is_gone),
     "clear_finished_in_batches": Act(lambda rows: clear(rows, batch_size=2), finished, is_gone),
 }

@@ -22,6 +22,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from steady_queue_core.dialects import Ending, QueueSelector
 from steady_queue_core.dialects.registry import override
 from steady_queue_core.models import ClaimedExecution, Pause, ScheduledExecution
+from steady_queue_core.models.operations import cancel as cancelling
 from steady_queue_core.models.operations import discard as discarding
 from steady_queue_core.models.operations import retry
 from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
@@ -165,16 +166,16 @@ def moves_what_is_not_due(connection: Any, limit: int) -> Any:
 
 
 @contextmanager
-def discarded_keep_their_permits() -> Iterator[None]:
-    discard = discarding.discard
+def permits_outlast(module: Any, name: str) -> Iterator[None]:
+    end = getattr(module, name)
 
     def keep(jobs: Any, job_ids: Any) -> int:
         permits = list(Permit.objects.filter(pk__in=job_ids))
-        gone = discard(jobs, job_ids)
+        gone = end(jobs, job_ids)
         Permit.objects.bulk_create(permits, ignore_conflicts=True)
-        return gone
+        return int(gone)
 
-    with mock.patch.object(discarding, "discard", keep):
+    with mock.patch.object(module, name, keep):
         yield
 
 
@@ -205,7 +206,8 @@ WRONGS: dict[str, Any] = {
     "a retried failure needs no permit": lambda: mock.patch.object(
         retry, "_execution", ready_at_once
     ),
-    "a discarded job keeps its permit": discarded_keep_their_permits,
+    "a discarded job keeps its permit": lambda: permits_outlast(discarding, "discard"),
+    "a cancelled job keeps its permit": lambda: permits_outlast(cancelling, "end"),
     "a silent process keeps its permits": lambda: mock.patch.object(
         SemaphoreMaintenance, "_silent", return_value={}
     ),
@@ -229,6 +231,7 @@ SEEDS = {
     "who waits is let in by age alone": 4,
     "a retried failure needs no permit": 1,
     "a discarded job keeps its permit": 1,
+    "a cancelled job keeps its permit": 12,
     "a silent process keeps its permits": 4,
 }
 

@@ -248,7 +248,7 @@ def test_rows_from_before_can_be_read_while_payloads_need_not_be_signed(
     settings.TASKS = tasks(using, payload=SIGNED)
     new = pay.enqueue("Ben")
     settings.TASKS = tasks(using, payload={})
-    driver.executor._backend_of.cache_clear()
+    driver.executor.backend_of.cache_clear()
     driver.work()
     assert RAN == [("Ada", 1), ("Ben", 1)]
     for each in (old, new):
@@ -258,7 +258,7 @@ def test_rows_from_before_can_be_read_while_payloads_need_not_be_signed(
     settings.TASKS = tasks(using, payload=SIGNED)
     third = pay.enqueue("Cyd")
     settings.TASKS = tasks(using)
-    driver.executor._backend_of.cache_clear()
+    driver.executor.backend_of.cache_clear()
     driver.work()
     assert error_of(pay.get_result(third.id)) == (
         "steady_queue_core.arguments.errors.DeserializationError"

@@ -56,6 +56,14 @@ def fail(message: str) -> None:
     raise LookupError(message)
 
 
+@task(max_attempts=3, backoff=constant(0), takes_context=True)
+def give_up(context: Any) -> None:
+    """Cancel itself, and fail."""
+    DONE.append(context.attempt)
+    assert context.task_result.cancel()
+    raise LookupError
+
+
 @task(max_attempts=3, backoff=constant(60), takes_context=True)
 def stubborn(context: Any, succeeds_in: int) -> int:
     DONE.append(context.attempt)

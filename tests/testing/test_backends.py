@@ -414,3 +414,42 @@ def test_sealed_payloads_are_kept_in_memory_as_a_database_would(kind: str, setti
     assert result.return_value == "tea " * 100
     [job] = backend().jobs.jobs.values()
     assert job.new.arguments.startswith("~zs:")
+
+
+@dummy
+def test_what_waits_in_memory_can_be_cancelled() -> None:
+    first, second = samples.note.enqueue(1), samples.note.enqueue(2)
+    assert first.cancel()
+    assert not first.cancel()
+    first.refresh()
+    assert first.status is TaskResultStatus.FAILED
+    assert [each.exception_class_path for each in first.errors] == [
+        "steady_queue_core.errors.TaskCancelled"
+    ]
+    run_enqueued_tasks()
+    assert DONE == [2]
+    second.refresh()
+    assert not second.cancel()
+    with pytest.raises(TaskResultDoesNotExist):
+        backend().cancel("4711")
+
+
+@immediate
+def test_a_task_that_cancels_itself_in_memory_gets_no_other_attempt() -> None:
+    result = samples.give_up.enqueue()
+    assert DONE == [1]
+    assert result.status is TaskResultStatus.FAILED
+    assert [each.exception_class_path for each in result.errors] == [
+        "builtins.LookupError", "steady_queue_core.errors.TaskCancelled"
+    ]  # fmt: skip
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_task_that_cancels_itself_in_a_test_gets_no_other_attempt(settings: Any) -> None:
+    result = samples.give_up.enqueue()
+    run_enqueued_tasks(raise_errors=False)
+    assert DONE == [1]
+    result.refresh()
+    assert [each.exception_class_path for each in result.errors] == [
+        "builtins.LookupError", "steady_queue_core.errors.TaskCancelled"
+    ]  # fmt: skip

@@ -71,6 +71,7 @@ class ClaimedJob(NamedTuple):
     arguments: str
     #: Attempts that ended before this claim.
     attempts: int
+    #: Negative if the job was asked to end: no attempt starts.
     max_attempts: int
     #: JSON list of the workers of earlier attempts, or ``None``.
     worker_ids: str | None
@@ -84,6 +85,11 @@ class ClaimedJob(NamedTuple):
     concurrency_key: str | None = None
     #: The job of the same key after whose end this one may start. It holds no permit until then.
     follows: int | None = None
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the job was asked to end before it was claimed."""
+        return self.max_attempts < 0
 
     @classmethod
     def from_row(

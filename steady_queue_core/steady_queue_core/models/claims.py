@@ -36,6 +36,12 @@ def held_by(
     return _read(rows.exclude(job_id__in=known), limit)
 
 
+def cancelled(using: str, process_id: int) -> list[tuple[int, int]]:
+    """Return the job and the token of each claim of a process whose job was asked to end."""
+    rows = ClaimedExecution.objects.using(using).filter(process_id=process_id)
+    return list(rows.filter(job__max_attempts__lt=0).values_list("job_id", "token"))
+
+
 def held_by_any(using: str, process_ids: Collection[int], limit: int) -> list[ClaimedJob]:
     """Return up to ``limit`` claims of these processes."""
     rows = ClaimedExecution.objects.using(using).filter(process_id__in=process_ids)

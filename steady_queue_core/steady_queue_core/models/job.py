@@ -9,6 +9,7 @@ from ..errors import UndiscardableError
 from .base import alters_data
 from .fields import ExactCharField, ExactTextField, InstantField
 from .job_queryset import JobQuerySet
+from .operations import cancel
 
 #: The largest primary key.
 MAX_ID = 2**63 - 1
@@ -37,6 +38,7 @@ class Job(models.Model):
     concurrency_limit = models.IntegerField(null=True)
     concurrency_duration = models.DurationField(null=True)
     concurrency_discards = models.BooleanField(db_default=False)
+    #: Negated once the job is asked to end: no other attempt starts.
     max_attempts = models.SmallIntegerField(default=1)
     #: Attempts that have ended; a claim in progress is one more.
     attempts = models.IntegerField(default=0)
@@ -65,6 +67,7 @@ class Job(models.Model):
         permissions = (
             ("retry_job", "Can retry failed jobs"),
             ("discard_job", "Can discard jobs"),
+            ("cancel_job", "Can cancel jobs"),
             ("run_job", "Can run jobs now that wait"),
             ("view_arguments", "Can view arguments and results of jobs"),
         )
@@ -87,6 +90,27 @@ class Job(models.Model):
         """Dispatch this job if it is scheduled, or unblock it beyond its limit if it is blocked;
         return whether it was either."""
         return bool(self._alone().run_now())
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the job was asked to end while it ran."""
+        return self.max_attempts < 0
+
+    @alters_data
+    def cancel(self) -> bool:
+        """Cancel this job; return whether it was waiting or running.
+
+        A waiting job fails with ``TaskCancelled`` at once. A running one is asked to end: its
+        worker interrupts it, and it may still finish first.
+        """
+        alone = self._alone()
+        if alone.cancel():
+            return True
+        # It may have moved from state to state meanwhile: no attempt starts once this is stored.
+        return (
+            bool(cancel.ask(alone, [self.pk]))
+            or alone.filter(finished_at=None, max_attempts__lt=0).exists()
+        )
 
     @alters_data
     def discard(self) -> None:

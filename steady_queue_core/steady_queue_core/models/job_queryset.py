@@ -1,4 +1,4 @@
-"""Operations on many jobs: retry, run now, discard, clear."""
+"""Operations on many jobs: retry, run now, cancel, discard, clear."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from django.db import models
 from ..configuration.module_settings import module_setting
 from ..dialects.database import Database
 from .base import alters_data, unfiltered
-from .execution import Execution
-from .operations import discard, retry, run_now
+from .execution import ClaimedExecution, Execution
+from .operations import cancel, discard, retry, run_now
 from .operations.clear import FinishedJobs
 
 #: Default number of rows per transaction.
@@ -55,6 +55,16 @@ class JobQuerySet(models.QuerySet[Any]):
         jobs = self._to_change("discard", batch_size)
         batches = jobs._batches(discard.STATES, batch_size)
         return sum(discard.discard(unfiltered(jobs), ids) for ids in batches)
+
+    @alters_data
+    def cancel(self, batch_size: int = BATCH) -> int:
+        """Let ready, scheduled and blocked jobs fail with ``TaskCancelled``, and ask running ones
+        to end; return the number of both."""
+        jobs = self._to_change("cancel", batch_size)
+        waiting = jobs._batches(cancel.WAITING, batch_size)
+        ended = sum(cancel.end(unfiltered(jobs), ids) for ids in waiting)
+        running = jobs._batches((ClaimedExecution,), batch_size)
+        return ended + sum(cancel.ask(unfiltered(jobs), ids) for ids in running)
 
     @alters_data
     def clear_finished_in_batches(

@@ -20,7 +20,7 @@ def call_scope(job: Any, concurrency_key: str | None) -> Scope:
         job.backend_name,
         job.queue_name,
         job.rank,
-        job.max_attempts,
+        abs(job.max_attempts),  # Negated when the job is cancelled.
         concurrency_key,
     )
 

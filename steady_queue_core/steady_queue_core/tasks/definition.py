@@ -41,6 +41,7 @@ from ..errors import UnregisteredTaskError
 from ..payloads import PayloadError
 from ..retries import Backoff
 from . import other_backends as foreign
+from .cancellation import is_requested
 from .signature import location_of, require_fit
 
 P = ParamSpec("P")
@@ -172,6 +173,28 @@ class SteadyQueueTaskResult(GenericTaskResult[P, R], Generic[P, R]):  # type: ig
         await waiting.await_result(self, timeout)
         return self
 
+    def cancel(self) -> bool:
+        """Cancel the job; return whether it was waiting or running.
+
+        A waiting job fails with ``TaskCancelled`` at once. A running one is interrupted by its
+        worker within about a second; it may still finish first. ``refresh()`` tells what became of
+        it. Raises ``InvalidTaskBackend`` if the backend cannot cancel, and ``ValueError`` if the
+        job is not stored yet.
+        """
+        backend: Any = task_backends[self.backend]
+        if not runs_ours(backend):
+            raise InvalidTaskBackend(f"The backend {self.backend!r} cannot cancel tasks.")
+        if not self.id:
+            if self.discarded:
+                return False
+            raise ValueError("The job is not stored yet: the transaction has not committed.")
+        return bool(backend.cancel(self.id))
+
+    async def acancel(self) -> bool:
+        """Async version of :meth:`cancel`."""
+        cancelled: bool = await sync_to_async(self.cancel, thread_sensitive=True)()
+        return cancelled
+
     @property
     def return_value(self) -> R:
         """What the task returned.
@@ -192,6 +215,11 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # As above.
     #: The fencing token: grows with every claim of this job. A resource that refuses tokens
     #: smaller than the largest one seen is safe from a worker that lost the job unnoticed.
     token: int
+
+    @property
+    def cancel_requested(self) -> bool:
+        """Whether the job was cancelled and this attempt is to end."""
+        return is_requested(int(self.task_result.id), self.token)
 
 
 class TaskDecorator(Protocol):

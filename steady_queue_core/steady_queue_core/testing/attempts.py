@@ -35,6 +35,8 @@ def _run(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
     # The stand-in for an unregistered task raises the same error as a worker.
     task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
     attempt = Attempt(claim, task, jobs.backend_of(claim), worker, clock.now())
+    if claim.is_cancelled:
+        return attempt.cancelled(clock.now())
     running = RunningTask(claim.task_path, str(claim.job_id), attempt_of(claim))
     before = running_task.set(running)
     try:

@@ -49,6 +49,12 @@ class MemoryBackend(SteadyQueueBackend):
             raise TaskResultDoesNotExist(result_id)
         return found
 
+    def cancel(self, result_id: str) -> bool:
+        cancelled = self.jobs.cancel(result_id)
+        if cancelled is None:
+            raise TaskResultDoesNotExist(result_id)
+        return cancelled
+
     def _store(self, calls: Sequence[EncodedCall]) -> list[EnqueuedJob]:
         return [self.jobs.enqueue(call, self._new_job(call)) for call in calls]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import wraps
@@ -17,7 +17,9 @@ from .. import arguments
 from ..backend import EncodedCall, SteadyQueueBackend
 from ..compat import TaskResult, TaskResultStatus
 from ..dialects import ClaimedJob, Ending, EnqueuedJob, NewJob, Outcome, QueueSelector
+from ..errors import TaskCancelled
 from ..payloads import PayloadCodec, result_scope
+from ..processes.worker.error_text import appended, describe
 from ..tasks.definition import SteadyQueueTaskResult
 from ..tasks.results import task_errors, workers_of
 from ..timezones import from_utc
@@ -157,6 +159,17 @@ class MemoryJobs:
         return next(map(copied, found), None)
 
     @locked
+    def cancel(self, result_id: str) -> bool | None:
+        """Cancel a job; return whether it was waiting or running, or ``None`` if there is none."""
+        job = next((job for job in self.jobs.values() if job.result.id == result_id), None)
+        if job is None or job.state is State.ENDED:
+            return None if job is None else False
+        job.new = replace(job.new, max_attempts=-abs(job.new.max_attempts))
+        if job.state is not State.RUNNING:
+            self.settle(_cancelled(job))
+        return True
+
+    @locked
     def clear(self) -> None:
         """Forget all jobs."""
         self.jobs.clear()
@@ -270,6 +283,21 @@ def copied(result: TaskResult) -> TaskResult:
         value = getattr(result, field.name)
         object.__setattr__(copy, field.name, list(value) if isinstance(value, list) else value)
     return copy
+
+
+def _cancelled(job: Job) -> Outcome:
+    """Return the outcome of a job that is cancelled while it waits."""
+    return Outcome(
+        Ending.FAILED,
+        job.id,
+        job.token,
+        job.new.queue_name,
+        job.new.rank,
+        attempts=job.attempts,
+        worker_ids=job.worker_ids,
+        errors=appended(job.errors, describe(TaskCancelled())),
+        started_at=job.started_at,
+    )
 
 
 def _opened(job: Job, outcome: Outcome, codec: PayloadCodec | None) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
+from django.db.models.functions import Abs
 
 from ...dialects.database import Database
 from ..execution import BlockedExecution, FailedExecution, ReadyExecution
@@ -27,7 +28,9 @@ def retry(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
         retried = jobs.filter(pk__in=found)
         present = database.storable_time()
         rows = [_execution(job, present) for job in retried]
-        retried.update(attempts=0, finished_at=None, return_value=None)
+        retried.update(
+            attempts=0, finished_at=None, return_value=None, max_attempts=Abs("max_attempts")
+        )
         blocked = [row for row in rows if isinstance(row, BlockedExecution)]
         BlockedExecution.objects.using(using).bulk_create(blocked)
         ready = [row for row in rows if isinstance(row, ReadyExecution)]

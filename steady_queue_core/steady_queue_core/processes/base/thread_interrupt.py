@@ -15,6 +15,14 @@ def interrupt(thread: Thread) -> None:
     """Raise ``TaskInterrupted`` in a thread before its next bytecode; if it is in a C call, when
     that returns."""
     if thread.ident is not None and thread.is_alive():
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(thread.ident), ctypes.py_object(TaskInterrupted)
-        )
+        raise_in(thread.ident, TaskInterrupted)
+
+
+def raise_in(thread: int, exception: type[BaseException]) -> None:
+    """Raise an exception in the thread of this identifier, likewise."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(exception))
+
+
+def clear_exception(thread: int) -> None:
+    """Take back an exception that was to be raised in a thread and has not been."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)

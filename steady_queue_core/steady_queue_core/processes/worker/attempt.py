@@ -12,6 +12,7 @@ from ...arguments import DeserializationError, TaskArgumentError
 from ...compat import Task, TaskResult, TaskResultStatus
 from ...configuration import ConfigurationError
 from ...dialects import ClaimedJob, Ending, Outcome
+from ...errors import TaskCancelled
 from ...logging import get_logger
 from ...payloads import PayloadCodec, Scope, call_scope, result_scope
 from ...retries import delay_of
@@ -183,6 +184,15 @@ class Attempt:
         self._end_unsuccessfully(outcome, ended_at)
         return RunResult(outcome, self.task_result, self.backend, error)
 
+    def cancelled(self, ended_at: datetime) -> RunResult:
+        """Return the result of a job that was cancelled before it started."""
+        error = TaskCancelled()
+        outcome = outcomes.cancelled(self.claim, describe(error))
+        self.decode_for_signals()
+        self.task_result.errors[:] = task_errors(outcome.errors)
+        self._end(TaskResultStatus.FAILED, ended_at)
+        return RunResult(outcome, self.task_result, self.backend, error)
+
     def _decode(self, *, resolve_models: bool) -> tuple[list[Any], dict[str, Any]]:
         return arguments.decode_call(
             self._opened(), resolve_models=resolve_models, limits=self.backend.payload_limits
@@ -203,8 +213,8 @@ class Attempt:
         self.args, self.kwargs = args, kwargs
 
     def _retry_delay(self, error: BaseException) -> float | None:
-        if isinstance(error, DeserializationError):
-            return None  # The arguments will be no better the next time.
+        if isinstance(error, DeserializationError | TaskCancelled):
+            return None  # The arguments will be no better the next time, and nobody wants it.
         backoff = None
         if isinstance(self.task, SteadyQueueTask):
             backoff = self.task.backoff

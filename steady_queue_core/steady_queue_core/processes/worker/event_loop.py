@@ -40,8 +40,8 @@ class EventLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
         #: Filled by the worker's main thread, emptied by either thread.
         self._waiting: deque[Work] = deque()
-        #: The running asyncio tasks; until its first step, each with its job and its coroutine.
-        self._running: dict[asyncio.Task[None], tuple[Work, Coroutine[Any, Any, None]] | None] = {}
+        #: The running asyncio tasks, each with its job and, until its first step, its coroutine.
+        self._running: dict[asyncio.Task[None], tuple[Work, Coroutine[Any, Any, None] | None]] = {}
         self._context = copy_context()
         self._thread: Thread | None = None
         self._closing = self._cancelled = False
@@ -91,6 +91,12 @@ class EventLoop:
             self._cancelled = True
             self._loop.call_soon_threadsafe(self._cancel)
 
+    def interrupt_job(self, job_id: int) -> None:
+        """Cancel the task of a job, if it runs here."""
+        if self._loop is not None:
+            with suppress(RuntimeError):  # The loop has ended already.
+                self._loop.call_soon_threadsafe(self._cancel_job, job_id)
+
     def close(self) -> None:
         """End the thread once no task is running."""
         self._closing = True
@@ -101,6 +107,11 @@ class EventLoop:
     def _cancel(self) -> None:
         for running in list(self._running):
             running.cancel()
+
+    def _cancel_job(self, job_id: int) -> None:
+        for running, ((claim, _), _) in list(self._running.items()):
+            if claim.job_id == job_id:
+                running.cancel()
 
     def _end_if_idle(self) -> None:
         assert self._loop is not None
@@ -122,7 +133,7 @@ class EventLoop:
         coroutine = self._run(*work)
         self.is_starting = True
         try:
-            running = _new_task(loop, self._execute(coroutine), self._context.copy())
+            running = _new_task(loop, self._execute(work, coroutine), self._context.copy())
         finally:
             self.is_starting = False
         if running.done():
@@ -132,10 +143,10 @@ class EventLoop:
             self._running.setdefault(running, (work, coroutine))
             running.add_done_callback(self._ended)
 
-    async def _execute(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    async def _execute(self, work: Work, coroutine: Coroutine[Any, Any, None]) -> None:
         current = asyncio.current_task()
         assert current is not None
-        self._running[current] = None
+        self._running[current] = work, None
         await coroutine
 
     def _ended(self, running: asyncio.Task[None]) -> None:
@@ -143,10 +154,9 @@ class EventLoop:
         self._start()
 
     def _forget(self, running: asyncio.Task[None]) -> None:
-        not_started = self._running.pop(running)
-        if not_started is not None:
+        work, coroutine = self._running.pop(running)
+        if coroutine is not None:
             # Another task cancelled this one (or all tasks of the loop) before its first step.
-            work, coroutine = not_started
             coroutine.close()
             self._waiting.appendleft(work)
 

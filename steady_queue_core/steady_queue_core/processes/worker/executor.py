@@ -18,6 +18,7 @@ from ...dialects import ClaimedJob, Ending
 from ...errors import UnregisteredTaskError
 from ...internal_errors import log_internal_error
 from ...logging import OF_TASKS, get_logger, running_task
+from ...tasks.cancellation import as_cancelled, is_requested
 from ...tasks.definition import SteadyQueueTask, find_task, rebuilt
 from ...tasks.results import task_of
 from ...tasks.task_signals import Audience, asend_task_signal, send_task_signal
@@ -134,6 +135,24 @@ class Executor:
             extra=about_job("task.unknown", claim, error_type=type(error).__name__),
         )
 
+    def cancelled(self, claim: ClaimedJob) -> RunResult:
+        """Return the result of a job that was cancelled before it started."""
+        try:
+            return self._attempt_of(claim).cancelled(self.clock.now())
+        except Exception as problem:
+            return self.broken(claim, problem)
+
+    def interrupted(self, claim: ClaimedJob, error: BaseException) -> RunResult:
+        """Return the result of a job that was cancelled, although ``error`` was raised outside of
+        its task."""
+        return self._attempt_of(claim).failed(as_cancelled(error), self.clock.now())
+
+    def _attempt_of(self, claim: ClaimedJob) -> Attempt:
+        """Return an attempt for its result alone: the task need not be known."""
+        task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
+        backend = self.backend_of(claim.backend_name)
+        return Attempt(claim, task, backend, self.worker, self.clock.now())
+
     def broken(self, claim: ClaimedJob, error: BaseException) -> RunResult:
         """Return the result of a job whose row made the worker itself or the database fail."""
         log_internal_error(
@@ -218,4 +237,6 @@ class Executor:
         end_if_copy(self.pid, error)
         if self.breaking_off:
             raise error
+        if is_requested(attempt.claim.job_id, attempt.claim.token):
+            error = as_cancelled(error)
         return attempt.failed(error, self.clock.now())

@@ -11,7 +11,11 @@ from typing import Protocol
 from ...compat import Task
 from ...configuration import Configuration
 from ...dialects import ClaimedJob, Ending, Outcome
+from ...errors import TaskCancelled
+from ...tasks import cancellation
+from ...tasks.cancellation import is_requested
 from ...tasks.definition import registered_tasks
+from ..base.connections import close_own_connections
 from ..base.context import ProcessContext
 from ..base.registration import ProcessRegistration
 from . import outcomes
@@ -97,7 +101,11 @@ class Lanes:
         )
         self.followers = Followers(self._on_loop)
         self._event_loop = EventLoop(settings.coroutines, self._begin)
-        self.threads = Lane(ThreadPool(settings.threads, self._run), self.prefetch.threads)
+        pool = ThreadPool(settings.threads, self._run)
+        self._interruptions = pool.interruptions
+        #: What interrupts a job that runs in a thread, or in the process of that thread.
+        self._interrupt_job = (processes or pool).interrupt_job
+        self.threads = Lane(pool, self.prefetch.threads)
         self.loop = Lane(self._event_loop, self.prefetch.coroutines)
         self.registration: ProcessRegistration
         #: Results on their way to the main thread, each with its lane and its duration.
@@ -176,6 +184,13 @@ class Lanes:
         late = self.followers.withdraw_late() if stalled else self.followers.withdraw_all()
         return withdrawn + self._given_up(late)
 
+    def cancel(self, claim: ClaimedJob) -> None:
+        """Interrupt the task of a job; one that has not started does not start."""
+        # In this order: a job that starts meanwhile sees the request, or can be interrupted.
+        cancellation.requested.add((claim.job_id, claim.token))
+        self._interrupt_job(claim.job_id)
+        self._event_loop.interrupt_job(claim.job_id)
+
     def _go_on_after(self, ended: Outcome) -> list[RunResult]:
         """Start what follows a job, unless its thread has done so, or it is too late."""
         follower = self.followers.take(ended.job_id)
@@ -223,15 +238,31 @@ class Lanes:
     def _run(self, claim: ClaimedJob, task: Task) -> Work | None:
         began = time.monotonic()
         if self._may_start(claim):
-            try:
-                result = self._execute(claim, task)
-            except BaseException as error:
-                result = self._broken(claim, error)
+            result = self._run_interruptibly(claim, task)
         else:
             result = RunResult(outcomes.released(claim))
         following = self._following(result, on_loop=False)
         self._finish(result, self.threads, time.monotonic() - began)
         return following
+
+    def _run_interruptibly(self, claim: ClaimedJob, task: Task) -> RunResult:
+        try:
+            self._interruptions.enter(claim.job_id)
+            if is_requested(claim.job_id, claim.token):
+                result = self.executor.cancelled(claim)
+            else:
+                try:
+                    result = self._execute(claim, task)
+                except BaseException as error:
+                    result = self._broken(claim, error)
+            was_interrupted = self._interruptions.leave(claim.job_id)
+        except TaskCancelled as error:
+            # It was raised between two of these steps. It is sent but once.
+            self._interruptions.leave(claim.job_id)
+            result, was_interrupted = self.executor.interrupted(claim, error), True
+        if was_interrupted:
+            close_own_connections()  # One of them may be in the middle of a statement.
+        return result
 
     def _begin(self, claim: ClaimedJob, task: Task) -> Coroutine[None, None, None]:
         # The job counts as running from now on, even if other tasks block the loop for a while.
@@ -240,7 +271,10 @@ class Lanes:
     async def _arun(self, claim: ClaimedJob, task: Task, began: float) -> None:
         if self._may_start(claim):
             try:
-                result = await self.executor.arun(claim, task)
+                if is_requested(claim.job_id, claim.token):
+                    result = self.executor.cancelled(claim)
+                else:
+                    result = await self.executor.arun(claim, task)
             except BaseException as error:
                 result = self._broken(claim, error)
         else:
@@ -275,6 +309,8 @@ class Lanes:
     def _broken(self, claim: ClaimedJob, error: BaseException) -> RunResult:
         if self.executor.breaking_off:
             return RunResult(outcomes.released(claim))
+        if is_requested(claim.job_id, claim.token):
+            return self.executor.interrupted(claim, error)
         return self.executor.broken(claim, error)
 
     def _finish(self, result: RunResult, lane: Lane, seconds: float) -> None:

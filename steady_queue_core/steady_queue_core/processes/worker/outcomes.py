@@ -71,6 +71,20 @@ def postponed(claim: ClaimedJob, errors: str | None, delay: float) -> Outcome:
     )
 
 
+def cancelled(claim: ClaimedJob, failure: Failure) -> Outcome:
+    """Return the outcome of a job that was cancelled before it started. No attempt is counted."""
+    return released(claim)._replace(
+        ending=Ending.FAILED,
+        attempts=claim.attempts,
+        worker_ids=claim.worker_ids,
+        errors=appended(claim.errors, failure),
+        started_at=claim.started_at,
+        last_attempted_at=claim.started_at,
+        exception_class=failure.exception_class,
+        message=failure.message,
+    )
+
+
 def unreadable(
     claim: ClaimedJob, worker: str, started_at: datetime, error: BaseException
 ) -> Outcome:

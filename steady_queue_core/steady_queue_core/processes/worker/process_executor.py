@@ -11,6 +11,7 @@ from ...dialects import ClaimedJob, Ending, Outcome
 from ...errors import ProcessExitError, ReportedTaskError
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
+from ...tasks.cancellation import as_cancelled, is_requested
 from ...tasks.results import errors_of
 from ..base.forking import describe_exit
 from . import outcomes
@@ -35,6 +36,9 @@ class ProcessExecutor:
     def __init__(self, executor: Executor, nursery: Nursery) -> None:
         self.executor, self.nursery = executor, nursery
         self._own = threading.local()
+        #: The process that runs each job.
+        self._at_work: dict[int, TaskProcess] = {}
+        self._lock = threading.Lock()
         #: Whether no task process can be forked any more.
         self.is_crippled = False
 
@@ -46,12 +50,21 @@ class ProcessExecutor:
         except NurseryLost as error:
             return self._given_back(claim, error)
 
+    def interrupt_job(self, job_id: int) -> None:
+        """Have the process that runs a job be killed, if one does."""
+        with self._lock:
+            process = self._at_work.get(job_id)
+            if process is not None:
+                process.abandon()
+
     def _run(self, claim: ClaimedJob, task: Task, began: datetime) -> RunResult:
         job = write_job(claim, began)
         for _ in range(MOST_STILLBORN):
             process = self._process()
             try:
-                answer = process.call(job)
+                answer = self._call(process, claim, job)
+                if answer is None:
+                    return self.executor.cancelled(claim)
                 outcome = read_outcome(answer, claim)
             except NotStarted:
                 self._bury(process)
@@ -60,6 +73,19 @@ class ProcessExecutor:
             else:
                 return self._result(claim, task, began, outcome)
         raise NurseryLost(f"{MOST_STILLBORN} new task processes have ended at once")
+
+    def _call(self, process: TaskProcess, claim: ClaimedJob, job: bytes) -> bytes | None:
+        """Have a job run; return its outcome, or ``None`` if it was cancelled before."""
+        with self._lock:
+            self._at_work[claim.job_id] = process
+        try:
+            if is_requested(claim.job_id, claim.token):
+                return None
+            return process.call(job)
+        finally:
+            # Under the lock: it might run another job by the time it is abandoned.
+            with self._lock:
+                del self._at_work[claim.job_id]
 
     def _process(self) -> TaskProcess:
         """Return the task process of the calling thread."""
@@ -102,6 +128,8 @@ class ProcessExecutor:
     def _lost(self, claim: ClaimedJob, task: Task, began: datetime, death: str) -> RunResult:
         error = ProcessExitError(f"{death} while it was running this job.")
         attempt = self._attempt(claim, task, began)
+        if is_requested(claim.job_id, claim.token):
+            return attempt.failed(as_cancelled(error), self.executor.clock.now())
         result = attempt.failed(error, self.executor.clock.now())
         return result._replace(lost_process=self.executor.worker)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from ...dialects import ClaimedJob, Dialect, Outcome, QueueSelector
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import claims
+from ...tasks.cancellation import requested
 from ..base.context import ProcessContext
 from ..base.database import Unavailable
 from ..base.registration import ProcessRegistration
@@ -49,6 +51,27 @@ class Settlement:
         self._uncertain: set[tuple[int, int]] = set()
         #: When to look for claims in the database that the worker does not know of.
         self._next_audit = time.monotonic() + self._audit_interval
+
+    @property
+    def age(self) -> float:
+        """Seconds for which the oldest claim has been held; minus infinity without one."""
+        oldest = next(iter(self.held.values()), None)
+        if oldest is None:
+            return -math.inf
+        return (self.executor.clock.now() - oldest.claimed_at).total_seconds()
+
+    def cancelled(self) -> list[ClaimedJob]:
+        """Ask which of the jobs held were cancelled, and return those of which that was not known.
+
+        Raises ``Unavailable``.
+        """
+        process_id = self.registration.process_id
+        found = self.context.database.run(
+            lambda connection, _: claims.cancelled(connection.alias, process_id)
+        )
+        new = {job_id: token for job_id, token in found if (job_id, token) not in requested}
+        held = [claim for job_id in new if (claim := self.held.get(job_id)) is not None]
+        return [claim for claim in held if claim.token == new[claim.job_id]]
 
     def add(self, result: RunResult) -> None:
         """Queue a result for the next statement."""
@@ -155,6 +178,8 @@ class Settlement:
                 del self.held[job_id]
                 self.heirs.forget(job_id)
             self.context.journal.clear(job_id, token)
+            if requested:
+                requested.discard((job_id, token))
             uncertain = (job_id, token) in self._uncertain and self.registration.holds_lease
             if job_id in held or uncertain:
                 stored.append(result)

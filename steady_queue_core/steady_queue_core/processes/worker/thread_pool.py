@@ -13,6 +13,7 @@ from ...compat import Task
 from ...dialects import ClaimedJob
 from ..base.connections import close_own_connections
 from ..base.thread_interrupt import TaskInterrupted, interrupt
+from .interruptions import Interruptions
 
 #: Seconds after which jobs that follow each other let others go first. They mostly take less.
 TURN = 0.05
@@ -30,6 +31,8 @@ class ThreadPool:
         self._run = run
         self._waiting: SimpleQueue[Work | None] = SimpleQueue()
         self._context = copy_context()
+        #: What interrupts a single job; ``run`` says when it may.
+        self.interruptions = Interruptions()
         #: Threads that are running a task.
         self._busy: set[Thread] = set()
         self._threads = [
@@ -69,6 +72,10 @@ class ThreadPool:
         """Interrupt the running tasks."""
         for thread in list(self._busy):
             interrupt(thread)
+
+    def interrupt_job(self, job_id: int) -> None:
+        """Raise ``TaskCancelled`` in the task of a job, if it runs here."""
+        self.interruptions.interrupt(job_id)
 
     def close(self) -> None:
         """End each thread once the queued jobs are done."""

@@ -12,10 +12,12 @@ from ...errors import UnregisteredTaskError
 from ...logging import about, get_logger
 from ..base.context import ProcessContext
 from ..base.database import DatabaseClock, Unavailable
+from ..base.log_context import about_job
 from ..base.registration import ProcessRegistration
 from ..base.system import lease_clock, use_processors
 from . import outcomes
 from .attempt import RunResult
+from .cancellation_watch import CancellationWatch
 from .executor import Executor
 from .lane import Lanes
 from .nursery import Nursery
@@ -70,6 +72,7 @@ class Worker:
         self.registration: ProcessRegistration
         self.recycling = Recycling(settings)
         self.poll_timer = PollTimer(settings.polling_interval.total_seconds())
+        self.cancellations = CancellationWatch()
         self._declared_dead = False
         #: Number of outages when the wake-up listener was connected.
         self._outages_at_listen = 0
@@ -155,6 +158,8 @@ class Worker:
         try:
             self._collect()
             self._heartbeat()
+            if self.cancellations.open:
+                self._cancel()
             limit = self._claim_limit() if claiming else 0
             polling = limit > 0
             # Outcomes take a claim along, even before the next poll is due.
@@ -187,6 +192,19 @@ class Worker:
                 extra=about("worker.recycled", jobs=self.recycling.jobs),
             )
             self.context.ask_for_successor()
+
+    def _cancel(self) -> None:
+        """Interrupt the jobs that were cancelled, if it is time to ask for them."""
+        if self.cancellations.until_due(self.settlement.age) > 0:
+            return
+        self.cancellations.note_question()
+        for claim in self.settlement.cancelled():
+            logger.info(
+                "Job %d was cancelled: its task is interrupted",
+                claim.job_id,
+                extra=about_job("task.interrupting", claim),
+            )
+            self.lanes.cancel(claim)
 
     def _heartbeat(self) -> None:
         if self._declared_dead or self.registration.beat_if_due():
@@ -235,6 +253,9 @@ class Worker:
     def _work_of(self, claimed: list[ClaimedJob]) -> list[Work]:
         work: list[Work] = []
         for claim in claimed:
+            if claim.is_cancelled:
+                self.settlement.add(self.executor.cancelled(claim))
+                continue
             try:
                 work.append((claim, self.executor.task_of(claim)))
             except UnregisteredTaskError as error:
@@ -269,16 +290,25 @@ class Worker:
         if self.settlement.waiting:
             return 0.0
         until_poll = self.poll_timer.until_due if polling else math.inf
-        return max(0.0, min(until_poll, self.registration.until_beat, self.lanes.until_stall))
+        until_question = math.inf
+        if self.cancellations.open:
+            until_question = self.cancellations.until_due(self.settlement.age)
+        until_others = min(self.registration.until_beat, self.lanes.until_stall, until_question)
+        return max(0.0, min(until_poll, until_others))
 
     def _sleep(self, seconds: float) -> None:
         waiter = self.context.waiter
         self.context.report_alive()
         # Set before the last look: a thread that finishes after it will wake us.
         waiter.sleeping = True
-        if not self.lanes.has_results and self.context.sleep(seconds):
+        if self.lanes.has_results:
+            self.cancellations.note_busy()
+        elif self.context.sleep(seconds):
             # A wake-up may arrive just before its commit is visible: poll again soon after.
             self.poll_timer.start_over()
+            self.cancellations.note_wakeup()
+        elif not waiter.is_listening:
+            self.cancellations.note_wakeup()
         waiter.sleeping = False
 
     def _activity(self) -> str:

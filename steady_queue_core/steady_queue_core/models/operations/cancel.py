@@ -1,0 +1,105 @@
+"""Cancelling jobs: those that wait end at once, those that run are asked to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F, QuerySet
+
+from ...dialects.database import Database
+from ...errors import TaskCancelled
+from ...signals import send_after_commit, task_cancelled
+from ..execution import (
+    BlockedExecution,
+    ClaimedExecution,
+    Execution,
+    FailedExecution,
+    ReadyExecution,
+    ScheduledExecution,
+)
+from ..semaphore import Permit, concurrency_keys, lock_semaphores
+
+#: The states of jobs that wait. In the order in which jobs pass through them: a job that moves on
+#: while its row is awaited is found in the next.
+WAITING: tuple[type[Execution], ...] = (ScheduledExecution, BlockedExecution, ReadyExecution)
+#: All states in which a job can be cancelled.
+STATES: tuple[type[Execution], ...] = (*WAITING, ClaimedExecution)
+
+EXCEPTION = f"{TaskCancelled.__module__}.{TaskCancelled.__qualname__}"
+MESSAGE = str(TaskCancelled())
+#: Most earlier errors that are kept.
+MOST_EARLIER = 19
+
+
+def end(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
+    """Let those of these jobs that wait fail with ``TaskCancelled``, in one transaction; return
+    their number.
+
+    ``jobs`` are all jobs. One that is claimed meanwhile is left alone: whoever locks its execution
+    first has it.
+    """
+    using, database = jobs.db, Database.of(jobs.db)
+    with database.transaction():
+        keys = concurrency_keys(jobs.filter(pk__in=job_ids))
+        found: list[int] = []
+        for state in WAITING:
+            if state is BlockedExecution:
+                # Lock order: scheduled rows first (like the dispatcher), then semaphores, then
+                # everything that a permit moves.
+                lock_semaphores(database, keys)
+            rows = state._default_manager.using(using).filter(pk__in=job_ids).order_by("pk")
+            held = [row.pk for row in database.lock_rows(rows, wait=True)]
+            if held:
+                rows.filter(pk__in=held)._raw_delete(using)
+                found += held
+        Permit.objects.using(using).filter(pk__in=found)._raw_delete(using)
+        if found:
+            _fail(jobs.filter(pk__in=found), database.storable_time())
+            task_ids = [str(job_id) for job_id in found]
+            send_after_commit(task_cancelled, jobs.model, using, task_ids=task_ids)
+        admitted = database.admit(keys)
+    if admitted:
+        database.ring_after_commit([])
+    return len(found)
+
+
+def ask(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
+    """Ask for the end of those of these jobs that have not ended; return the number of those that
+    were not asked before.
+
+    The request is the sign of ``max_attempts``, which every claim reads: no other attempt starts.
+    """
+    asked = 0
+    # One by one: a transaction that holds the row of one job while it awaits another's could
+    # deadlock with a worker that settles both.
+    for job_id in job_ids:
+        asked += jobs.filter(pk=job_id, finished_at=None, max_attempts__gt=0).update(
+            max_attempts=-F("max_attempts")
+        )
+    if asked:
+        Database.of(jobs.db).ring_after_commit([])
+    return asked
+
+
+def _fail(jobs: QuerySet[Any], present: datetime) -> None:
+    FailedExecution.objects.using(jobs.db).bulk_create(
+        FailedExecution(job_id=pk, created_at=present, exception_class=EXCEPTION, message=MESSAGE)
+        for pk in jobs.values_list("pk", flat=True)
+    )
+    # Only jobs that wait for another attempt have errors.
+    for pk, errors in list(jobs.exclude(errors=None).values_list("pk", "errors")):
+        jobs.filter(pk=pk).update(errors=_appended(errors), finished_at=present)
+    jobs.filter(finished_at=None).update(errors=_appended(None), finished_at=present)
+
+
+def _appended(errors: str | None) -> str:
+    """Return the stored list of a job's errors with this one added."""
+    try:
+        earlier = json.loads(errors or "[]")
+    except (ValueError, RecursionError):
+        earlier = []
+    kept = earlier[-MOST_EARLIER:] if isinstance(earlier, list) else []
+    return json.dumps([*kept, [EXCEPTION, f"{EXCEPTION}: {MESSAGE}\n"]])

@@ -1,0 +1,125 @@
+"""An interruption hits the job that is meant, or nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+
+import pytest
+
+from steady_queue_core.errors import TaskCancelled
+from steady_queue_core.processes.worker import interruptions as module
+from steady_queue_core.processes.worker.interruptions import Interruptions
+
+
+class Runner:
+    """A thread that runs one job after the other, each for a moment, as a worker's threads do."""
+
+    def __init__(self) -> None:
+        self.interruptions = Interruptions()
+        self.current, self.hit, self.stray = 0, 0, 0
+        self.stopped = False
+        self.thread = threading.Thread(target=self._work)
+
+    def _work(self) -> None:
+        for job in count(1):
+            if self.stopped:
+                return
+            try:
+                self._run(job)
+                sum(range(200))  # What is between two jobs must not be interrupted.
+            except TaskCancelled:
+                self.stray += 1
+
+    def _run(self, job: int) -> None:
+        interruptions = self.interruptions
+        try:
+            interruptions.enter(job)
+            try:
+                self.current = job
+                sum(range(200))
+            except TaskCancelled:
+                pass
+            was_sent = interruptions.leave(job)
+        except TaskCancelled:
+            interruptions.leave(job)
+            was_sent = True
+        self.hit += was_sent
+
+
+@contextmanager
+def running() -> Iterator[Runner]:
+    runner = Runner()
+    runner.thread.start()
+    try:
+        yield runner
+    finally:
+        runner.stopped = True
+        runner.thread.join(10)
+
+
+def test_an_interruption_that_comes_too_late_hits_no_other_job() -> None:
+    with running() as runner:
+        end = time.monotonic() + 3
+        while time.monotonic() < end and runner.thread.is_alive():
+            runner.interruptions.interrupt(runner.current)
+    assert not runner.thread.is_alive()
+    assert runner.stray == 0
+    assert runner.hit > 10
+    assert not runner.interruptions._sent
+    assert not runner.interruptions._threads
+
+
+def test_an_interruption_on_its_way_is_taken_back_by_the_thread_that_leaves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent: list[int] = []
+    taken_back: list[int] = []
+    monkeypatch.setattr(module, "raise_in", lambda thread, kind: sent.append(thread))
+    monkeypatch.setattr(module, "clear_exception", taken_back.append)
+    interruptions, here = Interruptions(), threading.get_ident()
+    interruptions.enter(1)
+    interruptions.interrupt(1)
+    interruptions.interrupt(1)  # It is sent but once.
+    assert (sent, taken_back) == ([here], [])
+    assert interruptions.leave(1) is True
+    assert taken_back == [here]
+    assert interruptions.leave(1) is False
+    interruptions.enter(1)
+    assert interruptions.leave(1) is False
+    assert taken_back == [here]
+
+
+def test_a_job_that_runs_nowhere_is_not_interrupted() -> None:
+    interruptions = Interruptions()
+    interruptions.interrupt(7)
+    interruptions.enter(8)
+    interruptions.interrupt(7)
+    assert interruptions.leave(8) is False
+
+
+def test_a_task_is_interrupted_within_its_python_code() -> None:
+    interruptions, began = Interruptions(), threading.Event()
+    ended: list[BaseException] = []
+
+    def run() -> None:
+        interruptions.enter(1)
+        began.set()
+        try:
+            while True:
+                time.sleep(0.001)
+        except TaskCancelled as error:
+            ended.append(error)
+        interruptions.leave(1)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    assert began.wait(5)
+    interruptions.interrupt(1)
+    thread.join(5)
+    assert isinstance(ended[0], TaskCancelled)
+    with pytest.raises(IndexError):
+        ended[1]
