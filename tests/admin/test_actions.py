@@ -109,6 +109,30 @@ def test_all_that_a_list_selects_is_done_in_batches_on_all_its_pages(
 
 
 @on_every_database
+def test_waiting_and_running_jobs_are_cancelled(using: str, scene: Scene) -> None:
+    [claim], [ready], [scheduled] = scene.claimed(1), scene.ready(1), scene.ready(1, delay=HOUR)
+    visitor = Visitor(*EVERYTHING)
+
+    question = visitor.act("cancel", [claim.job_id], state="running")
+    assert "Cancel 1 running jobs? Running tasks are interrupted." in question
+    page = confirm(visitor, question, visitor.url("job"), state="running")
+    assert page.messages == ["Cancelled 1 job."]
+    assert Job.objects.using(using).get(pk=claim.job_id).is_cancelled
+    page = visitor.see(visitor.url("job", "change", claim.job_id))
+    assert "0 of 1" in page
+
+    question = visitor.act("cancel", ..., state="ready")
+    assert confirm(visitor, question, visitor.url("job"), state="ready").messages == [
+        "Cancelled 1 job."
+    ]
+    question = visitor.post(visitor.url("job", "cancel", scheduled))
+    page = confirm(visitor, question, visitor.url("job", "cancel", scheduled))
+    assert page.messages == [f"Cancelled job #{scheduled}."]
+    assert page.buttons == ["Retry", "Discard"]
+    assert scene.ids(FailedExecution) == sorted([ready, scheduled])
+
+
+@on_every_database
 def test_one_job_is_acted_on_from_its_page(using: str, scene: Scene) -> None:
     [failed], [scheduled] = scene.failed(1), scene.ready(1, delay=HOUR)
     visitor = Visitor(*EVERYTHING)
@@ -119,7 +143,7 @@ def test_one_job_is_acted_on_from_its_page(using: str, scene: Scene) -> None:
     assert visitor.see(visitor.url("job", "change", failed)).buttons == ["Retry", "Discard"]
     page = press("retry", failed)
     assert page.messages == [f"Retried job #{failed}."]
-    assert page.buttons == ["Discard"]
+    assert page.buttons == ["Cancel", "Discard"]
     page = press("retry", failed)
     assert page.messages == [
         f"Job #{failed} has changed state in the meantime: it cannot be retried now."
@@ -276,7 +300,7 @@ def test_what_is_posted_without_sense_changes_nothing(scene: Scene) -> None:
     assert page.actions == []
     for key in ("0", "9" * 30, "x", "%00"):
         visitor.post(visitor.url("job", "change", failed[0]).replace(f"/{failed[0]}/", f"/{key}/"))
-        for verb in ("retry", "run", "discard"):
+        for verb in ("retry", "run", "cancel", "discard"):
             url = visitor.url("job", verb, failed[0]).replace(f"/{failed[0]}/", f"/{key}/")
             assert visitor.post(url, {"confirmed": "yes"}).status == 200
     for verb in ("pause", "resume", "clear"):
@@ -296,7 +320,7 @@ def test_nothing_is_done_by_a_get_or_without_the_token(scene: Scene) -> None:
     visitor = Visitor(*EVERYTHING)
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(visitor.user)
-    for verb in ("retry", "run", "discard"):
+    for verb in ("retry", "run", "cancel", "discard"):
         url = visitor.url("job", verb, failed)
         assert visitor.see(url).status == 405
         assert strict.post(url, {"confirmed": "yes"}).status_code == 403

@@ -184,7 +184,7 @@ def test_actions_leave_others_rows_alone(using: str, scene: Scene) -> None:
         assert page.messages[0].endswith(" 1 job.")
         page = us.act(action, ..., state=state)
         confirm(us, page, us.url("job"), state=state)
-        for verb in ("retry", "run", "discard"):
+        for verb in ("retry", "run", "cancel", "discard"):
             page = us.post(us.url("job", verb, theirs[state][0]), {"confirmed": "yes"})
             assert page.messages == [f"Job {theirs[state][0]} no longer exists."]
     left = {model: scene.ids(model) for model in (FailedExecution, ScheduledExecution)}

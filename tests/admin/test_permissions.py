@@ -33,6 +33,7 @@ VIEW = {
 ACTIONS = [
     ("job", "retry", "retry", "retry_job"),
     ("job", "run_now", "run", "run_job"),
+    ("job", "cancel", "cancel", "cancel_job"),
     ("job", "discard", "discard", "discard_job"),
     ("pause", "pause", "pause", "pause_queue"),
     ("pause", "resume", "resume", "pause_queue"),
@@ -113,7 +114,7 @@ def test_an_action_on_a_list_works_with_its_permission(
     before = state(scene)
     insider = Visitor(VIEW[model], codename)
     page = insider.act(action, [key], model, **query)
-    if action in ("discard", "clear"):
+    if action in ("cancel", "discard", "clear"):
         assert state(scene) == before
         page = confirm(insider, page, insider.url(model), **query)
     assert page.messages

@@ -96,7 +96,7 @@ class Page:
 
 MESSAGE = r'<li class="(?:success|warning|error|info)">(.*?)</li>'
 EVERYTHING = (
-    "view_job", "retry_job", "discard_job", "run_job", "view_arguments", "view_queue",
+    "view_job", "retry_job", "cancel_job", "discard_job", "run_job", "view_arguments", "view_queue",
     "pause_queue", "view_process", "view_recurringtask", "change_recurringtask",
     "run_recurringtask", "view_semaphore",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Actions on jobs: retry, run now, discard."""
+"""Actions on jobs: retry, run now, cancel, discard."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..dialects.database import Database
 from ..models import Job
 from ..models.execution import Execution
 from ..models.job_queryset import JobQuerySet
-from ..models.operations import discard, retry, run_now
+from ..models.operations import cancel, discard, retry, run_now
 from .actions import BatchResult, run_in_batches
 from .job_listing import JobListing
 
@@ -35,12 +35,13 @@ class JobAction:
     #: The states of jobs that the action applies to.
     states: Sequence[type[Execution]]
     flag: int = CHANGE
-    #: Whether the action needs confirmation.
-    destroys: bool = False
+    #: What the user has to confirm; empty: nothing.
+    warning: str = ""
 
     @property
-    def warning(self) -> str:
-        return " This cannot be undone." if self.destroys else ""
+    def destroys(self) -> bool:
+        """Whether the job is gone afterwards."""
+        return self.flag == DELETION
 
     def apply_to_ids(
         self, using: str, ids: Sequence[int], permitted: Permitted, add_history: AddHistory
@@ -100,6 +101,15 @@ RUN = JobAction(
     lambda u, ids: _jobs(u, ids).run_now(),
     run_now.STATES,
 )
+CANCEL = JobAction(
+    "cancel",
+    "cancel_job",
+    "Cancel",
+    "Cancelled",
+    lambda u, ids: _jobs(u, ids).cancel(),
+    cancel.STATES,
+    warning=" Running tasks are interrupted.",
+)
 DISCARD = JobAction(
     "discard",
     "discard_job",
@@ -108,6 +118,6 @@ DISCARD = JobAction(
     lambda u, ids: _jobs(u, ids).discard(),
     discard.STATES,
     flag=DELETION,
-    destroys=True,
+    warning=" This cannot be undone.",
 )
-JOB_ACTIONS = {action.name: action for action in (RETRY, RUN, DISCARD)}
+JOB_ACTIONS = {action.name: action for action in (RETRY, RUN, CANCEL, DISCARD)}

@@ -90,7 +90,7 @@ def error(job: Any) -> str:
 
 @column("attempts")
 def attempts(job: Any) -> str:
-    return f"{job.attempts} of {job.max_attempts}"
+    return f"{job.attempts} of {abs(job.max_attempts)}"
 
 
 @column("failed")

@@ -40,7 +40,7 @@ def _fields(job: Any, state: State, process: str) -> Section:
             ("Task", texts.clean(job.task_path)),
             ("Queue", texts.clean(job.queue_name)),
             ("Priority", job.priority),
-            ("Attempts", f"{job.attempts} of {job.max_attempts}"),
+            ("Attempts", f"{job.attempts} of {abs(job.max_attempts)}"),
             ("Workers", workers(job)),
             ("Concurrency key", texts.clean(job.concurrency_key or "")),
             ("Concurrency limit", job.concurrency_limit),

@@ -53,12 +53,12 @@ class JobChangeList(KeysetChangeList):
 
 
 class JobAdmin(QueueAdmin):
-    """Jobs, which can be retried, run and discarded, but not edited."""
+    """Jobs, which can be retried, run, cancelled and discarded, but not edited."""
 
     list_filter = (StateFilter, DatabaseFilter, QueueFilter, TaskFilter, KeyFilter)
     search_fields = ("id", "task_path")
     search_help_text = "A job id, or the name or full path of a task."
-    actions = ("retry", "run_now", "discard")
+    actions = ("retry", "run_now", "cancel", "discard")
 
     # --- lists ---
 
@@ -109,6 +109,9 @@ class JobAdmin(QueueAdmin):
     def has_run_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "run_job")
 
+    def has_cancel_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "cancel_job")
+
     def has_discard_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "discard_job")
 
@@ -128,6 +131,9 @@ class JobAdmin(QueueAdmin):
     def has_run_listed_permission(self, request: HttpRequest) -> bool:
         return self._may_here(request, JOB_ACTIONS["run"])
 
+    def has_cancel_listed_permission(self, request: HttpRequest) -> bool:
+        return self._may_here(request, JOB_ACTIONS["cancel"])
+
     def has_discard_listed_permission(self, request: HttpRequest) -> bool:
         return self._may_here(request, JOB_ACTIONS["discard"])
 
@@ -139,6 +145,10 @@ class JobAdmin(QueueAdmin):
     def run_now(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         return self._apply_to_list(request, JOB_ACTIONS["run"])
 
+    @admin.action(permissions=["cancel_listed"], description="Cancel selected jobs")
+    def cancel(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return self._apply_to_list(request, JOB_ACTIONS["cancel"])
+
     @admin.action(permissions=["discard_listed"], description="Discard selected jobs")
     def discard(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         return self._apply_to_list(request, JOB_ACTIONS["discard"])
@@ -149,7 +159,7 @@ class JobAdmin(QueueAdmin):
     def _apply_to_list(self, request: HttpRequest, action: JobAction) -> HttpResponse | None:
         state, chosen = _state(request), self.selected_keys(request)
         listing = cast(JobChangeList, self.get_changelist_instance(request)).listing
-        if (action.destroys or chosen is None) and not self.confirmed(request):
+        if (action.warning or chosen is None) and not self.confirmed(request):
             count = _count(listing) if chosen is None else BoundedCount(len(chosen))
             question = f"{action.label} {count.text} {state.name} jobs?{action.warning}"
             return self.confirmation(request, question, action.label, request.get_full_path())
@@ -215,7 +225,7 @@ class JobAdmin(QueueAdmin):
 
     def _apply_to_one(self, action: JobAction, request: HttpRequest, row: Any) -> HttpResponse:
         job, page = f"job #{row.pk}", self.url(request, "change", row.pk)
-        if action.destroys and not self.confirmed(request):
+        if action.warning and not self.confirmed(request):
             question = f"{action.label} {job}?{action.warning}"
             return self.confirmation(request, question, action.label, page)
         # The permission has been checked already.

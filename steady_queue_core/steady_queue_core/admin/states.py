@@ -55,22 +55,27 @@ READY = State(
     "Ready",
     Order(ReadyExecution, ("rank", "job_id")),
     indexed={"queue": ("queue_name", Order(ReadyExecution, ("rank", "job_id")))},
-    actions=frozenset({"discard"}),
+    actions=frozenset({"cancel", "discard"}),
 )
 SCHEDULED = State(
     "scheduled",
     "Scheduled",
     Order(ScheduledExecution, ("due_at", "rank", "job_id")),
-    actions=frozenset({"run", "discard"}),
+    actions=frozenset({"run", "cancel", "discard"}),
 )
 BLOCKED = State(
     "blocked",
     "Blocked",
     Order(BlockedExecution, ("job_id",)),
     indexed={"key": ("concurrency_key", Order(BlockedExecution, ("rank", "job_id")))},
-    actions=frozenset({"run", "discard"}),
+    actions=frozenset({"run", "cancel", "discard"}),
 )
-RUNNING = State("running", "Running", Order(ClaimedExecution, ("job_id",)))
+RUNNING = State(
+    "running",
+    "Running",
+    Order(ClaimedExecution, ("job_id",)),
+    actions=frozenset({"cancel"}),
+)
 FAILED = State(
     "failed",
     "Failed",
