@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +26,8 @@ from steady_queue_core.checks import (
     check_recurring_tasks,
     check_task_modules,
 )
+from steady_queue_core.dialects import ProcessIdentity, QueueSelector, dialect_for
+from steady_queue_core.errors import DialectUnsupported
 from steady_queue_core.schedules import definition as recurring_task
 from steady_queue_core.tasks import definition as registry
 
@@ -302,6 +305,7 @@ def test_a_backend_without_the_app_is_an_error(settings: Any) -> None:
 def test_a_pool_smaller_than_a_worker_needs_is_warned_of(
     settings: Any, monkeypatch: pytest.MonkeyPatch, pool: Any, workers: Any, mode: str, found: Any
 ) -> None:
+    settings.TASKS = {"default": OURS}  # A backend of its own, which remembers its database.
     settings.STEADY_QUEUE = {"workers": workers, "supervisor_mode": mode}
     options = {} if pool is None else {"pool": pool}
     pooled = {**connections.settings["default"], "OPTIONS": options}
@@ -311,3 +315,25 @@ def test_a_pool_smaller_than_a_worker_needs_is_warned_of(
     for message in messages:
         assert found in message.msg
         assert "['pool']['max_size']" in message.hint
+
+
+def test_exclusions_are_refused_where_the_dialect_would_ignore_them(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.TASKS = {"default": OURS}
+    dialect, connection = dialect_for("default"), connections["default"]
+    settings.STEADY_QUEUE = {"workers": [{"queues": "a"}, {"queues": "*,!mail*"}]}
+    assert check_dialects(None) == []
+    monkeypatch.setattr(dialect, "info", replace(dialect.info, excludes_queues=False))
+    message = "The dialect 'sqlite' cannot exclude queues: name the queues of the worker instead."
+    assert [(each.id, each.msg) for each in check_dialects(None)] == [
+        ("steady_queue.E001", message)
+    ]
+    worker, selector = ProcessIdentity(1, "worker-1"), QueueSelector.of(["!mail*"])
+    outcome: Any = None
+    for claim in (
+        lambda: dialect.claim(connection, worker, selector, 1),
+        lambda: dialect.settle_and_claim(connection, [outcome], worker, selector, 1),
+    ):
+        with pytest.raises(DialectUnsupported, match="cannot exclude queues"):
+            claim()
