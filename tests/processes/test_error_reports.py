@@ -125,6 +125,26 @@ def test_the_reporter_is_told_once_of_each_job_that_fails_for_good(
     assert project.state_of(recovers) == "finished"
 
 
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_a_job_that_was_cancelled_is_no_failure_to_report(
+    make_project: MakeProject, executor: str
+) -> None:
+    settings = queue(processes=1, threads=1, task_modules=["tests.faultapp.patient"])
+    settings["workers"][0]["executor"] = executor
+    project = make_project(
+        settings, extra=REPORTS.format("reporter.report"), files={"reporter.py": REPORTER}
+    )
+    project.start().wait_ready(1)
+    [running] = project.enqueue("patient:stay", [60.0])
+    project.wait_started(running)
+    project.client.call("cancel", ids=[running])
+    wait_for(lambda: project.state_of(running) == "failed", 10, "the end of the job")
+    [fails] = project.enqueue("fail_at_length", [10])
+    wait_for(lambda: told(project), 20, "the report")
+    stop_all(project)
+    assert [line.partition(" ")[0] for line in told(project)] == [str(fails)]
+
+
 def test_a_reporter_that_fails_is_logged_and_harms_nobody(make_project: MakeProject) -> None:
     reporter = REPORTER.replace('"TypeError"', '"RuntimeError"')
     project = make_project(

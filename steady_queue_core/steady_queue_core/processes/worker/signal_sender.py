@@ -16,6 +16,7 @@ from threading import Thread
 from ...compat import TaskResult, task_finished
 from ...dialects import Ending, Outcome
 from ...logging import OF_TASKS, RunningTask, about, get_logger, running_task
+from ...models.operations.cancel import EXCEPTION as CANCELLED
 from ...signals import send, task_retried
 from ...tasks.task_signals import send_task_signal
 from ..base.connections import tidy_connections
@@ -156,7 +157,10 @@ def _send(task_result: TaskResult, result: RunResult) -> None:
 
 
 def _report(result: RunResult, error: BaseException, task_result: TaskResult) -> None:
-    """Tell the backend's error reporter, if there is one, of a job that has failed for good."""
+    """Tell the backend's error reporter, if there is one, of a job that has failed for good and
+    was not cancelled."""
+    if result.outcome.exception_class == CANCELLED:
+        return
     try:
         if result.backend is not None and result.backend.error_reporter is not None:
             result.backend.error_reporter(error, task_result)
