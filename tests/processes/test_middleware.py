@@ -56,7 +56,7 @@ def test_it_is_around_enqueues_and_executions(make_project: MakeProject, executo
     assert len(lines) == 4
     assert client != os.getpid()
     ran = [line.partition(" ") for line in lines if "stores" not in line]
-    assert [what for _, _, what in ran] == [f"runs {first}", f"awaits {second}"]
+    assert {what for _, _, what in ran} == {f"runs {first}", f"awaits {second}"}
     if executor == "threads":
         assert {pid for pid, _, _ in ran} == {str(worker)}
     else:
