@@ -12,9 +12,13 @@ from typing import Any
 import pytest
 
 from steady_queue_core.dialects import ClaimedJob, Ending, Outcome
+from steady_queue_core.processes.base.database import DatabaseClock
 from steady_queue_core.processes.worker import outcomes
 from steady_queue_core.processes.worker.error_text import describe
+from steady_queue_core.processes.worker.executor import Executor
 from steady_queue_core.processes.worker.frames import Frames
+from steady_queue_core.processes.worker.nursery import NurseryLost
+from steady_queue_core.processes.worker.process_executor import ProcessExecutor
 from steady_queue_core.processes.worker.task_process import EndedAtWork, NotStarted, TaskProcess
 from steady_queue_core.processes.worker.wire import (
     read_job,
@@ -22,6 +26,8 @@ from steady_queue_core.processes.worker.wire import (
     write_job,
     write_outcome,
 )
+
+from ..app.tasks import noop
 
 BEGAN = datetime(2026, 11, 23, 1, 2, 3, 4, tzinfo=UTC)
 CLAIM = ClaimedJob(
@@ -170,6 +176,40 @@ class TestTheEndOfATaskProcess:
         Frames(theirs, 100).send(b"x" * 101)
         with pytest.raises(EndedAtWork, match="a frame of 101 bytes"):
             TaskProcess(1, ours, 100).call(b"job")
+
+
+class EndingNursery:
+    """Forks processes that end as soon as they have received a job, and is lost then."""
+
+    def __init__(self, *, closing: bool) -> None:
+        self.closing = closing
+        self._ends: list[socket.socket] = []
+
+    def fork(self) -> tuple[int, socket.socket]:
+        ours, theirs = socket.socketpair()
+        theirs.shutdown(socket.SHUT_WR)
+        self._ends.append(theirs)
+        return 1, ours
+
+    def reap(self, pid: int) -> int:
+        self._ends.pop().close()
+        raise NurseryLost
+
+
+@pytest.mark.parametrize("closing", [False, True])
+def test_a_process_that_the_worker_itself_has_ended_charges_nothing(closing: bool) -> None:
+    nursery: Any = EndingNursery(closing=closing)
+    executor = ProcessExecutor(Executor("worker-b", DatabaseClock()), nursery)
+    claim = CLAIM._replace(task_path=noop.module_path, attempts=0, max_attempts=1)
+    outcome = executor.run(claim, noop).outcome
+    if closing:
+        assert outcome == outcomes.released(claim)
+    else:
+        assert outcome.ending is Ending.FAILED
+        assert outcome.exception_class == "steady_queue_core.errors.ProcessExitError"
+        assert outcome.message == (
+            "The task process (pid 1) of worker-b ended while it was running this job."
+        )
 
 
 def test_every_ending_can_be_sent() -> None:

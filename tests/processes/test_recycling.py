@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from typing import Any
 
 import pytest
@@ -76,8 +77,12 @@ def test_a_worker_goes_on_until_its_successor_is_at_work(make_project: MakeProje
     project.wait_done()
     second = successor(project)
     wait_for(lambda: second in supervisor.workers(), 10, "its registration")
-    meanwhile = project.enqueue("work", *[[0.0]] * 30)
-    project.wait_done()
+    meanwhile: list[int] = []
+    # The supervisor looks once a second.
+    until = time.monotonic() + 2.5
+    while time.monotonic() < until:
+        meanwhile += project.enqueue("work", *[[0.0]] * 10)
+        project.wait_done()
     assert run_by(project, early + meanwhile) == {first}
     [long] = project.enqueue("work", [3.0])  # Far longer than the shutdown time-out.
     assert project.wait_started(long).pid == first
