@@ -16,6 +16,32 @@ from .harness import Project, Supervisor
 from .scenarios import queue, refusal, stop_all, verdict, wait_gone
 from .waiting import wait_for
 
+#: Notes each signal about a task, with the process that has sent it.
+LISTENING = """
+import json, os, re
+from pathlib import Path
+
+from steady_queue_core.compat import task_finished, task_started
+from steady_queue_core.signals import task_lost, task_retried
+
+def listen(signal, name):
+    def receive(sender, task_result, error=None, **kwargs):
+        said = error and f"{type(error).__name__}: {error}"
+        if name == "finished":
+            said = task_result.status.name
+        said = said and re.sub("worker-[0-9a-f]+", "worker-NAME", said)
+        line = json.dumps([name, task_result.id, os.getpid(), said])
+        with Path(__file__).with_name("heard").open("a") as file:
+            file.write(line + "\\n")
+    signal.connect(receive, weak=False)
+
+for signal, name in (
+    (task_started, "started"), (task_finished, "finished"),
+    (task_retried, "retried"), (task_lost, "lost"),
+):
+    listen(signal, name)
+"""
+
 EXIT_ERROR = "steady_queue_core.errors.ProcessExitError"
 
 
@@ -331,6 +357,68 @@ def test_jobs_of_one_key_run_one_at_a_time_in_the_processes(make_project: MakePr
     stop_all(project)
     assert {project.state_of(job_id) for job_id in jobs} == {"finished"}
     assert verdict(project) == []
+
+
+def test_large_arguments_and_results_pass_and_too_large_ones_fail_alone(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(in_processes(threads=1))
+    _, worker = start(project)
+    # Quotes are escaped twice on their way; letters beyond ASCII take six characters each.
+    texts = ['"\\' * 250_000, "é" * 150_000]
+    echoed = project.enqueue("echo", *[[text] for text in texts])
+    [largest] = project.enqueue("answer", [1_000_000])
+    [too_large] = project.enqueue("answer", [2_000_000])
+    project.wait_done()
+    jobs = project.snapshot().jobs
+    assert [json.loads(jobs[job_id].return_value or "") for job_id in echoed] == texts
+    assert project.state_of(largest) == "finished"
+    assert failure_of(project, too_large)[0].endswith("TaskArgumentError")
+    [process] = task_processes(worker)
+    assert {attempt.pid for attempt in project.attempts()} == {process.pid}
+    stop_all(project)
+
+
+def test_signals_are_sent_once_where_they_are_documented(make_project: MakeProject) -> None:
+    options = in_processes(threads=1, task_modules=["listening"])
+    project = make_project(options, files={"listening.py": LISTENING})
+    _, worker = start(project)
+    [flaky] = project.enqueue("flaky", [1])
+    [echoed] = project.enqueue("echo", ["value"])
+    project.wait_done()
+    [process] = task_processes(worker)
+    [lost] = project.enqueue("leave", [3])
+    project.wait_done()
+
+    file = project.folder / "heard"
+
+    def heard() -> list[list[Any]]:
+        found = [json.loads(line) for line in file.read_text().splitlines()]
+        return found if sum(each[0] == "finished" for each in found) == 3 else []
+
+    told = wait_for(heard, 10, "the signals")
+    by_job = {
+        job_id: [[name, *rest] for name, number, *rest in told if number == str(job_id)]
+        for job_id in (flaky, echoed, lost)
+    }
+    error = "RuntimeError: attempt 1 fails"
+    assert by_job[flaky] == [
+        ["started", process.pid, None],
+        ["retried", worker, f"ReportedTaskError: builtins.{error}"],
+        ["started", process.pid, None],
+        ["finished", worker, "SUCCESSFUL"],
+    ]
+    assert by_job[echoed] == [
+        ["started", process.pid, None],
+        ["finished", worker, "SUCCESSFUL"],
+    ]
+    death = f"The task process (pid {process.pid}) of worker-NAME ended with exit code 3"
+    assert by_job[lost] == [
+        ["started", process.pid, None],
+        ["lost", worker, f"ProcessExitError: {death} while it was running this job."],
+        ["finished", worker, "FAILED"],
+    ]
+    stop_all(project)
 
 
 def test_programs_that_tasks_start_heed_signals_as_usual(make_project: MakeProject) -> None:
