@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from concurrent.futures import wait
 from datetime import timedelta
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from django.db import transaction
 
 from steady_queue_core import limits_concurrency, task
 from steady_queue_core.compat import TaskResultDoesNotExist, TaskResultStatus, task_backends
+from steady_queue_core.configuration import Configuration
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.models import (
     BlockedExecution,
@@ -21,9 +23,12 @@ from steady_queue_core.models import (
     ReadyExecution,
     ScheduledExecution,
 )
+from steady_queue_core.processes.worker.lane import Lanes
 from steady_queue_core.signals import task_cancelled
+from steady_queue_core.tasks import cancellation
 
 from ..core.driver import Driver
+from ..processes.waiting import wait_for
 from .everywhere import on_every_database
 from .recurrence import tasks
 
@@ -36,6 +41,12 @@ RAN: list[Any] = []
 
 @task
 def note(what: Any = None) -> Any:
+    RAN.append(what)
+    return what
+
+
+@task
+async def note_in_a_coroutine(what: Any = None) -> Any:
     RAN.append(what)
     return what
 
@@ -260,3 +271,29 @@ def test_a_job_that_moves_on_meanwhile_is_still_asked_to_end(
     monkeypatch.undo()
     [claim] = Driver(using).claim()
     assert claim.is_cancelled
+
+
+@pytest.mark.django_db(databases=["default"], transaction=True)
+@pytest.mark.parametrize("using", ["default"])
+@pytest.mark.parametrize("kind", [note, note_in_a_coroutine])
+def test_a_job_whose_worker_knows_of_the_request_does_not_start(using: str, kind: Any) -> None:
+    driver = Driver(using)
+    results = [kind.enqueue(1), kind.enqueue(2)]
+    first, second = driver.claim()
+    journal = SimpleNamespace(start=lambda *_: None, end=lambda _: None)
+    context: Any = SimpleNamespace(journal=journal, waiter=SimpleNamespace(sleeping=False))
+    lanes = Lanes(context, Configuration.Worker(threads=1), driver.executor)
+    lanes.registration = cast(Any, SimpleNamespace(holds_lease=True))
+    try:
+        lanes.cancel(first)  # It runs nowhere yet.
+        lanes.submit([(claim, driver.executor.task_of(claim)) for claim in (first, second)])
+        done: list[Any] = []
+        wait_for(lambda: done.extend(lanes.collect(2)) or len(done) == 2, 10, "both results")
+    finally:
+        cancellation.requested.clear()
+        lanes.close()
+    for each in done:
+        driver.settle(each)
+    assert RAN == [2]
+    assert_cancelled(results[0])
+    assert results[0].attempts == 0

@@ -194,6 +194,19 @@ def test_attempts_and_retries_read_the_same_arguments(using: str) -> None:
     assert RAN == ["Ada"] * 6
 
 
+@on_every_database
+def test_the_arguments_of_a_cancelled_job_can_be_read(using: str) -> None:
+    driver = Driver(using)
+    result = pay.enqueue("Ada")
+    [claim] = driver.claim()
+    assert result.cancel()
+    assert row(using, result).get().is_cancelled
+    assert result_of(result).args == ["Ada"]
+    driver.settle(driver.run(claim))
+    result.refresh()
+    assert result.return_value == "Ada"
+
+
 @pytest.mark.django_db(databases=["default"], transaction=True)
 @pytest.mark.parametrize("using", ["default"])
 def test_instances_of_models_are_fetched_once_they_are_verified(using: str) -> None:
