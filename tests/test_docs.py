@@ -575,7 +575,7 @@ def test_what_is_shown_of_jobs_and_queues_runs(capsys: pytest.CaptureFixture[str
 
     Queue("mail").pause()
     for block in documents.blocks(page("jobs.md"), "python"):
-        exec(block, {})
+        exec(block, {"__name__": __name__})
     assert capsys.readouterr().out.split() == ["mail", "0", "0:00:00", "True"]
     assert not Queue("mail").paused
 

@@ -19,7 +19,8 @@ SOURCES = ("steady_queue_core", "steady_queue_core.tasks", "django.tasks", "djan
 def modules_left_out(task_modules: Iterable[str]) -> list[str]:
     """Return the modules with tasks outside of the installed apps and ``task_modules``, among the
     imported modules and the packages in the project's folder."""
-    imported = {task.func.__module__ for task in registered_tasks()}
+    # A function made by exec() may have no module.
+    imported = {task.func.__module__ for task in registered_tasks() if task.func.__module__}
     known = (*(config.name for config in apps.get_app_configs()), *task_modules)
     found = {module for module in imported | _task_files() if not _is_of_tests(module)}
     return sorted(module for module in found if not _is_within(module, known))
