@@ -94,12 +94,16 @@ class UndiscardableError(SteadyQueueError):
     """A running or finished job cannot be discarded."""
 
 
+#: What the error of a job says that was cancelled while it waited.
+CANCELLED_BEFORE_START = "The job was cancelled before it started."
+
+
 class TaskCancelled(BaseException):
     """The job was cancelled. Raised inside its task if that runs in a thread; a coroutine gets
     ``asyncio.CancelledError``. Not an ``Exception``: a task that handles all of these still ends.
     """
 
-    def __init__(self, message: str = "The job was cancelled before it started.") -> None:
+    def __init__(self, message: str = "The job was cancelled while it ran.") -> None:
         super().__init__(message)
 
 

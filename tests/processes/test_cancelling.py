@@ -33,6 +33,11 @@ def cancel(project: Project, *jobs: int) -> list[int]:
     return [began for began, _ in answers]
 
 
+def traceback_of(project: Project, job: int) -> str:
+    [(text,)] = project.query(f"SELECT errors FROM steady_queue_jobs WHERE id = {job}")
+    return str(json.loads(text)[-1][1])
+
+
 def errors_of(project: Project, job: int) -> list[str]:
     [(text,)] = project.query(f"SELECT errors FROM steady_queue_jobs WHERE id = {job}")
     return [path for path, _ in json.loads(text)]
@@ -58,6 +63,7 @@ def test_running_jobs_end_within_a_second(where: dict[str, str], make_project: M
         [attempt] = project.attempts_at(job)
         assert attempt.ended_at is not None
         assert (attempt.ended_at - instant) / 1e9 < SOON
+        assert "TaskCancelled: The job was cancelled while it ran." in traceback_of(project, job)
     # The threads and the loop run others, which nothing interrupts.
     others = project.enqueue("patient:stay", [0.3], [0.3], [0.3], [0.3])
     others += project.enqueue("patient:astay", [0.3])

@@ -7,8 +7,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
+from typing import Any
 
 import pytest
+from django.db import connection
 
 from steady_queue_core.errors import TaskCancelled
 from steady_queue_core.processes.worker import interruptions as module
@@ -99,6 +101,55 @@ def test_a_job_that_runs_nowhere_is_not_interrupted() -> None:
     interruptions.enter(8)
     interruptions.interrupt(7)
     assert interruptions.leave(8) is False
+
+
+#: What stands for Django's database code: it is told by the name of the module.
+WAIT = "def wait(entered, go_on):\n    entered.set()\n    assert go_on.wait(10)\n"
+
+
+@pytest.mark.django_db
+def test_nothing_is_raised_inside_database_code() -> None:
+    namespace: dict[str, Any] = {"__name__": "django.db.backends.some"}
+    exec(WAIT, namespace)
+    interruptions, entered, go_on = Interruptions(), threading.Event(), threading.Event()
+    told: list[str] = []
+
+    def run() -> None:
+        interruptions.enter(1)
+        try:
+            namespace["wait"](entered, go_on)
+            told.append("came out")
+            while True:
+                time.sleep(0.001)
+        except TaskCancelled:
+            told.append("cancelled")
+        told.append(str(interruptions.leave(1)))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    assert entered.wait(5)
+    interruptions.interrupt(1)
+    interruptions.interrupt(1)
+    thread.join(0.1)  # It would have been raised by now.
+    go_on.set()
+    thread.join(5)
+    assert told == ["came out", "cancelled", "True"]
+
+
+@pytest.mark.django_db
+def test_the_next_statement_is_refused_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection.ensure_connection()
+    monkeypatch.setattr(module, "is_within", lambda thread, package: True)
+    monkeypatch.setattr(module, "connections_of", lambda thread: [connection])
+    interruptions = Interruptions()
+    interruptions.enter(1)
+    interruptions.interrupt(1)
+    with connection.cursor() as cursor:
+        with pytest.raises(TaskCancelled):
+            cursor.execute("SELECT 1")
+        cursor.execute("SELECT 1")  # It may be a rollback.
+    assert interruptions.leave(1) is True
+    assert not [each for each in connection.execute_wrappers if isinstance(each, module.Refusal)]
 
 
 def test_a_task_is_interrupted_within_its_python_code() -> None:

@@ -17,6 +17,6 @@ def as_cancelled(error: BaseException) -> TaskCancelled:
     """Return what an attempt that was to end has ended with, whatever it has raised."""
     if isinstance(error, TaskCancelled):
         return error
-    cancelled = TaskCancelled("The job was cancelled while it ran.")
+    cancelled = TaskCancelled()
     cancelled.__cause__ = error
     return cancelled

@@ -17,7 +17,7 @@ from .. import arguments
 from ..backend import EncodedCall, SteadyQueueBackend
 from ..compat import TaskResult, TaskResultStatus
 from ..dialects import ClaimedJob, Ending, EnqueuedJob, NewJob, Outcome, QueueSelector
-from ..errors import TaskCancelled
+from ..errors import CANCELLED_BEFORE_START, TaskCancelled
 from ..payloads import PayloadCodec, result_scope
 from ..processes.worker.error_text import appended, describe
 from ..tasks.definition import SteadyQueueTaskResult
@@ -295,7 +295,7 @@ def _cancelled(job: Job) -> Outcome:
         job.new.rank,
         attempts=job.attempts,
         worker_ids=job.worker_ids,
-        errors=appended(job.errors, describe(TaskCancelled())),
+        errors=appended(job.errors, describe(TaskCancelled(CANCELLED_BEFORE_START))),
         started_at=job.started_at,
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import F, QuerySet
 
 from ...dialects.database import Database
-from ...errors import TaskCancelled
+from ...errors import CANCELLED_BEFORE_START, TaskCancelled
 from ...signals import send_after_commit, task_cancelled
 from ..execution import (
     BlockedExecution,
@@ -29,7 +29,7 @@ WAITING: tuple[type[Execution], ...] = (ScheduledExecution, BlockedExecution, Re
 STATES: tuple[type[Execution], ...] = (*WAITING, ClaimedExecution)
 
 EXCEPTION = f"{TaskCancelled.__module__}.{TaskCancelled.__qualname__}"
-MESSAGE = str(TaskCancelled())
+MESSAGE = CANCELLED_BEFORE_START
 #: Most earlier errors that are kept.
 MOST_EARLIER = 19
 

@@ -9,7 +9,7 @@ from asyncio import CancelledError
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from asgiref.sync import sync_to_async
 from django.db import connections
@@ -28,6 +28,9 @@ THREAD_PREFIX = "steady-queue-"
 _connected = threading.local()
 #: Set when another thread, such as those of sync_to_async(), has connected to a database.
 _served_coroutines = threading.Event()
+#: The connections that were opened, of all threads.
+_opened: WeakSet[BaseDatabaseWrapper] = WeakSet()
+_opening = threading.Lock()
 #: The session settings of each connection when it was opened.
 _first_settings: WeakKeyDictionary[BaseDatabaseWrapper, dict[str, object]] = WeakKeyDictionary()
 #: Running coroutine tasks: they share the connections of one thread.
@@ -91,6 +94,12 @@ async def atidy_connections(*, fresh: bool = False) -> None:
             await sync_to_async(tidy_connections)(fresh=fresh)
 
 
+def connections_of(thread: int) -> list[BaseDatabaseWrapper]:
+    """Return the connections that the thread of this identifier has opened."""
+    with _opening:
+        return [each for each in _opened if getattr(each, "_thread_ident", None) == thread]
+
+
 def watch_connections() -> None:
     """Record the settings of each new connection, and whether it serves coroutines."""
     connection_created.connect(_note_connection, dispatch_uid="steady_queue_note_connection")
@@ -98,6 +107,8 @@ def watch_connections() -> None:
 
 def _note_connection(connection: BaseDatabaseWrapper, **kwargs: object) -> None:
     _connected.any = True
+    with _opening:
+        _opened.add(connection)
     thread = threading.current_thread()
     if thread is not threading.main_thread() and not thread.name.startswith(THREAD_PREFIX):
         _served_coroutines.set()

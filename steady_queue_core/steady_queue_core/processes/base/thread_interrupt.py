@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from threading import Thread
 
 
@@ -21,6 +22,16 @@ def interrupt(thread: Thread) -> None:
 def raise_in(thread: int, exception: type[BaseException]) -> None:
     """Raise an exception in the thread of this identifier, likewise."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(exception))
+
+
+def is_within(thread: int, package: str) -> bool:
+    """Whether code of a package is on the stack of the thread of this identifier."""
+    frame = sys._current_frames().get(thread)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith(f"{package}."):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def clear_exception(thread: int) -> None:

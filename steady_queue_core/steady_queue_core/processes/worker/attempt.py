@@ -12,7 +12,7 @@ from ...arguments import DeserializationError, TaskArgumentError
 from ...compat import Task, TaskResult, TaskResultStatus
 from ...configuration import ConfigurationError
 from ...dialects import ClaimedJob, Ending, Outcome
-from ...errors import TaskCancelled
+from ...errors import CANCELLED_BEFORE_START, TaskCancelled
 from ...logging import get_logger
 from ...payloads import PayloadCodec, Scope, call_scope, result_scope
 from ...retries import delay_of
@@ -186,7 +186,7 @@ class Attempt:
 
     def cancelled(self, ended_at: datetime) -> RunResult:
         """Return the result of a job that was cancelled before it started."""
-        error = TaskCancelled()
+        error = TaskCancelled(CANCELLED_BEFORE_START)
         outcome = outcomes.cancelled(self.claim, describe(error))
         self.decode_for_signals()
         self.task_result.errors[:] = task_errors(outcome.errors)
