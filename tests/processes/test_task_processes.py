@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import time
 from typing import Any
@@ -11,9 +12,10 @@ from typing import Any
 import pytest
 
 from . import proc
+from .checker import Kill
 from .conftest import EVERYWHERE, MakeProject
-from .harness import Project, Supervisor
-from .scenarios import queue, refusal, stop_all, verdict, wait_gone
+from .harness import SCALE, Project, Supervisor
+from .scenarios import durations, queue, refusal, stop_all, verdict, wait_gone
 from .waiting import wait_for
 
 #: Notes each signal about a task, with the process that has sent it.
@@ -74,7 +76,9 @@ def kill(project: Project, target: proc.Stat | int, signum: int = signal.SIGKILL
     """Signal a process below a worker."""
     found = proc.stat(target) if isinstance(target, int) else target
     assert found is not None
-    assert proc.send(found.pid, signum, found.birth)
+    before = time.monotonic_ns()
+    if proc.send(found.pid, signum, found.birth):
+        project.kills.append(Kill(found.pid, before, time.monotonic_ns(), signum))
 
 
 def errors_of(project: Project, job_id: int) -> list[list[str]]:
@@ -176,6 +180,33 @@ def test_a_job_whose_process_was_killed_runs_again_if_an_attempt_is_left(
     assert attempts_used(project, job) == 2
     assert [path for path, _ in errors_of(project, job)] == [EXIT_ERROR]
     stop_all(project)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_task_processes_killed_at_any_time_cost_only_what_they_were_running(
+    make_project: MakeProject, where: dict[str, str]
+) -> None:
+    project = make_project(in_processes(threads=3), **where)
+    _, worker = start(project)
+    count = int(400 * SCALE)
+    project.enqueue("work", *durations(count, 0.03))
+    project.enqueue("work_again", *durations(count, 0.03, seed=2))
+    project.enqueue("awork", *durations(count, 0.03, seed=3))
+    chance = random.Random(11)
+    while project.unfinished():
+        time.sleep(chance.uniform(0.05, 0.3))
+        if victims := task_processes(worker):
+            kill(project, chance.choice(victims))
+    snapshot = project.snapshot()
+    stop_all(project)
+    assert len(project.kills) >= 10
+    # One start for each kill at most, and nothing else was charged.
+    assert verdict(project, threads=1) == []
+    used = sum(row.attempts for row in snapshot.jobs.values())
+    lost = sum(row.states == ("failed",) for row in snapshot.jobs.values())
+    print(f"\n{3 * count} jobs, {len(project.kills)} kills: {used} attempts, {lost} failed")
+    assert used - 3 * count + lost <= len(project.kills)
 
 
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])
