@@ -20,7 +20,8 @@ from ..execution import (
     ReadyExecution,
     ScheduledExecution,
 )
-from ..semaphore import Permit, concurrency_keys, lock_semaphores
+from ..semaphore import concurrency_keys
+from .removal import remove_executions
 
 #: The states of jobs that wait. In the order in which jobs pass through them: a job that moves on
 #: while its row is awaited is found in the next.
@@ -38,24 +39,12 @@ def end(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     """Let those of these jobs that wait fail with ``TaskCancelled``, in one transaction; return
     their number.
 
-    ``jobs`` are all jobs. One that is claimed meanwhile is left alone: whoever locks its execution
-    first has it.
+    ``jobs`` are all jobs. One that is claimed meanwhile is left alone.
     """
     using, database = jobs.db, Database.of(jobs.db)
     with database.transaction():
         keys = concurrency_keys(jobs.filter(pk__in=job_ids))
-        found: list[int] = []
-        for state in WAITING:
-            if state is BlockedExecution:
-                # Lock order: scheduled rows first (like the dispatcher), then semaphores, then
-                # everything that a permit moves.
-                lock_semaphores(database, keys)
-            rows = state._default_manager.using(using).filter(pk__in=job_ids).order_by("pk")
-            held = [row.pk for row in database.lock_rows(rows, wait=True)]
-            if held:
-                rows.filter(pk__in=held)._raw_delete(using)
-                found += held
-        Permit.objects.using(using).filter(pk__in=found)._raw_delete(using)
+        found = remove_executions(database, WAITING, job_ids, keys)
         if found:
             _fail(jobs.filter(pk__in=found), database.storable_time())
             task_ids = [str(job_id) for job_id in found]

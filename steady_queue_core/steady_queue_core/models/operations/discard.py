@@ -16,7 +16,8 @@ from ..execution import (
     ReadyExecution,
     ScheduledExecution,
 )
-from ..semaphore import Permit, concurrency_keys, lock_semaphores
+from ..semaphore import concurrency_keys
+from .removal import remove_executions
 
 #: The states in which a job can be discarded: it is neither running nor finished. In the order in
 #: which jobs pass through them: a job that moves on while its row is awaited is found in the next.
@@ -31,23 +32,12 @@ STATES: tuple[type[Execution], ...] = (
 def discard(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     """Delete these of all ``jobs`` and their executions in one transaction; return the count.
 
-    A job that is claimed meanwhile is left alone: whoever locks its execution first has it.
+    A job that is claimed meanwhile is left alone.
     """
     using, database = jobs.db, Database.of(jobs.db)
     with database.transaction():
         keys = concurrency_keys(jobs.filter(pk__in=job_ids))
-        found: list[int] = []
-        for state in STATES:
-            if state is BlockedExecution:
-                # Lock order: scheduled rows first (like the dispatcher), then semaphores, then
-                # everything that a permit moves.
-                lock_semaphores(database, keys)
-            rows = state._default_manager.using(using).filter(pk__in=job_ids).order_by("pk")
-            held = [row.pk for row in database.lock_rows(rows, wait=True)]
-            if held:
-                rows.filter(pk__in=held)._raw_delete(using)
-                found += held
-        Permit.objects.using(using).filter(pk__in=found)._raw_delete(using)
+        found = remove_executions(database, STATES, job_ids, keys)
         jobs.filter(pk__in=found)._raw_delete(using)
         admitted = database.admit(keys)
         if found:
