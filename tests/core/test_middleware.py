@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 
@@ -182,7 +181,8 @@ def test_a_wrong_path_is_reported_by_the_check_and_by_an_enqueue(
     settings: Any, path: str, problem: str
 ) -> None:
     settings.TASKS = {"default": {**OURS, "OPTIONS": {"middleware": [path]}}}
-    [error] = [each for each in run_checks() if each.id == "steady_queue.E004"]
+    [error] = backend().check()
+    assert error.id == "steady_queue.E004"
     assert error.msg.startswith("TASKS['default']['OPTIONS']['middleware']: ")
     assert problem in error.msg
     with pytest.raises(ImproperlyConfigured) as caught:
