@@ -23,6 +23,8 @@ from steady_queue_core.models import (
     ReadyExecution,
     ScheduledExecution,
 )
+from steady_queue_core.processes.worker import outcomes
+from steady_queue_core.processes.worker.attempt import RunResult
 from steady_queue_core.processes.worker.lane import Lanes
 from steady_queue_core.signals import task_cancelled
 from steady_queue_core.tasks import cancellation
@@ -105,6 +107,18 @@ def test_a_waiting_job_ends_at_once_and_never_runs(using: str) -> None:
     assert not holder.cancel()
     assert holder.status is TaskResultStatus.SUCCESSFUL
     assert left(using) == 0
+
+
+@on_every_database
+def test_a_cancelled_job_that_is_retried_is_claimed_with_a_larger_token(using: str) -> None:
+    driver = Driver(using)
+    result = note.enqueue()
+    [released] = driver.claim()
+    driver.settle(RunResult(outcomes.released(released)))
+    assert result.cancel()
+    assert job_of(using, result).retry()
+    [again] = driver.claim()
+    assert again.token >> 32 == (released.token >> 32) + 1  # The lower half is random.
 
 
 @on_every_database

@@ -46,8 +46,10 @@ def end(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
         keys = concurrency_keys(jobs.filter(pk__in=job_ids))
         found = remove_executions(database, WAITING, job_ids, keys)
         if found:
-            _fail(jobs.filter(pk__in=found), database.storable_time())
-            task_ids = [str(job_id) for job_id in found]
+            ended = jobs.filter(pk__in=[row.pk for row in found])
+            _keep_tokens(ended, found)
+            _fail(ended, database.storable_time())
+            task_ids = [str(row.pk) for row in found]
             send_after_commit(task_cancelled, jobs.model, using, task_ids=task_ids)
         admitted = database.admit(keys)
     if admitted:
@@ -71,6 +73,15 @@ def ask(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     if asked:
         Database.of(jobs.db).ring_after_commit([])
     return asked
+
+
+def _keep_tokens(jobs: QuerySet[Any], executions: Sequence[Any]) -> None:
+    """Store the tokens of ``executions`` in the rows of their jobs, where a retry finds them: a
+    claim that was released has used one that the job does not know."""
+    known = dict(jobs.values_list("pk", "token"))
+    for row in executions:
+        if known.get(row.pk) != row.token:
+            jobs.filter(pk=row.pk).update(token=row.token)
 
 
 def _fail(jobs: QuerySet[Any], present: datetime) -> None:

@@ -37,7 +37,7 @@ def discard(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     using, database = jobs.db, Database.of(jobs.db)
     with database.transaction():
         keys = concurrency_keys(jobs.filter(pk__in=job_ids))
-        found = remove_executions(database, STATES, job_ids, keys)
+        found = [row.pk for row in remove_executions(database, STATES, job_ids, keys)]
         jobs.filter(pk__in=found)._raw_delete(using)
         admitted = database.admit(keys)
         if found:

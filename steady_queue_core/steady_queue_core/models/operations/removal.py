@@ -14,24 +14,25 @@ def remove_executions(
     states: Sequence[type[Execution]],
     job_ids: Sequence[int],
     keys: Collection[str],
-) -> list[int]:
-    """Delete the executions and permits of these jobs in the current transaction; return the ids of
-    those that had an execution in one of ``states``.
+) -> list[Execution]:
+    """Delete the executions in ``states``, and the permits, of these jobs in the current
+    transaction; return the executions.
 
     A job that is claimed meanwhile is left alone: whoever locks its execution first has it. So that
     a job that moves on while its row is awaited is found in its next state, ``states`` are in the
     order in which jobs pass through them. ``keys`` are the concurrency keys of all the jobs.
     """
-    found: list[int] = []
+    found: list[Execution] = []
     for state in states:
         if state is BlockedExecution:
             # Lock order: scheduled rows first (like the dispatcher), then semaphores, then
             # everything that a permit moves.
             lock_semaphores(database, keys)
         rows = state._default_manager.using(database.alias).filter(pk__in=job_ids).order_by("pk")
-        held = [row.pk for row in database.lock_rows(rows, wait=True)]
+        held = list(database.lock_rows(rows, wait=True))
         if held:
-            rows.filter(pk__in=held)._raw_delete(database.alias)
+            rows.filter(pk__in=[row.pk for row in held])._raw_delete(database.alias)
             found += held
-    Permit.objects.using(database.alias).filter(pk__in=found)._raw_delete(database.alias)
+    permits = Permit.objects.using(database.alias).filter(pk__in=[row.pk for row in found])
+    permits._raw_delete(database.alias)
     return found
