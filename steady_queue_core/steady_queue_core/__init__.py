@@ -18,12 +18,17 @@ if TYPE_CHECKING:
         schedule_recurring_task,
         unschedule_recurring_task,
     )
+    from .endings import Discard, Fail, Retry, Snooze
     from .schedules.definition import recurring
     from .tasks.definition import task
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Discard",
+    "Fail",
+    "Retry",
+    "Snooze",
     "__version__",
     "aenqueue_many",
     "call",
@@ -70,6 +75,10 @@ def __getattr__(name: str) -> Any:
         from .concurrency import limits_concurrency
 
         return limits_concurrency
+    if name in ("Discard", "Fail", "Retry", "Snooze"):
+        from . import endings
+
+        return getattr(endings, name)
     if name in ("call", "enqueue_many", "aenqueue_many"):
         from . import bulk
 

@@ -42,6 +42,7 @@ from .dialects import EnqueuedJob, Limit, NewJob, dialect_for
 from .middleware import MiddlewareChain
 from .payloads import PayloadCodec, call_scope
 from .tasks.definition import SteadyQueueTask, SteadyQueueTaskResult, require_declared
+from .tasks.metadata import JobMetadata
 from .tasks.model_arguments import require_storable_models
 from .tasks.results import task_result_of
 from .tasks.signature import require_fit
@@ -65,6 +66,8 @@ class EncodedCall:
     #: ``args`` and ``kwargs`` in their stored form.
     arguments: str
     limit: Limit | None
+    #: What the job keeps beyond its columns, as text.
+    metadata: str | None = None
 
 
 class SteadyQueueBackend(BaseTaskBackend):
@@ -222,6 +225,7 @@ class SteadyQueueBackend(BaseTaskBackend):
             errors=[],
             worker_ids=[],
             discarded=discarded,
+            metadata={} if call.metadata is None else JobMetadata.read(call.metadata).shown,
         )
 
     def get_result(self, result_id: str) -> TaskResult:
@@ -285,13 +289,15 @@ class SteadyQueueBackend(BaseTaskBackend):
         require_storable_models(task, text, self.settings.argument_models)
         concurrency: ConcurrencyLimit | None = getattr(task, "concurrency", None)
         limit = concurrency.of_call(task, args, kwargs) if concurrency is not None else None
-        return EncodedCall(task, args, kwargs, text, limit)
+        own: JobMetadata | None = getattr(task, "job_metadata", None)
+        metadata = None if own is None else own.text(self.payload_limits)
+        return EncodedCall(task, args, kwargs, text, limit, metadata)
 
     def _store(self, calls: Sequence[EncodedCall]) -> list[EnqueuedJob]:
         using = self.database
         connection, dialect = connections[using], dialect_for(using)
         try:
-            stored = dialect.enqueue(connection, [self._new_job(call) for call in calls])
+            stored = dialect.enqueue(connection, [self.new_job(call) for call in calls])
         except (OperationalError, ProgrammingError):
             self._require_tables(connection)
             raise
@@ -323,7 +329,8 @@ class SteadyQueueBackend(BaseTaskBackend):
         with suppress(DatabaseError):
             require_tables(connection)
 
-    def _new_job(self, call: EncodedCall) -> NewJob:
+    def new_job(self, call: EncodedCall) -> NewJob:
+        """Return the job of an encoded call, to be inserted."""
         task = call.task
         run_after = task.run_after
         own_attempts = getattr(task, "max_attempts", None)
@@ -337,6 +344,7 @@ class SteadyQueueBackend(BaseTaskBackend):
             run_at=to_utc(run_after) if run_after is not None else None,
             delay=getattr(task, "delay", None),
             limit=call.limit,
+            metadata=call.metadata,
         )
         return new if self.payload_codec is None else _sealed(new, self.payload_codec)
 

@@ -23,6 +23,7 @@ from .retries import Backoff, as_backoff
 ErrorReporter = Callable[[BaseException, TaskResult], object]
 
 MOST_ATTEMPTS = 1000
+MOST_SNOOZES = 1_000_000
 LARGEST_PAYLOAD = 2**30
 
 #: Options that have a module-level setting as their default.
@@ -39,6 +40,8 @@ class BackendOptions:
     """Alias of the database that holds its jobs; None: the routers decide."""
     max_attempts: int = 1
     """Most attempts of a job, unless its task sets its own; 1: no retry."""
+    max_snoozes: int = 1_000
+    """How often a job may snooze, unless its task says so itself."""
     backoff: Backoff | str | float | timedelta | None = None
     """Delay before a retry, in a form of ``retries.as_backoff``; None: exponential, with jitter."""
     preserve_finished_jobs: bool = True
@@ -81,6 +84,7 @@ class BackendOptions:
             alias=alias,
             database=_read_database(reader if reader.given("database") else modules),
             max_attempts=reader.integer("max_attempts", least=1, most=MOST_ATTEMPTS),
+            max_snoozes=reader.integer("max_snoozes", least=0, most=MOST_SNOOZES),
             backoff=_read_backoff(reader),
             preserve_finished_jobs=_read_preserve(modules, reader),
             clear_finished_jobs_after=_read_clear_after(modules, reader),

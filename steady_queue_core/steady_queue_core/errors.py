@@ -14,6 +14,7 @@
         ProcessPrunedError       a process stopped its heartbeat while it held a job
         ProcessMissingError      a job was held by an unregistered process
         UnregisteredTaskError    a job names a task that this process does not know
+        TooManySnoozesError      a job has snoozed as often as it may
         MigrationsMissing        the tables do not exist yet
         UndiscardableError       a running or finished job cannot be discarded
         SupervisorContextError   a supervisor cannot run where it was started
@@ -84,6 +85,10 @@ class ProcessMissingError(SteadyQueueError):
 
 class UnregisteredTaskError(SteadyQueueError):
     """A job names a task that is not registered in this process."""
+
+
+class TooManySnoozesError(SteadyQueueError):
+    """A job has snoozed as often as it may."""
 
 
 class MigrationsMissing(SteadyQueueError):

@@ -23,10 +23,11 @@ NOW = SQL("@steady_queue_now")
 INSERT_JOBS = f"""
 INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, `rank`, arguments, max_attempts,
                            attempts, token, enqueued_at, scheduled_at) VALUES"""
-INSERT_LIMITED_JOBS = f"""
+INSERT_DETAILED_JOBS = f"""
 INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, `rank`, arguments, max_attempts,
                            attempts, token, enqueued_at, scheduled_at, concurrency_key,
-                           concurrency_limit, concurrency_duration, concurrency_discards) VALUES"""
+                           concurrency_limit, concurrency_duration, concurrency_discards,
+                           metadata) VALUES"""
 
 # The ids of the rows of one INSERT ... VALUES are consecutive, in steps of the server's setting:
 # in a cluster that is not 1.
@@ -72,7 +73,7 @@ def _enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[EnqueuedJ
     statements = [TAKE_TIME]
     if limits:
         statements.append(set_limits(server_of(transaction.connection), limits))
-    inserted = list(chunks(jobs, lambda job: len(job.arguments or "")))
+    inserted = list(chunks(jobs, lambda job: len(job.arguments or "") + len(job.metadata or "")))
     for chunk in inserted:
         statements += insertions(chunk, [_due(job, present) for job in chunk])
     if limits:
@@ -114,7 +115,7 @@ def insertions(jobs: Sequence[NewJob], due: Sequence[Value]) -> list[Statement]:
     ready: list[Sequence[Value]] = []
     blocked: list[Sequence[Value]] = []
     scheduled: list[Sequence[Value]] = []
-    limited = any(job.limit is not None for job in jobs)
+    detailed = any(job.limit is not None or job.metadata is not None for job in jobs)
     for number, (job, due_at) in enumerate(zip(jobs, due, strict=True)):
         # A time in the past is kept too: the caller asked for it.
         run_at = due_at or (to_text(job.run_at) if job.run_at is not None else None)
@@ -122,7 +123,7 @@ def insertions(jobs: Sequence[NewJob], due: Sequence[Value]) -> list[Statement]:
             job.queue_name, job.task_path, job.backend_name, job.rank, job.arguments,
             job.max_attempts, 0, 0, NOW, run_at,
         )  # fmt: skip
-        rows.append((*row, *_limited(job.limit)) if limited else row)
+        rows.append((*row, *_limited(job.limit), job.metadata) if detailed else row)
         job_id = SQL(f"LAST_INSERT_ID() + {number} * @@auto_increment_increment")
         execution = (job_id, job.queue_name, job.rank, 0, NOW)
         if due_at is not None:
@@ -132,7 +133,7 @@ def insertions(jobs: Sequence[NewJob], due: Sequence[Value]) -> list[Statement]:
             blocked.append((*execution, job.limit.key))
         else:
             ready.append(execution)
-    statements = [insert_rows(INSERT_LIMITED_JOBS if limited else INSERT_JOBS, rows), FIRST_ID]
+    statements = [insert_rows(INSERT_DETAILED_JOBS if detailed else INSERT_JOBS, rows), FIRST_ID]
     if ready:
         statements.append(insert_rows(INSERT_READY, ready))
     if blocked:

@@ -62,11 +62,11 @@ def _enqueue_alike(
 
 
 def _common(jobs: Sequence[NewJob]) -> dict[str, Any] | None:
-    """Return what the jobs have in common if they differ in their arguments alone and are ready at
-    once, otherwise ``None``."""
+    """Return what the jobs have in common if they differ in their arguments alone, are ready at
+    once and have no metadata, otherwise ``None``."""
     first = jobs[0]
     for job in jobs:
-        if job.run_at is not None or job.delay is not None:
+        if job.run_at is not None or job.delay is not None or job.metadata is not None:
             return None
         if job is not first and _ALIKE(job) != _ALIKE(first):
             return None
@@ -144,6 +144,8 @@ def _given(ordinal: int, job: NewJob) -> dict[str, object]:
         given["run_at"] = to_text(job.run_at)
     if job.delay is not None:
         given["delay"] = to_microseconds(job.delay)
+    if job.metadata is not None:
+        given["metadata"] = job.metadata
     if job.limit is not None:
         given["key"] = job.limit.key
         given["to"] = job.limit.to

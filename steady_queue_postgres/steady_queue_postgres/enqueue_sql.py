@@ -62,12 +62,12 @@ ENQUEUE = f"""
 WITH given AS (
   SELECT *, {_DUE_AT} AS due_at FROM json_to_recordset(%(jobs)s::json) AS job(
     ordinal int, queue_name text, "rank" smallint, task_path text, backend_name text,
-    arguments text, max_attempts smallint, run_at timestamptz, delay bigint)
+    arguments text, max_attempts smallint, run_at timestamptz, delay bigint, metadata text)
 ), job AS (
   INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, "rank", arguments, max_attempts,
-                             attempts, token, enqueued_at, scheduled_at)
+                             attempts, token, enqueued_at, scheduled_at, metadata)
   SELECT queue_name, task_path, backend_name, "rank", arguments, max_attempts, 0, 0, {NOW_SQL},
-         due_at
+         due_at, metadata
   FROM given ORDER BY ordinal
   RETURNING id, queue_name, "rank", enqueued_at, scheduled_at
 ), ready AS (
@@ -91,7 +91,7 @@ WITH given AS MATERIALIZED (
   FROM json_to_recordset(%(jobs)s::json) AS job(
     ordinal int, queue_name text, "rank" smallint, task_path text, backend_name text,
     arguments text, max_attempts smallint, run_at timestamptz, delay bigint,
-    "key" text, "to" int, duration bigint, discards boolean),
+    "key" text, "to" int, duration bigint, discards boolean, metadata text),
   LATERAL (SELECT CASE WHEN {_DUE_AT} > {NOW_SQL} THEN {_DUE_AT} END AS due_at) AS moment
 ), touched AS (
   INSERT INTO {tables.SEMAPHORES} AS known ("key", value, "limit")
@@ -117,10 +117,11 @@ WITH given AS MATERIALIZED (
 ), job AS (
   INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, "rank", arguments, max_attempts,
                              attempts, token, enqueued_at, scheduled_at, concurrency_key,
-                             concurrency_limit, concurrency_duration, concurrency_discards)
+                             concurrency_limit, concurrency_duration, concurrency_discards,
+                             metadata)
   SELECT queue_name, task_path, backend_name, "rank", arguments, max_attempts, 0, 0, {NOW_SQL},
          COALESCE(due_at, run_at), "key", "to", duration * interval '1 microsecond',
-         COALESCE(discards, false)
+         COALESCE(discards, false), metadata
   FROM given WHERE ordinal NOT IN (SELECT ordinal FROM refused) ORDER BY ordinal
   RETURNING id, queue_name, "rank", enqueued_at, scheduled_at, concurrency_key,
             concurrency_key IS NULL OR concurrency_key IN (SELECT "key" FROM taken) AS may_run

@@ -25,8 +25,8 @@ INSERT_JOB = f"""
 INSERT INTO {tables.JOBS} (id, queue_name, task_path, backend_name, "rank", arguments,
                            max_attempts, attempts, token, enqueued_at, scheduled_at,
                            concurrency_key, concurrency_limit, concurrency_duration,
-                           concurrency_discards)
-VALUES (%s, %s, %s, %s, %s, %s, %s, 0, 0, %s, %s, %s, %s, %s, %s)"""
+                           concurrency_discards, metadata)
+VALUES (%s, %s, %s, %s, %s, %s, %s, 0, 0, %s, %s, %s, %s, %s, %s, %s)"""
 
 # Replaces a stray row of the same job, which only manual edits can have left.
 INSERT_READY = f"""
@@ -74,7 +74,7 @@ def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[Enq
 
 
 def _is_plain(job: NewJob) -> bool:
-    return job.run_at is None and job.delay is None and job.limit is None
+    return job.run_at is None and job.delay is None and job.limit is None and job.metadata is None
 
 
 def _enqueue_one(connection: BaseDatabaseWrapper, job: NewJob) -> EnqueuedJob:
@@ -114,6 +114,7 @@ def _job_row(new: _New, now: str) -> tuple[Any, ...]:
         now,
         scheduled_at,
         *_limited(job),
+        job.metadata,
     )
 
 

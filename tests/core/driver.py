@@ -37,6 +37,7 @@ class Driver:
             metadata="{}",
         )
         self.clock = DatabaseClock()
+        self.dialect = dialect_for(using)
         self.executor = Executor(self.name, self.clock)
 
     def claim(self, *queues: str, limit: int = 100) -> list[ClaimedJob]:

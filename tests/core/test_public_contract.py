@@ -148,6 +148,7 @@ BACKEND = {
     "alias": "default",
     "database": None,
     "max_attempts": 1,
+    "max_snoozes": 1000,
     "backoff": None,
     "preserve_finished_jobs": True,
     "clear_finished_jobs_after": timedelta(days=1),

@@ -36,6 +36,7 @@ from .records import (
     Wakeup,
 )
 from .registry import dialect_for
+from .sequel import FollowUp, Sequel
 
 __all__ = [
     "API_VERSION",
@@ -55,11 +56,13 @@ __all__ = [
     "Dispatched",
     "Ending",
     "EnqueuedJob",
+    "FollowUp",
     "Limit",
     "NewJob",
     "Outcome",
     "ProcessIdentity",
     "QueueSelector",
+    "Sequel",
     "Wakeup",
     "chained",
     "chains_of",

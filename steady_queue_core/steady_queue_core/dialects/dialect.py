@@ -21,6 +21,7 @@ from . import batches
 from .outcome import Outcome, limited_keys
 from .portable import current_time
 from .portable.models import model
+from .portable.sequels import follow_ups_of, with_one_outcome_a_job, write_metadata
 from .records import (
     ClaimedJob,
     DialectInfo,
@@ -136,6 +137,31 @@ class Dialect:
         )
 
     def settle(self, connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
+        """End claims, and carry out the sequels of those that were held, in one transaction."""
+        if any(outcome.sequel is not None for outcome in outcomes):
+            return self._settle_with_sequels(connection, outcomes)
+        return self._settle(connection, outcomes)
+
+    def _settle_with_sequels(
+        self, connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]
+    ) -> set[int]:
+        held: list[Outcome] = []
+        with self.transaction(connection):
+            for part in with_one_outcome_a_job(outcomes):
+                ids = self._settle(connection, part)
+                held += [outcome for outcome in part if outcome.job_id in ids]
+            write_metadata(connection, held)
+            follow_ups = follow_ups_of(held)
+            if follow_ups:
+                stored = self.enqueue(connection, [each.job for each in follow_ups])
+                for follow_up, new in zip(follow_ups, stored, strict=True):
+                    follow_up.stored = new
+        if follow_ups:
+            queue_names = dict.fromkeys(each.job.queue_name for each in follow_ups)
+            self.ring_after_commit(connection, list(queue_names))
+        return {outcome.job_id for outcome in held}
+
+    def _settle(self, connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
         held = cast(
             "set[int]",
             self._hooks.steady_queue_settle(connection=connection, outcomes=outcomes),
@@ -160,6 +186,10 @@ class Dialect:
             held = self.settle(connection, outcomes)
             return held, self.claim(connection, process, selector, limit)
         self.require_exclusion(selector)
+        if any(outcome.sequel is not None for outcome in outcomes):
+            with self.transaction(connection):
+                held = self.settle(connection, outcomes)
+                return held, self.claim(connection, process, selector, limit)
         held, claimed = cast(
             "tuple[set[int], list[ClaimedJob]]",
             self._hooks.steady_queue_settle_and_claim(

@@ -175,7 +175,7 @@ def steady_queue_enqueue(  # type: ignore[empty-body]
 
     Either all jobs are inserted or none. A job that is not due yet by the database's clock is
     scheduled; the others are ready. Ids increase in the order of ``jobs``. ``run_at`` is stored
-    even if it is in the past.
+    even if it is in the past, and so are the ``metadata`` of jobs that have any.
 
     A job with a limit that is due takes a permit of its key, as in ``steady_queue_admit``, and sets
     the key's limit to its own. Without a free permit it is blocked; if its limit discards such jobs
@@ -223,7 +223,8 @@ def steady_queue_settle(  # type: ignore[empty-body]
       database's present time, or ready if that is 0;
     * released: the job is ready, as before the claim.
 
-    The execution rows that jobs move to have the claim's token. All outcomes are one transaction.
+    The execution rows that jobs move to have the claim's token. All outcomes are one transaction,
+    in which the caller carries out the sequels of those whose claims were held.
 
     The permit of a job with a limit ends with its claim, and jobs that wait for it are admitted in
     the same transaction. A released job keeps its permit. A job that is retried at once, or has

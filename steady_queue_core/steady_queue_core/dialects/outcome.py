@@ -7,6 +7,8 @@ from datetime import datetime
 from enum import Enum
 from typing import NamedTuple
 
+from .sequel import Sequel
+
 
 class Ending(Enum):
     """How a claim ends."""
@@ -58,6 +60,8 @@ class Outcome(NamedTuple):
     concurrency_key: str | None = None
     #: The job and the token of another claim of the same key, which takes over the permit.
     heir: tuple[int, int] | None = None
+    #: What else happens in the same transaction. The facade sees to it, not the dialect.
+    sequel: Sequel | None = None
 
     @property
     def is_limited(self) -> bool:

@@ -37,6 +37,8 @@ class NewJob:
     #: The time until it is due, counted from the database's present time. Excludes ``run_at``.
     delay: timedelta | None = None
     limit: Limit | None = None
+    #: What is stored of the call beyond the columns: a JSON object as text.
+    metadata: str | None = None
 
 
 class EnqueuedJob(NamedTuple):
@@ -83,6 +85,8 @@ class ClaimedJob(NamedTuple):
     claimed_at: datetime
     #: The key of the permit that the job holds; ``None`` for a job without a limit.
     concurrency_key: str | None = None
+    #: The metadata of the job, as text; ``None`` for most jobs.
+    metadata: str | None = None
     #: The job of the same key after whose end this one may start. It holds no permit until then.
     follows: int | None = None
 
@@ -107,10 +111,10 @@ class ClaimedJob(NamedTuple):
         cls, values: Sequence[Any], claimed_at: datetime, read_time: Reader
     ) -> ClaimedJob:
         """Build a claim from the values of ``CLAIM_COLUMNS``, in their order."""
-        *others, enqueued_at, started_at, concurrency_key = values
+        *others, enqueued_at, started_at, concurrency_key, metadata = values
         enqueued = read_time(enqueued_at, claimed_at)
         started = None if started_at is None else read_time(started_at, claimed_at)
-        return cls(*[*others, enqueued, started, claimed_at, concurrency_key])
+        return cls(*[*others, enqueued, started, claimed_at, concurrency_key, metadata])
 
 
 #: The columns of a claim that its execution row (ready or claimed) has, under the same names.
@@ -127,6 +131,7 @@ JOB_COLUMNS = (
     "enqueued_at",
     "started_at",
     "concurrency_key",
+    "metadata",
 )
 #: Everything a claim is read from, apart from the time of the claim.
 CLAIM_COLUMNS = EXECUTION_COLUMNS + JOB_COLUMNS

@@ -48,6 +48,8 @@ class Job(models.Model):
     worker_ids = ExactTextField(null=True)
     #: JSON list: ``[exception path, traceback]`` of each failed attempt.
     errors = ExactTextField(null=True)
+    #: What is stored of the call beyond the columns, as JSON; see ``tasks.metadata``.
+    metadata = ExactTextField(null=True)
     #: The encoded return value.
     return_value = ExactTextField(null=True)
     enqueued_at = InstantField()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import (
     TYPE_CHECKING,
@@ -40,8 +40,10 @@ from ..concurrency import ConcurrencyLimit
 from ..errors import UnregisteredTaskError
 from ..payloads import PayloadError
 from ..retries import Backoff
+from . import metadata as of_jobs
 from . import other_backends as foreign
 from .cancellation import is_requested
+from .metadata import JobMetadata
 from .signature import location_of, require_fit
 
 P = ParamSpec("P")
@@ -67,6 +69,8 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
     concurrency: ConcurrencyLimit | None = None
     #: Earliest start, counted from the enqueue; set by ``using(run_after=timedelta)``.
     delay: timedelta | None = None
+    #: What its jobs keep beyond their columns; ``None``: nothing.
+    job_metadata: JobMetadata | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -86,11 +90,14 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         run_after: datetime | timedelta | None = None,
         backend: str | None = None,
         enqueue_on_commit: bool | None = None,
+        metadata: dict[str, Any] | None = None,
+        max_snoozes: int | None = None,
     ) -> SteadyQueueTask[P, R]:
         """Return this task with other options.
 
         A timedelta as ``run_after`` counts from the enqueue, by the database's clock.
         """
+        stored = {"metadata": metadata, "max_snoozes": max_snoozes}
         changes: dict[str, Any] = {
             "priority": priority,
             "queue_name": queue_name,
@@ -102,6 +109,9 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
             changes |= {"delay": run_after, "run_after": None}
         elif run_after is not None:
             changes |= {"run_after": run_after, "delay": None}
+        if any(value is not None for value in stored.values()):
+            known = self.job_metadata or of_jobs.NONE
+            changes["job_metadata"] = known.with_options(stored, self.module_path)
         variant: SteadyQueueTask[P, R] = rebuilt(self, **changes)
         variant.get_backend().validate_task(variant)
         return variant
@@ -142,6 +152,13 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         async def aget_result(self, result_id: str) -> SteadyQueueTaskResult[P, R]: ...
 
 
+#: What changes of a result while its job goes on.
+_CHANGING = (
+    "_return_value", "enqueued_at", "errors", "finished_at", "last_attempted_at", "metadata",
+    "started_at", "status", "worker_ids",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyQueueTaskResult(GenericTaskResult[P, R], Generic[P, R]):  # type: ignore[misc]  # The stubs miss frozen=True.
     """A result whose arguments keep types that JSON does not have."""
@@ -149,9 +166,24 @@ class SteadyQueueTaskResult(GenericTaskResult[P, R], Generic[P, R]):  # type: ig
     #: Whether the call was dropped, because its concurrency limit was reached and its task
     #: discards on conflict. Such a result has no id, and counts as failed.
     discarded: bool = False
+    #: What the caller has passed as ``metadata=``, and under ``"discarded"`` why the task has
+    #: discarded itself.
+    metadata: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Keep the arguments as they are; the encoder has validated them."""
+
+    def refresh(self) -> None:
+        """Read the result again from where the job is stored."""
+        self._take_over(self.task.get_backend().get_result(self.id))
+
+    async def arefresh(self) -> None:
+        """Async version of :meth:`refresh`."""
+        self._take_over(await self.task.get_backend().aget_result(self.id))
+
+    def _take_over(self, present: TaskResult) -> None:
+        for name in _CHANGING:
+            object.__setattr__(self, name, getattr(present, name))
 
     def wait(self, timeout: float | timedelta | None = None) -> SteadyQueueTaskResult[P, R]:
         """Wait until the job has ended, at most ``timeout`` seconds; return this result, refreshed.
@@ -221,6 +253,12 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # As above.
         """Whether the job was cancelled and this attempt is to end."""
         return is_requested(int(self.task_result.id), self.token)
 
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the caller has passed as ``metadata=``."""
+        result: Any = self.task_result
+        return dict(result.metadata)
+
 
 class TaskDecorator(Protocol):
     """Turns a function into a task."""
@@ -266,6 +304,8 @@ def task(
     max_attempts: int | None = ...,
     backoff: Backoff | None = ...,
     enqueue_on_commit: bool | None = ...,
+    metadata: dict[str, Any] | None = ...,
+    max_snoozes: int | None = ...,
 ) -> TaskDecorator: ...
 
 
@@ -279,6 +319,8 @@ def task(
     max_attempts: int | None = ...,
     backoff: Backoff | None = ...,
     enqueue_on_commit: bool | None = ...,
+    metadata: dict[str, Any] | None = ...,
+    max_snoozes: int | None = ...,
 ) -> ContextTaskDecorator: ...
 
 
@@ -297,12 +339,15 @@ def task(
     Like Django's own decorator, but with the options of ``SteadyQueueTask`` on every version of
     Django. A backend with a task class of its own ignores them.
     """
-    own = _field_names(SteadyQueueTask) - _field_names(Task) - {"delay", "concurrency"}
+    own = _field_names(SteadyQueueTask) - _field_names(Task) - _NO_OPTIONS
+    stored = {name: options.pop(name) for name in of_jobs.OPTIONS if name in options}
     unknown = options.keys() - own
     if unknown:
         raise TypeError(f"task() got an unexpected keyword argument {sorted(unknown)[0]!r}")
 
     def wrap(func: Callable[..., Any]) -> Task:
+        if any(value is not None for value in stored.values()):
+            options["job_metadata"] = of_jobs.NONE.with_options(stored, location_of(func))
         task_class = task_backends[backend].task_class
         if task_class is Task:
             task_class = (
@@ -322,8 +367,12 @@ def task(
     return wrap if function is None else wrap(function)
 
 
+#: The fields of a task that are not options of ``@task`` under their own names.
+_NO_OPTIONS = {"delay", "concurrency", "job_metadata"}
+
+
 def _field_names(task_class: type[Task]) -> set[str]:
-    return {field.name for field in fields(task_class)}
+    return {each.name for each in fields(task_class)}
 
 
 def runs_ours(backend: BaseTaskBackend) -> bool:
@@ -399,8 +448,8 @@ def rebuilt(task: Task, **changes: Any) -> Any:
     """Return ``task`` with ``changes``, unvalidated: a job may be older than a setting that refuses
     its task today."""
     copy = object.__new__(type(task))
-    for field in fields(task):
-        object.__setattr__(copy, field.name, changes.get(field.name, getattr(task, field.name)))
+    for each in fields(task):
+        object.__setattr__(copy, each.name, changes.get(each.name, getattr(task, each.name)))
     return copy
 
 
@@ -421,7 +470,7 @@ def unregistered(path: str, backend: str) -> Task:
         "queue_name": DEFAULT_TASK_QUEUE_NAME,
         "run_after": None,
     }
-    for field in fields(SteadyQueueTask):
-        value = values.get(field.name, field.default)
-        object.__setattr__(stand_in, field.name, value)
+    for each in fields(SteadyQueueTask):
+        value = values.get(each.name, each.default)
+        object.__setattr__(stand_in, each.name, value)
     return stand_in

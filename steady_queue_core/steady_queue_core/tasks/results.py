@@ -16,6 +16,7 @@ from ..errors import UnregisteredTaskError
 from ..payloads import PayloadError
 from ..timezones import from_utc
 from .definition import SteadyQueueTaskResult, find_task, rebuilt, unregistered
+from .metadata import JobMetadata
 from .stored_payloads import call_text, limits_of, result_text
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ def task_result_of(job: Job) -> TaskResult:
         backend=job.backend_name,
         errors=task_errors(job.errors),
         worker_ids=worker_ids,
+        metadata=JobMetadata.read(job.metadata).shown,
     )
     if job.return_value is not None:
         object.__setattr__(result, "_return_value", _value_of(job))

@@ -47,7 +47,7 @@ def _run(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
     except KeyboardInterrupt:
         raise  # Ctrl-C in the test runner.
     except BaseException as error:
-        return attempt.failed(error, clock.now())
+        return attempt.raised(error, clock.now)
     else:
         return attempt.succeeded(value, clock.now)
     finally:

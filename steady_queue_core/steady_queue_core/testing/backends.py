@@ -56,7 +56,7 @@ class MemoryBackend(SteadyQueueBackend):
         return cancelled
 
     def _store(self, calls: Sequence[EncodedCall]) -> list[EnqueuedJob]:
-        return [self.jobs.enqueue(call, self._new_job(call)) for call in calls]
+        return [self.jobs.enqueue(call, self.new_job(call)) for call in calls]
 
     def _waits_for_commit(self, task: Task) -> bool:
         # A test that may not use databases has no transaction to wait for.

@@ -21,6 +21,7 @@ from ..errors import CANCELLED_BEFORE_START, TaskCancelled
 from ..payloads import PayloadCodec, result_scope
 from ..processes.worker.error_text import appended, describe
 from ..tasks.definition import SteadyQueueTaskResult
+from ..tasks.metadata import JobMetadata
 from ..tasks.results import task_errors, workers_of
 from ..timezones import from_utc
 from .jobs import matching
@@ -53,6 +54,7 @@ class Job:
     errors: str | None = None
     worker_ids: str | None = None
     started_at: datetime | None = None
+    metadata: str | None = None
     #: The thread that has enqueued it, unless it had to wait.
     thread: int | None = None
 
@@ -139,7 +141,10 @@ class MemoryJobs:
         result = self.backend.new_result(call, EnqueuedJob(job_id, at))
         object.__setattr__(result, "args", args)
         object.__setattr__(result, "kwargs", kwargs)
-        job = Job(id=job_id, new=new, result=result, enqueued_at=at, due=due if waits else None)
+        job = Job(
+            id=job_id, new=new, result=result, enqueued_at=at, due=due if waits else None,
+            metadata=new.metadata,
+        )  # fmt: skip
         if not waits:
             self._release(job)
         if job.state is State.READY:
@@ -206,6 +211,7 @@ class MemoryJobs:
             started_at=job.started_at,
             claimed_at=self.present(),
             concurrency_key=job.key,
+            metadata=job.metadata,
         )
 
     def backend_of(self, claim: ClaimedJob) -> SteadyQueueBackend:
@@ -218,6 +224,8 @@ class MemoryJobs:
             return  # The jobs were cleared meanwhile.
         job.attempts, job.errors = outcome.attempts, outcome.errors
         job.worker_ids, job.started_at = outcome.worker_ids, outcome.started_at
+        if outcome.sequel is not None and outcome.sequel.metadata is not None:
+            job.metadata = outcome.sequel.metadata
         ended = outcome.ending is not Ending.RETRIED
         job.state = State.ENDED if ended else State.SCHEDULED
         if not ended:
@@ -318,6 +326,7 @@ def _update_result(
         "started_at": outcome.started_at and from_utc(outcome.started_at),
         "last_attempted_at": outcome.last_attempted_at and from_utc(outcome.last_attempted_at),
         "finished_at": None if outcome.ending is Ending.RETRIED else from_utc(present),
+        "metadata": JobMetadata.read(job.metadata).shown,
     }
     if outcome.return_value is not None:
         text = _opened(job, outcome, codec)

@@ -10,6 +10,7 @@ from asgiref.sync import sync_to_async
 
 from ..compat import TaskResult, task_backends
 from ..dialects import ClaimedJob, Ending, QueueSelector
+from ..endings import Retry
 from ..processes.worker.attempt import RunResult
 from ..timezones import to_utc
 from .attempts import perform
@@ -118,7 +119,8 @@ class Runner:
             self.results[id(jobs), claim.job_id] = done.task_result
         if self.clock is not None:
             self._put_off(self.clock, jobs, done, enqueued)
-        if done.error is not None and self.raise_errors:
+        chosen = done.outcome.ending is Ending.RETRIED and isinstance(done.error, Retry)
+        if done.error is not None and self.raise_errors and not chosen:
             attempt = f"attempt {done.outcome.attempts} of {claim.max_attempts}"
             done.error.add_note(f"in the task {claim.task_path} #{claim.job_id}, {attempt}")
             raise done.error

@@ -135,11 +135,11 @@ ON DUPLICATE KEY UPDATE `limit` = given.`limit`;
 INSERT INTO steady_queue_jobs (
   queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
   enqueued_at, scheduled_at, concurrency_key, concurrency_limit, concurrency_duration,
-  concurrency_discards
+  concurrency_discards, metadata
 )
 VALUES (
   'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now,
-  NULL, 'key', 1, 180000000, 0
+  NULL, 'key', 1, 180000000, 0, NULL
 );
 
 SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
@@ -196,19 +196,19 @@ ON DUPLICATE KEY UPDATE `limit` = given.`limit`;
 INSERT INTO steady_queue_jobs (
   queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
   enqueued_at, scheduled_at, concurrency_key, concurrency_limit, concurrency_duration,
-  concurrency_discards
+  concurrency_discards, metadata
 )
 VALUES (
   'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now,
-  NULL, 'key', 2, 180000000, 0
+  NULL, 'key', 2, 180000000, 0, NULL
 ),
   (
     'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now,
-    NULL, 'key', 2, 180000000, 0
+    NULL, 'key', 2, 180000000, 0, NULL
   ),
   (
     'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now,
-    NULL, 'key', 2, 180000000, 0
+    NULL, 'key', 2, 180000000, 0, NULL
   );
 
 SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
@@ -275,11 +275,11 @@ ON DUPLICATE KEY UPDATE `limit` = given.`limit`;
 INSERT INTO steady_queue_jobs (
   queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
   enqueued_at, scheduled_at, concurrency_key, concurrency_limit, concurrency_duration,
-  concurrency_discards
+  concurrency_discards, metadata
 )
 VALUES (
   'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now,
-  NULL, 'key', 1, 180000000, 1
+  NULL, 'key', 1, 180000000, 1, NULL
 );
 
 SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));

@@ -29,7 +29,7 @@ SELECT queue_name FROM steady_queue_pauses;
 
 SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`,
   j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`, j.`errors`,
-  j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.finished_at IS NULL
+  j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.`metadata`, j.finished_at IS NULL
   AND j.token = r.token, UTC_TIMESTAMP(6), TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
 FROM steady_queue_ready_executions r FORCE INDEX (steady_queue_ready_poll)
 LEFT JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = r.job_id
@@ -149,7 +149,7 @@ SELECT queue_name FROM steady_queue_pauses;
 
 SELECT j.id, j.`task_path`, j.`backend_name`, j.`arguments`, j.`attempts`,
   j.`max_attempts`, j.`worker_ids`, j.`errors`, j.`enqueued_at`, j.`started_at`,
-  j.`concurrency_key`, j.finished_at IS NULL
+  j.`concurrency_key`, j.`metadata`, j.finished_at IS NULL
 FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id LOCK IN SHARE MODE;
 
 INSERT INTO steady_queue_claimed_executions (
@@ -225,7 +225,7 @@ SELECT queue_name FROM steady_queue_pauses;
 
 SELECT j.id, j.`task_path`, j.`backend_name`, j.`arguments`, j.`attempts`,
   j.`max_attempts`, j.`worker_ids`, j.`errors`, j.`enqueued_at`, j.`started_at`,
-  j.`concurrency_key`, j.finished_at IS NULL
+  j.`concurrency_key`, j.`metadata`, j.finished_at IS NULL
 FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id LOCK IN SHARE MODE;
 
 INSERT INTO steady_queue_claimed_executions (

@@ -47,7 +47,7 @@ job AS MATERIALIZED (
   SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
     backend_name, arguments, attempts, max_attempts, worker_ids, errors,
     date_part('epoch', enqueued_at) AS enqueued_at,
-    date_part('epoch', started_at) AS started_at, concurrency_key
+    date_part('epoch', started_at) AS started_at, concurrency_key, metadata
   FROM taken
   JOIN known ON known.id = taken.job_id
   WHERE finished_at IS NULL AND taken.job_id NOT IN (SELECT job_id FROM running)
@@ -132,7 +132,7 @@ job AS MATERIALIZED (
   SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
     backend_name, arguments, attempts, max_attempts, worker_ids, errors,
     date_part('epoch', enqueued_at) AS enqueued_at,
-    date_part('epoch', started_at) AS started_at, concurrency_key
+    date_part('epoch', started_at) AS started_at, concurrency_key, metadata
   FROM taken
   JOIN known ON known.id = taken.job_id
   WHERE finished_at IS NULL AND taken.job_id NOT IN (SELECT job_id FROM running)
@@ -245,7 +245,7 @@ job AS MATERIALIZED (
   SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
     backend_name, arguments, attempts, max_attempts, worker_ids, errors,
     date_part('epoch', enqueued_at) AS enqueued_at,
-    date_part('epoch', started_at) AS started_at, concurrency_key
+    date_part('epoch', started_at) AS started_at, concurrency_key, metadata
   FROM taken
   JOIN known ON known.id = taken.job_id
   WHERE finished_at IS NULL AND taken.job_id NOT IN (SELECT job_id FROM running)
@@ -330,7 +330,7 @@ job AS MATERIALIZED (
   SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
     backend_name, arguments, attempts, max_attempts, worker_ids, errors,
     date_part('epoch', enqueued_at) AS enqueued_at,
-    date_part('epoch', started_at) AS started_at, concurrency_key
+    date_part('epoch', started_at) AS started_at, concurrency_key, metadata
   FROM taken
   JOIN known ON known.id = taken.job_id
   WHERE finished_at IS NULL AND taken.job_id NOT IN (SELECT job_id FROM running)

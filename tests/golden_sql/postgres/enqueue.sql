@@ -69,16 +69,16 @@ WITH given AS (
     CASE WHEN delay IS NULL THEN run_at WHEN delay > 0 THEN statement_timestamp() + delay * interval '1 microsecond' END AS due_at
   FROM json_to_recordset(%(jobs)s::json) AS job(
     ordinal int, queue_name text, "rank" smallint, task_path text, backend_name text,
-    arguments text, max_attempts smallint, run_at timestamptz, delay bigint
+    arguments text, max_attempts smallint, run_at timestamptz, delay bigint, metadata text
   )
 ),
 job AS (
   INSERT INTO steady_queue_jobs (
     queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts, token,
-    enqueued_at, scheduled_at
+    enqueued_at, scheduled_at, metadata
   )
   SELECT queue_name, task_path, backend_name, "rank", arguments, max_attempts, 0, 0,
-    statement_timestamp(), due_at
+    statement_timestamp(), due_at, metadata
   FROM given
   ORDER BY ordinal
   RETURNING id, queue_name, "rank", enqueued_at, scheduled_at
@@ -126,7 +126,7 @@ WITH given AS MATERIALIZED (
   FROM json_to_recordset(%(jobs)s::json) AS job(
     ordinal int, queue_name text, "rank" smallint, task_path text, backend_name text,
     arguments text, max_attempts smallint, run_at timestamptz, delay bigint, "key" text,
-    "to" int, duration bigint, discards boolean
+    "to" int, duration bigint, discards boolean, metadata text
   ),
     LATERAL (
       SELECT CASE WHEN CASE WHEN delay IS NULL THEN run_at WHEN delay > 0 THEN statement_timestamp() + delay * interval '1 microsecond' END > statement_timestamp() THEN CASE WHEN delay IS NULL THEN run_at WHEN delay > 0 THEN statement_timestamp() + delay * interval '1 microsecond' END END AS due_at
@@ -168,11 +168,11 @@ job AS (
   INSERT INTO steady_queue_jobs (
     queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts, token,
     enqueued_at, scheduled_at, concurrency_key, concurrency_limit, concurrency_duration,
-    concurrency_discards
+    concurrency_discards, metadata
   )
   SELECT queue_name, task_path, backend_name, "rank", arguments, max_attempts, 0, 0,
     statement_timestamp(), COALESCE(due_at, run_at), "key", "to",
-    duration * interval '1 microsecond', COALESCE(discards, false)
+    duration * interval '1 microsecond', COALESCE(discards, false), metadata
   FROM given
   WHERE ordinal NOT IN (SELECT ordinal FROM refused)
   ORDER BY ordinal

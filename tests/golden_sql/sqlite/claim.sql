@@ -13,7 +13,7 @@ SELECT j.id IS NOT NULL
   AND c.job_id IS NULL, r."job_id", r."token", r."queue_name", CAST(r."rank" AS INTEGER),
   j."task_path", j."backend_name", j."arguments", CAST(j."attempts" AS INTEGER),
   CAST(j."max_attempts" AS INTEGER), j."worker_ids", j."errors", j."enqueued_at",
-  j."started_at", j."concurrency_key"
+  j."started_at", j."concurrency_key", j."metadata"
 FROM steady_queue_ready_executions r
 LEFT JOIN steady_queue_jobs j ON j.id = r.job_id
 LEFT JOIN steady_queue_claimed_executions c ON c.job_id = r.job_id
@@ -53,7 +53,7 @@ SELECT j.id IS NOT NULL
   AND c.job_id IS NULL, r."job_id", r."token", r."queue_name", CAST(r."rank" AS INTEGER),
   j."task_path", j."backend_name", j."arguments", CAST(j."attempts" AS INTEGER),
   CAST(j."max_attempts" AS INTEGER), j."worker_ids", j."errors", j."enqueued_at",
-  j."started_at", j."concurrency_key"
+  j."started_at", j."concurrency_key", j."metadata"
 FROM steady_queue_ready_executions r
 LEFT JOIN steady_queue_jobs j ON j.id = r.job_id
 LEFT JOIN steady_queue_claimed_executions c ON c.job_id = r.job_id
@@ -164,7 +164,7 @@ SELECT j.id IS NOT NULL
   AND c.job_id IS NULL, r."job_id", r."token", r."queue_name", CAST(r."rank" AS INTEGER),
   j."task_path", j."backend_name", j."arguments", CAST(j."attempts" AS INTEGER),
   CAST(j."max_attempts" AS INTEGER), j."worker_ids", j."errors", j."enqueued_at",
-  j."started_at", j."concurrency_key"
+  j."started_at", j."concurrency_key", j."metadata"
 FROM steady_queue_ready_executions r
 LEFT JOIN steady_queue_jobs j ON j.id = r.job_id
 LEFT JOIN steady_queue_claimed_executions c ON c.job_id = r.job_id
@@ -203,7 +203,7 @@ SELECT j.id IS NOT NULL
   AND c.job_id IS NULL, r."job_id", r."token", r."queue_name", CAST(r."rank" AS INTEGER),
   j."task_path", j."backend_name", j."arguments", CAST(j."attempts" AS INTEGER),
   CAST(j."max_attempts" AS INTEGER), j."worker_ids", j."errors", j."enqueued_at",
-  j."started_at", j."concurrency_key"
+  j."started_at", j."concurrency_key", j."metadata"
 FROM steady_queue_ready_executions r
 LEFT JOIN steady_queue_jobs j ON j.id = r.job_id
 LEFT JOIN steady_queue_claimed_executions c ON c.job_id = r.job_id

@@ -32,21 +32,21 @@ SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs';
 INSERT INTO steady_queue_jobs (
   id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
   token, enqueued_at, scheduled_at, concurrency_key, concurrency_limit,
-  concurrency_duration, concurrency_discards
+  concurrency_duration, concurrency_discards, metadata
 )
 VALUES (
   :job_1, 'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, ':time', NULL,
-  NULL, NULL, NULL, false
+  NULL, NULL, NULL, false, NULL
 );
 
 INSERT INTO steady_queue_jobs (
   id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
   token, enqueued_at, scheduled_at, concurrency_key, concurrency_limit,
-  concurrency_duration, concurrency_discards
+  concurrency_duration, concurrency_discards, metadata
 )
 VALUES (
   :job_2, 'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, ':time', NULL,
-  NULL, NULL, NULL, false
+  NULL, NULL, NULL, false, NULL
 );
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
@@ -74,11 +74,11 @@ SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs';
 INSERT INTO steady_queue_jobs (
   id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
   token, enqueued_at, scheduled_at, concurrency_key, concurrency_limit,
-  concurrency_duration, concurrency_discards
+  concurrency_duration, concurrency_discards, metadata
 )
 VALUES (
   :job_2, 'mail', 'conformance.tasks.work', 'default', -5, '{}', 1, 0, 0, ':time', NULL,
-  NULL, NULL, NULL, false
+  NULL, NULL, NULL, false, NULL
 );
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
@@ -104,11 +104,11 @@ SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs';
 INSERT INTO steady_queue_jobs (
   id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
   token, enqueued_at, scheduled_at, concurrency_key, concurrency_limit,
-  concurrency_duration, concurrency_discards
+  concurrency_duration, concurrency_discards, metadata
 )
 VALUES (
   :job_1, 'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, ':time',
-  ':time', NULL, NULL, NULL, false
+  ':time', NULL, NULL, NULL, false, NULL
 );
 
 INSERT OR REPLACE INTO steady_queue_scheduled_executions (
@@ -146,11 +146,11 @@ SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs';
 INSERT INTO steady_queue_jobs (
   id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
   token, enqueued_at, scheduled_at, concurrency_key, concurrency_limit,
-  concurrency_duration, concurrency_discards
+  concurrency_duration, concurrency_discards, metadata
 )
 VALUES (
   :job_1, 'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, ':time', NULL,
-  'key', 1, 180000000, false
+  'key', 1, 180000000, false, NULL
 );
 
 INSERT OR REPLACE INTO steady_queue_blocked_executions (
@@ -206,31 +206,31 @@ SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs';
 INSERT INTO steady_queue_jobs (
   id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
   token, enqueued_at, scheduled_at, concurrency_key, concurrency_limit,
-  concurrency_duration, concurrency_discards
+  concurrency_duration, concurrency_discards, metadata
 )
 VALUES (
   :job_1, 'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, ':time', NULL,
-  'key', 2, 180000000, false
+  'key', 2, 180000000, false, NULL
 );
 
 INSERT INTO steady_queue_jobs (
   id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
   token, enqueued_at, scheduled_at, concurrency_key, concurrency_limit,
-  concurrency_duration, concurrency_discards
+  concurrency_duration, concurrency_discards, metadata
 )
 VALUES (
   :job_2, 'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, ':time', NULL,
-  'key', 2, 180000000, false
+  'key', 2, 180000000, false, NULL
 );
 
 INSERT INTO steady_queue_jobs (
   id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
   token, enqueued_at, scheduled_at, concurrency_key, concurrency_limit,
-  concurrency_duration, concurrency_discards
+  concurrency_duration, concurrency_discards, metadata
 )
 VALUES (
   :job_3, 'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, ':time', NULL,
-  'key', 2, 180000000, false
+  'key', 2, 180000000, false, NULL
 );
 
 INSERT OR REPLACE INTO steady_queue_blocked_executions (
@@ -291,11 +291,11 @@ SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs';
 INSERT INTO steady_queue_jobs (
   id, queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts,
   token, enqueued_at, scheduled_at, concurrency_key, concurrency_limit,
-  concurrency_duration, concurrency_discards
+  concurrency_duration, concurrency_discards, metadata
 )
 VALUES (
   :job_1, 'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, ':time', NULL,
-  'key', 1, 180000000, true
+  'key', 1, 180000000, true, NULL
 );
 
 INSERT OR REPLACE INTO steady_queue_blocked_executions (

@@ -33,6 +33,7 @@ from .names import NameCases
 from .permits import PermitCases
 from .selection import SelectionCases
 from .semaphores import SemaphoreCases
+from .sequels import SequelCases
 from .settle import SettleCases
 from .settle_and_claim import SettleAndClaimCases
 from .settle_fence import SettleFenceCases
@@ -57,6 +58,7 @@ class DialectConformance(
     SettleCases,
     SettleFenceCases,
     SettleAndClaimCases,
+    SequelCases,
     DispatchCases,
     ListingCases,
     NameCases,

@@ -69,6 +69,7 @@ def _row(job: NewJob, present: datetime, later: datetime | None) -> Any:
         backend_name=job.backend_name,
         rank=job.rank,
         arguments=job.arguments,
+        metadata=job.metadata,
         max_attempts=job.max_attempts,
         enqueued_at=storable(present),
         scheduled_at=storable(run_at) if run_at else None,

@@ -69,6 +69,8 @@ class RunJournal:
         entry = self._entries.get((outcome.job_id, outcome.token))
         if entry is None or outcome.ending is not Ending.FINISHED:
             return
+        if outcome.sequel is not None and not outcome.sequel.is_implied:
+            return  # Only this process knows what else has to happen.
         data = FinishedEntry.of(outcome)
         if len(data) <= ENTRY_SIZE - DATA_OFFSET:
             self._memory[entry + DATA_OFFSET : entry + DATA_OFFSET + len(data)] = data

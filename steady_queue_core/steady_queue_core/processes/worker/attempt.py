@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -11,24 +12,29 @@ from ... import arguments
 from ...arguments import DeserializationError, TaskArgumentError
 from ...compat import Task, TaskResult, TaskResultStatus
 from ...configuration import ConfigurationError
-from ...dialects import ClaimedJob, Ending, Outcome
-from ...errors import CANCELLED_BEFORE_START, TaskCancelled
+from ...dialects import ClaimedJob, Ending, Outcome, Sequel
+from ...endings import Discard, Fail, Retry, Snooze
+from ...errors import CANCELLED_BEFORE_START, TaskCancelled, TooManySnoozesError
 from ...logging import get_logger
 from ...payloads import PayloadCodec, Scope, call_scope, result_scope
 from ...retries import delay_of
 from ...tasks.definition import SteadyQueueTask, SteadyQueueTaskContext, SteadyQueueTaskResult
+from ...tasks.metadata import JobMetadata
 from ...tasks.model_arguments import require_permitted_models
 from ...tasks.results import task_errors, workers_of
 from ...timezones import from_utc
 from ..base.journal_reader import FinishedEntry
 from ..base.log_context import about_job, milliseconds
 from . import outcomes, unknown_tasks
-from .error_text import describe
+from .error_text import LONGEST_MESSAGE, bounded, describe
 
 if TYPE_CHECKING:
     from ...backend import SteadyQueueBackend
 
 logger = get_logger("steady_queue.worker")
+
+#: The stored form of metadata from which the last value was taken away.
+EMPTY = "{}"
 
 
 class RunResult(NamedTuple):
@@ -46,7 +52,8 @@ class Attempt:
     """The state of an attempt before and after its task runs; the caller runs the task."""
 
     __slots__ = (
-        "_call_text", "_task_result", "args", "backend", "claim", "kwargs", "started_at", "task",
+        "_call_text", "_metadata", "_task_result", "args", "backend", "claim", "kwargs",
+        "started_at", "task",
         "worker",
     )  # fmt: skip
 
@@ -68,6 +75,18 @@ class Attempt:
         self._task_result: TaskResult | None = None
         #: The encoded arguments, once they are taken out of their stored form.
         self._call_text = claim.arguments if backend.payload_codec is None else None
+        self._metadata: JobMetadata | None = None
+
+    @property
+    def metadata(self) -> JobMetadata:
+        """The metadata of the job, read when somebody asks."""
+        if self._metadata is None:
+            self._metadata = JobMetadata.read(self.claim.metadata)
+        return self._metadata
+
+    @metadata.setter
+    def metadata(self, changed: JobMetadata) -> None:
+        self._metadata = changed
 
     @property
     def task_result(self) -> TaskResult:
@@ -87,6 +106,7 @@ class Attempt:
                 backend=claim.backend_name,
                 errors=task_errors(claim.errors) if claim.errors else [],
                 worker_ids=[*workers_of(claim.worker_ids), self.worker],
+                metadata={} if claim.metadata is None else self.metadata.shown,
             )
         return self._task_result
 
@@ -156,6 +176,9 @@ class Attempt:
     ) -> RunResult:
         """Return the result of an attempt that another process has made; ``error`` stands for the
         exception that ended it there."""
+        if outcome.sequel is not None and outcome.sequel.metadata is not None:
+            shown = JobMetadata.read(outcome.sequel.metadata).shown
+            object.__setattr__(self.task_result, "metadata", shown)
         if outcome.ending is Ending.FINISHED:
             self._end(TaskResultStatus.SUCCESSFUL, ended_at)
             with suppress(DeserializationError):
@@ -168,6 +191,15 @@ class Attempt:
         else:
             self._end_unsuccessfully(outcome, ended_at)
         return RunResult(outcome, self.task_result, self.backend, error)
+
+    def raised(self, error: BaseException, now: Callable[[], datetime]) -> RunResult:
+        """Return the result of a task that raised ``error``, which may be an ending that it has
+        chosen."""
+        if isinstance(error, Snooze):
+            return self._snoozed(error, now())
+        if isinstance(error, Discard):
+            return self._discarded(error, now)
+        return self.failed(error, now())
 
     def failed(self, error: BaseException, ended_at: datetime) -> RunResult:
         """Return the result of an attempt that ``error`` ended, before or while the task ran."""
@@ -182,6 +214,9 @@ class Attempt:
         if outcome.ending is Ending.RETRIED:
             self._log_retry(outcome, failure.exception_class, ended_at)
         self._end_unsuccessfully(outcome, ended_at)
+        if outcome.ending is Ending.FAILED and self.metadata.snoozes:
+            # Somebody may retry the job: it starts over.
+            outcome = self._with_metadata(outcome, snoozes=0)
         return RunResult(outcome, self.task_result, self.backend, error)
 
     def cancelled(self, ended_at: datetime) -> RunResult:
@@ -192,6 +227,57 @@ class Attempt:
         self.task_result.errors[:] = task_errors(outcome.errors)
         self._end(TaskResultStatus.FAILED, ended_at)
         return RunResult(outcome, self.task_result, self.backend, error)
+
+    def _snoozed(self, snooze: Snooze, ended_at: datetime) -> RunResult:
+        most = self.metadata.max_snoozes
+        if most is None:
+            most = self.backend.settings.max_snoozes
+        snoozes = self.metadata.snoozes + 1
+        if snoozes > most:
+            times = "once" if most == 1 else f"{most} times"
+            error = TooManySnoozesError(
+                f"The job has snoozed {times}, as often as it may, and would do so again. Raise "
+                "max_snoozes, or let the task end otherwise."
+            )
+            error.__cause__ = snooze
+            return self.failed(error, ended_at)
+        outcome = outcomes.snoozed(self.claim, self.started_at, snooze.delay)
+        logger.info(
+            "Task id=%s path=%s snoozes for %.1f s (%d of %d)",
+            self.claim.job_id,
+            self.claim.task_path,
+            snooze.delay,
+            snoozes,
+            most,
+            extra=about_job(
+                "task.snoozed",
+                self.claim,
+                status=outcome.ending.value,
+                delay_ms=round(snooze.delay * 1000),
+                duration_ms=milliseconds(self.started_at, ended_at),
+            ),
+        )
+        return RunResult(self._with_metadata(outcome, snoozes=snoozes))
+
+    def _discarded(self, discard: Discard, now: Callable[[], datetime]) -> RunResult:
+        reason = bounded(discard.reason, LONGEST_MESSAGE)
+        done = self.succeeded(None, now)
+        outcome = self._with_metadata(done.outcome, discarded=reason)
+        object.__setattr__(self.task_result, "metadata", self.metadata.shown)
+        logger.info(
+            "Task id=%s path=%s has discarded its job: %s",
+            self.claim.job_id,
+            self.claim.task_path,
+            reason,
+            extra=about_job("task.discarded", self.claim, status=outcome.ending.value),
+        )
+        return done._replace(outcome=outcome)
+
+    def _with_metadata(self, outcome: Outcome, **changes: Any) -> Outcome:
+        """Return ``outcome`` with ``changes`` of the job's metadata."""
+        self.metadata = replace(self.metadata, **changes)
+        text = self.metadata.text(self.backend.payload_limits)
+        return outcome._replace(sequel=Sequel(metadata=text or EMPTY))
 
     def _decode(self, *, resolve_models: bool) -> tuple[list[Any], dict[str, Any]]:
         return arguments.decode_call(
@@ -213,8 +299,10 @@ class Attempt:
         self.args, self.kwargs = args, kwargs
 
     def _retry_delay(self, error: BaseException) -> float | None:
-        if isinstance(error, DeserializationError | TaskCancelled):
-            return None  # The arguments will be no better the next time, and nobody wants it.
+        if isinstance(error, DeserializationError | TaskCancelled | TooManySnoozesError | Fail):
+            return None  # The arguments will be no better the next time, or nobody wants it.
+        if isinstance(error, Retry) and error.delay is not None:
+            return error.delay
         backoff = None
         if isinstance(self.task, SteadyQueueTask):
             backoff = self.task.backoff

@@ -238,5 +238,5 @@ class Executor:
         if self.breaking_off:
             raise error
         if is_requested(attempt.claim.job_id, attempt.claim.token):
-            error = as_cancelled(error)
-        return attempt.failed(error, self.clock.now())
+            return attempt.failed(as_cancelled(error), self.clock.now())
+        return attempt.raised(error, self.clock.now)

@@ -85,6 +85,13 @@ def cancelled(claim: ClaimedJob, failure: Failure) -> Outcome:
     )
 
 
+def snoozed(claim: ClaimedJob, started_at: datetime, delay: float) -> Outcome:
+    """Return the outcome of a task that has put its job off. No attempt is counted."""
+    return postponed(claim, claim.errors, delay)._replace(
+        started_at=claim.started_at or started_at, last_attempted_at=started_at
+    )
+
+
 def unreadable(
     claim: ClaimedJob, worker: str, started_at: datetime, error: BaseException
 ) -> Outcome:

@@ -140,6 +140,8 @@ class ProcessExecutor:
             if not self.executor.tells_of_success:
                 return RunResult(outcome)
             error = None
+        elif not outcome.exception_class:
+            return RunResult(outcome)  # It has snoozed.
         else:
             error = _reported(outcome)
         attempt = self._attempt(claim, task, began)

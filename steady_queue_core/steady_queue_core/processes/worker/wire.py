@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 from typing import Any, get_type_hints
 
-from ...dialects import ClaimedJob, Ending, Outcome
+from ...dialects import ClaimedJob, Ending, Outcome, Sequel
 
 #: What the claim says of its outcome; whoever ran the job has no say in it.
 _OF_CLAIM = ("job_id", "token", "queue_name", "rank", "concurrency_key")
@@ -15,9 +15,11 @@ _DEFAULTS = Outcome._field_defaults
 _TYPES = {
     name: hint
     for name, hint in get_type_hints(Outcome).items()
-    if name not in (*_OF_CLAIM, "ending", "heir")
+    if name not in (*_OF_CLAIM, "ending", "heir", "sequel")
 }
 _TYPES["delay"] = float | int
+#: Of the sequel, only what an ending changes in the row of the job.
+_TYPES["metadata"] = str
 _INSTANTS = ("started_at", "last_attempted_at")
 _INSTANTS_OF_CLAIM = [
     ClaimedJob._fields.index(name) for name in ("enqueued_at", "started_at", "claimed_at")
@@ -47,10 +49,12 @@ def read_job(data: bytes) -> tuple[ClaimedJob, datetime]:
 def write_outcome(outcome: Outcome) -> bytes:
     """Return an outcome, without what is known of its claim."""
     sent: dict[str, Any] = {"ending": outcome.ending.value}
-    for name in _TYPES:
+    for name in _TYPES.keys() & _DEFAULTS.keys():
         value = getattr(outcome, name)
         if value != _DEFAULTS[name]:
             sent[name] = value.isoformat() if name in _INSTANTS else value
+    if outcome.sequel is not None and outcome.sequel.metadata is not None:
+        sent["metadata"] = outcome.sequel.metadata
     return json.dumps(sent).encode()
 
 
@@ -67,7 +71,9 @@ def read_outcome(data: bytes, claim: ClaimedJob) -> Outcome:
         if not isinstance(value, _TYPES[name]):
             raise ValueError(f"the outcome of a job has {name} = {value!r:.100}")
     known = {name: getattr(claim, name) for name in _OF_CLAIM}
-    return Outcome(ending=ending, **known, **sent)
+    metadata = sent.pop("metadata", None)
+    sequel = None if metadata is None else Sequel(metadata=metadata)
+    return Outcome(ending=ending, sequel=sequel, **known, **sent)
 
 
 def _refuse(constant: str) -> None:

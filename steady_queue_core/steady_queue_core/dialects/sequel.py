@@ -1,0 +1,29 @@
+"""What else happens in the transaction of an outcome, for the few jobs that ask for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .records import EnqueuedJob, NewJob
+
+
+@dataclass(slots=True)
+class FollowUp:
+    """A job that is stored together with the outcome of another one."""
+
+    job: NewJob
+    #: The call that it was made from, for those who tell of it.
+    call: Any = None
+    #: Set once it is inserted; it counts only if the outcome was stored.
+    stored: EnqueuedJob | None = None
+
+
+class Sequel(NamedTuple):
+    """What an outcome entails, in its transaction. Nothing of it happens if the claim is lost."""
+
+    follow_ups: tuple[FollowUp, ...] = ()
+    #: The job's new metadata; ``None``: they stay as they are.
+    metadata: str | None = None
+    #: Whether it follows from the row of the job alone, so that another process can repeat it.
+    is_implied: bool = False

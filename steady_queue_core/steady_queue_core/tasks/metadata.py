@@ -1,0 +1,114 @@
+"""The metadata of a job: what is stored of a call beyond the columns, for jobs that have any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from .. import arguments
+from ..arguments import DeserializationError, PayloadLimits, TaskArgumentError
+from ..backend_options import MOST_SNOOZES
+from ..compat import InvalidTask
+
+#: The name under which a result shows why its task has discarded itself.
+DISCARDED = "discarded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobMetadata:
+    """What a job keeps in its ``metadata`` column, as a JSON object without what is not set."""
+
+    #: What the caller has passed with ``metadata=``.
+    user: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    #: How often the job may snooze; ``None``: as often as its backend says.
+    max_snoozes: int | None = None
+    #: How often the job has snoozed.
+    snoozes: int = 0
+    #: Why the task has discarded itself.
+    discarded: str | None = None
+
+    @classmethod
+    def read(cls, text: object) -> JobMetadata:
+        """Return the metadata of a row, without what is damaged."""
+        if text is None:
+            return NONE
+        try:
+            found = arguments.decode(str(text), resolve_models=False)
+        except DeserializationError:
+            return NONE
+        known = found if isinstance(found, dict) else {}
+        return cls(**{
+            name: known[name] for name, is_valid in _VALID.items()
+            if name in known and is_valid(known[name])
+        })  # fmt: skip
+
+    def text(self, limits: PayloadLimits = arguments.DEFAULT_LIMITS) -> str | None:
+        """Return the stored form, or ``None`` if nothing is set.
+
+        Raises ``TaskArgumentError`` if it is too large.
+        """
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values = {name: value for name, value in values.items() if value != getattr(NONE, name)}
+        return arguments.encode(values, limits=limits, root="metadata") if values else None
+
+    def with_options(self, options: Mapping[str, Any], where: str) -> JobMetadata:
+        """Return these metadata with the ``options`` of ``@task`` or ``using()`` that are given.
+
+        Raises ``InvalidTask`` that names ``where``, and ``TaskArgumentError``.
+        """
+        changes: dict[str, Any] = {}
+        if options.get("metadata") is not None:
+            changes["user"] = _checked_metadata(options["metadata"], where)
+        if options.get("max_snoozes") is not None:
+            changes["max_snoozes"] = _checked_snoozes(options["max_snoozes"], where)
+        return replace(self, **changes)
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What a result and a context show."""
+        shown = dict(self.user)
+        return shown if self.discarded is None else shown | {DISCARDED: self.discarded}
+
+
+def _checked_metadata(metadata: object, where: str) -> dict[str, Any]:
+    if not isinstance(metadata, dict) or not all(isinstance(name, str) for name in metadata):
+        raise InvalidTask(f"{where}: metadata must be a dict with strings as keys.")
+    if DISCARDED in metadata:
+        raise InvalidTask(
+            f"{where}: the key {DISCARDED!r} of metadata is reserved: it tells why a task has "
+            "discarded itself. Choose another one."
+        )
+    text = arguments.encode(metadata, root="metadata")
+    if arguments.has_models(text):
+        raise TaskArgumentError(
+            "metadata cannot be stored: there is a model instance in it. Pass its primary key."
+        )
+    # A copy: nobody changes it afterwards.
+    copy: dict[str, Any] = arguments.decode(text, resolve_models=False)
+    return copy
+
+
+def _checked_snoozes(most: object, where: str) -> int:
+    if type(most) is not int or not 0 <= most <= MOST_SNOOZES:
+        raise InvalidTask(
+            f"{where}: max_snoozes must be a whole number from 0 to {MOST_SNOOZES}, not {most!r}."
+        )
+    return most
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+_VALID: dict[str, Callable[[Any], bool]] = {
+    "user": lambda value: isinstance(value, dict) and all(isinstance(name, str) for name in value),
+    "max_snoozes": _is_count,
+    "snoozes": _is_count,
+    "discarded": lambda value: isinstance(value, str),
+}
+
+#: The metadata of a job that has none.
+NONE = JobMetadata()
+#: The options of ``@task`` and ``using()`` that are stored in the metadata.
+OPTIONS = ("metadata", "max_snoozes")
