@@ -66,7 +66,7 @@ def test_a_kept_connection_is_asked_for_a_sign_of_life(
 ) -> None:
     monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", age)
     monkeypatch.setitem(connection.settings_dict, "CONN_HEALTH_CHECKS", wanted)
-    connection.ensure_connection()
+    fresh("default")
     tidy_connections()
     looks: list[Any] = []
     monkeypatch.setattr(connection, "is_usable", lambda: looks.append(1) or True)
