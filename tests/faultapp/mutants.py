@@ -95,10 +95,10 @@ def _no_heirs() -> None:
 
 
 def _no_deadlines_in_chains() -> None:
-    """Jobs may follow others at any time."""
-    from steady_queue_core.processes.worker import followers
+    """Jobs may follow others at any time, and those that wait are not given back meanwhile."""
+    from steady_queue_core.processes.worker import followers, lane
 
-    followers.PATIENCE = float("inf")
+    followers.PATIENCE = lane.STALL = float("inf")
 
 
 MUTANTS: dict[str, Callable[[], None]] = {
