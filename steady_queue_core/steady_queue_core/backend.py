@@ -41,11 +41,12 @@ from .configuration import ConfigurationError
 from .dialects import EnqueuedJob, Limit, NewJob, dialect_for
 from .middleware import MiddlewareChain
 from .payloads import PayloadCodec, call_scope
-from .tasks.definition import SteadyQueueTask, SteadyQueueTaskResult, require_declared
+from .tasks.definition import SteadyQueueTask, require_declared
 from .tasks.metadata import JobMetadata
 from .tasks.model_arguments import require_storable_models
 from .tasks.results import task_result_of
 from .tasks.signature import require_fit
+from .tasks.task_result import SteadyQueueTaskResult
 from .tasks.task_signals import Audience, send_task_signal
 from .tasks.validation import ValidTasks, require_valid, with_any_context
 from .timezones import from_utc, to_utc

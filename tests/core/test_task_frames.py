@@ -63,7 +63,7 @@ def test_a_claim_arrives_as_it_is() -> None:
 
 
 def test_a_row_that_holds_bytes_for_text_is_left_to_whoever_runs_the_job() -> None:
-    damaged: Any = CLAIM._replace(arguments=b"\xff")  # type: ignore[arg-type]
+    damaged: Any = CLAIM._replace(arguments=b"\xff")  # type: ignore[arg-type]  # As SQLite lets it be.
     claim, _ = read_job(write_job(damaged, BEGAN))
     assert claim.arguments == "b'\\xff'"
 

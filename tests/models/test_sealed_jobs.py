@@ -173,13 +173,13 @@ def test_a_changed_result_is_not_returned(using: str) -> None:
         each.refresh()
         assert each.status is TaskResultStatus.SUCCESSFUL
         with pytest.raises(Exception, match=r"The (signature of the )?stored result") as caught:
-            each.return_value  # noqa: B018
+            each.return_value  # noqa: B018  (Reading it raises.)
         assert type(caught.value).__name__ == error
     # A row cannot name itself a backend that does not sign.
     row(using, third).update(backend_name="gone")
     third.refresh()
     with pytest.raises(Exception, match="The stored result has no signature"):
-        third.return_value  # noqa: B018
+        third.return_value  # noqa: B018  (Reading it raises.)
 
 
 @on_every_database

@@ -118,7 +118,9 @@ def test_nothing_is_made_of_an_event_that_nobody_hears_of(unheard: list[Any]) ->
     tell()
     assert unheard == []
     heard = [getattr(signals, name) for name in NAMES if name != "jobs_claimed"]
-    receiver: Any = lambda **payload: None  # noqa: E731
+
+    def receiver(**payload: Any) -> None: ...
+
     for signal in heard:
         signal.connect(receiver)
     try:

@@ -9,7 +9,7 @@ from typing import assert_type
 
 from steady_queue_core import call, enqueue_many, limits_concurrency, recurring, task
 from steady_queue_core.retries import constant
-from steady_queue_core.tasks.definition import SteadyQueueTaskContext
+from steady_queue_core.tasks import SteadyQueueTaskContext
 
 
 @task

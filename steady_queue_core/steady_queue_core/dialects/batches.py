@@ -16,9 +16,8 @@ def split(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
     batch: list[NewJob] = []
     text = 0
     for job in jobs:
-        size = len(job.arguments or "") + len(
-            job.metadata or ""
-        )  # Without a value, the database refuses the job.
+        # Without arguments, the database refuses the job.
+        size = len(job.arguments or "") + len(job.metadata or "")
         if batch and (len(batch) >= MOST_JOBS or text + size > MOST_TEXT):
             yield batch
             batch, text = [], 0

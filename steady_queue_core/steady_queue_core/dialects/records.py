@@ -114,7 +114,7 @@ class ClaimedJob(NamedTuple):
         *others, enqueued_at, started_at, concurrency_key, metadata = values
         enqueued = read_time(enqueued_at, claimed_at)
         started = None if started_at is None else read_time(started_at, claimed_at)
-        return cls(*[*others, enqueued, started, claimed_at, concurrency_key, metadata])
+        return cls._make((*others, enqueued, started, claimed_at, concurrency_key, metadata, None))
 
 
 #: The columns of a claim that its execution row (ready or claimed) has, under the same names.

@@ -9,12 +9,13 @@ from datetime import datetime
 from typing import Any
 
 from .. import arguments
-from ..compat import InvalidTaskBackend, task_backends
+from ..compat import task_backends
 from ..errors import UnusableRecurringTaskError
 from ..models import RecurringTask
-from ..payloads import PayloadCodec, recurring_scope
+from ..payloads import recurring_scope
 from ..tasks.definition import find_task
 from ..tasks.model_arguments import require_permitted_models
+from ..tasks.stored_payloads import codec_of
 from . import catch_up, validators
 from .cron import Schedule
 from .definition import RecurringDefinition, find, require_configurable
@@ -62,24 +63,15 @@ def row_of(definition: RecurringDefinition, present: datetime, *, static: bool) 
 
 def opened_arguments(row: RecurringTask) -> str:
     """Return the encoded arguments of a row. Raises ``PayloadError``."""
-    codec = _codec_of(row)
+    codec = codec_of(row.backend_name)
     return row.arguments if codec is None else codec.open(row.arguments, recurring_scope(row))
 
 
 def seal_arguments(row: RecurringTask) -> None:
     """Put the encoded arguments of a row into their stored form, once its other columns are set."""
-    codec = _codec_of(row)
+    codec = codec_of(row.backend_name)
     if codec is not None:
         row.arguments = codec.seal(row.arguments, recurring_scope(row))
-
-
-def _codec_of(row: RecurringTask) -> PayloadCodec | None:
-    try:
-        backend: Any = task_backends[row.backend_name]
-    except InvalidTaskBackend:
-        return None
-    codec: PayloadCodec | None = getattr(backend, "payload_codec", None)
-    return codec
 
 
 def definition_in_force(row: RecurringTask) -> RecurringDefinition:

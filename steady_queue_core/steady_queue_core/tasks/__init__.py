@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from .definition import (
-    SteadyQueueTask,
-    SteadyQueueTaskContext,
-    SteadyQueueTaskResult,
-    task,
-)
+from .definition import SteadyQueueTask, task
+from .task_context import SteadyQueueTaskContext
+from .task_result import SteadyQueueTaskResult
 
 __all__ = ["SteadyQueueTask", "SteadyQueueTaskContext", "SteadyQueueTaskResult", "task"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import (
     TYPE_CHECKING,
@@ -28,23 +28,20 @@ from ..compat import (
     DEFAULT_TASK_QUEUE_NAME,
     BaseTaskBackend,
     GenericTask,
-    GenericTaskResult,
     InvalidTask,
     InvalidTaskBackend,
     Task,
-    TaskContext,
-    TaskResult,
     task_backends,
 )
 from ..concurrency import ConcurrencyLimit
 from ..errors import UnregisteredTaskError
-from ..payloads import PayloadError
 from ..retries import Backoff
 from . import metadata as of_jobs
 from . import other_backends as foreign
-from .cancellation import is_requested
 from .metadata import JobMetadata
 from .signature import location_of, require_fit
+from .task_context import SteadyQueueTaskContext
+from .task_result import SteadyQueueTaskResult
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -150,114 +147,6 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         async def acall(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
         def get_result(self, result_id: str) -> SteadyQueueTaskResult[P, R]: ...
         async def aget_result(self, result_id: str) -> SteadyQueueTaskResult[P, R]: ...
-
-
-#: What changes of a result while its job goes on.
-_CHANGING = (
-    "_return_value", "enqueued_at", "errors", "finished_at", "last_attempted_at", "metadata",
-    "started_at", "status", "worker_ids",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SteadyQueueTaskResult(GenericTaskResult[P, R], Generic[P, R]):  # type: ignore[misc]  # The stubs miss frozen=True.
-    """A result whose arguments keep types that JSON does not have."""
-
-    #: Whether the call was dropped, because its concurrency limit was reached and its task
-    #: discards on conflict. Such a result has no id, and counts as failed.
-    discarded: bool = False
-    #: What the caller has passed as ``metadata=``, and under ``"discarded"`` why the task has
-    #: discarded itself.
-    metadata: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Keep the arguments as they are; the encoder has validated them."""
-
-    def refresh(self) -> None:
-        """Read the result again from where the job is stored."""
-        self._take_over(self.task.get_backend().get_result(self.id))
-
-    async def arefresh(self) -> None:
-        """Async version of :meth:`refresh`."""
-        self._take_over(await self.task.get_backend().aget_result(self.id))
-
-    def _take_over(self, present: TaskResult) -> None:
-        for name in _CHANGING:
-            object.__setattr__(self, name, getattr(present, name))
-
-    def wait(self, timeout: float | timedelta | None = None) -> SteadyQueueTaskResult[P, R]:
-        """Wait until the job has ended, at most ``timeout`` seconds; return this result, refreshed.
-
-        Raises ``TimeoutError``; ``TaskResultDoesNotExist`` if the job is deleted; and
-        ``TransactionManagementError`` in a transaction that would never see the end.
-        """
-        from . import waiting
-
-        waiting.wait(self, timeout)
-        return self
-
-    async def await_result(
-        self, timeout: float | timedelta | None = None
-    ) -> SteadyQueueTaskResult[P, R]:
-        """Async version of :meth:`wait`."""
-        from . import waiting
-
-        await waiting.await_result(self, timeout)
-        return self
-
-    def cancel(self) -> bool:
-        """Cancel the job; return whether it was waiting or running.
-
-        A waiting job fails with ``TaskCancelled`` at once. A running one is interrupted by its
-        worker within about a second; it may still finish first. ``refresh()`` tells what became of
-        it. Raises ``InvalidTaskBackend`` if the backend cannot cancel, and ``ValueError`` if the
-        job is not stored yet.
-        """
-        backend: Any = task_backends[self.backend]
-        if not runs_ours(backend):
-            raise InvalidTaskBackend(f"The backend {self.backend!r} cannot cancel tasks.")
-        if not self.id:
-            if self.discarded:
-                return False
-            raise ValueError("The job is not stored yet: the transaction has not committed.")
-        return bool(backend.cancel(self.id))
-
-    async def acancel(self) -> bool:
-        """Async version of :meth:`cancel`."""
-        cancelled: bool = await sync_to_async(self.cancel, thread_sensitive=True)()
-        return cancelled
-
-    @property
-    def return_value(self) -> R:
-        """What the task returned.
-
-        Raises ``ValueError`` if it has not finished or has failed, and ``payloads.PayloadError`` if
-        the stored value cannot be trusted or unpacked.
-        """
-        value: Any = TaskResult.return_value.__get__(self)
-        if isinstance(value, PayloadError):
-            raise value
-        return cast(R, value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # As above.
-    """The first argument of a task with ``takes_context``."""
-
-    #: The fencing token: grows with every claim of this job. A resource that refuses tokens
-    #: smaller than the largest one seen is safe from a worker that lost the job unnoticed.
-    token: int
-
-    @property
-    def cancel_requested(self) -> bool:
-        """Whether the job was cancelled and this attempt is to end."""
-        return is_requested(int(self.task_result.id), self.token)
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """What the caller has passed as ``metadata=``."""
-        result: Any = self.task_result
-        return dict(result.metadata)
 
 
 class TaskDecorator(Protocol):

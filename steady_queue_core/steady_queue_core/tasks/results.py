@@ -15,9 +15,10 @@ from ..dialects import portable
 from ..errors import UnregisteredTaskError
 from ..payloads import PayloadError
 from ..timezones import from_utc
-from .definition import SteadyQueueTaskResult, find_task, rebuilt, unregistered
+from .definition import find_task, rebuilt, unregistered
 from .metadata import JobMetadata
 from .stored_payloads import call_text, limits_of, result_text
+from .task_result import SteadyQueueTaskResult
 
 if TYPE_CHECKING:
     from ..models import Job

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 def call_text(job: Job) -> str:
     """Return the encoded arguments. Raises ``PayloadError``."""
     stored: str = job.arguments
-    codec = _codec_of(job.backend_name)
+    codec = codec_of(job.backend_name)
     return stored if codec is None else codec.open(stored, call_scope(job, job.concurrency_key))
 
 
 def result_text(job: Job) -> str:
     """Return the encoded return value of a job that has one. Raises ``PayloadError``."""
     stored: Any = job.return_value
-    codec = _codec_of(job.backend_name)
+    codec = codec_of(job.backend_name)
     return stored if codec is None else codec.open(stored, result_scope(job, job.pk))
 
 
@@ -34,7 +34,8 @@ def limits_of(backend_name: str) -> PayloadLimits | None:
     return limits
 
 
-def _codec_of(backend_name: str) -> PayloadCodec | None:
+def codec_of(backend_name: str) -> PayloadCodec | None:
+    """Return what seals and opens the payloads of a backend; ``None``: nothing does."""
     codec: PayloadCodec | None = _of_backend(backend_name, "payload_codec")
     return codec
 

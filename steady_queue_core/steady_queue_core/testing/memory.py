@@ -20,9 +20,9 @@ from ..dialects import ClaimedJob, Ending, EnqueuedJob, NewJob, Outcome, QueueSe
 from ..errors import CANCELLED_BEFORE_START, TaskCancelled
 from ..payloads import PayloadCodec, result_scope
 from ..processes.worker.error_text import appended, describe
-from ..tasks.definition import SteadyQueueTaskResult
 from ..tasks.metadata import JobMetadata
 from ..tasks.results import task_errors, workers_of
+from ..tasks.task_result import SteadyQueueTaskResult
 from ..timezones import from_utc
 from .jobs import matching
 

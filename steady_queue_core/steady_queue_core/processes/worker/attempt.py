@@ -18,10 +18,12 @@ from ...errors import CANCELLED_BEFORE_START, TaskCancelled, TooManySnoozesError
 from ...logging import get_logger
 from ...payloads import PayloadCodec, Scope, call_scope, result_scope
 from ...retries import delay_of
-from ...tasks.definition import SteadyQueueTask, SteadyQueueTaskContext, SteadyQueueTaskResult
+from ...tasks.definition import SteadyQueueTask
 from ...tasks.metadata import JobMetadata
 from ...tasks.model_arguments import require_permitted_models
 from ...tasks.results import task_errors, workers_of
+from ...tasks.task_context import SteadyQueueTaskContext
+from ...tasks.task_result import SteadyQueueTaskResult
 from ...timezones import from_utc
 from ..base.journal_reader import FinishedEntry
 from ..base.log_context import about_job, milliseconds
@@ -53,8 +55,7 @@ class Attempt:
 
     __slots__ = (
         "_call_text", "_metadata", "_task_result", "args", "backend", "claim", "kwargs",
-        "started_at", "task",
-        "worker",
+        "started_at", "task", "worker",
     )  # fmt: skip
 
     def __init__(
@@ -83,10 +84,6 @@ class Attempt:
         if self._metadata is None:
             self._metadata = JobMetadata.read(self.claim.metadata)
         return self._metadata
-
-    @metadata.setter
-    def metadata(self, changed: JobMetadata) -> None:
-        self._metadata = changed
 
     @property
     def task_result(self) -> TaskResult:
@@ -275,8 +272,8 @@ class Attempt:
 
     def _with_metadata(self, outcome: Outcome, **changes: Any) -> Outcome:
         """Return ``outcome`` with ``changes`` of the job's metadata."""
-        self.metadata = replace(self.metadata, **changes)
-        text = self.metadata.text(self.backend.payload_limits)
+        self._metadata = replace(self.metadata, **changes)
+        text = self._metadata.text(self.backend.payload_limits)
         return outcome._replace(sequel=Sequel(metadata=text or EMPTY))
 
     def _decode(self, *, resolve_models: bool) -> tuple[list[Any], dict[str, Any]]:
