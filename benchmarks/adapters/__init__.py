@@ -15,6 +15,7 @@ def competitors() -> dict[str, Adapter]:
         django_tasks_db,
         floor,
         huey,
+        oban,
         pgqueuer,
         procrastinate,
         steady_queue,
@@ -30,6 +31,7 @@ def competitors() -> dict[str, Adapter]:
         django_ox.DjangoOx(),
         procrastinate.Procrastinate(),
         pgqueuer.Pgqueuer(),
+        oban.Oban(),
         huey.Huey(results=True),
         huey.Huey(results=False),
     )
