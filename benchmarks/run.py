@@ -64,9 +64,11 @@ def run(options: Options, adapters: Sequence[Adapter], server: DatabaseServer) -
 def _measure(competitors: list[Competitor], findings: Findings) -> None:
     rounds = findings.options.rounds
     for number in range(rounds):
-        # Nobody is always the first after a pause, or always after the same other one.
+        # Nobody is always the first after a pause, or always after the same other one, whose rows the
+        # server may still be writing or cleaning up.
         turn = number % len(competitors) if competitors else 0
-        for competitor in competitors[turn:] + competitors[:turn]:
+        order = competitors[turn:] + competitors[:turn]
+        for competitor in reversed(order) if number % 2 else order:
             name = competitor.adapter.name
             say(f"{findings.options.database}: round {number + 1} of {rounds}: {name}")
             try:
