@@ -23,7 +23,7 @@ from steady_queue_mysql.clock import to_text
 from steady_queue_mysql.enqueue import TAKE_TIME, insertions
 from steady_queue_mysql.inline_tables import chunks, insert_rows, with_ids
 from steady_queue_mysql.settle import settlement
-from steady_queue_mysql.transactions import BEGIN, COMMIT
+from steady_queue_mysql.transactions import BEGIN, COMMIT, READ_COMMITTED
 
 CLAIMED = ("job_id", "queue_name", "rank", "token")
 #: What the loop is given of a claim.
@@ -68,7 +68,7 @@ class Queue:
             for chunk in chunks(jobs)
             for statement in insertions(chunk, [None] * len(chunk))
         ]
-        self.ask([*BEGIN, TAKE_TIME, *inserted, COMMIT])
+        self.ask([BEGIN, TAKE_TIME, *inserted, COMMIT])
 
     def register(self) -> ProcessIdentity:
         name = f"floor-{os.getpid()}"
@@ -85,7 +85,8 @@ class Queue:
 
     def exchange(self, outcomes: list[Outcome], process: ProcessIdentity) -> list[tuple[Any, ...]]:
         before = [
-            *BEGIN,
+            READ_COMMITTED,
+            BEGIN,
             *settlement([_ended(each) for each in outcomes]),
             sql.registered(process),
         ]
