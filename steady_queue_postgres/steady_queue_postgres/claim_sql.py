@@ -32,19 +32,30 @@ LOCK = "FOR UPDATE SKIP LOCKED"
 
 _ROWS = f"""
 SELECT ready.ctid AS tid FROM {tables.READY} AS ready WHERE {{condition}}
-ORDER BY ready."rank", ready.job_id LIMIT %(limit)s {LOCK}"""
+ORDER BY {{order}} LIMIT %(limit)s {LOCK}"""
+
+_IN_ORDER = 'ready."rank", ready.job_id'
+# If the name is part of the order, and no constant, only one index has that order. Else the planner
+# may take the other one, and pass over all jobs of other queues, when most jobs are in one queue.
+_IN_ORDER_OF_QUEUES = f"ready.queue_name, {_IN_ORDER}"
 
 _WITHIN = """
 (ready."rank", ready.job_id) >= (span."rank", span.job_id) AND ready."rank" < span."end" """
 
-_OF_ANY = _ROWS.format(condition=f"ready.queue_name NOT IN ({PAUSED}) AND {_WITHIN}")
+_OF_ANY = _ROWS.format(
+    condition=f"ready.queue_name NOT IN ({PAUSED}) AND {_WITHIN}", order=_IN_ORDER
+)
 
 #: By priority alone, over all queues except the paused ones.
 BY_RANK = f"""
 SELECT picked.tid FROM {_SPANS} CROSS JOIN LATERAL ({_OF_ANY}) AS picked
 WHERE {REGISTERED} ORDER BY turn LIMIT %(limit)s"""
 
-_OF_SPAN = _ROWS.format(condition=f"ready.queue_name = span.queue_name AND {_WITHIN}")
+_WITHIN_QUEUE = """
+(ready.queue_name, ready."rank", ready.job_id) >= (span.queue_name, span."rank", span.job_id)
+AND (ready.queue_name, ready."rank") < (span.queue_name, span."end")"""
+
+_OF_SPAN = _ROWS.format(condition=_WITHIN_QUEUE, order=_IN_ORDER_OF_QUEUES)
 
 #: Queue by queue, in the order of their names in the selector.
 BY_NAME = f"""
@@ -58,18 +69,24 @@ FROM unnest(%(lows)s::text[], %(highs)s::text[]) WITH ORDINALITY AS wanted(low, 
 CROSS JOIN LATERAL ({WALK}) AS found
 WHERE found.name NOT IN ({PAUSED}) GROUP BY found.name"""
 
+_OF_QUEUE = _ROWS.format(
+    condition="ready.queue_name >= queue.name AND ready.queue_name <= queue.name",
+    order=_IN_ORDER_OF_QUEUES,
+)
+
 #: Queue by queue, among those that have ready jobs.
 BY_PATTERN = f"""
 SELECT picked.tid
 FROM (SELECT * FROM ({_MATCHING}) AS matching ORDER BY turn, name) AS queue
-CROSS JOIN LATERAL ({_ROWS.format(condition="ready.queue_name = queue.name")}) AS picked
+CROSS JOIN LATERAL ({_OF_QUEUE}) AS picked
 WHERE {REGISTERED} ORDER BY queue.turn, queue.name LIMIT %(limit)s"""
 
 #: The number of ready jobs in paused queues that a claim may have to pass over, up to a limit.
 _JOBS_OF_PAUSED = f"""
 SELECT count(*) FROM ({PAUSED}) AS paused CROSS JOIN LATERAL (
-  SELECT FROM {tables.READY} AS ready WHERE ready.queue_name = paused.queue_name
-  ORDER BY ready."rank", ready.job_id LIMIT {MANY_PAUSED}) AS passed"""
+  SELECT FROM {tables.READY} AS ready
+  WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
+  ORDER BY {_IN_ORDER_OF_QUEUES} LIMIT {MANY_PAUSED}) AS passed"""
 
 _JOBS_OF_EXCLUDED = f"""
 SELECT count(*) FROM (SELECT FROM {tables.READY} AS ready WHERE {{within}}

@@ -62,6 +62,16 @@ class TestPlans(PostgresTestCase):
     def test_patterns_read_each_queue_by_the_index(self) -> None:
         self.assert_reads_by_index(self.plan_of_claim("b*", "a"), INDEX_OF_QUEUE)
 
+    def test_an_empty_queue_is_not_looked_for_among_the_jobs_of_the_only_other_one(self) -> None:
+        """By the statistics, every job is in every queue."""
+        for table in (tables.JOBS, tables.READY):
+            self.query(f"UPDATE {table} SET queue_name = 'b'")
+        self.analyze()
+        for patterns in (("a", "b"), ("a*", "b")):
+            plan = self.plan_of_claim(*patterns)
+            self.assert_reads_by_index(plan, INDEX_OF_QUEUE)
+            assert ("Index Scan", INDEX_OF_ALL) not in plan.scans(tables.READY)
+
     def test_beside_a_paused_queue_all_are_read_in_the_order_of_the_index(self) -> None:
         plan = self.plan_of_claim(pause="a")
         self.assert_reads_by_index(plan, INDEX_OF_ALL)

@@ -71,8 +71,8 @@ summary AS (
       CROSS JOIN LATERAL (
         SELECT
         FROM steady_queue_ready_executions AS ready
-        WHERE ready.queue_name = paused.queue_name
-        ORDER BY ready."rank", ready.job_id
+        WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
+        ORDER BY ready.queue_name, ready."rank", ready.job_id
         LIMIT 100
       ) AS passed
     ) END AS jobs_of_paused,
@@ -101,10 +101,11 @@ WITH picked AS MATERIALIZED (
   CROSS JOIN LATERAL (
     SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
-    WHERE ready.queue_name = span.queue_name
-      AND (ready."rank", ready.job_id) >= (span."rank", span.job_id)
-      AND ready."rank" < span."end"
-    ORDER BY ready."rank", ready.job_id
+    WHERE (
+      ready.queue_name, ready."rank", ready.job_id
+    ) >= (span.queue_name, span."rank", span.job_id)
+      AND (ready.queue_name, ready."rank") < (span.queue_name, span."end")
+    ORDER BY ready.queue_name, ready."rank", ready.job_id
     LIMIT $5
     FOR UPDATE SKIP LOCKED
   ) AS picked
@@ -156,8 +157,8 @@ summary AS (
       CROSS JOIN LATERAL (
         SELECT
         FROM steady_queue_ready_executions AS ready
-        WHERE ready.queue_name = paused.queue_name
-        ORDER BY ready."rank", ready.job_id
+        WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
+        ORDER BY ready.queue_name, ready."rank", ready.job_id
         LIMIT 100
       ) AS passed
     ) END AS jobs_of_paused,
@@ -217,8 +218,8 @@ WITH picked AS MATERIALIZED (
   CROSS JOIN LATERAL (
     SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
-    WHERE ready.queue_name = queue.name
-    ORDER BY ready."rank", ready.job_id
+    WHERE ready.queue_name >= queue.name AND ready.queue_name <= queue.name
+    ORDER BY ready.queue_name, ready."rank", ready.job_id
     LIMIT $3
     FOR UPDATE SKIP LOCKED
   ) AS picked
@@ -269,8 +270,8 @@ summary AS (
       CROSS JOIN LATERAL (
         SELECT
         FROM steady_queue_ready_executions AS ready
-        WHERE ready.queue_name = paused.queue_name
-        ORDER BY ready."rank", ready.job_id
+        WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
+        ORDER BY ready.queue_name, ready."rank", ready.job_id
         LIMIT 100
       ) AS passed
     ) END AS jobs_of_paused,
@@ -355,8 +356,8 @@ summary AS (
         CROSS JOIN LATERAL (
           SELECT
           FROM steady_queue_ready_executions AS ready
-          WHERE ready.queue_name = paused.queue_name
-          ORDER BY ready."rank", ready.job_id
+          WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
+          ORDER BY ready.queue_name, ready."rank", ready.job_id
           LIMIT 100
         ) AS passed
       ) + (

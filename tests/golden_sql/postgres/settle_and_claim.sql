@@ -100,8 +100,8 @@ summary AS (
       CROSS JOIN LATERAL (
         SELECT
         FROM steady_queue_ready_executions AS ready
-        WHERE ready.queue_name = paused.queue_name
-        ORDER BY ready."rank", ready.job_id
+        WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
+        ORDER BY ready.queue_name, ready."rank", ready.job_id
         LIMIT 100
       ) AS passed
     ) END AS jobs_of_paused,
@@ -255,8 +255,8 @@ summary AS (
       CROSS JOIN LATERAL (
         SELECT
         FROM steady_queue_ready_executions AS ready
-        WHERE ready.queue_name = paused.queue_name
-        ORDER BY ready."rank", ready.job_id
+        WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
+        ORDER BY ready.queue_name, ready."rank", ready.job_id
         LIMIT 100
       ) AS passed
     ) END AS jobs_of_paused,
@@ -396,8 +396,8 @@ summary AS (
       CROSS JOIN LATERAL (
         SELECT
         FROM steady_queue_ready_executions AS ready
-        WHERE ready.queue_name = paused.queue_name
-        ORDER BY ready."rank", ready.job_id
+        WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
+        ORDER BY ready.queue_name, ready."rank", ready.job_id
         LIMIT 100
       ) AS passed
     ) END AS jobs_of_paused,
@@ -530,8 +530,8 @@ summary AS (
       CROSS JOIN LATERAL (
         SELECT
         FROM steady_queue_ready_executions AS ready
-        WHERE ready.queue_name = paused.queue_name
-        ORDER BY ready."rank", ready.job_id
+        WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
+        ORDER BY ready.queue_name, ready."rank", ready.job_id
         LIMIT 100
       ) AS passed
     ) END AS jobs_of_paused,
