@@ -64,8 +64,8 @@ def run(options: Options, adapters: Sequence[Adapter], server: DatabaseServer) -
 def _measure(competitors: list[Competitor], findings: Findings) -> None:
     rounds = findings.options.rounds
     for number in range(rounds):
-        # Nobody is always the first after a pause, or always after the same other one, whose rows the
-        # server may still be writing or cleaning up.
+        # Nobody is always the first after a pause, or always after the same other one, whose rows
+        # the server may still be writing or cleaning up.
         turn = number % len(competitors) if competitors else 0
         order = competitors[turn:] + competitors[:turn]
         for competitor in reversed(order) if number % 2 else order:

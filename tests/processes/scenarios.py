@@ -81,7 +81,7 @@ def freeze(project: Project, supervisor: Supervisor, *pids: int) -> None:
             project.write_lock(patience=0.3),
         ):
             return True
-        # Even this may outlast a lease: on a busy machine, or after several tries. It stays recorded.
+        # Even this may outlast a lease, on a busy machine or after several tries: it is recorded.
         thaw(supervisor, *pids)
         return False
 
