@@ -38,11 +38,12 @@ from .compat import (
 )
 from .concurrency import ConcurrencyLimit
 from .configuration import ConfigurationError
+from .delivery import AT_MOST_ONCE
 from .dialects import EnqueuedJob, Limit, NewJob, dialect_for
 from .middleware import MiddlewareChain
 from .payloads import PayloadCodec, call_scope
 from .tasks.definition import SteadyQueueTask, require_declared
-from .tasks.metadata import JobMetadata
+from .tasks.metadata import NONE, JobMetadata
 from .tasks.model_arguments import require_storable_models
 from .tasks.results import task_result_of
 from .tasks.signature import require_fit
@@ -134,6 +135,12 @@ class SteadyQueueBackend(BaseTaskBackend):
         return Job
 
     @property
+    def _default_delivery(self) -> object:
+        """The delivery in ``OPTIONS``, as it is written there: wrong options are for the system
+        checks to report, and not for the first task that is declared."""
+        return self.options.get("delivery") if isinstance(self.options, dict) else None
+
+    @property
     def caller_database(self) -> str:
         """Alias of the transaction that ``enqueue_on_commit`` waits for: one that is open."""
         opened = [c.alias for c in connections.all(initialized_only=True) if c.in_atomic_block]
@@ -147,7 +154,7 @@ class SteadyQueueBackend(BaseTaskBackend):
                 f"run_after must be a datetime, not of type {type(task.run_after).__name__}."
             )
         super().validate_task(with_any_context(task))
-        require_valid(task)
+        require_valid(task, self._default_delivery)
 
     def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
         """Store a call of ``task``, in the caller's transaction if there is one.
@@ -290,9 +297,29 @@ class SteadyQueueBackend(BaseTaskBackend):
         require_storable_models(task, text, self.settings.argument_models)
         concurrency: ConcurrencyLimit | None = getattr(task, "concurrency", None)
         limit = concurrency.of_call(task, args, kwargs) if concurrency is not None else None
-        own: JobMetadata | None = getattr(task, "job_metadata", None)
+        own = self._metadata_of(task)
         metadata = None if own is None else own.text(self.payload_limits)
         return EncodedCall(task, args, kwargs, text, limit, metadata)
+
+    def delivery_of(self, task: Task) -> str | None:
+        """Return the delivery of the jobs of ``task``; ``None`` for most."""
+        metadata = self._metadata_of(task)
+        return None if metadata is None else metadata.delivery
+
+    def _metadata_of(self, task: Task) -> JobMetadata | None:
+        """Return what jobs of ``task`` keep beyond their columns, if anything."""
+        own: JobMetadata | None = getattr(task, "job_metadata", None)
+        default = self.settings.delivery
+        if default is None or (own is not None and own.delivery is not None):
+            return own
+        return replace(own or NONE, delivery=default)
+
+    def _most_attempts(self, task: Task) -> int:
+        own: int | None = getattr(task, "max_attempts", None)
+        if own is None:
+            once = self.delivery_of(task) == AT_MOST_ONCE
+            own = 1 if once else self.settings.max_attempts
+        return own
 
     def _store(self, calls: Sequence[EncodedCall]) -> list[EnqueuedJob]:
         using = self.database
@@ -334,14 +361,13 @@ class SteadyQueueBackend(BaseTaskBackend):
         """Return the job of an encoded call, to be inserted."""
         task = call.task
         run_after = task.run_after
-        own_attempts = getattr(task, "max_attempts", None)
         new = NewJob(
             queue_name=task.queue_name,
             rank=-int(task.priority),
             task_path=task.module_path,
             backend_name=self.alias,
             arguments=call.arguments,
-            max_attempts=own_attempts or self.settings.max_attempts,
+            max_attempts=self._most_attempts(task),
             run_at=to_utc(run_after) if run_after is not None else None,
             delay=getattr(task, "delay", None),
             limit=call.limit,

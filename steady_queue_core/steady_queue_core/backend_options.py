@@ -15,6 +15,7 @@ from .compat import TaskResult
 from .configuration.errors import ConfigurationError, describe
 from .configuration.module_settings import module_reader
 from .configuration.reader import Reader
+from .delivery import AT_MOST_ONCE, MODES, MOST_CRASHES
 from .middleware import MiddlewareChain
 from .payloads.options import PayloadOptions, read_payload
 from .retries import Backoff, as_backoff
@@ -42,6 +43,11 @@ class BackendOptions:
     """Most attempts of a job, unless its task sets its own; 1: no retry."""
     max_snoozes: int = 1_000
     """How often a job may snooze, unless its task says so itself."""
+    delivery: str | None = None
+    """What becomes of interrupted jobs, unless their task says so itself; see ``delivery``."""
+    max_crashes: int = 5
+    """How many processes a job that is delivered at least once may take along, unless its task
+    says so itself."""
     backoff: Backoff | str | float | timedelta | None = None
     """Delay before a retry, in a form of ``retries.as_backoff``; None: exponential, with jitter."""
     preserve_finished_jobs: bool = True
@@ -85,6 +91,8 @@ class BackendOptions:
             database=_read_database(reader if reader.given("database") else modules),
             max_attempts=reader.integer("max_attempts", least=1, most=MOST_ATTEMPTS),
             max_snoozes=reader.integer("max_snoozes", least=0, most=MOST_SNOOZES),
+            delivery=_read_delivery(reader),
+            max_crashes=reader.integer("max_crashes", least=1, most=MOST_CRASHES),
             backoff=_read_backoff(reader),
             preserve_finished_jobs=_read_preserve(modules, reader),
             clear_finished_jobs_after=_read_clear_after(modules, reader),
@@ -207,6 +215,18 @@ def _read_backoff(reader: Reader) -> Backoff | str | float | timedelta | None:
             return cast("Backoff | float | timedelta | None", value)
     reader.wrong("backoff", "None, a number of seconds, a timedelta, a callable or its dotted path")
     return None
+
+
+def _read_delivery(reader: Reader) -> str | None:
+    if not reader.given("delivery"):
+        return None
+    mode = reader.choice("delivery", MODES)
+    if mode == AT_MOST_ONCE and reader.values["max_attempts"] != 1:
+        reader.problems.append(
+            f"{reader.path('max_attempts')}: must be 1, or left out, with the delivery "
+            f"{AT_MOST_ONCE!r}: a second attempt is a second start"
+        )
+    return mode
 
 
 def _read_preserve(modules: Reader, reader: Reader) -> bool:

@@ -267,6 +267,53 @@ def _pool_size(settings: Mapping[str, Any]) -> int | None:
 
 
 @register(TAG)
+def check_transactional_tasks(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> list[CheckMessage]:
+    """W015: no transactional task keeps everybody from writing. W016: what such a task writes can
+    be part of its transaction."""
+    try:
+        from .delivery import TRANSACTIONAL
+        from .tasks.definition import registered_tasks
+
+        backends = _own_backends()
+        found: dict[str, list[str]] = {}
+        for task in registered_tasks():
+            backend = backends.get(task.backend)
+            if backend is not None and backend.delivery_of(task) == TRANSACTIONAL:
+                found.setdefault(backend.database, []).append(task.module_path)
+    except ImproperlyConfigured:
+        return []  # check_framework or check_configuration reports it.
+    problems: list[CheckMessage] = []
+    for using, paths in sorted(found.items()):
+        if using not in connections:
+            continue  # The backend's own check reports it.
+        names = ", ".join(sorted(paths))
+        if not connections[using].features.has_select_for_update:
+            problems.append(
+                Warning(
+                    f"Nobody else can write to the database {using!r} while one of these tasks "
+                    f"runs, because it is delivered transactionally: {names}.",
+                    hint="Keep such tasks to milliseconds, or use a database with row locks. If "
+                    "they are short, add 'steady_queue.W015' to SILENCED_SYSTEM_CHECKS.",
+                    id="steady_queue.W015",
+                )
+            )
+        models = [m for m in apps.get_models() if m._meta.app_label != "steady_queue"]
+        if models and all(router.db_for_write(model) != using for model in models):
+            problems.append(
+                Warning(
+                    f"The jobs of these tasks, which are delivered transactionally, are in the "
+                    f"database {using!r}, where no model of the project is written: {names}.",
+                    hint="Give them a backend whose OPTIONS['database'] is that of the models that "
+                    "they write, or another delivery.",
+                    id="steady_queue.W016",
+                )
+            )
+    return problems
+
+
+@register(TAG)
 def check_mode(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """W008: no worker asks for several processes in the mode that has only one."""
     from .configuration import Configuration, ConfigurationError

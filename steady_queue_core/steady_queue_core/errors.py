@@ -15,6 +15,12 @@
         ProcessMissingError      a job was held by an unregistered process
         UnregisteredTaskError    a job names a task that this process does not know
         TooManySnoozesError      a job has snoozed as often as it may
+        TooManyCrashesError      a job has taken as many processes along as it may
+        NotRepeatedError         a job may have started, and is to start at most once
+        UndeliverableError       a job cannot be delivered as it was enqueued
+        TransactionEndedError    a task has ended the transaction that it is part of
+        RollbackRequestedError   a task has marked that transaction for a rollback
+        OutsideTransactionError  a task writes to another database than that of its transaction
         MigrationsMissing        the tables do not exist yet
         UndiscardableError       a running or finished job cannot be discarded
         SupervisorContextError   a supervisor cannot run where it was started
@@ -89,6 +95,33 @@ class UnregisteredTaskError(SteadyQueueError):
 
 class TooManySnoozesError(SteadyQueueError):
     """A job has snoozed as often as it may."""
+
+
+class TooManyCrashesError(SteadyQueueError):
+    """A job has ended as many processes that ran it as ``max_crashes`` allows."""
+
+
+class NotRepeatedError(SteadyQueueError):
+    """A job that is delivered at most once has started, or may have, and came to no end."""
+
+
+class UndeliverableError(SteadyQueueError):
+    """A job cannot be delivered as it was enqueued: its task, or the settings, have changed."""
+
+
+class TransactionEndedError(SteadyQueueError):
+    """A task that is delivered transactionally has ended its transaction, or tried to. What it had
+    committed itself stays; it is not retried."""
+
+
+class RollbackRequestedError(SteadyQueueError):
+    """A task that is delivered transactionally has returned, although its transaction was marked
+    for a rollback, or broken by an error of the database. It was rolled back."""
+
+
+class OutsideTransactionError(SteadyQueueError):
+    """A task that is delivered transactionally writes to another database, where that is not part
+    of its transaction."""
 
 
 class MigrationsMissing(SteadyQueueError):

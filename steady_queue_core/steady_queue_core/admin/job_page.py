@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from ..dialects import portable
+from ..tasks.metadata import JobMetadata
 from . import texts
 from .detail import Fields, Section, Table
 from .job_rows import RELATED
@@ -42,11 +43,23 @@ def _fields(job: Any, state: State, process: str) -> Section:
             ("Priority", job.priority),
             ("Attempts", f"{job.attempts} of {abs(job.max_attempts)}"),
             ("Workers", workers(job)),
+            ("Delivery", _delivery(job)),
             ("Concurrency key", texts.clean(job.concurrency_key or "")),
             ("Concurrency limit", job.concurrency_limit),
             ("Backend", texts.clean(job.backend_name)),
         ],
     )
+
+
+def _delivery(job: Any) -> str:
+    """Return how a job is delivered, and its crashes; nothing for most."""
+    if job.metadata is None:
+        return ""
+    metadata = JobMetadata.read(job.metadata)
+    if not metadata.crashes:
+        return metadata.delivery or ""
+    crashes = "; ".join(map(texts.clean, metadata.crashes))
+    return f"{metadata.delivery}, after the end of {crashes}"
 
 
 def _timeline(job: Any) -> Section:

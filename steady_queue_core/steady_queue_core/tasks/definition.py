@@ -34,6 +34,7 @@ from ..compat import (
     task_backends,
 )
 from ..concurrency import ConcurrencyLimit
+from ..delivery import Delivery
 from ..errors import UnregisteredTaskError
 from ..retries import Backoff
 from . import metadata as of_jobs
@@ -89,12 +90,19 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         enqueue_on_commit: bool | None = None,
         metadata: dict[str, Any] | None = None,
         max_snoozes: int | None = None,
+        delivery: Delivery | None = None,
+        max_crashes: int | None = None,
     ) -> SteadyQueueTask[P, R]:
         """Return this task with other options.
 
         A timedelta as ``run_after`` counts from the enqueue, by the database's clock.
         """
-        stored = {"metadata": metadata, "max_snoozes": max_snoozes}
+        stored = {
+            "metadata": metadata,
+            "max_snoozes": max_snoozes,
+            "delivery": delivery,
+            "max_crashes": max_crashes,
+        }
         changes: dict[str, Any] = {
             "priority": priority,
             "queue_name": queue_name,
@@ -195,6 +203,8 @@ def task(
     enqueue_on_commit: bool | None = ...,
     metadata: dict[str, Any] | None = ...,
     max_snoozes: int | None = ...,
+    delivery: Delivery | None = ...,
+    max_crashes: int | None = ...,
 ) -> TaskDecorator: ...
 
 
@@ -210,6 +220,8 @@ def task(
     enqueue_on_commit: bool | None = ...,
     metadata: dict[str, Any] | None = ...,
     max_snoozes: int | None = ...,
+    delivery: Delivery | None = ...,
+    max_crashes: int | None = ...,
 ) -> ContextTaskDecorator: ...
 
 

@@ -10,6 +10,8 @@ from .. import arguments
 from ..arguments import DeserializationError, PayloadLimits, TaskArgumentError
 from ..backend_options import MOST_SNOOZES
 from ..compat import InvalidTask
+from ..delivery import MODES, checked_crashes, checked_mode
+from ..dialects import ClaimedJob
 
 #: The name under which a result shows why its task has discarded itself.
 DISCARDED = "discarded"
@@ -27,6 +29,12 @@ class JobMetadata:
     snoozes: int = 0
     #: Why the task has discarded itself.
     discarded: str | None = None
+    #: What becomes of the job if it is interrupted; see ``steady_queue_core.delivery``.
+    delivery: str | None = None
+    #: How many processes the job may take along; ``None``: as many as its backend says.
+    max_crashes: int | None = None
+    #: The processes that have ended while they ran the job, if it is delivered at least once.
+    crashes: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, text: object) -> JobMetadata:
@@ -62,6 +70,10 @@ class JobMetadata:
             changes["user"] = _checked_metadata(options["metadata"], where)
         if options.get("max_snoozes") is not None:
             changes["max_snoozes"] = _checked_snoozes(options["max_snoozes"], where)
+        if options.get("delivery") is not None:
+            changes["delivery"] = checked_mode(options["delivery"], where)
+        if options.get("max_crashes") is not None:
+            changes["max_crashes"] = checked_crashes(options["max_crashes"], where)
         return replace(self, **changes)
 
     @property
@@ -69,6 +81,11 @@ class JobMetadata:
         """What a result and a context show."""
         shown = dict(self.user)
         return shown if self.discarded is None else shown | {DISCARDED: self.discarded}
+
+
+def delivery_of(claim: ClaimedJob) -> str | None:
+    """Return the delivery of a claimed job; ``None`` for most."""
+    return None if claim.metadata is None else JobMetadata.read(claim.metadata).delivery
 
 
 def _checked_metadata(metadata: object, where: str) -> dict[str, Any]:
@@ -101,14 +118,21 @@ def _is_count(value: object) -> bool:
     return type(value) is int and value >= 0
 
 
+def _are_texts(value: object) -> bool:
+    return isinstance(value, tuple) and all(isinstance(each, str) for each in value)
+
+
 _VALID: dict[str, Callable[[Any], bool]] = {
     "user": lambda value: isinstance(value, dict) and all(isinstance(name, str) for name in value),
     "max_snoozes": _is_count,
     "snoozes": _is_count,
     "discarded": lambda value: isinstance(value, str),
+    "delivery": lambda value: value in MODES,
+    "max_crashes": _is_count,
+    "crashes": _are_texts,
 }
 
 #: The metadata of a job that has none.
 NONE = JobMetadata()
 #: The options of ``@task`` and ``using()`` that are stored in the metadata.
-OPTIONS = ("metadata", "max_snoozes")
+OPTIONS = ("metadata", "max_snoozes", "delivery", "max_crashes")

@@ -7,9 +7,11 @@ from inspect import iscoroutinefunction
 from ..compat import InvalidTask, Task
 from ..configuration.errors import describe
 from ..configuration.queues import LONGEST_NAME, name_objection
+from ..delivery import require_deliverable
 from ..durations import LONGEST
 from ..timezones import to_utc
 from .definition import rebuilt
+from .metadata import NONE, JobMetadata
 from .signature import signature_of
 
 #: Most tasks that a backend remembers as valid.
@@ -35,8 +37,9 @@ class ValidTasks:
         self._by_id[id(task)] = task
 
 
-def require_valid(task: Task) -> None:
-    """Raise ``InvalidTask`` for a name, number of attempts, back-off or time that is not valid."""
+def require_valid(task: Task, default_delivery: object = None) -> None:
+    """Raise ``InvalidTask`` for a name, number of attempts, back-off, time or delivery that is not
+    valid. ``default_delivery``: that of its backend."""
     name: object = task.queue_name
     reason = name_objection(name) if isinstance(name, str) else "is not a string"
     if reason:
@@ -56,6 +59,13 @@ def require_valid(task: Task) -> None:
             f"steady_queue_core.retries.constant(seconds), not {describe(backoff)}."
         )
     _check_due(task)
+    own: JobMetadata = getattr(task, "job_metadata", None) or NONE
+    require_deliverable(
+        task,
+        own.delivery or default_delivery,
+        max_crashes=own.max_crashes,
+        max_snoozes=own.max_snoozes,
+    )
 
 
 def _check_due(task: Task) -> None:

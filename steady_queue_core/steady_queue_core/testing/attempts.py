@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from asgiref.sync import async_to_sync
 
 from ..compat import Task, task_started
+from ..delivery import TRANSACTIONAL
 from ..dialects import ClaimedJob
 from ..logging import RunningTask, running_task
 from ..processes.base.database import DatabaseClock
@@ -18,7 +20,7 @@ from ..processes.worker.signal_sender import send_signals
 from ..tasks.results import task_of
 from ..tasks.task_signals import send_task_signal
 from .jobs import Jobs
-from .transactions import as_a_worker_would
+from .transactions import as_a_worker_would, in_a_transaction
 
 
 def perform(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
@@ -43,7 +45,8 @@ def _run(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
         with as_a_worker_would():
             attempt.decode()
             send_task_signal(task_started, type(attempt.backend), attempt.task_result)
-            value = _call(task, attempt)
+            with _transaction_of(attempt):
+                value = _call(task, attempt)
     except KeyboardInterrupt:
         raise  # Ctrl-C in the test runner.
     except BaseException as error:
@@ -52,6 +55,13 @@ def _run(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
         return attempt.succeeded(value, clock.now)
     finally:
         running_task.reset(before)
+
+
+def _transaction_of(attempt: Attempt) -> AbstractContextManager[None]:
+    """Return the transaction that the task is part of, if it is delivered transactionally."""
+    if attempt.metadata.delivery != TRANSACTIONAL:
+        return nullcontext()
+    return in_a_transaction(attempt.backend.database)
 
 
 def _call(task: Task, attempt: Attempt) -> Any:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 from django.db import DataError, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ...configured_backends import own_backend
+from ...delivery import AT_MOST_ONCE
 from ...dialects import ClaimedJob, Dialect
-from ...errors import ProcessMissingError, SteadyQueueError
+from ...errors import NotRepeatedError, ProcessMissingError, SteadyQueueError
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import claims
 from ...models import process as processes
+from ...tasks.metadata import delivery_of
 from ...tasks.results import task_of
 from ..base.database import QueueDatabase
 from ..base.journal_reader import JournalSnapshot, remove_journal
@@ -33,6 +36,15 @@ BATCH_SIZE = 200
 MAX_REMEMBERED = 100
 
 Read = Callable[[BaseDatabaseWrapper, Dialect], list[ClaimedJob]]
+
+
+class Death(NamedTuple):
+    """The end of a process, as its jobs are told of it."""
+
+    worker: str
+    #: The process with its pid and its host, as far as they are known.
+    process: str
+    error: SteadyQueueError
 
 
 class Rescuer:
@@ -64,7 +76,7 @@ class Rescuer:
         def read(connection: BaseDatabaseWrapper, dialect: Dialect) -> list[ClaimedJob]:
             return claims.held_by(connection.alias, process.pk, BATCH_SIZE)
 
-        self._end_all(read, snapshot, error, process.name)
+        self._end_all(read, snapshot, Death(process.name, str(process), error))
         self.database.run(
             lambda connection, _: processes.deregister(connection.alias, process.name)
         )
@@ -91,7 +103,7 @@ class Rescuer:
         error = ProcessMissingError(
             "The process that had claimed this job is no longer registered."
         )
-        self._end_all(read, None, error, "unknown")
+        self._end_all(read, None, Death("unknown", "an unregistered process", error))
 
     def _release_late_claims(self) -> None:
         """Release claims that rescued processes have made after their rescue."""
@@ -107,17 +119,17 @@ class Rescuer:
             return late
 
         if self._rescued:
-            self._end_all(read, JournalSnapshot(), ProcessMissingError(), "unknown")
+            error = ProcessMissingError("The process that had claimed this job has ended.")
+            death = Death("unknown", "a process that has ended", error)
+            self._end_all(read, JournalSnapshot(), death)
 
-    def _end_all(
-        self, read: Read, snapshot: JournalSnapshot | None, error: SteadyQueueError, worker: str
-    ) -> None:
+    def _end_all(self, read: Read, snapshot: JournalSnapshot | None, death: Death) -> None:
         while batch := self.database.run(read):
-            done = [_done(claim, snapshot, error, worker) for claim in batch]
+            done = [_done(claim, snapshot, death) for claim in batch]
             try:
                 held = self._settle(done)
             except (DataError, IntegrityError):
-                held = self._settle_one_by_one(batch, done, worker)
+                held = self._settle_one_by_one(batch, done, death.worker)
             for each in done:
                 if each.outcome.job_id in held:
                     send_signals(each)
@@ -156,17 +168,20 @@ class Rescuer:
         return held
 
 
-def _done(
-    claim: ClaimedJob, snapshot: JournalSnapshot | None, error: SteadyQueueError, worker: str
-) -> RunResult:
+def _done(claim: ClaimedJob, snapshot: JournalSnapshot | None, death: Death) -> RunResult:
     """Return the result of a claim, even if its row is damaged: it has to end."""
+    worker = death.worker
     try:
         if snapshot is None or claim.job_id in snapshot.running:
-            lost = _attempt(claim, worker).failed(error, claim.claimed_at)
+            attempt = _attempt(claim, worker)
+            lost = attempt.lost(death.error, claim.claimed_at, death.process)
             return lost._replace(lost_process=worker)
         finished = snapshot.finished.get(claim.job_id)
         if finished is not None and finished.token == claim.token:
             return _attempt(claim, worker).journaled(finished)
+        if delivery_of(claim) == AT_MOST_ONCE:
+            uncertain = _attempt(claim, worker).failed(_not_repeated(death), claim.claimed_at)
+            return uncertain._replace(lost_process=worker)
         return RunResult(outcomes.released(claim))
     except Exception as problem:
         log_internal_error(
@@ -176,6 +191,16 @@ def _done(
             extra=about_job("task.damaged", claim),
         )
         return RunResult(outcomes.unreadable(claim, worker, claim.claimed_at, problem))
+
+
+def _not_repeated(death: Death) -> NotRepeatedError:
+    """Return the error of a job that only its worker could have given back."""
+    error = NotRepeatedError(
+        f"The job is to start at most once, and may have started: it was claimed by "
+        f"{death.process}, which did not give it back."
+    )
+    error.__cause__ = death.error
+    return error
 
 
 def _attempt(claim: ClaimedJob, worker: str) -> Attempt:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -12,12 +12,19 @@ from ... import arguments
 from ...arguments import DeserializationError, TaskArgumentError
 from ...compat import Task, TaskResult, TaskResultStatus
 from ...configuration import ConfigurationError
+from ...delivery import AT_LEAST_ONCE, AT_MOST_ONCE
 from ...dialects import ClaimedJob, Ending, Outcome, Sequel
 from ...endings import Discard, Fail, Retry, Snooze
-from ...errors import CANCELLED_BEFORE_START, TaskCancelled, TooManySnoozesError
+from ...errors import (
+    CANCELLED_BEFORE_START,
+    TaskCancelled,
+    TooManyCrashesError,
+    TooManySnoozesError,
+    TransactionEndedError,
+)
 from ...logging import get_logger
 from ...payloads import PayloadCodec, Scope, call_scope, result_scope
-from ...retries import delay_of
+from ...retries import DEFAULT, delay_of
 from ...tasks.definition import SteadyQueueTask
 from ...tasks.metadata import JobMetadata
 from ...tasks.model_arguments import require_permitted_models
@@ -28,7 +35,7 @@ from ...timezones import from_utc
 from ..base.journal_reader import FinishedEntry
 from ..base.log_context import about_job, milliseconds
 from . import outcomes, unknown_tasks
-from .error_text import LONGEST_MESSAGE, bounded, describe
+from .error_text import LONGEST_MESSAGE, LONGEST_PATH, bounded, describe
 
 if TYPE_CHECKING:
     from ...backend import SteadyQueueBackend
@@ -37,6 +44,16 @@ logger = get_logger("steady_queue.worker")
 
 #: The stored form of metadata from which the last value was taken away.
 EMPTY = "{}"
+#: Endings of an attempt after which no other one follows: the arguments will be no better the next
+#: time, nobody wants it, or nobody knows what it has done.
+FINAL = (
+    DeserializationError,
+    TaskCancelled,
+    TooManySnoozesError,
+    TooManyCrashesError,
+    TransactionEndedError,
+    Fail,
+)
 
 
 class RunResult(NamedTuple):
@@ -48,6 +65,9 @@ class RunResult(NamedTuple):
     error: BaseException | None = None
     #: The name of the process that was lost with the attempt, if it was.
     lost_process: str | None = None
+    #: Whether the outcome was stored by whoever ran the task; false: the claim was lost before.
+    #: ``None``: it is to be stored.
+    settled: bool | None = None
 
 
 class Attempt:
@@ -211,9 +231,27 @@ class Attempt:
         if outcome.ending is Ending.RETRIED:
             self._log_retry(outcome, failure.exception_class, ended_at)
         self._end_unsuccessfully(outcome, ended_at)
-        if outcome.ending is Ending.FAILED and self.metadata.snoozes:
+        if outcome.ending is Ending.FAILED and (self.metadata.snoozes or self.metadata.crashes):
             # Somebody may retry the job: it starts over.
-            outcome = self._with_metadata(outcome, snoozes=0)
+            outcome = self._with_metadata(outcome, snoozes=0, crashes=())
+        return RunResult(outcome, self.task_result, self.backend, error)
+
+    def lost(self, error: BaseException, ended_at: datetime, process: str) -> RunResult:
+        """Return the result of an attempt that was lost with its ``process``: no attempt is counted
+        if the job is delivered at least once, but a crash."""
+        if self.metadata.delivery != AT_LEAST_ONCE or self.claim.is_cancelled:
+            return self.failed(error, ended_at)
+        crashes = (*self.metadata.crashes, bounded(process, LONGEST_PATH))
+        most = self.metadata.max_crashes or self.backend.settings.max_crashes
+        if len(crashes) >= most:
+            return self.failed(_poison(crashes, error), ended_at)
+        failure = describe(error)
+        delay = self._retry_delay(error)
+        if delay is None:  # The back-off gives up, which is not for it to decide.
+            delay = delay_of(DEFAULT, error, self.task_result)
+        outcome = outcomes.crashed(self.claim, self.worker, self.started_at, failure, delay or 0.0)
+        self._end_unsuccessfully(outcome, ended_at)
+        outcome = self._with_metadata(outcome, crashes=crashes)
         return RunResult(outcome, self.task_result, self.backend, error)
 
     def cancelled(self, ended_at: datetime) -> RunResult:
@@ -226,6 +264,13 @@ class Attempt:
         return RunResult(outcome, self.task_result, self.backend, error)
 
     def _snoozed(self, snooze: Snooze, ended_at: datetime) -> RunResult:
+        if self.metadata.delivery == AT_MOST_ONCE:
+            error = TooManySnoozesError(
+                "The job is to start at most once, and would start again. Let the task end "
+                "otherwise, or choose another delivery."
+            )
+            error.__cause__ = snooze
+            return self.failed(error, ended_at)
         most = self.metadata.max_snoozes
         if most is None:
             most = self.backend.settings.max_snoozes
@@ -296,8 +341,8 @@ class Attempt:
         self.args, self.kwargs = args, kwargs
 
     def _retry_delay(self, error: BaseException) -> float | None:
-        if isinstance(error, DeserializationError | TaskCancelled | TooManySnoozesError | Fail):
-            return None  # The arguments will be no better the next time, or nobody wants it.
+        if isinstance(error, FINAL) or self.metadata.delivery == AT_MOST_ONCE:
+            return None
         if isinstance(error, Retry) and error.delay is not None:
             return error.delay
         backoff = None
@@ -343,3 +388,14 @@ class Attempt:
     def _end(self, status: TaskResultStatus, ended_at: datetime) -> None:
         object.__setattr__(self.task_result, "status", status)
         object.__setattr__(self.task_result, "finished_at", from_utc(ended_at))
+
+
+def _poison(crashes: Sequence[str], error: BaseException) -> TooManyCrashesError:
+    """Return the error of a job that has taken these processes along, the last one by ``error``."""
+    times = "once" if len(crashes) == 1 else f"{len(crashes)} times"
+    poison = TooManyCrashesError(
+        f"The job was running {times} when its process ended, as often as it may: "
+        f"{'; '.join(crashes)}."
+    )
+    poison.__cause__ = error
+    return poison

@@ -14,12 +14,19 @@ from asgiref.sync import sync_to_async
 
 from ...compat import Task, task_finished, task_started
 from ...configured_backends import own_backend
+from ...delivery import AT_MOST_ONCE, TRANSACTIONAL
 from ...dialects import ClaimedJob, Ending
-from ...errors import UnregisteredTaskError
+from ...errors import (
+    NotRepeatedError,
+    TaskCancelled,
+    UndeliverableError,
+    UnregisteredTaskError,
+)
 from ...internal_errors import log_internal_error
 from ...logging import OF_TASKS, get_logger, running_task
 from ...tasks.cancellation import as_cancelled, is_requested
 from ...tasks.definition import SteadyQueueTask, find_task, rebuilt
+from ...tasks.metadata import delivery_of
 from ...tasks.results import task_of
 from ...tasks.task_signals import Audience, asend_task_signal, send_task_signal
 from ..base.connections import (
@@ -33,12 +40,16 @@ from ..base.log_context import about_job, running_of
 from . import outcomes, unknown_tasks
 from .attempt import Attempt, RunResult
 from .forked_copies import end_if_copy
+from .task_transaction import NotBegun, TaskTransaction
 
 logger = get_logger("steady_queue.worker")
 task_logger = get_logger(OF_TASKS)
 
 #: Most tasks that are cached, and most unknown tasks that are remembered as logged.
 MOST_TASKS, MOST_UNKNOWN_TASKS = 10_000, 1_000
+
+#: Seconds until a job is tried again whose transaction could not begin.
+BUSY_PAUSE = 1.0
 
 #: Cached, because the check takes as long as everything else that is done with a claim.
 _is_coroutine = lru_cache(maxsize=1000)(iscoroutinefunction)
@@ -59,13 +70,31 @@ def _coroutine_function_of(task: Task) -> Callable[..., Coroutine[Any, Any, Any]
     return task.func if type(task) is SteadyQueueTask else task.acall
 
 
+def _call(attempt: Attempt, task: Task) -> Any:
+    """Call the function of a task, through the middleware of its backend if there is any."""
+    function, chain = _function_of(task), attempt.backend.middleware
+    if chain is None:
+        return function(*attempt.positional_args(), **attempt.kwargs)
+    run = partial(function, *attempt.positional_args(), **attempt.kwargs)
+    return chain.execute(attempt.context, run)
+
+
 class Executor:
     """Executes the jobs of one worker. Its threads and its event loop share it."""
 
     def __init__(
-        self, worker: str, clock: DatabaseClock, *, fresh_connections: bool = False
+        self,
+        worker: str,
+        clock: DatabaseClock,
+        *,
+        fresh_connections: bool = False,
+        using: str | None = None,
     ) -> None:
         self.worker, self.clock, self.pid = worker, clock, os.getpid()
+        #: The alias of the database whose jobs it executes; ``None``: that of each job's backend.
+        self.using = using
+        #: Keeps a job from being interrupted from then on; tells whether that was under way.
+        self.end_interruptions: Callable[[int], bool] = lambda job_id: False
         #: Whether a task never gets a connection that another task has used.
         self.fresh_connections = fresh_connections
         #: The backend of an alias in ``TASKS``.
@@ -147,6 +176,16 @@ class Executor:
         its task."""
         return self._attempt_of(claim).failed(as_cancelled(error), self.clock.now())
 
+    def broken_off(self, claim: ClaimedJob) -> RunResult:
+        """Return the result of a job that had started, and that the worker itself has ended: it
+        runs again, unless it is to start at most once."""
+        if delivery_of(claim) != AT_MOST_ONCE:
+            return RunResult(outcomes.released(claim))
+        error = NotRepeatedError(
+            "The worker has stopped while it was running this job, which is to start at most once."
+        )
+        return self._attempt_of(claim).failed(error, self.clock.now())
+
     def _attempt_of(self, claim: ClaimedJob) -> Attempt:
         """Return an attempt for its result alone: the task need not be known."""
         task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
@@ -176,18 +215,52 @@ class Executor:
             attempt.decode()
             if self.audience.hears(task_started):
                 send_task_signal(task_started, type(attempt.backend), attempt.task_result)
-            function, chain = _function_of(task), attempt.backend.middleware
-            if chain is None:
-                value = function(*attempt.positional_args(), **attempt.kwargs)
-            else:
-                run = partial(function, *attempt.positional_args(), **attempt.kwargs)
-                value = chain.execute(attempt.context, run)
+            # Most jobs have no metadata.
+            if claim.metadata is not None and attempt.metadata.delivery == TRANSACTIONAL:
+                return self._run_in_transaction(attempt, task)
+            value = _call(attempt, task)
         except BaseException as error:
             return self._failed(attempt, error)
         else:
             return self._succeeded(attempt, value)
         finally:
             tidy_connections(fresh=self.fresh_connections)
+
+    def _run_in_transaction(self, attempt: Attempt, task: Task) -> RunResult:
+        """Run a task and settle its job in one transaction."""
+        claim = attempt.claim
+
+        def work() -> RunResult:
+            try:
+                value = _call(attempt, task)
+            except BaseException as error:
+                # Before a rollback on the connection that it shares.
+                end_if_copy(self.pid, error)
+                raise
+            return self._succeeded(attempt, value)
+
+        def seal() -> None:
+            if self.end_interruptions(claim.job_id):
+                raise TaskCancelled
+
+        try:
+            return TaskTransaction(self._database_of(attempt)).run(work, seal)
+        except NotBegun:
+            return RunResult(outcomes.postponed(claim, claim.errors, BUSY_PAUSE))
+
+    def _database_of(self, attempt: Attempt) -> str:
+        """Return the alias of the database that a job is in. Raises ``UndeliverableError`` if its
+        backend stores jobs elsewhere: then a row says so that was tampered with, or settings of
+        the past."""
+        using = attempt.backend.database
+        if self.using is not None and using != self.using:
+            raise UndeliverableError(
+                f"The job is in the database {self.using!r}, but its backend "
+                f"{attempt.claim.backend_name!r} stores jobs in {using!r}: a task that is "
+                "delivered transactionally cannot tell which of them it writes to. Enqueue it "
+                "again."
+            )
+        return using
 
     async def arun(self, claim: ClaimedJob, task: Task) -> RunResult:
         """Run a job on the running event loop. Async version of :meth:`run`."""
@@ -205,6 +278,11 @@ class Executor:
                 attempt.decode()
             if self.audience.hears(task_started):
                 await asend_task_signal(task_started, type(attempt.backend), attempt.task_result)
+            if attempt.claim.metadata is not None and attempt.metadata.delivery == TRANSACTIONAL:
+                raise UndeliverableError(
+                    "The job is to be delivered transactionally, but its task is a coroutine now. "
+                    "Make it a function again, or enqueue the job again."
+                )
             function, chain = _coroutine_function_of(task), attempt.backend.middleware
             if chain is None:
                 value = await function(*attempt.positional_args(), **attempt.kwargs)

@@ -10,11 +10,13 @@ from typing import Protocol
 
 from ...compat import Task
 from ...configuration import Configuration
+from ...delivery import TRANSACTIONAL
 from ...dialects import ClaimedJob, Ending, Outcome
 from ...errors import TaskCancelled
 from ...tasks import cancellation
 from ...tasks.cancellation import is_requested
 from ...tasks.definition import registered_tasks
+from ...tasks.metadata import delivery_of
 from ..base.connections import close_own_connections
 from ..base.context import ProcessContext
 from ..base.registration import ProcessRegistration
@@ -103,6 +105,8 @@ class Lanes:
         self._event_loop = EventLoop(settings.coroutines, self._begin)
         pool = ThreadPool(settings.threads, self._run)
         self._interruptions = pool.interruptions
+        if processes is None:
+            executor.end_interruptions = pool.interruptions.leave
         #: What interrupts a job that runs in a thread, or in the process of that thread.
         self._interrupt_job = (processes or pool).interrupt_job
         self.threads = Lane(pool, self.prefetch.threads)
@@ -140,7 +144,7 @@ class Lanes:
     def shares(self, work: list[Work], left: int) -> Iterator[tuple[list[ClaimedJob], int]]:
         """Yield the jobs with a limit, by lane, and how many may follow each of them: ``left`` in
         all, and no more than are expected to start soon."""
-        limited = [each for each in work if each[0].concurrency_key is not None]
+        limited = [each for each in work if _takes_part_in_chains(each[0])]
         for lane in (self.threads, self.loop):
             holders = [claim for claim, task in limited if self._lane_of(task) is lane][:left]
             if holders and (share := min(lane.throughput.in_a_row, left // len(holders))):
@@ -308,17 +312,28 @@ class Lanes:
 
     def _broken(self, claim: ClaimedJob, error: BaseException) -> RunResult:
         if self.executor.breaking_off:
-            return RunResult(outcomes.released(claim))
+            return self.executor.broken_off(claim)
         if is_requested(claim.job_id, claim.token):
             return self.executor.interrupted(claim, error)
         return self.executor.broken(claim, error)
 
     def _finish(self, result: RunResult, lane: Lane, seconds: float) -> None:
-        self.context.journal.end(result.outcome)
+        if result.settled is None:
+            self.context.journal.end(result.outcome)
         self._finished.append((result, lane, seconds))
         if self.context.waiter.sleeping:
             self.context.waiter.sleeping = False
             self.context.waiter.wake()
+
+
+def follows_in_chain(claim: ClaimedJob) -> bool:
+    """Whether a job may run after others without a permit of its own, until it gets theirs. One
+    that is settled where its task runs does not: it cannot name an heir."""
+    return delivery_of(claim) != TRANSACTIONAL
+
+
+def _takes_part_in_chains(claim: ClaimedJob) -> bool:
+    return claim.concurrency_key is not None and follows_in_chain(claim)
 
 
 def _never(task: Task) -> bool:

@@ -71,6 +71,20 @@ def postponed(claim: ClaimedJob, errors: str | None, delay: float) -> Outcome:
     )
 
 
+def crashed(
+    claim: ClaimedJob, worker: str, started_at: datetime, failure: Failure, delay: float
+) -> Outcome:
+    """Return the outcome of a job that runs again in ``delay`` seconds because its process has
+    ended. No attempt is counted, but the worker and the error are kept."""
+    return postponed(claim, appended(claim.errors, failure), delay)._replace(
+        worker_ids=with_worker(claim.worker_ids, worker),
+        started_at=claim.started_at or started_at,
+        last_attempted_at=started_at,
+        exception_class=failure.exception_class,
+        message=failure.message,
+    )
+
+
 def cancelled(claim: ClaimedJob, failure: Failure) -> Outcome:
     """Return the outcome of a job that was cancelled before it started. No attempt is counted."""
     return released(claim)._replace(

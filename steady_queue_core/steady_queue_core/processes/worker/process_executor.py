@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from datetime import datetime
 
@@ -65,13 +66,18 @@ class ProcessExecutor:
                 answer = self._call(process, claim, job)
                 if answer is None:
                     return self.executor.cancelled(claim)
-                outcome = read_outcome(answer, claim)
+                outcome, settled = read_outcome(answer, claim)
             except NotStarted:
                 self._bury(process)
             except (EndedAtWork, ValueError) as error:
-                return self._lost(claim, task, began, self._death_of(process, error))
+                try:
+                    death = self._death_of(process, error)
+                except NurseryLost:  # We have ended it ourselves.
+                    return self.executor.broken_off(claim)
+                return self._lost(claim, task, began, process.pid, death)
             else:
-                return self._result(claim, task, began, outcome)
+                result = self._result(claim, task, began, outcome)
+                return result if settled is None else result._replace(settled=settled)
         raise NurseryLost(f"{MOST_STILLBORN} new task processes have ended at once")
 
     def _call(self, process: TaskProcess, claim: ClaimedJob, job: bytes) -> bytes | None:
@@ -125,12 +131,15 @@ class ProcessExecutor:
         )
         return f"The task process (pid {process.pid}) of {self.executor.worker} {how}"
 
-    def _lost(self, claim: ClaimedJob, task: Task, began: datetime, death: str) -> RunResult:
+    def _lost(
+        self, claim: ClaimedJob, task: Task, began: datetime, pid: int, death: str
+    ) -> RunResult:
         error = ProcessExitError(f"{death} while it was running this job.")
         attempt = self._attempt(claim, task, began)
         if is_requested(claim.job_id, claim.token):
             return attempt.failed(as_cancelled(error), self.executor.clock.now())
-        result = attempt.failed(error, self.executor.clock.now())
+        process = f"{self.executor.worker} (task process {pid} on {socket.gethostname()})"
+        result = attempt.lost(error, self.executor.clock.now(), process)
         return result._replace(lost_process=self.executor.worker)
 
     def _result(

@@ -74,8 +74,11 @@ class Settlement:
         return [claim for claim in held if claim.token == new[claim.job_id]]
 
     def add(self, result: RunResult) -> None:
-        """Queue a result for the next statement."""
-        self.waiting.append(result)
+        """Queue a result for the next statement, unless whoever ran the task has settled it."""
+        if result.settled is None:
+            self.waiting.append(result)
+        else:
+            self._settled([result], {result.outcome.job_id} if result.settled else set())
 
     def settle_and_claim(self, limit: int) -> list[ClaimedJob]:
         """Store the outcomes of the waiting results, and claim and return up to ``limit`` jobs.

@@ -34,7 +34,9 @@ from .wire import read_job, write_outcome
 LARGEST_JOB = 1 << 40
 
 
-def serve_tasks(connection: socket.socket, *, worker: str, settings: Configuration.Worker) -> None:
+def serve_tasks(
+    connection: socket.socket, *, worker: str, using: str, settings: Configuration.Worker
+) -> None:
     """Run the jobs that arrive at ``connection``, then end the process.
 
     It ends after its job on TERM, INT and HUP, when it is to be recycled, and when the worker
@@ -56,7 +58,7 @@ def serve_tasks(connection: socket.socket, *, worker: str, settings: Configurati
     accept_signals()
     random.seed()
     set_title("task process", f"of {worker}")
-    server = TaskServer(connection, worker, settings)
+    server = TaskServer(connection, worker, using, settings)
     work = partial(copy_context().run, server.serve)
     thread = Thread(target=work, name=f"{THREAD_PREFIX}0", daemon=True)
     thread.start()
@@ -73,11 +75,13 @@ class TaskServer:
     """Receives jobs, runs them, and sends their outcomes. In a thread of its own."""
 
     def __init__(
-        self, connection: socket.socket, worker: str, settings: Configuration.Worker
+        self, connection: socket.socket, worker: str, using: str, settings: Configuration.Worker
     ) -> None:
         self.frames = Frames(connection, LARGEST_JOB)
         self.clock = DatabaseClock()
-        self.executor = Executor(worker, self.clock, fresh_connections=settings.fresh_connections)
+        self.executor = Executor(
+            worker, self.clock, fresh_connections=settings.fresh_connections, using=using
+        )
         self.recycling = Recycling(settings)
 
     def serve(self) -> None:
@@ -99,7 +103,7 @@ class TaskServer:
             result = self._result_of(claim)
         except BaseException as error:
             result = self.executor.broken(claim, error)
-        return write_outcome(result.outcome)
+        return write_outcome(result.outcome, settled=result.settled)
 
     def _result_of(self, claim: ClaimedJob) -> RunResult:
         task = self.executor.task_of(claim)

@@ -20,6 +20,8 @@ _TYPES = {
 _TYPES["delay"] = float | int
 #: Of the sequel, only what an ending changes in the row of the job.
 _TYPES["metadata"] = str
+#: Whether the task process has settled the job itself.
+_TYPES["settled"] = bool
 _INSTANTS = ("started_at", "last_attempted_at")
 _INSTANTS_OF_CLAIM = [
     ClaimedJob._fields.index(name) for name in ("enqueued_at", "started_at", "claimed_at")
@@ -46,9 +48,11 @@ def read_job(data: bytes) -> tuple[ClaimedJob, datetime]:
     return ClaimedJob(*fields), began
 
 
-def write_outcome(outcome: Outcome) -> bytes:
-    """Return an outcome, without what is known of its claim."""
+def write_outcome(outcome: Outcome, *, settled: bool | None = None) -> bytes:
+    """Return an outcome, without what is known of its claim. ``settled``: see ``RunResult``."""
     sent: dict[str, Any] = {"ending": outcome.ending.value}
+    if settled is not None:
+        sent["settled"] = settled
     for name in _TYPES.keys() & _DEFAULTS.keys():
         value = getattr(outcome, name)
         if value != _DEFAULTS[name]:
@@ -58,8 +62,9 @@ def write_outcome(outcome: Outcome) -> bytes:
     return json.dumps(sent).encode()
 
 
-def read_outcome(data: bytes, claim: ClaimedJob) -> Outcome:
-    """Return the outcome of ``claim``. Raises ``ValueError`` for anything that is none."""
+def read_outcome(data: bytes, claim: ClaimedJob) -> tuple[Outcome, bool | None]:
+    """Return the outcome of ``claim``, and whether it is settled. Raises ``ValueError`` for
+    anything that is none."""
     sent = json.loads(data, parse_constant=_refuse)
     if not isinstance(sent, dict) or not sent.keys() <= {"ending", *_TYPES}:
         raise ValueError("no outcome of a job")
@@ -71,9 +76,9 @@ def read_outcome(data: bytes, claim: ClaimedJob) -> Outcome:
         if not isinstance(value, _TYPES[name]):
             raise ValueError(f"the outcome of a job has {name} = {value!r:.100}")
     known = {name: getattr(claim, name) for name in _OF_CLAIM}
-    metadata = sent.pop("metadata", None)
+    metadata, settled = sent.pop("metadata", None), sent.pop("settled", None)
     sequel = None if metadata is None else Sequel(metadata=metadata)
-    return Outcome(ending=ending, sequel=sequel, **known, **sent)
+    return Outcome(ending=ending, sequel=sequel, **known, **sent), settled
 
 
 def _refuse(constant: str) -> None:

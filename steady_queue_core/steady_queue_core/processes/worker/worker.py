@@ -19,7 +19,7 @@ from . import outcomes
 from .attempt import RunResult
 from .cancellation_watch import CancellationWatch
 from .executor import Executor
-from .lane import Lanes
+from .lane import Lanes, follows_in_chain
 from .nursery import Nursery
 from .poll_timer import PollTimer
 from .process_executor import ProcessExecutor
@@ -60,10 +60,13 @@ class Worker:
         # Before there are threads, which would use other processors, and could not be forked.
         if settings.cpu_affinity is not None:
             use_processors(settings.cpu_affinity)
-        self.nursery = _nursery(context.name, settings) if settings.runs_processes else None
+        self.nursery = _nursery(context, settings) if settings.runs_processes else None
         self.clock = DatabaseClock()
         self.executor = Executor(
-            context.name, self.clock, fresh_connections=settings.fresh_connections
+            context.name,
+            self.clock,
+            fresh_connections=settings.fresh_connections,
+            using=context.using,
         )
         self.processes = ProcessExecutor(self.executor, self.nursery) if self.nursery else None
         self.lanes = Lanes(context, settings, self.executor, self.processes)
@@ -275,10 +278,10 @@ class Worker:
             started = {holder.job_id for holder in holders}
             followers = []
             for claim, task in self._work_of(claims):
-                if claim.follows in started:
+                if claim.follows in started and follows_in_chain(claim):
                     started.add(claim.job_id)
                     followers.append((claim, task))
-                else:  # The job before it has no task.
+                else:  # The job before it has no task, or it has to wait for a permit.
                     self._release([claim])
             self.lanes.follow(followers, began)
 
@@ -326,5 +329,6 @@ class Worker:
             return None
 
 
-def _nursery(worker: str, settings: Configuration.Worker) -> Nursery:
-    return Nursery(partial(serve_tasks, worker=worker, settings=settings))
+def _nursery(context: ProcessContext, settings: Configuration.Worker) -> Nursery:
+    serve = partial(serve_tasks, worker=context.name, using=context.using, settings=settings)
+    return Nursery(serve)

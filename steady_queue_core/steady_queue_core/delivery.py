@@ -1,0 +1,66 @@
+"""Delivery: what becomes of a job that was interrupted, and when its task takes effect."""
+
+from __future__ import annotations
+
+from inspect import iscoroutinefunction
+from typing import Literal
+
+from .compat import InvalidTask, Task
+from .configuration.errors import suggest
+
+Delivery = Literal["at_most_once", "at_least_once", "transactional"]
+
+#: A start is never repeated.
+AT_MOST_ONCE: Delivery = "at_most_once"
+#: An attempt that is lost with its process counts as none.
+AT_LEAST_ONCE: Delivery = "at_least_once"
+#: The task and its outcome are one transaction.
+TRANSACTIONAL: Delivery = "transactional"
+MODES: tuple[Delivery, ...] = (AT_MOST_ONCE, AT_LEAST_ONCE, TRANSACTIONAL)
+
+MOST_CRASHES = 1000
+
+
+def checked_mode(mode: object, where: str) -> Delivery:
+    """Return a mode. Raises ``InvalidTask`` that names ``where``, and the nearest mode."""
+    for known in MODES:
+        if mode == known:
+            return known
+    raise InvalidTask(f"{where}: delivery {mode!r} is not valid; {suggest(mode, MODES)}")
+
+
+def checked_crashes(most: object, where: str) -> int:
+    """Return a number of crashes. Raises ``InvalidTask`` that names ``where``."""
+    if type(most) is not int or not 1 <= most <= MOST_CRASHES:
+        raise InvalidTask(
+            f"{where}: max_crashes must be a whole number from 1 to {MOST_CRASHES}, not {most!r}."
+        )
+    return most
+
+
+def require_deliverable(
+    task: Task, mode: object, *, max_crashes: int | None, max_snoozes: int | None
+) -> None:
+    """Raise ``InvalidTask`` if ``task`` cannot be delivered by ``mode``, the task's own or its
+    backend's, with the options that the task itself has."""
+    attempts = getattr(task, "max_attempts", None)
+    if mode == AT_MOST_ONCE and attempts not in (None, 1):
+        raise InvalidTask(
+            f"max_attempts must be 1 with delivery='at_most_once', not {attempts}: a second attempt "
+            "is a second start. Leave it out, or choose another delivery."
+        )
+    if mode == AT_MOST_ONCE and max_snoozes:
+        raise InvalidTask(
+            "max_snoozes does not go with delivery='at_most_once': a job that comes back starts "
+            "again. Leave it out, or choose another delivery."
+        )
+    if mode == TRANSACTIONAL and iscoroutinefunction(task.func):
+        raise InvalidTask(
+            "A coroutine cannot be delivered 'transactional': coroutines share a connection, and "
+            "so their transactions. Declare a function instead."
+        )
+    if max_crashes is not None and mode != AT_LEAST_ONCE:
+        raise InvalidTask(
+            "max_crashes belongs to delivery='at_least_once': otherwise each crash uses up an "
+            "attempt. Choose that delivery, or leave it out."
+        )
