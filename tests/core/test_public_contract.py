@@ -37,10 +37,11 @@ steady_queue_core.dialects: API_VERSION ClaimedJob Dialect DialectConflict Diale
 steady_queue_core.dialects.conformance: DialectConformance
 steady_queue_core.embedding: EmbeddedQueue
 steady_queue_core.errors: DialectConflict DialectError DialectInvalid DialectNotFound
-    DialectUnsupported MigrationsMissing ProcessExitError ProcessMissingError ProcessPrunedError
-    RecurringTaskError RecurringTaskExistsError StaticRecurringTaskError SteadyQueueError
-    ThreadTerminatedError UndiscardableError UnknownRecurringTaskError UnregisteredTaskError
-    UnusableRecurringTaskError
+    DialectUnsupported MigrationsMissing NotRepeatedError OutsideTransactionError ProcessExitError
+    ProcessMissingError ProcessPrunedError RecurringTaskError RecurringTaskExistsError
+    RollbackRequestedError StaticRecurringTaskError SteadyQueueError ThreadTerminatedError
+    TooManyCrashesError TransactionEndedError UndeliverableError UndiscardableError
+    UnknownRecurringTaskError UnregisteredTaskError UnusableRecurringTaskError
 steady_queue_core.hooks: on_dispatcher_exit on_dispatcher_start on_dispatcher_stop on_exit
     on_internal_error on_scheduler_exit on_scheduler_start on_scheduler_stop on_start on_stop
     on_worker_exit on_worker_start on_worker_stop
@@ -149,6 +150,8 @@ BACKEND = {
     "database": None,
     "max_attempts": 1,
     "max_snoozes": 1000,
+    "delivery": None,
+    "max_crashes": 5,
     "backoff": None,
     "preserve_finished_jobs": True,
     "clear_finished_jobs_after": timedelta(days=1),

@@ -26,6 +26,7 @@ from steady_queue_core.processes.worker.wire import (
     write_job,
     write_outcome,
 )
+from steady_queue_core.tasks.metadata import JobMetadata
 
 from ..app.tasks import noop
 
@@ -78,13 +79,19 @@ def test_a_row_that_holds_bytes_for_text_is_left_to_whoever_runs_the_job() -> No
     ],
 )
 def test_an_outcome_arrives_as_it_is(outcome: Outcome) -> None:
-    assert read_outcome(write_outcome(outcome), CLAIM) == outcome
+    assert read_outcome(write_outcome(outcome), CLAIM) == (outcome, None)
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_a_task_process_tells_whether_it_has_settled_a_job(settled: bool) -> None:
+    outcome = outcomes.finished(CLAIM, "worker-b", BEGAN, '"x"', preserve=True)
+    assert read_outcome(write_outcome(outcome, settled=settled), CLAIM) == (outcome, settled)
 
 
 def test_an_outcome_belongs_to_the_job_that_was_sent() -> None:
     other = CLAIM._replace(job_id=99, token=1, queue_name="other", rank=0, concurrency_key=None)
     said = write_outcome(outcomes.finished(other, "worker-b", BEGAN, "1", preserve=True))
-    outcome = read_outcome(said, CLAIM)
+    outcome, _ = read_outcome(said, CLAIM)
     assert (outcome.job_id, outcome.token, outcome.queue_name) == (17, CLAIM.token, "mail é\ud800")
     assert (outcome.rank, outcome.concurrency_key) == (-3, "key")
 
@@ -102,6 +109,7 @@ def test_an_outcome_belongs_to_the_job_that_was_sent() -> None:
         '{"ending": "finished", "return_value": 5}',
         '{"ending": "finished", "started_at": "yesterday"}',
         '{"ending": "finished", "started_at": 5}',
+        '{"ending": "finished", "settled": 1}',
         '{"ending": "retried", "delay": NaN}',
         '{"ending": "retried", "delay": "5"}',
         json.dumps({"ending": "finished", "surprise": 1}),
@@ -212,7 +220,19 @@ def test_a_process_that_the_worker_itself_has_ended_charges_nothing(closing: boo
         )
 
 
+def test_a_job_that_is_to_start_once_is_not_given_back_by_who_has_ended_its_process() -> None:
+    nursery: Any = EndingNursery(closing=True)
+    executor = ProcessExecutor(Executor("worker-b", DatabaseClock()), nursery)
+    claim = CLAIM._replace(
+        task_path=noop.module_path, attempts=0, max_attempts=1,
+        metadata=JobMetadata(delivery="at_most_once").text(),
+    )  # fmt: skip
+    outcome = executor.run(claim, noop).outcome
+    assert outcome.ending is Ending.FAILED
+    assert outcome.exception_class == "steady_queue_core.errors.NotRepeatedError"
+
+
 def test_every_ending_can_be_sent() -> None:
     for ending in Ending:
         outcome = outcomes.released(CLAIM)._replace(ending=ending)
-        assert read_outcome(write_outcome(outcome), CLAIM).ending is ending
+        assert read_outcome(write_outcome(outcome), CLAIM)[0].ending is ending

@@ -8,6 +8,7 @@ from inspect import iscoroutinefunction
 from typing import Any
 
 from asgiref.sync import async_to_sync
+from django.db import DEFAULT_DB_ALIAS, connections
 
 from ..compat import Task, task_started
 from ..delivery import TRANSACTIONAL
@@ -17,6 +18,7 @@ from ..processes.base.database import DatabaseClock
 from ..processes.base.log_context import attempt_of
 from ..processes.worker.attempt import Attempt, RunResult
 from ..processes.worker.signal_sender import send_signals
+from ..processes.worker.task_transaction import only_writes_to
 from ..tasks.results import task_of
 from ..tasks.task_signals import send_task_signal
 from .jobs import Jobs
@@ -61,7 +63,13 @@ def _transaction_of(attempt: Attempt) -> AbstractContextManager[None]:
     """Return the transaction that the task is part of, if it is delivered transactionally."""
     if attempt.metadata.delivery != TRANSACTIONAL:
         return nullcontext()
-    return in_a_transaction(attempt.backend.database)
+    backend = attempt.backend
+    if backend.stores_jobs:
+        return in_a_transaction(backend.database)
+    using = backend.settings.database or DEFAULT_DB_ALIAS
+    # Jobs in memory need no database; only one that the test uses is looked at.
+    opened = connections[using].in_atomic_block
+    return in_a_transaction(using) if opened else only_writes_to(using)
 
 
 def _call(task: Task, attempt: Attempt) -> Any:

@@ -18,17 +18,9 @@ from ..processes.worker.task_transaction import OpenTransaction, only_writes_to
 @contextmanager
 def in_a_transaction(using: str) -> Iterator[None]:
     """Run a task that is delivered transactionally: what it writes to the database ``using`` is
-    kept or rolled back as a whole, and that is not for the task to decide. Where the test may not
-    use this database, only writes to others are refused."""
-    connection = connections[using]
-    # Django's test cases wrap the cursors of databases that a test may not use.
-    if hasattr(connection.cursor, "wrapped"):
-        with only_writes_to(using):
-            yield
-        return
-    with only_writes_to(using), atomic(using=using):
-        with OpenTransaction(using):
-            yield
+    kept or rolled back as a whole, and that is not for the task to decide."""
+    with only_writes_to(using), atomic(using=using), OpenTransaction(using):
+        yield
 
 
 @contextmanager

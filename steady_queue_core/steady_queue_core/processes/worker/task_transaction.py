@@ -77,6 +77,8 @@ class TaskTransaction:
             seal()
             if not self.dialect.settle(self.connection, [result.outcome]):
                 raise _Undone(result._replace(settled=False))
+            if self.connection.needs_rollback:  # Django would roll back without a word.
+                raise RollbackRequestedError(MARKED)
             # They are called once the transaction has been left: what they raise is no reason to
             # believe that the commit has failed.
             callbacks, self.connection.run_on_commit = self.connection.run_on_commit, []
@@ -173,9 +175,10 @@ def _was_refused(error: TransactionManagementError) -> bool:
 @contextmanager
 def only_writes_to(using: str) -> Iterator[None]:
     """Refuse to write, in the calling thread, to any other database."""
+    refuses = True
 
     def refuse(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
-        if str(sql).lstrip(" \n\t(")[:8].upper().startswith(WRITES):
+        if refuses and str(sql).lstrip(" \n\t(")[:8].upper().startswith(WRITES):
             alias = context["connection"].alias
             raise OutsideTransactionError(
                 f"The task is part of a transaction on {using!r}, and writes to {alias!r}, where "
@@ -189,6 +192,8 @@ def only_writes_to(using: str) -> Iterator[None]:
     try:
         yield
     finally:
+        # First: an interruption may keep the rest from being done.
+        refuses = False
         for connection in others:
             if refuse in connection.execute_wrappers:
                 connection.execute_wrappers.remove(refuse)
