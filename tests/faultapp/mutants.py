@@ -101,6 +101,39 @@ def _no_deadlines_in_chains() -> None:
     followers.PATIENCE = lane.STALL = float("inf")
 
 
+def _no_fence_around_transactions() -> None:
+    """A task's transaction is committed even if its claim is lost."""
+    from steady_queue_core.processes.worker import task_transaction
+
+    class Careless:
+        def __init__(self, dialect: Any) -> None:
+            self._dialect = dialect
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._dialect, name)
+
+        def settle(self, connection: Any, outcomes: Any) -> set[int]:
+            self._dialect.settle(connection, outcomes)
+            return {outcome.job_id for outcome in outcomes}
+
+    original = task_transaction.dialect_for
+    task_transaction.dialect_for = lambda using: Careless(original(using))  # type: ignore[assignment, return-value]  # mutant
+
+
+def _no_delivery_in_recovery() -> None:
+    """A supervisor gives back what it believes not to have started."""
+    from steady_queue_core.processes.supervisor import recovery
+
+    recovery.delivery_of = lambda claim: None
+
+
+def _no_heirs_for_transactions() -> None:
+    """Jobs that are settled by their tasks take part in chains."""
+    from steady_queue_core.processes.worker import lane, worker
+
+    lane.follows_in_chain = worker.follows_in_chain = lambda claim: True
+
+
 MUTANTS: dict[str, Callable[[], None]] = {
     "no start marks": _no_start_marks,
     "every claim started": _every_claim_started,
@@ -111,4 +144,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
     "no waiting in chains": _no_waiting_in_chains,
     "no heirs": _no_heirs,
     "no deadlines in chains": _no_deadlines_in_chains,
+    "no fence around transactions": _no_fence_around_transactions,
+    "no delivery in recovery": _no_delivery_in_recovery,
+    "no heirs for transactions": _no_heirs_for_transactions,
 }

@@ -30,6 +30,7 @@ class Wanted:
     #: In hours.
     duration: float = 1.0
     discards: bool = False
+    delivery: str | None = None
 
 
 @dataclass
@@ -47,10 +48,18 @@ class Entry:
     process: int = 0
     #: Whether it was asked to end while it ran.
     asked: bool = False
+    #: How many processes it has taken along.
+    crashes: int = 0
+    #: How it ends because its process is dead.
+    lost: Ending = Ending.RELEASED
 
     @property
     def turn(self) -> tuple[int, int]:
         return self.wanted.rank, self.job_id
+
+
+#: How many processes a job may take along that is delivered at least once.
+MOST_CRASHES = 2
 
 
 class Ledger:
@@ -306,17 +315,39 @@ class Ledger:
         return admitted
 
     def prune(self, silent_for: float, started: Callable[[int], bool]) -> None:
-        """End the claims of processes that are silent, or gone: a job that had started fails."""
+        """End the claims of processes that are silent, or gone: a job that had started fails, or
+        runs again."""
         silent = [pid for pid, heard in self.heard.items() if heard < self.now - silent_for]
         for process in silent:
             mine = [entry for entry in self.of(CLAIMED) if entry.process == process]
             del self.heard[process]
-            self.settle(
-                (each.job_id, Ending.FAILED if started(each.job_id) else Ending.RELEASED, 0, True)
-                for each in mine
-            )
+            self._lose(mine, started)
         orphans = [entry for entry in self.of(CLAIMED) if entry.process not in self.heard]
-        self.settle((each.job_id, Ending.FAILED, 0, True) for each in orphans)
+        self._lose(orphans, lambda job_id: True)
+
+    def _lose(self, entries: Collection[Entry], started: Callable[[int], bool]) -> None:
+        again = []
+        for entry in entries:
+            entry.lost = self._loss(entry, started(entry.job_id))
+            if entry.lost is Ending.RETRIED:
+                again.append(entry)
+        self.settle((each.job_id, each.lost, 0, True) for each in entries)
+        for entry in again:
+            entry.attempts -= 1  # It was none.
+
+    def _loss(self, entry: Entry, started: bool) -> Ending:
+        """Return how a job ends whose process is dead."""
+        delivery = entry.wanted.delivery
+        if not started:
+            return Ending.FAILED if delivery == "at_most_once" else Ending.RELEASED
+        if delivery != "at_least_once" or entry.asked:
+            return self._fail(entry)
+        entry.crashes += 1
+        return self._fail(entry) if entry.crashes == MOST_CRASHES else Ending.RETRIED
+
+    def _fail(self, entry: Entry) -> Ending:
+        entry.crashes = 0
+        return Ending.FAILED
 
 
 def _fits(name: str, pattern: str) -> bool:

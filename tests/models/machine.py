@@ -28,8 +28,11 @@ from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.base.journal_reader import JournalSnapshot
 from steady_queue_core.processes.supervisor.pruning import Pruner
 from steady_queue_core.processes.supervisor.recovery import Rescuer
+from steady_queue_core.processes.worker.attempt import RunResult
+from steady_queue_core.processes.worker.task_transaction import TaskTransaction
+from steady_queue_core.tasks.metadata import JobMetadata
 
-from .ledger import BLOCKED, CLAIMED, FAILED, READY, SCHEDULED, Ledger, Wanted
+from .ledger import BLOCKED, CLAIMED, FAILED, MOST_CRASHES, READY, SCHEDULED, Ledger, Wanted
 from .tables import Tables
 
 HOUR = timedelta(hours=1)
@@ -63,6 +66,7 @@ wanted_jobs = st.lists(
         to=st.sampled_from([1, 1, 2, 3]),
         duration=st.sampled_from([0.9, 2.9]),
         discards=st.sampled_from([False, False, True]),
+        delivery=st.sampled_from([None, None, "at_most_once", "at_least_once"]),
     ),
     min_size=1,
     max_size=5,
@@ -153,6 +157,36 @@ class QueueMachine(RuleBasedStateMachine):
         assert told == {job_id for job_id, *_ in held}
         self.ledger.settle(held, heirs)
         self._claimed(claims, process_id, patterns, limit)
+
+    @rule(wanted=wanted_jobs, number=choice, preserve=st.booleans(), raises=st.booleans())
+    def deliver(self, wanted: list[Wanted], number: int, preserve: bool, raises: bool) -> None:
+        """Run a job in one transaction with its outcome; it enqueues others. If it ``raises``, or
+        its claim is lost, nothing has happened."""
+        if not self.claims:
+            return
+        claim = self.claims[-1 - number % len(self.claims)]
+        ledger = deepcopy(self.ledger)
+        outcome = ending(
+            Ending.FINISHED, claim, attempts=claim.attempts + 1, return_value="1", preserve=preserve
+        )
+
+        def work() -> RunResult:
+            self.enqueue(wanted)
+            if raises:
+                raise LookupError
+            return RunResult(outcome)
+
+        held = self.ledger.holds(claim.job_id, claim.token)
+        try:
+            done = TaskTransaction(self.using).run(work, lambda: None)
+        except LookupError:
+            self.ledger = ledger
+            return
+        assert done.settled is held
+        if held:
+            self.ledger.settle([(claim.job_id, Ending.FINISHED, 0.0, preserve)])
+        else:
+            self.ledger = ledger
 
     @rule(chosen=choices, limit=limits)
     def follow(self, chosen: list[int], limit: int) -> None:
@@ -345,7 +379,10 @@ class QueueMachine(RuleBasedStateMachine):
             when["run_at"] = present + wanted.due * HOUR
         elif wanted.due is not None:
             when["delay"] = wanted.due * HOUR
-        return new_job(wanted.queue, rank=wanted.rank, limit=limit, **when)
+        metadata = None
+        if wanted.delivery is not None:
+            metadata = JobMetadata(delivery=wanted.delivery, max_crashes=MOST_CRASHES).text()
+        return new_job(wanted.queue, rank=wanted.rank, limit=limit, metadata=metadata, **when)
 
     def _process(self, number: int) -> int:
         """Return a process that claims, mostly one that is registered."""

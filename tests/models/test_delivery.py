@@ -20,7 +20,7 @@ from steady_queue_core.compat import TaskResultStatus, task_finished, task_start
 from steady_queue_core.dialects import Ending
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.conformance.base import ending
-from steady_queue_core.errors import ProcessExitError, TaskCancelled
+from steady_queue_core.errors import OutsideTransactionError, ProcessExitError, TaskCancelled
 from steady_queue_core.models import (
     BlockedExecution,
     ClaimedExecution,
@@ -36,11 +36,13 @@ from steady_queue_core.processes.base.journal_reader import JournalSnapshot
 from steady_queue_core.processes.supervisor.recovery import Rescuer
 from steady_queue_core.processes.worker.attempt import RunResult
 from steady_queue_core.processes.worker.executor import Executor
+from steady_queue_core.processes.worker.task_transaction import only_writes_to
 from steady_queue_core.tasks import cancellation
 from steady_queue_core.tasks.metadata import JobMetadata
 
 from ..app.models import Item
 from ..core.driver import Driver
+from ..servers.kinds import KINDS
 from .everywhere import on_every_database, on_every_server
 from .recurrence import tasks
 
@@ -209,16 +211,14 @@ class Delivery(Driver):
 def test_the_task_and_its_outcome_are_one_transaction(using: str) -> None:
     driver = Delivery(using)
     seen: list[Any] = []
-    ACTS["look"] = lambda using: seen.append(
-        driver.dialect.current_time(connections[using]) and driver.rows(ClaimedExecution).count()
-    )
+    ACTS["look"] = lambda using: seen.append(driver.rows(ClaimedExecution).count())
     result = write.enqueue(using, "look")
     done = driver.run_one()
     assert (done.settled, done.outcome.ending) == (True, Ending.FINISHED)
     assert (seen, driver.written) == ([1], ["look"])
     assert not driver.rows(ClaimedExecution).exists()
     result.refresh()
-    assert (result.status, result.return_value) == (TaskResultStatus.SUCCESSFUL, "True")
+    assert (result.status, result.return_value) == (TaskResultStatus.SUCCESSFUL, "None")
     assert result.attempts == 1
     assert not connections[using].in_atomic_block
 
@@ -363,13 +363,21 @@ def test_a_claim_that_others_have_ended_takes_the_writes_along(using: str) -> No
 
 
 @on_every_database
-def test_an_outcome_that_cannot_be_stored_takes_the_writes_along(using: str) -> None:
+def test_an_outcome_that_cannot_be_stored_takes_the_writes_along(
+    using: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     driver = Delivery(using)
     write.enqueue(using)
     [claim] = driver.claim()
-    broken: Any = claim._replace(errors=object())
-    done = driver.run(broken)
+
+    def refuse(connection: Any, outcomes: Any) -> NoReturn:
+        raise IntegrityError("refused")
+
+    monkeypatch.setattr(driver.dialect, "settle", refuse)
+    done = driver.run(claim)
+    monkeypatch.undo()
     assert (done.settled, done.outcome.ending, driver.written) == (None, Ending.RETRIED, [])
+    driver.settle(done)
 
 
 @on_every_database
@@ -416,7 +424,7 @@ def test_the_permit_passes_on_with_the_commit(using: str) -> None:
     write_alone.enqueue(using, fails=True)
     write_alone.enqueue(using)
     write_alone.enqueue(using)
-    first, second, third = driver.rows(Job).values_list("pk", flat=True)
+    first, second, third = driver.rows(Job).order_by("pk").values_list("pk", flat=True)
     done = driver.run_one()
     assert done.settled is None
     assert list(driver.rows(Permit).values_list("pk", flat=True)) == [first]
@@ -479,33 +487,46 @@ def test_a_job_of_another_database_is_refused(using: str) -> None:
     assert driver.written == []
 
 
-@pytest.mark.parametrize("using", ["default"])
-@pytest.mark.django_db(databases=["default", "second"], transaction=True)
+@pytest.mark.parametrize(
+    "using",
+    [
+        pytest.param(
+            alias, marks=pytest.mark.django_db(databases=["default", alias], transaction=True)
+        )
+        for alias in KINDS
+    ],
+)
 def test_writes_to_other_databases_are_refused_until_the_commit(using: str) -> None:
     driver = Delivery(using)
 
     def write_elsewhere(using: str) -> None:
-        with connections["second"].cursor() as cursor:
-            cursor.execute("SELECT 1")
-            cursor.execute(" insert into nowhere values (1)")
+        assert not Item.objects.using("default").exists()
+        Item.objects.using("default").create(name="elsewhere")
 
-    def register(using: str) -> None:
-        def write() -> None:
-            with pytest.raises(DatabaseError), connections["second"].cursor() as cursor:
-                cursor.execute("INSERT INTO nowhere VALUES (1)")
+    def register_elsewhere(using: str) -> None:
+        transaction.on_commit(lambda: write_elsewhere(using), using=using)
 
-        transaction.on_commit(write, using=using)
-
-    ACTS |= {"write_elsewhere": write_elsewhere, "register_elsewhere": register}
-    write.using(priority=1).enqueue(using, "write_elsewhere")
+    ACTS.update({"write_elsewhere": write_elsewhere, "register_elsewhere": register_elsewhere})
+    write.enqueue(using, "write_elsewhere")
     done = driver.run_one()
     assert done.outcome.exception_class == f"{ERRORS}.OutsideTransactionError"
-    assert "writes to 'second'" in done.outcome.message
+    assert "and writes to 'default', where nothing would undo that" in done.outcome.message
     driver.settle(done)
     driver.work()
     write.enqueue(using, "register_elsewhere")
     assert driver.run_one().settled is True
-    assert "refuse" not in repr(connections["second"].execute_wrappers)
+    assert Item.objects.using("default").get().name == "elsewhere"
+
+
+@pytest.mark.parametrize("using", ["default"])
+@pytest.mark.django_db
+def test_what_is_a_write_is_told_by_its_first_word(using: str) -> None:
+    with connections[using].cursor() as cursor, only_writes_to("elsewhere"):
+        cursor.execute("SELECT 1")
+        for statement in ("INSERT INTO a VALUES (1)", " \n(delete from a)", "update a set b = 1"):
+            with pytest.raises(OutsideTransactionError):
+                cursor.execute(statement)
+    assert "refuse" not in repr(connections[using].execute_wrappers)
 
 
 @on_every_server

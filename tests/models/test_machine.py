@@ -33,6 +33,7 @@ from ..conformance.mutants.permits import limited
 from ..conformance.plugins import hooks_of, plugin, registry_of
 from .everywhere import on_every_database
 from .machine import QueueMachine
+from .recurrence import tasks
 
 RUNS = int(os.environ.get("STEADY_QUEUE_TEST_RUNS", "0"))
 
@@ -77,7 +78,8 @@ def unsynced(using: str) -> Iterator[None]:
 @pytest.mark.shared
 @pytest.mark.timeout(3600 if RUNS else 120)
 @on_every_database
-def test_every_job_is_where_it_should_be(using: str) -> None:
+def test_every_job_is_where_it_should_be(using: str, settings: Any) -> None:
+    settings.TASKS = tasks(using, backoff=0)
     run(using, MANY if RUNS else FEW)
 
 
@@ -244,6 +246,7 @@ def replay_or_search(seed: int) -> None:
 @pytest.mark.shared
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("wrong", WRONGS)
-def test_the_machine_finds_that(wrong: str) -> None:
+def test_the_machine_finds_that(wrong: str, settings: Any) -> None:
+    settings.TASKS = tasks("default", backoff=0)
     with WRONGS[wrong](), pytest.raises(AssertionError):
         replay_or_search(SEEDS[wrong])

@@ -23,6 +23,7 @@ from .claim import ClaimCases
 from .claim_order import ClaimOrderCases
 from .claim_sharing import ClaimSharingCases
 from .clock import ClockCases
+from .delivery import DeliveryCases
 from .dispatch import DispatchCases
 from .enqueue import EnqueueCases
 from .errors import ErrorCases
@@ -59,6 +60,7 @@ class DialectConformance(
     SettleFenceCases,
     SettleAndClaimCases,
     SequelCases,
+    DeliveryCases,
     DispatchCases,
     ListingCases,
     NameCases,
