@@ -7,9 +7,9 @@ import time
 from datetime import date, timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import router, transaction
 
-from steady_queue_core import limits_concurrency, task
+from steady_queue_core import Snooze, limits_concurrency, task
 from steady_queue_core.retries import constant
 
 from ..app.models import Item
@@ -76,6 +76,27 @@ def stubborn(context: Any, succeeds_in: int) -> int:
 def write_and_fail(name: str) -> None:
     Item.objects.create(name=name)
     raise LookupError(name)
+
+
+@task(delivery="transactional")
+def write_in_one_transaction(name: str, fails: bool = False) -> str:
+    Item.objects.create(name=name)
+    transaction.on_commit(lambda: DONE.append("committed"), using=router.db_for_write(Item))
+    if fails:
+        raise LookupError(name)
+    DONE.append("returned")
+    return name
+
+
+@task(delivery="transactional")
+def take_it_back(name: str) -> None:
+    Item.objects.create(name=name)
+    transaction.set_rollback(True, using=router.db_for_write(Item))
+
+
+@task(delivery="at_most_once")
+def come_back() -> None:
+    raise Snooze(60)
 
 
 @task

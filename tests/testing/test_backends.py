@@ -453,3 +453,17 @@ def test_a_task_that_cancels_itself_in_a_test_gets_no_other_attempt(settings: An
     assert [each.exception_class_path for each in result.errors] == [
         "builtins.LookupError", "steady_queue_core.errors.TaskCancelled"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("using", ["default"])
+@pytest.mark.django_db
+@immediate
+def test_jobs_in_memory_are_delivered_transactionally_where_there_is_a_transaction(
+    using: str,
+) -> None:
+    failed = samples.write_in_one_transaction.enqueue("gone", fails=True)
+    done = samples.write_in_one_transaction.enqueue("kept")
+    assert [failed.status, done.status] == [TaskResultStatus.FAILED, TaskResultStatus.SUCCESSFUL]
+    assert [item.name for item in Item.objects.using(using)] == ["kept"]
+    with pytest.raises(InvalidTask, match="A coroutine cannot be delivered 'transactional'"):
+        samples.wait.using(delivery="transactional")

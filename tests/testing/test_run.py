@@ -10,7 +10,11 @@ from django.db import DatabaseError, connections, transaction
 
 from steady_queue_core.compat import TaskResultStatus
 from steady_queue_core.dialects import Dialect
-from steady_queue_core.errors import UnregisteredTaskError
+from steady_queue_core.errors import (
+    RollbackRequestedError,
+    TooManySnoozesError,
+    UnregisteredTaskError,
+)
 from steady_queue_core.models import Job, Process, Queue, ReadyExecution
 from steady_queue_core.testing import captured_tasks, run_enqueued_tasks
 
@@ -176,6 +180,26 @@ def test_a_task_that_fails_leaves_the_transaction_usable(using: str) -> None:
     assert [each.status for each in (first, second, third)] == ["FAILED", "FAILED", "SUCCESSFUL"]
     assert second.errors[0].exception_class_path == "django.db.utils.IntegrityError"
     assert [item.name for item in Item.objects.all()] == ["written"]
+
+
+@on_every_database()
+def test_what_is_delivered_transactionally_is_kept_or_rolled_back_as_a_whole(using: str) -> None:
+    samples.write_in_one_transaction.enqueue("gone", fails=True)
+    samples.write_in_one_transaction.enqueue("kept")
+    samples.take_it_back.enqueue("taken back")
+    first, second, third = run_enqueued_tasks(raise_errors=False)
+    assert [each.status for each in (first, second, third)] == ["FAILED", "SUCCESSFUL", "FAILED"]
+    [error] = third.errors
+    assert error.exception_class is RollbackRequestedError
+    assert [item.name for item in Item.objects.all()] == ["kept"]
+    assert DONE == ["returned", "committed"]
+
+
+@on_every_database()
+def test_what_is_delivered_at_most_once_does_not_come_back(using: str) -> None:
+    samples.come_back.enqueue()
+    with pytest.raises(TooManySnoozesError, match="is to start at most once"):
+        run_enqueued_tasks()
 
 
 @on_every_database(True)

@@ -247,6 +247,9 @@ class Executor:
             return TaskTransaction(self._database_of(attempt)).run(work, seal)
         except NotBegun:
             return RunResult(outcomes.postponed(claim, claim.errors, BUSY_PAUSE))
+        except BaseException:
+            attempt.forget_end()
+            raise
 
     def _database_of(self, attempt: Attempt) -> str:
         """Return the alias of the database that a job is in. Raises ``UndeliverableError`` if its

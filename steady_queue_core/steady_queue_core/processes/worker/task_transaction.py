@@ -1,4 +1,4 @@
-"""The transaction of a task that is delivered transactionally: the task and the outcome of its job."""
+"""The transaction of a task that is delivered transactionally, and of the outcome of its job."""
 
 from __future__ import annotations
 
