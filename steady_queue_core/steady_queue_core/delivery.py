@@ -46,8 +46,8 @@ def require_deliverable(
     attempts = getattr(task, "max_attempts", None)
     if mode == AT_MOST_ONCE and attempts not in (None, 1):
         raise InvalidTask(
-            f"max_attempts must be 1 with delivery='at_most_once', not {attempts}: a second attempt "
-            "is a second start. Leave it out, or choose another delivery."
+            f"max_attempts must be 1 with delivery='at_most_once', not {attempts}: a second "
+            "attempt is a second start. Leave it out, or choose another delivery."
         )
     if mode == AT_MOST_ONCE and max_snoozes:
         raise InvalidTask(

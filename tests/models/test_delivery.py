@@ -275,11 +275,12 @@ def test_what_a_task_has_written_that_raises_is_rolled_back(using: str) -> None:
 
 
 @on_every_database
-@pytest.mark.parametrize(("name", "how"), [("snooze", Ending.RETRIED), ("discard", Ending.FINISHED)])
-def test_endings_that_are_raised_roll_back_too(using: str, name: str, how: Ending) -> None:
+@pytest.mark.parametrize("name", ["snooze", "discard"])
+def test_endings_that_are_raised_roll_back_too(using: str, name: str) -> None:
     driver = Delivery(using)
     result = write.enqueue(using, name)
     done = driver.run_one()
+    how = Ending.RETRIED if name == "snooze" else Ending.FINISHED
     assert (done.settled, done.outcome.ending, driver.written) == (None, how, [])
     driver.settle(done)
     result.refresh()
@@ -622,7 +623,8 @@ def test_a_crash_counts_no_attempt_of_a_job_that_is_delivered_at_least_once(usin
         assert metadata.crashes[-1].startswith(f"{names[-1]} (pid ")
         result.refresh()
         assert result.status == TaskResultStatus.READY
-        assert (result.worker_ids, len(result.errors), result.metadata) == (names, crashes, {"a": 1})
+        assert (result.worker_ids, len(result.errors)) == (names, crashes)
+        assert result.metadata == {"a": 1}
     # All attempts are left: these end by themselves.
     assert death.driver.finish(result).status == TaskResultStatus.FAILED
     assert (death.driver.failure(), result.attempts) == ("LookupError", 5)

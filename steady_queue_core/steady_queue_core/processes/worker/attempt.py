@@ -44,8 +44,6 @@ logger = get_logger("steady_queue.worker")
 
 #: The stored form of metadata from which the last value was taken away.
 EMPTY = "{}"
-#: Bytes that endings and crashes may add to metadata.
-MOST_ADDED = 1 << 20
 #: Endings of an attempt after which no other one follows: the arguments will be no better the next
 #: time, nobody wants it, or nobody knows what it has done.
 FINAL = (
@@ -324,9 +322,7 @@ class Attempt:
     def _with_metadata(self, outcome: Outcome, **changes: Any) -> Outcome:
         """Return ``outcome`` with ``changes`` of the job's metadata."""
         self._metadata = replace(self.metadata, **changes)
-        limits = self.backend.payload_limits
-        # The caller's own metadata may be as large as they may.
-        text = self._metadata.text(replace(limits, max_bytes=limits.max_bytes + MOST_ADDED))
+        text = self._metadata.text(self.backend.payload_limits)
         return outcome._replace(sequel=Sequel(metadata=text or EMPTY))
 
     def _decode(self, *, resolve_models: bool) -> tuple[list[Any], dict[str, Any]]:

@@ -67,7 +67,9 @@ class TaskTransaction:
         self._call(callbacks, result)
         return result._replace(settled=True)
 
-    def _run(self, work: Callable[[], RunResult], seal: Callable[[], None]) -> tuple[RunResult, Any]:
+    def _run(
+        self, work: Callable[[], RunResult], seal: Callable[[], None]
+    ) -> tuple[RunResult, list[Any]]:
         with ExitStack() as transaction:
             self._begin(transaction)
             with only_writes_to(self.using), OpenTransaction(self.using):
