@@ -77,13 +77,13 @@ class TaskTransaction:
                 if result.outcome.ending is not Ending.FINISHED:
                     raise _Undone(result)
             seal()
+            # They are called once the transaction has been left: what they raise is no reason to
+            # believe that the commit has failed.
+            callbacks, self.connection.run_on_commit = self.connection.run_on_commit, []
             if not self.dialect.settle(self.connection, [result.outcome]):
                 raise _Undone(result._replace(settled=False))
             if self.connection.needs_rollback:  # Django would roll back without a word.
                 raise RollbackRequestedError(MARKED)
-            # They are called once the transaction has been left: what they raise is no reason to
-            # believe that the commit has failed.
-            callbacks, self.connection.run_on_commit = self.connection.run_on_commit, []
         return result, callbacks
 
     def _begin(self, transaction: ExitStack) -> None:
