@@ -9,10 +9,8 @@ import shutil
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from itertools import pairwise
-from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -60,78 +58,64 @@ def failure_of(project: Project, job_id: int) -> tuple[str, str]:
     return path.rpartition(".")[2], message
 
 
-def kill_now_and_then(
-    project: Project, supervisor: Supervisor, pause: float, seconds: float, chance: random.Random
-) -> int:
-    """Kill a worker each ``pause`` seconds until all jobs have ended; return how many were."""
-    deadline, killed = time.monotonic() + seconds, 0
-    while project.unfinished():
-        next_kill = time.monotonic() + pause
-        one_state_each(project)
-        if workers := supervisor.workers():
-            killed += supervisor.send(signal.SIGKILL, chance.choice(workers)) is not None
-        while time.monotonic() < next_kill and project.unfinished():
-            time.sleep(0.05)
-        assert time.monotonic() < deadline, project.logs()
-    return killed
+class Troubles:
+    """What a test does to a project: a worker killed each second, and, every other second, all
+    sessions of its database ended by the server."""
 
+    def __init__(self, project: Project, supervisor: Supervisor, seed: int, pause: float) -> None:
+        self.project, self.supervisor, self.pause = project, supervisor, pause
+        self.chance = random.Random(seed)
+        self.killed = self.cut = 0
 
-class Cuts:
-    """Has the server end all sessions of a project's database, again and again."""
+    def make_until_done(self, seconds: float, *, cuts: bool = False) -> None:
+        """Go on until all jobs have ended."""
+        project, deadline, number = self.project, time.monotonic() + seconds, 0
+        while project.unfinished():
+            next_one, number = time.monotonic() + self.pause, number + 1
+            one_state_each(project)
+            self._kill()
+            if cuts and number % 2 and isinstance(project.storage, ServerDatabase):
+                self._cut(project.storage)
+            while time.monotonic() < next_one and project.unfinished():
+                time.sleep(0.05)
+            assert time.monotonic() < deadline, project.logs()
 
-    def __init__(self, storage: ServerDatabase, pause: float) -> None:
-        self._address, self._pause, self._ended = storage.address, pause, Event()
-        self.count = 0
-        self._thread = Thread(target=self._cut, daemon=True)
-        self._thread.start()
+    def _kill(self) -> None:
+        if workers := self.supervisor.workers():
+            kill = self.supervisor.send(signal.SIGKILL, self.chance.choice(workers))
+            self.killed += kill is not None
 
-    def stop(self) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _cut(self) -> None:
-        postgres = self._address.scheme == "postgresql"
+    def _cut(self, storage: ServerDatabase) -> None:
+        address, postgres = storage.address, storage.address.scheme == "postgresql"
         sessions = (
             "SELECT pid FROM pg_stat_activity WHERE datname = %s"
             if postgres
             else "SELECT id FROM information_schema.processlist WHERE db = %s"
         )
-        end = "SELECT pg_terminate_backend(%s)" if postgres else "KILL %s"
-        while not self._ended.wait(self._pause):
-            with closing(client.connect(self._address)) as connection:
-                cursor = connection.cursor()
-                cursor.execute(sessions, (self._address.name,))
-                for (session,) in cursor.fetchall():
-                    with suppress(Exception):  # It has ended by itself.
-                        cursor.execute(end, (session,))
-                        if postgres:
-                            cursor.fetchall()
-                        self.count += 1
-
-
-@pytest.fixture
-def cuts() -> Iterator[list[Cuts]]:
-    begun: list[Cuts] = []
-    yield begun
-    for each in begun:
-        each.stop()
+        with closing(client.connect(address)) as connection, closing(connection.cursor()) as cursor:
+            cursor.execute(sessions, (address.name,))
+            for (session,) in cursor.fetchall():
+                with suppress(Exception):  # It has ended by itself.
+                    cursor.execute(
+                        f"SELECT pg_terminate_backend({session})" if postgres else f"KILL {session}"
+                    )
+                    if postgres:
+                        cursor.fetchall()
+                    self.cut += 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", EVERYWHERE)
 def test_each_transactional_task_takes_effect_exactly_once(
-    make_project: MakeProject, where: dict[str, str], cuts: list[Cuts]
+    make_project: MakeProject, where: dict[str, str]
 ) -> None:
-    jobs, chance = int(1000 * SCALE), random.Random(3)
+    jobs = int(1000 * SCALE)
     project = make_project(delivering(), **where)
     ids = project.enqueue("delivery:insert", *durations(jobs, 0.03))
     supervisor = project.start()
     supervisor.wait_ready(2)
-    if isinstance(project.storage, ServerDatabase):
-        cuts.append(Cuts(project.storage, 2.0))
-    killed = kill_now_and_then(project, supervisor, 1.0, 120 + jobs / 10, chance)
-    for each in cuts:
-        each.stop()
+    troubles = Troubles(project, supervisor, seed=3, pause=1.0)
+    troubles.make_until_done(120 + jobs / 10, cuts=True)
     stop_all(project)
     snapshot = project.snapshot()
     assert {row.states for row in snapshot.jobs.values()} == {("finished",)}
@@ -139,11 +123,13 @@ def test_each_transactional_task_takes_effect_exactly_once(
     # The result is that of the attempt whose row is there.
     for job_id in ids:
         assert snapshot.jobs[job_id].return_value == str(snapshot.jobs[job_id].token)
-    assert killed >= 3
-    assert all(each.count for each in cuts)
-    cut = sum(each.count for each in cuts)
+    assert troubles.killed >= 3
+    assert bool(troubles.cut) is (project.storage is not project.file)
     again = sum(times > 1 for times in starts_of(project).values())
-    print(f"\n{jobs} jobs, {killed} kills, {cut} sessions ended, {again} jobs started again")
+    print(
+        f"\n{jobs} jobs, {troubles.killed} kills, {troubles.cut} sessions ended, {again} jobs "
+        "started again"
+    )
 
 
 @pytest.mark.slow
@@ -318,9 +304,10 @@ def test_kills_fail_no_job_that_is_delivered_at_least_once(
     ids = project.enqueue("delivery:work_at_least_once", *durations(jobs, 0.1))
     supervisor = project.start()
     supervisor.wait_ready(2)
-    killed = kill_now_and_then(project, supervisor, 0.5, 120, random.Random(7))
+    troubles = Troubles(project, supervisor, seed=7, pause=0.5)
+    troubles.make_until_done(120)
     stop_all(project)
-    assert killed >= 3
+    assert troubles.killed >= 3
     starts = starts_of(project)
     for job_id, row in project.snapshot().jobs.items():
         if row.states == ("failed",):
