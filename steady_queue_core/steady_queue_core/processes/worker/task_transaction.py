@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.db import Error, connections
 from django.db.transaction import TransactionManagementError, on_commit
 
@@ -188,7 +189,7 @@ def only_writes_to(using: str) -> Iterator[None]:
             )
         return execute(sql, params, many, context)
 
-    others: list[Any] = [each for each in connections.all() if each.alias != using]
+    others = [*_connections_but(using)]
     for connection in others:
         connection.execute_wrappers.append(refuse)
     try:
@@ -199,3 +200,11 @@ def only_writes_to(using: str) -> Iterator[None]:
         for connection in others:
             if refuse in connection.execute_wrappers:
                 connection.execute_wrappers.remove(refuse)
+
+
+def _connections_but(using: str) -> Iterator[Any]:
+    """Yield the calling thread's connections to all other databases, opened or not."""
+    for alias in connections:
+        if alias != using:
+            with suppress(ImproperlyConfigured):  # Nobody can write there at all.
+                yield connections[alias]
