@@ -68,3 +68,15 @@ def work_at_most_once(context: Any, seconds: float = 0.0) -> int:
     time.sleep(seconds)
     record("end", context)
     return int(context.token)
+
+
+@task(delivery="transactional", takes_context=True)
+def insert_beside_a_copy(context: Any) -> int:
+    """Fork a process that fails in the middle of the transaction, and go on when it has ended."""
+    record("start", context)
+    Note.objects.create(text=context.task_result.id)
+    if os.fork() == 0:
+        raise LookupError("in the copy")
+    os.wait()
+    record("end", context)
+    return int(context.token)

@@ -382,6 +382,29 @@ def test_an_outcome_that_cannot_be_stored_takes_the_writes_along(
 
 
 @on_every_database
+def test_a_settlement_that_spoils_the_transaction_is_no_success(
+    using: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Delivery(using)
+    write.enqueue(using)
+    [claim] = driver.claim()
+    settle = driver.dialect.settle
+
+    def spoil(connection: Any, outcomes: Any) -> set[int]:
+        held = settle(connection, outcomes)
+        connection.set_rollback(True)
+        return held
+
+    monkeypatch.setattr(driver.dialect, "settle", spoil)
+    done = driver.run(claim)
+    monkeypatch.undo()
+    assert (done.settled, done.outcome.ending, driver.written) == (None, Ending.RETRIED, [])
+    assert done.task_result is not None
+    assert done.task_result.status == TaskResultStatus.READY
+    assert done.task_result.finished_at is None
+
+
+@on_every_database
 def test_callbacks_run_after_the_commit_and_cannot_undo_it(using: str) -> None:
     driver, called = Delivery(using), []
 

@@ -237,6 +237,19 @@ def overlaps(project: Project) -> list[tuple[int, int]]:
     ]
 
 
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_a_copy_of_a_task_does_not_roll_its_transaction_back(
+    make_project: MakeProject, where: dict[str, str]
+) -> None:
+    project = make_project(delivering(processes=1, threads=1), **where)
+    project.start().wait_ready(1)
+    ids = project.enqueue("delivery:insert_beside_a_copy", [], [])
+    project.wait_done(20)
+    stop_all(project)
+    assert {row.states for row in project.snapshot().jobs.values()} == {("finished",)}
+    assert rows_of(project) == Counter(ids)
+
+
 # On SQLite nobody can ask for it while the task runs.
 @pytest.mark.parametrize("where", SERVERS)
 def test_a_task_that_is_cancelled_leaves_nothing(
