@@ -366,9 +366,14 @@ def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -
 @pytest.mark.parametrize(
     "name",
     [
-        "signals.md", "tasks.md", "concurrency.md", "recurring.md", "payloads.md", "index.md",
+        "signals.md",
+        "tasks.md",
+        "concurrency.md",
+        "recurring.md",
+        "payloads.md",
+        "index.md",
         "delivery.md",
-    ],  # fmt: skip
+    ],
 )
 def test_the_code_of_a_page_runs(name: str, project: Project) -> None:
     first, *_ = documents.blocks(page("README.md"), "python")

@@ -777,4 +777,3 @@ def test_a_worker_that_breaks_off_gives_back_all_but_what_is_to_start_once(using
     done = driver.executor.broken_off(first)
     assert done.outcome.exception_class == f"{ERRORS}.NotRepeatedError"
     assert driver.executor.broken_off(second).outcome.ending is Ending.RELEASED
-

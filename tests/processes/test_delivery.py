@@ -199,7 +199,7 @@ def test_without_the_fence_it_would_commit(
 
 
 def run_under_one_limit(project: Project) -> list[tuple[int, int]]:
-    """Run transactional tasks and others of which one may run at once; return which did together."""
+    """Run transactional tasks and others, of which one may run at once; return those that did."""
     plain, inserted = [], []
     for _ in range(20):
         plain += project.enqueue("delivery:work_alone", *[[0.003]] * 3)
