@@ -594,7 +594,9 @@ def test_a_task_that_was_valid_is_not_validated_anew_but_by_who_changes_the_rule
     echo.enqueue()
     backend, validated = echo.get_backend(), []
     with monkeypatch.context() as patch:
-        patch.setattr(backend_module, "require_valid", validated.append)
+        patch.setattr(
+            backend_module, "require_valid", lambda task, delivery: validated.append(task)
+        )
         echo.enqueue()
         assert validated == []
         variant = dataclasses.replace(echo, priority=5)  # Which validates it, too.
