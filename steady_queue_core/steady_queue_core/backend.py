@@ -43,6 +43,7 @@ from .dialects import EnqueuedJob, Limit, NewJob, dialect_for
 from .middleware import MiddlewareChain
 from .payloads import PayloadCodec, call_scope
 from .tasks.definition import SteadyQueueTask, require_declared
+from .tasks.expiry import Expires, require_start_before
 from .tasks.metadata import NONE, JobMetadata
 from .tasks.model_arguments import require_storable_models
 from .tasks.results import task_result_of
@@ -298,6 +299,8 @@ class SteadyQueueBackend(BaseTaskBackend):
         concurrency: ConcurrencyLimit | None = getattr(task, "concurrency", None)
         limit = concurrency.of_call(task, args, kwargs) if concurrency is not None else None
         own = self._metadata_of(task)
+        if own is not None and own.expires is not None:
+            self._require_start(task, own.expires)
         metadata = None if own is None else own.text(self.payload_limits)
         return EncodedCall(task, args, kwargs, text, limit, metadata)
 
@@ -309,10 +312,16 @@ class SteadyQueueBackend(BaseTaskBackend):
     def _metadata_of(self, task: Task) -> JobMetadata | None:
         """Return what jobs of ``task`` keep beyond their columns, if anything."""
         own: JobMetadata | None = getattr(task, "job_metadata", None)
-        default = self.settings.delivery
-        if default is None or (own is not None and own.delivery is not None):
-            return own
-        return replace(own or NONE, delivery=default)
+        delivery, expires = self.settings.delivery, self.settings.expires
+        if own is None and delivery is None and expires is None:
+            return None
+        return (own or NONE).of_job(delivery, expires)
+
+    def _require_start(self, task: Task, expires: Expires) -> None:
+        """Raise ``InvalidTask`` if a job of ``task`` would expire before it is due."""
+        own: JobMetadata = getattr(task, "job_metadata", None) or NONE
+        setting = f"TASKS[{self.alias!r}]['OPTIONS']['expires']"
+        require_start_before(expires, task, setting if own.expires is None else "expires")
 
     def _most_attempts(self, task: Task) -> int:
         own: int | None = getattr(task, "max_attempts", None)

@@ -56,6 +56,9 @@ class BackendOptions:
     """How long they stay; None (only as the module-level setting): forever."""
     clear_failed_jobs_after: timedelta | None = None
     """How long failed jobs stay; None: until they are retried or discarded."""
+    expires: timedelta | None = None
+    """Time from the enqueue after which a job no longer starts, unless its task or call says so
+    itself; None: a job does not expire."""
     max_payload_bytes: int = 2**20
     """Largest size in bytes of a job's encoded arguments, and of its result."""
     max_payload_depth: int = 64
@@ -101,6 +104,7 @@ class BackendOptions:
                 if reader.given("clear_failed_jobs_after")
                 else None
             ),
+            expires=reader.duration("expires") if reader.given("expires") else None,
             max_payload_bytes=reader.integer("max_payload_bytes", least=1, most=LARGEST_PAYLOAD),
             max_payload_depth=reader.integer("max_payload_depth", least=1, most=DEEPEST),
             payload=read_payload(reader),

@@ -1,4 +1,4 @@
-"""The console script ``steady-queue``: the demo, and a shortcut to ``manage.py steady_queue``."""
+"""The console script ``steady-queue``: the demo, and shortcuts to the commands of ``manage.py``."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from . import __version__
 USAGE = """\
 usage: steady-queue demo [--keep]       watch tasks run in a throw-away project, and check them
        steady-queue start [options]     run the queue of the project in this folder
+       steady-queue cancel [options]    cancel jobs of that project
        steady-queue --version
        steady-queue --help
 
-'steady-queue start' is 'manage.py steady_queue': it needs a manage.py in this folder, or the
-variable DJANGO_SETTINGS_MODULE. 'steady-queue start --help' lists its options there.
+'steady-queue start' is 'manage.py steady_queue', and 'steady-queue cancel' is 'manage.py
+steady_queue_cancel': they need a manage.py in this folder, or the variable DJANGO_SETTINGS_MODULE.
+'steady-queue start --help' lists the options there.
 """
 
 NO_PROJECT = """\
@@ -44,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if command == "demo":
         return _demo(rest)
-    return _in_project(rest if command == "start" else given)
+    if command == "cancel":
+        return _in_project("steady_queue_cancel", rest)
+    return _in_project("steady_queue", rest if command == "start" else given)
 
 
 def _demo(arguments: list[str]) -> int:
@@ -62,16 +66,16 @@ def _demo(arguments: list[str]) -> int:
     return run(keep=options.keep)
 
 
-def _in_project(arguments: list[str]) -> int:
+def _in_project(command: str, arguments: list[str]) -> int:
     if Path("manage.py").is_file():
         sys.stdout.flush()
         # Replaces this process, so that signals reach the supervisor and its exit status is ours.
-        os.execv(sys.executable, [sys.executable, "manage.py", "steady_queue", *arguments])
+        os.execv(sys.executable, [sys.executable, "manage.py", command, *arguments])
     if not os.environ.get("DJANGO_SETTINGS_MODULE"):
         sys.stderr.write(NO_PROJECT)
         return WRONG_USAGE
     from django.core.management import execute_from_command_line
 
     sys.path.insert(0, os.getcwd())
-    execute_from_command_line(["steady-queue", "steady_queue", *arguments])
+    execute_from_command_line(["steady-queue", command, *arguments])
     return 0

@@ -21,6 +21,7 @@
         TransactionEndedError    a task has ended the transaction that it is part of
         RollbackRequestedError   a task has marked that transaction for a rollback
         OutsideTransactionError  a task writes to another database than that of its transaction
+        TaskExpired              a job had not started when it expired
         MigrationsMissing        the tables do not exist yet
         UndiscardableError       a running or finished job cannot be discarded
         SupervisorContextError   a supervisor cannot run where it was started
@@ -122,6 +123,10 @@ class RollbackRequestedError(SteadyQueueError):
 class OutsideTransactionError(SteadyQueueError):
     """A task that is delivered transactionally writes to another database, where that is not part
     of its transaction."""
+
+
+class TaskExpired(SteadyQueueError):
+    """A job had not started when it expired, and never starts."""
 
 
 class MigrationsMissing(SteadyQueueError):

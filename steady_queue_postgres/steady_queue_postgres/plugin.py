@@ -35,6 +35,7 @@ def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
     return DialectInfo(
         name="postgres",
         display_name="PostgreSQL",
+        api_version=2,
         has_wakeup=wakeup.can_listen(connection),
         excludes_queues=True,
     )

@@ -19,10 +19,12 @@ from steady_queue_core.models import (
     ReadyExecution,
     RecurringExecution,
     RecurringTask,
+    Retention,
     Semaphore,
 )
 from steady_queue_core.models.process import NEVER_AGAIN, register
 from steady_queue_core.models.semaphore import Permit
+from steady_queue_core.tasks.metadata import JobMetadata
 
 from ..app.tasks import add
 from .places import HOUR, Scene, on_every_database
@@ -223,3 +225,32 @@ def test_the_pages_work_without_time_zones(settings: Any, scene: Scene) -> None:
     assert shown in visitor.see(visitor.url("job", "change", failed))
     assert re.search(r"\d m?s ago", visitor.list("process").text)
     assert visitor.list("pause").status == 200
+
+
+@on_every_database
+def test_a_job_tells_when_it_expires_and_how_long_it_is_kept(using: str, scene: Scene) -> None:
+    visitor = Visitor(*EVERYTHING)
+
+    def page(job: int) -> str:
+        return visitor.see(visitor.url("job", "change", job)).text
+
+    week, text = timedelta(days=7), '{"expires":9}'
+    metadata = JobMetadata(expires=HOUR, retention=week, failure_retention="forever").text()
+    failed, forever = scene.failed(2, metadata=metadata)
+    [ready], [started] = scene.ready(1, metadata=metadata), scene.ready(1, metadata=metadata)
+    Job.objects.using(using).filter(pk=started).update(
+        started_at=portable.storable(scene.present(using))
+    )
+    assert "Kept 7 days after success, forever after failure" in page(ready)
+    assert "Expires" in page(ready)
+    assert "Expires" not in page(started)
+    [claim] = [each for each in scene.claim() if each.job_id == ready]
+    assert "Expires" not in page(claim.job_id)
+    until = portable.storable(scene.present(using) + week)
+    Retention.objects.using(using).create(job_id=failed, expires_at=until)
+    Retention.objects.using(using).create(job_id=forever, expires_at=None)
+    assert f"Kept until {texts.moment(until)}" in page(failed)
+    assert "Kept until" not in page(forever)
+    [damaged] = scene.ready(1, metadata=text)
+    assert "Expires" not in page(damaged)
+    assert "Kept" not in page(damaged)

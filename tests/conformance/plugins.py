@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from steady_queue_core.dialects import DialectInfo, hookimpl
+from steady_queue_core.dialects import API_VERSION, DialectInfo, hookimpl
 from steady_queue_core.dialects.registry import DialectRegistry
 
 
@@ -46,6 +46,7 @@ def selecting(name: str, vendor: str = "sqlite", **facts: Any) -> Any:
     def steady_queue_dialect(connection: Any) -> DialectInfo | None:
         if connection.vendor != vendor:
             return None
-        return DialectInfo(**({"name": name, "display_name": "test"} | facts))
+        known = {"name": name, "display_name": "test", "api_version": API_VERSION}
+        return DialectInfo(**(known | facts))
 
     return steady_queue_dialect

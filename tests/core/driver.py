@@ -15,6 +15,7 @@ from steady_queue_core.processes.base.database import DatabaseClock
 from steady_queue_core.processes.base.registration import new_name
 from steady_queue_core.processes.worker.attempt import RunResult
 from steady_queue_core.processes.worker.executor import Executor, is_coroutine
+from steady_queue_core.processes.worker.expiry import had_expired
 from steady_queue_core.processes.worker.signal_sender import send_signals
 
 
@@ -50,6 +51,10 @@ class Driver:
 
     def run(self, claim: ClaimedJob) -> RunResult:
         """Run a job, in a context of its own; its outcome is not stored yet."""
+        if claim.is_cancelled:
+            return self.executor.cancelled(claim)
+        if had_expired(claim):
+            return self.executor.expired(claim)
         task = self.executor.task_of(claim)
         run = async_to_sync(self.executor.arun) if is_coroutine(task) else self.executor.run
         return copy_context().run(run, claim, task)

@@ -39,16 +39,17 @@ steady_queue_core.embedding: EmbeddedQueue
 steady_queue_core.errors: DialectConflict DialectError DialectInvalid DialectNotFound
     DialectUnsupported MigrationsMissing NotRepeatedError OutsideTransactionError ProcessExitError
     ProcessMissingError ProcessPrunedError RecurringTaskError RecurringTaskExistsError
-    RollbackRequestedError StaticRecurringTaskError SteadyQueueError ThreadTerminatedError
-    TooManyCrashesError TransactionEndedError UndeliverableError UndiscardableError
-    UnknownRecurringTaskError UnregisteredTaskError UnusableRecurringTaskError
+    RollbackRequestedError StaticRecurringTaskError SteadyQueueError TaskCancelled TaskExpired
+    ThreadTerminatedError TooManyCrashesError TransactionEndedError UndeliverableError
+    UndiscardableError UnknownRecurringTaskError UnregisteredTaskError UnusableRecurringTaskError
 steady_queue_core.hooks: on_dispatcher_exit on_dispatcher_start on_dispatcher_stop on_exit
     on_internal_error on_scheduler_exit on_scheduler_start on_scheduler_stop on_start on_stop
     on_worker_exit on_worker_start on_worker_stop
 steady_queue_core.logging: JSONFormatter TaskContextFilter TextFormatter
 steady_queue_core.middleware: Middleware
 steady_queue_core.models: BlockedExecution ClaimedExecution FailedExecution Job Pause Permit
-    Process Queue ReadyExecution RecurringExecution RecurringTask ScheduledExecution Semaphore
+    Process Queue ReadyExecution RecurringExecution RecurringTask Retention ScheduledExecution
+    Semaphore
 steady_queue_core.models.fields: ExactCharField ExactTextField InstantField
 steady_queue_core.models.tuning: TuneTables
 steady_queue_core.processes: ProcessExitError ProcessMissingError ProcessPrunedError
@@ -156,6 +157,7 @@ BACKEND = {
     "preserve_finished_jobs": True,
     "clear_finished_jobs_after": timedelta(days=1),
     "clear_failed_jobs_after": None,
+    "expires": None,
     "max_payload_bytes": 2**20,
     "max_payload_depth": 64,
     "payload": None,
@@ -176,6 +178,7 @@ TABLES = [
     "steady_queue_ready_executions",
     "steady_queue_recurring_executions",
     "steady_queue_recurring_tasks",
+    "steady_queue_retentions",
     "steady_queue_scheduled_executions",
     "steady_queue_semaphores",
 ]

@@ -13,6 +13,7 @@ from django.db import connections
 
 from steady_queue_core.dialects import (
     DialectConflict,
+    DialectInfo,
     DialectInvalid,
     DialectNotFound,
     DialectUnsupported,
@@ -236,8 +237,20 @@ def test_a_plugin_of_another_contract_is_refused_with_both_versions() -> None:
     newer = complete("fast", dialect=selecting("fast", api_version=7))
     assert refusal(DialectInvalid, newer) == (
         "Dialect plugin 'fast' was written for version 7 of the dialect contract; this Steady "
-        "Queue has version 1. Install versions of both that match."
+        "Queue has version 2. Install versions of both that match. If the plugin is yours: "
+        "docs/writing-a-dialect.md says what has changed, after which its DialectInfo states "
+        "api_version=2."
     )
+
+
+def test_a_plugin_that_states_no_version_was_written_for_the_first_one() -> None:
+    """It stores no metadata of jobs."""
+
+    def older(connection: Any) -> DialectInfo:
+        return DialectInfo(name="fast", display_name="test")
+
+    told = refusal(DialectInvalid, complete("fast", dialect=older))
+    assert told.startswith("Dialect plugin 'fast' was written for version 1 of the dialect")
 
 
 def test_a_plugin_must_answer_to_its_own_name() -> None:

@@ -20,8 +20,15 @@ from typing import Any
 import django
 
 
-def enqueue(task: str, calls: list[list[Any]], delay: float | None = None, queue: str = "") -> Any:
-    """Enqueue a task (also ``module:name``) for each list of arguments; return the ids."""
+def enqueue(
+    task: str,
+    calls: list[list[Any]],
+    delay: float | None = None,
+    queue: str = "",
+    periods: dict[str, float] | None = None,
+) -> Any:
+    """Enqueue a task (also ``module:name``) for each list of arguments; return the ids.
+    ``periods``: options of ``using()`` in seconds."""
     from django.db import transaction
 
     module, _, name = task.rpartition(":")
@@ -30,6 +37,10 @@ def enqueue(task: str, calls: list[list[Any]], delay: float | None = None, queue
         chosen = chosen.using(run_after=timedelta(seconds=delay))
     if queue:
         chosen = chosen.using(queue_name=queue)
+    if periods:
+        chosen = chosen.using(
+            **{name: timedelta(seconds=seconds) for name, seconds in periods.items()}
+        )
     ids = []
     for first in range(0, len(calls), 200):
         with transaction.atomic():

@@ -26,6 +26,8 @@ AGO = {
 }
 #: One ended job in so many has failed.
 FAILED_OF = 19
+#: One ended job in so many is kept for a time of its own, which is over.
+KEPT_OF = 20
 QUEUES, KEYS, SCHEDULES = 10, 20, 50
 PROCESSES = 20
 DAYS = 2
@@ -168,6 +170,12 @@ class _Builder:
             tables.PROCESSES, PROCESSES, id="i", kind="'worker'", name=self.text("'worker-'", "i"),
             pid="i", hostname="'here'", metadata="'{}'", created_at=self.ago("9"),
             last_heartbeat_at=self.ago("1"),
+        )  # fmt: skip
+        ended = self.shape.ended
+        step = DAYS * 86_400 / ended
+        self.insert(
+            tables.RETENTIONS, ended // KEPT_OF, job_id=f"i * {KEPT_OF}",
+            expires_at=self.ago(f"({ended} - i * {KEPT_OF}) * {step:f} + 1"),
         )  # fmt: skip
         seconds = DAYS * 86_400 / (SCHEDULES * self.shape.slots)
         self.insert(

@@ -15,7 +15,12 @@ from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import ClaimedExecution, Job, Queue, claims, process
 from steady_queue_core.models.job import find_job
 from steady_queue_core.models.operations import discard, retry, run_now
-from steady_queue_core.models.operations.clear import FailedJobs, FinishedJobs, PastRuns
+from steady_queue_core.models.operations.clear import (
+    FailedJobs,
+    FinishedJobs,
+    PastRuns,
+    RetainedJobs,
+)
 from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.dispatcher.retention import expired
@@ -124,6 +129,7 @@ OPERATIONS: dict[str, Operation] = {
     "clear failed of others": Operation(
         lambda p: FailedJobs(p.jobs.exclude(backend_name="default"), p.present).clear(150), 1_500
     ),
+    "clear kept": Operation(lambda p: p.sweep(RetainedJobs(p.jobs, p.present)), 2_500),
     "clear slots": Operation(lambda p: p.sweep(PastRuns(p.using, p.present - DAY)), 2_500),
     "semaphore maintenance": Operation(lambda p: SemaphoreMaintenance(p.using).do(), 12_000),
     # A scheduler.
@@ -166,4 +172,4 @@ OPERATIONS: dict[str, Operation] = {
     "queues": Operation(lambda p: Queue.all(p.using), 200),
 }
 #: Whose costs must not grow with the history.
-RETENTION = ("clear finished", "clear failed", "clear slots")
+RETENTION = ("clear finished", "clear failed", "clear kept", "clear slots")

@@ -5,12 +5,16 @@ Nothing in here knows how the queue does it. The time is in hours, and moves onl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import takewhile
 
 from steady_queue_core.dialects import Ending
+from steady_queue_core.retention import FOREVER, Period
+from steady_queue_core.tasks.metadata import JobMetadata
 
 FINISHED = "finished"
 READY, SCHEDULED, BLOCKED = "ready", "scheduled", "blocked"
@@ -30,7 +34,28 @@ class Wanted:
     #: In hours.
     duration: float = 1.0
     discards: bool = False
+    #: Hours after which it does not start any more.
+    expires: float | None = None
+    #: For how many hours it is kept after its success, and after its failure; infinity: for ever.
+    kept: float | None = None
+    kept_failed: float | None = None
     delivery: str | None = None
+
+    @property
+    def metadata(self) -> JobMetadata:
+        return JobMetadata(
+            expires=None if self.expires is None else timedelta(hours=self.expires),
+            retention=_period(self.kept),
+            failure_retention=_period(self.kept_failed),
+            delivery=self.delivery,
+            max_crashes=None if self.delivery is None else MOST_CRASHES,
+        )
+
+
+def _period(hours: float | None) -> Period | None:
+    if hours is None:
+        return None
+    return FOREVER if hours == math.inf else timedelta(hours=hours)
 
 
 @dataclass
@@ -52,6 +77,30 @@ class Entry:
     crashes: int = 0
     #: How it ends because its process is dead.
     lost: Ending = Ending.RELEASED
+    enqueued_at: float = 0.0
+    #: Whether it has started, or has ended without: it does not expire then.
+    has_begun: bool = False
+    snoozes: int = 0
+    discarded: str | None = None
+    #: Until when it is kept, if it says so itself.
+    kept_until: float | None = None
+
+    def has_expired(self, now: float) -> bool:
+        """Whether it must not start any more."""
+        expires = self.wanted.expires
+        return expires is not None and not self.has_begun and now >= self.enqueued_at + expires
+
+    @property
+    def metadata(self) -> JobMetadata:
+        return replace(self.wanted.metadata, snoozes=self.snoozes, discarded=self.discarded)
+
+    def end(self, state: str, now: float) -> None:
+        self.state, self.finished_at = state, now
+
+    def keep(self, now: float) -> None:
+        """Take note of how long it is kept, now that it has ended and this is known."""
+        kept = self.wanted.kept if self.state == FINISHED else self.wanted.kept_failed
+        self.kept_until = None if kept is None else now + kept
 
     @property
     def turn(self) -> tuple[int, int]:
@@ -107,7 +156,7 @@ class Ledger:
                 limits[each.key] = each.to
             if job_id is None:
                 continue
-            entry = self.jobs[job_id] = Entry(job_id, each)
+            entry = self.jobs[job_id] = Entry(job_id, each, enqueued_at=self.now)
             if each.due is not None:
                 entry.state, entry.due_at = SCHEDULED, self.now + each.due
             elif each.key is not None:
@@ -204,9 +253,12 @@ class Ledger:
         self,
         ended: Iterable[tuple[int, Ending, float, bool]],
         heirs: Mapping[int, tuple[int, int]] | None = None,
+        *,
+        keeping: bool = False,
     ) -> None:
         """End claims that are held: of each job, how, its delay, and whether it is preserved.
-        ``heirs``: the job and the token of the claim that the permit of a job passes to."""
+        ``heirs``: the job and the token of the claim that the permit of a job passes to.
+        ``keeping``: they end as an attempt does, which reads in the metadata what follows."""
         keys, ended = set(), list(ended)
         passing = self._passing(heirs or {}, {job_id for job_id, *_ in ended})
         for job_id, ending, delay, preserve in ended:
@@ -215,6 +267,7 @@ class Ledger:
             keys.add(key)
             if ending is not Ending.RELEASED:
                 entry.attempts += 1
+                entry.has_begun = True
                 if key is not None and job_id in self.held(key) and job_id in passing:
                     self.held(key).add(passing[job_id])
                 self._end_permit(entry)
@@ -222,13 +275,28 @@ class Ledger:
             if ending is Ending.FINISHED and not preserve:
                 del self.jobs[job_id]
             elif ending in (Ending.FINISHED, Ending.FAILED):
-                entry.state = FINISHED if ending is Ending.FINISHED else FAILED
-                entry.finished_at = self.now
+                entry.end(FINISHED if ending is Ending.FINISHED else FAILED, self.now)
+                if keeping:
+                    entry.keep(self.now)
+                if keeping and ending is Ending.FAILED:
+                    entry.snoozes = entry.crashes = 0
             elif ending is Ending.RETRIED and delay > 0:
                 entry.state, entry.due_at = SCHEDULED, self.now + delay
             else:
                 entry.state = READY if key is None or job_id in self.held(key) else BLOCKED
         self.admit(key for key in keys if key is not None)
+
+    def snooze(self, job_id: int, delay: float) -> None:
+        """Let a task that runs put its job off: that counts no attempt."""
+        self.settle([(job_id, Ending.RETRIED, delay, True)])
+        entry = self.jobs[job_id]
+        entry.attempts -= 1
+        entry.snoozes += 1
+
+    def expire(self, job_id: int) -> None:
+        """End a claim that came too late for its job to start."""
+        self.settle([(job_id, Ending.FAILED, 0.0, True)], keeping=True)
+        self.jobs[job_id].attempts -= 1
 
     def _passing(
         self, heirs: Mapping[int, tuple[int, int]], ended: Collection[int]
@@ -265,7 +333,7 @@ class Ledger:
     def retry(self, job_ids: Collection[int]) -> int:
         failed = [entry for entry in self.of(FAILED) if entry.job_id in job_ids]
         for entry in failed:
-            entry.attempts, entry.asked = 0, False
+            entry.attempts, entry.asked, entry.kept_until = 0, False, None
             entry.state = READY if entry.wanted.key is None else BLOCKED
         self.admit(entry.wanted.key for entry in failed if entry.wanted.key is not None)
         return len(failed)
@@ -286,7 +354,9 @@ class Ledger:
         ended = [e for e in self.of(READY, SCHEDULED, BLOCKED) if e.job_id in job_ids]
         for entry in ended:
             self._end_permit(entry)
-            entry.state = FAILED
+            entry.end(FAILED, self.now)
+            entry.keep(self.now)
+            entry.has_begun = True
         self.admit(entry.wanted.key for entry in ended if entry.wanted.key is not None)
         asked = [e for e in self.of(CLAIMED) if e.job_id in job_ids and not e.asked]
         for entry in asked:
@@ -294,7 +364,17 @@ class Ledger:
         return len(ended) + len(asked)
 
     def clear_finished(self, hours: float) -> int:
-        old = [each for each in self.of(FINISHED) if each.finished_at < self.now - hours]
+        old = [
+            each for each in self.of(FINISHED)
+            if each.finished_at < self.now - hours and each.kept_until is None
+        ]  # fmt: skip
+        for entry in old:
+            del self.jobs[entry.job_id]
+        return len(old)
+
+    def clear_kept(self) -> int:
+        """Delete those whose own time is over."""
+        old = [e for e in self.of(FINISHED, FAILED) if (e.kept_until or math.inf) < self.now]
         for entry in old:
             del self.jobs[entry.job_id]
         return len(old)
@@ -331,7 +411,7 @@ class Ledger:
             entry.lost = self._loss(entry, started(entry.job_id))
             if entry.lost is Ending.RETRIED:
                 again.append(entry)
-        self.settle((each.job_id, each.lost, 0, True) for each in entries)
+        self.settle([(each.job_id, each.lost, 0, True) for each in entries], keeping=True)
         for entry in again:
             entry.attempts -= 1  # It was none.
 
@@ -341,13 +421,9 @@ class Ledger:
         if not started:
             return Ending.FAILED if delivery == "at_most_once" else Ending.RELEASED
         if delivery != "at_least_once" or entry.asked:
-            return self._fail(entry)
+            return Ending.FAILED
         entry.crashes += 1
-        return self._fail(entry) if entry.crashes == MOST_CRASHES else Ending.RETRIED
-
-    def _fail(self, entry: Entry) -> Ending:
-        entry.crashes = 0
-        return Ending.FAILED
+        return Ending.FAILED if entry.crashes == MOST_CRASHES else Ending.RETRIED
 
 
 def _fits(name: str, pattern: str) -> bool:

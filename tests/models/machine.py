@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -12,6 +13,7 @@ from django.db import connections, transaction
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from steady_queue_core.configured_backends import own_backend
 from steady_queue_core.dialects import (
     ClaimedJob,
     Ending,
@@ -22,17 +24,20 @@ from steady_queue_core.dialects import (
 )
 from steady_queue_core.dialects.conformance.base import ending, new_job
 from steady_queue_core.dialects.registry import dialect_for
+from steady_queue_core.endings import Discard, Fail, Retry, Snooze
 from steady_queue_core.models import Job, Queue, process
+from steady_queue_core.models.operations.clear import RetainedJobs
 from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.base.journal_reader import JournalSnapshot
 from steady_queue_core.processes.supervisor.pruning import Pruner
 from steady_queue_core.processes.supervisor.recovery import Rescuer
-from steady_queue_core.processes.worker.attempt import RunResult
+from steady_queue_core.processes.worker.attempt import Attempt, RunResult
+from steady_queue_core.processes.worker.expiry import had_expired
 from steady_queue_core.processes.worker.task_transaction import TaskTransaction
-from steady_queue_core.tasks.metadata import JobMetadata
+from steady_queue_core.tasks.results import task_of
 
-from .ledger import BLOCKED, CLAIMED, FAILED, MOST_CRASHES, READY, SCHEDULED, Ledger, Wanted
+from .ledger import BLOCKED, CLAIMED, FAILED, READY, SCHEDULED, Ledger, Wanted
 from .tables import Tables
 
 HOUR = timedelta(hours=1)
@@ -67,6 +72,9 @@ wanted_jobs = st.lists(
         duration=st.sampled_from([0.9, 2.9]),
         discards=st.sampled_from([False, False, True]),
         delivery=st.sampled_from([None, None, "at_most_once", "at_least_once"]),
+        expires=st.sampled_from([None, None, None, 1.0]),
+        kept=st.sampled_from([None, None, 0.0, 1.0, math.inf]),
+        kept_failed=st.sampled_from([None, None, 1.0, math.inf]),
     ),
     min_size=1,
     max_size=5,
@@ -188,6 +196,44 @@ class QueueMachine(RuleBasedStateMachine):
         else:
             self.ledger = ledger
 
+    @rule(number=choice, which=st.sampled_from(["return", "snooze", "discard", "retry", "fail"]))
+    def end_as_the_task_chooses(self, number: int, which: str) -> None:
+        """Let an attempt end, of which some have lost their claim."""
+        live = [each for each in self.claims if self.ledger.holds(each.job_id, each.token)]
+        known = live * 4 + self.claims
+        if not known:
+            return
+        claim, delay = known[number % len(known)], 1 + self._step
+        chosen = {
+            "snooze": Snooze(delay * HOUR), "discard": Discard("enough"), "retry": Retry(0),
+            "fail": Fail("no"),
+        }  # fmt: skip
+        attempt = self._attempt(claim)
+        if which == "return":
+            done = attempt.succeeded(1, lambda: claim.claimed_at)
+        else:
+            done = attempt.raised(chosen[which], lambda: claim.claimed_at)
+        told = self.dialect.settle(self.connection, [done.outcome])
+        assert told == ({claim.job_id} if claim in live else set())
+        if claim in live:
+            self._ended_by_itself(claim.job_id, which, delay)
+
+    def _ended_by_itself(self, job_id: int, which: str, delay: float) -> None:
+        entry = self.ledger.jobs[job_id]
+        if which == "snooze" and entry.wanted.delivery != "at_most_once":
+            self.ledger.snooze(job_id, delay)
+            return
+        # It was the last attempt.
+        how = Ending.FAILED if which in ("snooze", "retry", "fail") else Ending.FINISHED
+        self.ledger.settle([(job_id, how, 0.0, entry.wanted.kept != 0)], keeping=True)
+        if which == "discard":
+            entry.discarded = "enough"
+
+    def _attempt(self, claim: ClaimedJob) -> Attempt:
+        task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
+        backend = own_backend(claim.backend_name)
+        return Attempt(claim, task, backend, "worker-0", claim.claimed_at)
+
     @rule(chosen=choices, limit=limits)
     def follow(self, chosen: list[int], limit: int) -> None:
         """Claim what follows some jobs: mostly those that somebody waits for."""
@@ -256,6 +302,13 @@ class QueueMachine(RuleBasedStateMachine):
         cleared = jobs.clear_finished_in_batches(batch_size=2, finished_before=before)
         assert cleared == self.ledger.clear_finished(hours)
 
+    def clear_kept(self) -> None:
+        jobs = Job.objects.using(self.using)
+        sweep, cleared = RetainedJobs(jobs, self.dialect.current_time(self.connection)), 0
+        while not sweep.exhausted:
+            cleared += sweep.clear(2)
+        assert cleared == self.ledger.clear_kept()
+
     # --- queues
 
     @rule(name=st.sampled_from(QUEUES[:2]))
@@ -278,7 +331,7 @@ class QueueMachine(RuleBasedStateMachine):
     # --- processes and time
 
     @rule(which=st.sampled_from(
-        ["register", "deregister", "clear_queue", "clear_finished", "cancel"]
+        ["register", "deregister", "clear_queue", "clear_finished", "clear_kept", "cancel"]
     ))  # fmt: skip
     def do_what_is_rare(self, which: str) -> None:
         getattr(self, which)()
@@ -379,10 +432,8 @@ class QueueMachine(RuleBasedStateMachine):
             when["run_at"] = present + wanted.due * HOUR
         elif wanted.due is not None:
             when["delay"] = wanted.due * HOUR
-        metadata = None
-        if wanted.delivery is not None:
-            metadata = JobMetadata(delivery=wanted.delivery, max_crashes=MOST_CRASHES).text()
-        return new_job(wanted.queue, rank=wanted.rank, limit=limit, metadata=metadata, **when)
+        text = wanted.metadata.text()
+        return new_job(wanted.queue, rank=wanted.rank, limit=limit, metadata=text, **when)
 
     def _process(self, number: int) -> int:
         """Return a process that claims, mostly one that is registered."""
@@ -410,7 +461,20 @@ class QueueMachine(RuleBasedStateMachine):
             assert claim.attempts == entry.attempts
             assert (claim.queue_name, claim.rank) == (entry.wanted.queue, entry.wanted.rank)
             assert claim.concurrency_key == entry.wanted.key
+            assert claim.is_cancelled == entry.asked
         self.claims += claims
+        self._end_expired(claims)
+
+    def _end_expired(self, claims: list[ClaimedJob]) -> None:
+        """Do as a worker does: what has expired ends instead of starting."""
+        expired = [claim for claim in claims if had_expired(claim)]
+        ids = [claim.job_id for claim in expired]
+        jobs, now = self.ledger.jobs, self.ledger.now
+        assert ids == [c.job_id for c in claims if jobs[c.job_id].has_expired(now)]
+        outcomes = [self._attempt(each).expired(each.claimed_at).outcome for each in expired]
+        assert self.dialect.settle(self.connection, outcomes) == set(ids)
+        for job_id in ids:
+            self.ledger.expire(job_id)
 
     def _outcomes(self, ended: list[Ended]) -> tuple[Any, Any, Any]:
         """Return outcomes of claims, some of which are lost, what those held end with, and the
@@ -427,7 +491,7 @@ class QueueMachine(RuleBasedStateMachine):
             delay = delay and delay + self._step
             outcomes[claim.job_id] = ending(
                 how, claim, attempts=claim.attempts + 1, delay=delay * 3600, preserve=preserve,
-                exception_class="builtins.ValueError", message="no",
+                exception_class="builtins.ValueError", message="no", started_at=claim.claimed_at,
             )  # fmt: skip
             if self.ledger.holds(claim.job_id, claim.token):
                 held[claim.job_id] = (claim.job_id, how, delay, preserve)

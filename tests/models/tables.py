@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,9 +15,11 @@ from steady_queue_core.models import (
     Pause,
     Process,
     ReadyExecution,
+    Retention,
     ScheduledExecution,
 )
 from steady_queue_core.models.semaphore import Permit, Semaphore
+from steady_queue_core.tasks.metadata import JobMetadata
 
 from .ledger import BLOCKED, CLAIMED, FAILED, FINISHED, READY, SCHEDULED, Ledger
 
@@ -39,12 +43,16 @@ DETAILS: dict[str, dict[str, Any]] = {
     BLOCKED: _LIMITED,
     CLAIMED: _PLACED | {"process_id": lambda entry: entry.process},
 }
-MODELS: tuple[Any, ...] = (*PLACES.values(), Job, Permit, Semaphore, Pause, Process)
+MODELS: tuple[Any, ...] = (
+    *PLACES.values(), Job, Permit, Semaphore, Pause, Process, Retention,
+)  # fmt: skip
 INSTANTS: tuple[tuple[Any, str], ...] = (
     (ScheduledExecution, "due_at"),
     (ClaimedExecution, "created_at"),
     (Process, "last_heartbeat_at"),
+    (Job, "enqueued_at"),
     (Job, "finished_at"),
+    (Retention, "expires_at"),
 )
 
 
@@ -70,6 +78,7 @@ class Tables:
         """Raise ``AssertionError`` unless everything is where the ledger says."""
         self._check_jobs(ledger)
         self._check_permits(ledger)
+        self._check_metadata(ledger)
         paused = set(self.rows(Pause).values_list("pk", flat=True))
         assert paused == ledger.paused, f"paused: {paused}, not {ledger.paused}"
         registered = set(self.rows(Process).values_list("pk", flat=True))
@@ -91,6 +100,30 @@ class Tables:
                 for each in ledger.of(state)
             }
             assert found == wanted, f"{state}: {_differing(found, wanted)}"
+
+    def _check_metadata(self, ledger: Ledger) -> None:
+        """What a job keeps beyond its columns, when it may start, and how long it is kept."""
+        rows = dict(self.rows(Job).values_list("pk", "metadata"))
+        read = {pk: JobMetadata.read(text) for pk, text in rows.items()}
+        known = {pk: replace(metadata, crashes=()) for pk, metadata in read.items()}
+        expected = {each.job_id: each.metadata for each in ledger.jobs.values()}
+        assert known == expected, f"metadata: {_differing(known, expected)}"
+        crashes = {pk: len(metadata.crashes) for pk, metadata in read.items()}
+        counted = {each.job_id: each.crashes for each in ledger.jobs.values()}
+        assert crashes == counted, f"crashes: {_differing(crashes, counted)}"
+        for claim in self.rows(ClaimedExecution).select_related("job"):
+            job, entry = claim.job, ledger.jobs[claim.pk]
+            assert (job.started_at is not None or job.errors is not None) == entry.has_begun
+            deadline = known[job.pk].deadline(job.enqueued_at)
+            if deadline is not None and not entry.has_begun:
+                assert entry.claimed_at < entry.enqueued_at + (entry.wanted.expires or 0.0)
+        kept = {
+            each.job_id: each.kept_until not in (None, math.inf)
+            for each in ledger.jobs.values() if each.kept_until is not None
+        }  # fmt: skip
+        found = dict(self.rows(Retention).values_list("pk", "expires_at"))
+        ends = {pk: expires_at is not None for pk, expires_at in found.items()}
+        assert ends == kept, f"kept, and not for ever: {_differing(ends, kept)}"
 
     def _check_permits(self, ledger: Ledger) -> None:
         permits = dict(self.rows(Permit).values_list("pk", "key"))

@@ -17,9 +17,10 @@ import hypothesis
 import pytest
 from django.db import connections
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
-from steady_queue_core.dialects import Ending, QueueSelector
+from steady_queue_core.dialects import Dialect, Ending, QueueSelector
 from steady_queue_core.dialects.registry import dialect_for, override
 from steady_queue_core.models import ClaimedExecution, Pause, ScheduledExecution
 from steady_queue_core.models.operations import cancel as cancelling
@@ -28,6 +29,7 @@ from steady_queue_core.models.operations import retry
 from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
 from steady_queue_core.models.semaphore import Permit
 from steady_queue_core.processes.supervisor import recovery
+from steady_queue_core.processes.worker import outcomes as of_workers
 from steady_queue_core.processes.worker import task_transaction
 from steady_queue_core.processes.worker.attempt import Attempt
 from steady_queue_sqlite import plugin as sqlite
@@ -37,6 +39,8 @@ from ..conformance.plugins import hooks_of, plugin, registry_of
 from .everywhere import on_every_database
 from .machine import QueueMachine
 from .recurrence import tasks
+
+MACHINE, FACADE = QueueMachine.__module__, Dialect.__module__
 
 RUNS = int(os.environ.get("STEADY_QUEUE_TEST_RUNS", "0"))
 
@@ -48,6 +52,7 @@ FEW = settings(
     phases=[Phase.generate],
     database=None,
     deadline=None,
+    report_multiple_bugs=False,
     suppress_health_check=list(HealthCheck),
 )
 MANY = settings(FEW, max_examples=RUNS or 1, stateful_step_count=80, derandomize=False,
@@ -88,6 +93,7 @@ def test_every_job_is_where_it_should_be(using: str, settings: Any) -> None:
 
 # --- what the machine finds
 
+snoozed = of_workers.snoozed
 claim, dispatch = sqlite.steady_queue_claim, sqlite.steady_queue_dispatch
 enqueue, settle = sqlite.steady_queue_enqueue, sqlite.steady_queue_settle
 
@@ -208,6 +214,10 @@ def lost_as_failed(self: Attempt, error: BaseException, ended_at: Any, process: 
     return self.failed(error, ended_at)
 
 
+def counted_as_an_attempt(claim: Any, started_at: Any, delay: float) -> Any:
+    return snoozed(claim, started_at, delay)._replace(attempts=claim.attempts + 1)
+
+
 WRONGS: dict[str, Any] = {
     "a failed job keeps its permit": lambda: hook("settle", failed_keep_their_permits),
     "a released job loses its permit": lambda: hook("settle", released_lose_their_permits),
@@ -241,31 +251,41 @@ WRONGS: dict[str, Any] = {
     "a task that has lost its claim leaves its writes": lambda: mock.patch.object(
         task_transaction, "dialect_for", lambda using: Careless(dialect_for(using))
     ),
+    "an expired job starts": lambda: mock.patch(f"{MACHINE}.had_expired", return_value=False),
+    "a snooze counts as an attempt": lambda: mock.patch.object(
+        of_workers, "snoozed", counted_as_an_attempt
+    ),
+    "an ending forgets the metadata": lambda: mock.patch(f"{FACADE}.write_metadata"),
+    "a job that runs again is still to be cleared": lambda: mock.patch.object(retry, "Retention"),
 }
 
 #: A seed whose second run finds it; the first one of every seed is the simplest there is. Another
 #: version of hypothesis may make something else of a seed: then the machine searches.
 SEEDS = {
-    "a failed job keeps its permit": 4,
-    "a released job loses its permit": 4,
-    "an heir takes no permit over": 4,
-    "a follower holds a permit": 4,
-    "a retried job comes back at once": 4,
-    "a claim is ended by who has lost it": 29,
-    "one more than the limit is let in": 3,
-    "a job that is not to wait waits": 5,
-    "a paused queue is served": 6,
-    "the order of queues is not kept": 5,
-    "a pause changes the order": 12,
-    "a job is moved before it is due": 3,
-    "who waits is let in by age alone": 4,
-    "a retried failure needs no permit": 3,
-    "a discarded job keeps its permit": 3,
-    "a cancelled job keeps its permit": 3,
-    "a silent process keeps its permits": 4,
-    "a crash counts as an attempt": 13,
-    "what is to start once is given back": 28,
-    "a task that has lost its claim leaves its writes": 6,
+    "a failed job keeps its permit": 1,
+    "a released job loses its permit": 1,
+    "an heir takes no permit over": 6,
+    "a follower holds a permit": 1,
+    "a retried job comes back at once": 1,
+    "a claim is ended by who has lost it": 8,
+    "one more than the limit is let in": 1,
+    "a job that is not to wait waits": 7,
+    "a paused queue is served": 3,
+    "the order of queues is not kept": 7,
+    "a pause changes the order": 8,
+    "a job is moved before it is due": 1,
+    "who waits is let in by age alone": 7,
+    "a retried failure needs no permit": 8,
+    "a discarded job keeps its permit": 1,
+    "a cancelled job keeps its permit": 9,
+    "a silent process keeps its permits": 18,
+    "a crash counts as an attempt": 12,
+    "what is to start once is given back": 12,
+    "a task that has lost its claim leaves its writes": 16,
+    "an expired job starts": 9,
+    "a snooze counts as an attempt": 1,
+    "an ending forgets the metadata": 1,
+    "a job that runs again is still to be cleared": 7,
 }
 
 
@@ -279,5 +299,6 @@ def replay_or_search(seed: int) -> None:
 @pytest.mark.parametrize("wrong", WRONGS)
 def test_the_machine_finds_that(wrong: str, settings: Any) -> None:
     settings.TASKS = tasks("default", backoff=0)
-    with WRONGS[wrong](), pytest.raises(AssertionError):
+    # A run that fails is replayed, and ids of jobs, by which some steps go, are others then.
+    with WRONGS[wrong](), pytest.raises((AssertionError, Flaky)):
         replay_or_search(SEEDS[wrong])

@@ -27,7 +27,7 @@ from steady_queue_core.compat import (
     task_started,
 )
 from steady_queue_core.configured_backends import own_backends
-from steady_queue_core.errors import UnusableRecurringTaskError
+from steady_queue_core.errors import TaskExpired, UnusableRecurringTaskError
 from steady_queue_core.models import Job, RecurringTask
 from steady_queue_core.testing import (
     DummyBackend,
@@ -467,3 +467,38 @@ def test_jobs_in_memory_are_delivered_transactionally_where_there_is_a_transacti
     assert [item.name for item in Item.objects.using(using)] == ["kept"]
     with pytest.raises(InvalidTask, match="A coroutine cannot be delivered 'transactional'"):
         samples.wait.using(delivery="transactional")
+
+
+@dummy
+def test_what_expires_in_memory_never_runs() -> None:
+    hour = timedelta(hours=1)
+    first = samples.note.using(expires=hour).enqueue(1)
+    second = samples.note.using(expires=3 * hour).enqueue(2)
+    for job in backend().jobs.jobs.values():
+        job.enqueued_at -= 2 * hour
+    run_enqueued_tasks(raise_errors=False)
+    assert DONE == [2]
+    for result in (first, second):
+        result.refresh()
+    assert [each.exception_class_path for each in first.errors] == [
+        "steady_queue_core.errors.TaskExpired"
+    ]
+    assert (first.attempts, second.return_value) == (0, 2)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_expires_in_a_test_never_runs(settings: Any) -> None:
+    result = samples.note.using(expires=datetime(2020, 1, 1, tzinfo=UTC)).enqueue(1)
+    with pytest.raises(TaskExpired, match="The job expired at 2020-01-01"):
+        run_enqueued_tasks()
+    result.refresh()
+    assert (DONE, result.status) == ([], TaskResultStatus.FAILED)
+
+
+@immediate
+def test_a_result_that_is_not_to_be_kept_is_gone_from_memory() -> None:
+    kept = samples.note.enqueue(1)
+    gone = samples.note.using(retention=timedelta(0)).enqueue(2)
+    assert [each.id for each in backend().results] == [kept.id]
+    with pytest.raises(TaskResultDoesNotExist):
+        gone.refresh()

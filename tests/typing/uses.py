@@ -49,6 +49,22 @@ def report(day: int = 1) -> float:
     return day / 2
 
 
+@task(expires=timedelta(minutes=5), retention="forever", failure_retention=timedelta(days=90))
+def fleeting() -> None: ...
+
+
+@task(expires="never", retention=timedelta(0))
+async def lasting() -> None: ...
+
+
+@task(expires=datetime.now())  # wrong
+def of_one_moment() -> None: ...
+
+
+@task(retention="never")  # wrong
+def kept_in_vain() -> None: ...
+
+
 @task(max_attempt=3)  # wrong
 def misspelt() -> None: ...
 
@@ -63,6 +79,8 @@ def correct() -> None:
     assert_type(resize.using(priority=3).enqueue(1, 2).return_value, str)
     assert_type(resize.using(run_after=timedelta(hours=1)).call(1), str)
     assert_type(resize.using(run_after=datetime.now()).get_result("1").return_value, str)
+    assert_type(resize.using(expires=datetime.now(), retention="forever").call(1), str)
+    assert_type(resize.using(expires="never").call(1), str)
     assert_type(fetch.enqueue("x").return_value, bytes)
     assert_type(fetch_later.enqueue("x").return_value, bytes)
     assert_type(feed.enqueue("x").return_value, int)

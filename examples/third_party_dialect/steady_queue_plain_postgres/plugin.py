@@ -15,7 +15,10 @@ def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
     if connection.vendor != "postgresql":
         return None
     return DialectInfo(
-        name="plain_postgres", display_name="PostgreSQL, untuned", excludes_queues=True
+        name="plain_postgres",
+        display_name="PostgreSQL, untuned",
+        api_version=2,
+        excludes_queues=True,
     )
 
 

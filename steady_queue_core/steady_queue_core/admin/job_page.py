@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from ..dialects import portable
+from ..durations import in_words
 from ..tasks.metadata import JobMetadata
 from . import texts
 from .detail import Fields, Section, Table
@@ -16,9 +17,10 @@ from .states import State
 
 def sections_of(job: Any, state: State, process: str, *, with_arguments: bool) -> list[Section]:
     """Return the sections of the page; arguments and result only ``with_arguments``."""
+    metadata = JobMetadata.read(job.metadata)
     found: list[Section | None] = [
-        _fields(job, state, process),
-        _timeline(job),
+        _fields(job, state, process, metadata),
+        _timeline(job, metadata),
         _failure(job),
     ]
     if with_arguments:
@@ -32,7 +34,7 @@ def row_of(job: Any, state: State) -> Any:
     return getattr(job, state.relation, None) if state.relation in RELATED else None
 
 
-def _fields(job: Any, state: State, process: str) -> Section:
+def _fields(job: Any, state: State, process: str, metadata: JobMetadata) -> Section:
     return Fields(
         "Job",
         [
@@ -43,26 +45,34 @@ def _fields(job: Any, state: State, process: str) -> Section:
             ("Priority", job.priority),
             ("Attempts", f"{job.attempts} of {abs(job.max_attempts)}"),
             ("Workers", workers(job)),
-            ("Delivery", _delivery(job)),
+            ("Delivery", _delivery(metadata)),
             ("Concurrency key", texts.clean(job.concurrency_key or "")),
             ("Concurrency limit", job.concurrency_limit),
             ("Backend", texts.clean(job.backend_name)),
+            ("Kept", _kept(metadata)),
         ],
     )
 
 
-def _delivery(job: Any) -> str:
+def _delivery(metadata: JobMetadata) -> str:
     """Return how a job is delivered, and its crashes; nothing for most."""
-    if job.metadata is None:
-        return ""
-    metadata = JobMetadata.read(job.metadata)
     if not metadata.crashes:
         return metadata.delivery or ""
     crashes = "; ".join(map(texts.clean, metadata.crashes))
     return f"{metadata.delivery}, after the end of {crashes}"
 
 
-def _timeline(job: Any) -> Section:
+def _kept(metadata: JobMetadata) -> str:
+    """Return how long the job is kept after its end, where it says so itself."""
+    periods = [("success", metadata.retention), ("failure", metadata.failure_retention)]
+    return ", ".join(
+        f"{in_words(period) if isinstance(period, timedelta) else period} after {end}"
+        for end, period in periods
+        if period is not None
+    )
+
+
+def _timeline(job: Any, metadata: JobMetadata) -> Section:
     events: list[tuple[str, datetime | None]] = [
         ("Enqueued", job.enqueued_at),
         ("Scheduled for", job.scheduled_at),
@@ -72,7 +82,9 @@ def _timeline(job: Any) -> Section:
         ("First attempt", job.started_at),
         ("Last attempt", job.last_attempted_at if job.attempts > 1 else None),
         ("Claimed", _instant(job, "claimedexecution", "created_at")),
+        ("Expires", _expiry(job, metadata)),
         ("Failed" if _failed(job) else "Finished", job.finished_at),
+        ("Kept until", _instant(job, "retention", "expires_at")),
     ]
     known = [(label, instant) for label, instant in events if instant is not None]
     known.sort(key=lambda event: portable.aware(event[1]))
@@ -82,6 +94,14 @@ def _timeline(job: Any) -> Section:
         for (label, instant), earlier in zip(known, before, strict=False)
     ]
     return Table("Timeline", ("", "When", "After"), rows)
+
+
+def _expiry(job: Any, metadata: JobMetadata) -> datetime | None:
+    """Return when a job expires that waits for its first start."""
+    claimed_at = _instant(job, "claimedexecution", "created_at")
+    if claimed_at or job.started_at or job.finished_at or job.errors:
+        return None
+    return metadata.deadline(portable.aware(job.enqueued_at))
 
 
 def _failure(job: Any) -> Section | None:

@@ -25,7 +25,7 @@ COLUMNS = (
     "finished_at",
 )
 #: Columns that may hold megabytes.
-LARGE = ("arguments", "worker_ids", "errors", "return_value")
+LARGE = ("arguments", "metadata", "worker_ids", "errors", "return_value")
 #: The columns shown of each execution.
 RELATED = {
     "readyexecution": ("created_at",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +12,7 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Model, QuerySet
 
+from ..retention import Period
 from . import portable
 from .dialect import Dialect
 from .registry import dialect_for
@@ -64,6 +65,9 @@ class Database:
 
     def admit(self, keys: Sequence[str]) -> int:
         return self.dialect.admit(self.connection, keys)
+
+    def keep(self, periods: Mapping[int, Period]) -> None:
+        self.dialect.keep(self.connection, periods)
 
     def ring(self, queue_names: Sequence[str]) -> None:
         self.dialect.ring(self.connection, queue_names)

@@ -5,7 +5,7 @@ Models and processes call its methods; nothing outside this package uses pluggy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
@@ -17,11 +17,18 @@ from django.db.models import Expression, Model, QuerySet
 from django.db.transaction import on_commit
 
 from ..errors import DialectUnsupported
+from ..retention import Period
 from . import batches
 from .outcome import Outcome, limited_keys
 from .portable import current_time
 from .portable.models import model
-from .portable.sequels import follow_ups_of, with_one_outcome_a_job, write_metadata
+from .portable.sequels import (
+    follow_ups_of,
+    periods_of,
+    retentions,
+    with_one_outcome_a_job,
+    write_metadata,
+)
 from .records import (
     ClaimedJob,
     DialectInfo,
@@ -151,6 +158,7 @@ class Dialect:
                 ids = self._settle(connection, part)
                 held += [outcome for outcome in part if outcome.job_id in ids]
             write_metadata(connection, held)
+            self.keep(connection, periods_of(held))
             follow_ups = follow_ups_of(held)
             if follow_ups:
                 stored = self.enqueue(connection, [each.job for each in follow_ups])
@@ -160,6 +168,12 @@ class Dialect:
             queue_names = dict.fromkeys(each.job.queue_name for each in follow_ups)
             self.ring_after_commit(connection, list(queue_names))
         return {outcome.job_id for outcome in held}
+
+    def keep(self, connection: BaseDatabaseWrapper, periods: Mapping[int, Period]) -> None:
+        """Store how long these jobs, which have just ended, are kept."""
+        if periods:
+            rows = retentions(periods, self.current_time(connection))
+            self.upsert(connection, rows, ["job"], ["expires_at"])
 
     def _settle(self, connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
         held = cast(

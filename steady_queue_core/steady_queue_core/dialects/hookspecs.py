@@ -14,7 +14,9 @@ portable building blocks::
     @hookimpl
     def steady_queue_dialect(connection):
         if connection.vendor == "cockroachdb":
-            return DialectInfo(name="cockroach", display_name="CockroachDB")
+            return DialectInfo(
+                name="cockroach", display_name="CockroachDB", api_version=2
+            )
 
     steady_queue_claim = hookimpl(portable.claim)
     steady_queue_list_queues = hookimpl(listing.list_queues)

@@ -207,7 +207,7 @@ class Wakeup(Protocol):
 
 
 #: The version of the contract, which a plugin states in its ``DialectInfo``.
-API_VERSION = 1
+API_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +218,9 @@ class DialectInfo:
     name: str
     #: The display name of the product, such as ``"SQLite 3.40.1"``.
     display_name: str
-    api_version: int = API_VERSION
+    #: The version of the contract for which the plugin was written; those that do not state it were
+    #: written for the first one.
+    api_version: int = 1
     #: Whether a second worker skips rows that a first one has locked, rather than waiting.
     skips_locked: bool = True
     #: Whether ``steady_queue_wakeup`` returns a listener.

@@ -158,7 +158,9 @@ class DialectRegistry:
             raise DialectInvalid(
                 f"Dialect plugin {name!r} was written for version {info.api_version} of the "
                 f"dialect contract; this Steady Queue has version {API_VERSION}. Install "
-                "versions of both that match."
+                "versions of both that match. If the plugin is yours: docs/writing-a-dialect.md "
+                "says what has changed, after which its DialectInfo states "
+                f"api_version={API_VERSION}."
             )
         plugin = self._dialects[name]
         callers = self._manager.get_hookcallers(plugin) or []

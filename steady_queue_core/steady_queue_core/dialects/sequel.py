@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..retention import Period
 from .records import EnqueuedJob, NewJob
 
 
@@ -25,5 +26,7 @@ class Sequel(NamedTuple):
     follow_ups: tuple[FollowUp, ...] = ()
     #: The job's new metadata; ``None``: they stay as they are.
     metadata: str | None = None
+    #: How long the job is kept, which ends with the outcome; ``None``: as its backend says.
+    retention: Period | None = None
     #: Whether it follows from the row of the job alone, so that another process can repeat it.
     is_implied: bool = False

@@ -14,6 +14,7 @@ from .pause import Pause
 from .process import Process
 from .queue import Queue
 from .recurring import RecurringExecution, RecurringTask
+from .retention import Retention
 from .semaphore import Permit, Semaphore
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "ReadyExecution",
     "RecurringExecution",
     "RecurringTask",
+    "Retention",
     "ScheduledExecution",
     "Semaphore",
 ]

@@ -74,7 +74,8 @@ class JobQuerySet(models.QuerySet[Any]):
         task_path: str | None = None,
         sleep_between_batches: float = 0.0,
     ) -> int:
-        """Delete jobs that finished before a point in time; return their number. Failed jobs stay.
+        """Delete jobs that finished before a point in time; return their number. Failed jobs stay,
+        and those with a ``retention`` of their own.
 
         ``finished_before`` is aware. By default it is ``clear_finished_jobs_after`` ago, by the
         database's clock. ``task_path`` limits the jobs to one task. ``sleep_between_batches`` is in

@@ -36,9 +36,11 @@ from ..compat import (
 from ..concurrency import ConcurrencyLimit
 from ..delivery import Delivery
 from ..errors import UnregisteredTaskError
+from ..retention import Period
 from ..retries import Backoff
 from . import metadata as of_jobs
 from . import other_backends as foreign
+from .expiry import Expires
 from .metadata import JobMetadata
 from .signature import location_of, require_fit
 from .task_context import SteadyQueueTaskContext
@@ -92,16 +94,23 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         max_snoozes: int | None = None,
         delivery: Delivery | None = None,
         max_crashes: int | None = None,
+        expires: Expires | None = None,
+        retention: Period | None = None,
+        failure_retention: Period | None = None,
     ) -> SteadyQueueTask[P, R]:
         """Return this task with other options.
 
-        A timedelta as ``run_after`` counts from the enqueue, by the database's clock.
+        A timedelta as ``run_after`` or ``expires`` counts from the enqueue, by the database's
+        clock.
         """
         stored = {
             "metadata": metadata,
             "max_snoozes": max_snoozes,
             "delivery": delivery,
             "max_crashes": max_crashes,
+            "expires": expires,
+            "retention": retention,
+            "failure_retention": failure_retention,
         }
         changes: dict[str, Any] = {
             "priority": priority,
@@ -116,7 +125,7 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
             changes |= {"run_after": run_after, "delay": None}
         if any(value is not None for value in stored.values()):
             known = self.job_metadata or of_jobs.NONE
-            changes["job_metadata"] = known.with_options(stored, self.module_path)
+            changes["job_metadata"] = known.with_options(stored, self.module_path, of_call=True)
         variant: SteadyQueueTask[P, R] = rebuilt(self, **changes)
         variant.get_backend().validate_task(variant)
         return variant
@@ -205,6 +214,9 @@ def task(
     max_snoozes: int | None = ...,
     delivery: Delivery | None = ...,
     max_crashes: int | None = ...,
+    expires: timedelta | Literal["never"] | None = ...,
+    retention: Period | None = ...,
+    failure_retention: Period | None = ...,
 ) -> TaskDecorator: ...
 
 
@@ -222,6 +234,9 @@ def task(
     max_snoozes: int | None = ...,
     delivery: Delivery | None = ...,
     max_crashes: int | None = ...,
+    expires: timedelta | Literal["never"] | None = ...,
+    retention: Period | None = ...,
+    failure_retention: Period | None = ...,
 ) -> ContextTaskDecorator: ...
 
 

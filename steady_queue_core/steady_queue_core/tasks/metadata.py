@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from .. import arguments
 from ..arguments import DeserializationError, PayloadLimits, TaskArgumentError
 from ..backend_options import MOST_SNOOZES
 from ..compat import InvalidTask
+from ..configuration.errors import describe
 from ..delivery import MODES, checked_crashes, checked_mode
 from ..dialects import ClaimedJob
+from ..durations import LONGEST
+from ..retention import FOREVER, OF_FAILURE, OF_SUCCESS, Period, is_period
+from . import expiry
+from .expiry import NEVER, Expires
 
 #: The name under which a result shows why its task has discarded itself.
 DISCARDED = "discarded"
@@ -35,6 +41,12 @@ class JobMetadata:
     max_crashes: int | None = None
     #: The processes that have ended while they ran the job, if it is delivered at least once.
     crashes: tuple[str, ...] = ()
+    #: By when the job has to start; ``None``: as its backend says.
+    expires: Expires | None = None
+    #: How long the job is kept after its success, and after its failure; ``None``: as long as its
+    #: backend says.
+    retention: Period | None = None
+    failure_retention: Period | None = None
 
     @classmethod
     def read(cls, text: object) -> JobMetadata:
@@ -60,8 +72,11 @@ class JobMetadata:
         values = {name: value for name, value in values.items() if value != getattr(NONE, name)}
         return arguments.encode(values, limits=limits, root="metadata") if values else None
 
-    def with_options(self, options: Mapping[str, Any], where: str) -> JobMetadata:
-        """Return these metadata with the ``options`` of ``@task`` or ``using()`` that are given.
+    def with_options(
+        self, options: Mapping[str, Any], where: str, *, of_call: bool = False
+    ) -> JobMetadata:
+        """Return these metadata with the ``options`` that are given to ``@task`` or, if
+        ``of_call``, to ``using()``.
 
         Raises ``InvalidTask`` that names ``where``, and ``TaskArgumentError``.
         """
@@ -74,7 +89,25 @@ class JobMetadata:
             changes["delivery"] = checked_mode(options["delivery"], where)
         if options.get("max_crashes") is not None:
             changes["max_crashes"] = checked_crashes(options["max_crashes"], where)
+        if options.get("expires") is not None:
+            checked = expiry.of_call if of_call else expiry.of_task
+            changes["expires"] = checked(options["expires"], where)
+        for name in (OF_SUCCESS, OF_FAILURE):
+            if options.get(name) is not None:
+                changes[name] = _checked_period(name, options[name], where)
         return replace(self, **changes)
+
+    def of_job(self, delivery: str | None, expires: timedelta | None) -> JobMetadata:
+        """Return what a job keeps whose backend has this delivery and expiry, for jobs that do not
+        say these themselves."""
+        own = expires if self.expires is None else self.expires
+        return replace(
+            self, delivery=self.delivery or delivery, expires=None if own == NEVER else own
+        )
+
+    def deadline(self, enqueued_at: datetime) -> datetime | None:
+        """Return when a job expires that was enqueued then; ``None``: never."""
+        return expiry.deadline_of(self.expires, enqueued_at)
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -114,6 +147,15 @@ def _checked_snoozes(most: object, where: str) -> int:
     return most
 
 
+def _checked_period(name: str, period: object, where: str) -> Period:
+    if not is_period(period):
+        raise InvalidTask(
+            f"{where}: {name} must be a timedelta from 0 to {LONGEST.days} days or {FOREVER!r}, "
+            f"not {describe(period)}."
+        )
+    return period
+
+
 def _is_count(value: object) -> bool:
     return type(value) is int and value >= 0
 
@@ -130,9 +172,14 @@ _VALID: dict[str, Callable[[Any], bool]] = {
     "delivery": lambda value: value in MODES,
     "max_crashes": _is_count,
     "crashes": _are_texts,
+    "expires": expiry.is_valid,
+    OF_SUCCESS: is_period,
+    OF_FAILURE: is_period,
 }
 
 #: The metadata of a job that has none.
 NONE = JobMetadata()
 #: The options of ``@task`` and ``using()`` that are stored in the metadata.
-OPTIONS = ("metadata", "max_snoozes", "delivery", "max_crashes")
+OPTIONS = (
+    "metadata", "max_snoozes", "delivery", "max_crashes", "expires", OF_SUCCESS, OF_FAILURE,
+)  # fmt: skip

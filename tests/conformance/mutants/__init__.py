@@ -6,6 +6,7 @@ They are the SQLite dialect with one hook replaced. A mutant names the cases tha
 from __future__ import annotations
 
 from . import (
+    cancellation,
     chains,
     claim,
     claim_order,
@@ -13,11 +14,13 @@ from . import (
     delivery,
     dispatch,
     enqueue,
+    expiry,
     isolation,
     listing,
     locking,
     names,
     permits,
+    retention,
     selection,
     semaphores,
     sequels,
@@ -33,6 +36,7 @@ from .mutant import ALL
 
 __all__ = [
     "ALL",
+    "cancellation",
     "chains",
     "claim",
     "claim_order",
@@ -40,11 +44,13 @@ __all__ = [
     "delivery",
     "dispatch",
     "enqueue",
+    "expiry",
     "isolation",
     "listing",
     "locking",
     "names",
     "permits",
+    "retention",
     "selection",
     "semaphores",
     "sequels",

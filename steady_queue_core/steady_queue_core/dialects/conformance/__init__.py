@@ -17,6 +17,7 @@ the dialect does not promise them.
 
 from __future__ import annotations
 
+from .cancellation import CancellationCases
 from .chains import ChainCases
 from .checks import CheckCases
 from .claim import ClaimCases
@@ -27,11 +28,13 @@ from .delivery import DeliveryCases
 from .dispatch import DispatchCases
 from .enqueue import EnqueueCases
 from .errors import ErrorCases
+from .expiry import ExpiryCases
 from .isolation import IsolationCases
 from .listing import ListingCases
 from .locking import LockingCases
 from .names import NameCases
 from .permits import PermitCases
+from .retention import RetentionCases
 from .selection import SelectionCases
 from .semaphores import SemaphoreCases
 from .sequels import SequelCases
@@ -69,6 +72,9 @@ class DialectConformance(
     PermitCases,
     SemaphoreCases,
     ChainCases,
+    CancellationCases,
+    ExpiryCases,
+    RetentionCases,
     ClockCases,
     WakeupCases,
     SilenceCases,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from ...retention import Period
 from ..outcome import Outcome
 from ..sequel import FollowUp
+from .clock import storable
 from .models import model
 
 
@@ -32,3 +36,24 @@ def write_metadata(connection: BaseDatabaseWrapper, held: Sequence[Outcome]) -> 
     for outcome in held:
         if outcome.sequel is not None and outcome.sequel.metadata is not None:
             jobs.filter(pk=outcome.job_id).update(metadata=outcome.sequel.metadata)
+
+
+def periods_of(held: Sequence[Outcome]) -> dict[int, Period]:
+    """Return how long the jobs are kept that have ended, and say so themselves."""
+    return {
+        outcome.job_id: outcome.sequel.retention
+        for outcome in held
+        if outcome.sequel is not None and outcome.sequel.retention is not None
+        if outcome.completes_job and not outcome.deletes_job
+    }
+
+
+def retentions(periods: Mapping[int, Period], present: datetime) -> list[Any]:
+    """Return the unsaved rows of jobs that have ended at ``present``, in the order of their ids."""
+    return [
+        model("Retention")(
+            job_id=job_id,
+            expires_at=storable(present + period) if isinstance(period, timedelta) else None,
+        )
+        for job_id, period in sorted(periods.items())
+    ]

@@ -11,6 +11,7 @@ from django.db.models import F, QuerySet
 
 from ...dialects.database import Database
 from ...errors import CANCELLED_BEFORE_START, TaskCancelled
+from ...retention import of_failure
 from ...signals import send_after_commit, task_cancelled
 from ..execution import (
     BlockedExecution,
@@ -49,6 +50,7 @@ def end(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
             ended = jobs.filter(pk__in=[row.pk for row in found])
             _keep_tokens(ended, found)
             _fail(ended, database.storable_time())
+            _keep(ended, database)
             task_ids = [str(row.pk) for row in found]
             send_after_commit(task_cancelled, jobs.model, using, task_ids=task_ids)
         admitted = database.admit(keys)
@@ -93,6 +95,13 @@ def _fail(jobs: QuerySet[Any], present: datetime) -> None:
     for pk, errors in list(jobs.exclude(errors=None).values_list("pk", "errors")):
         jobs.filter(pk=pk).update(errors=_appended(errors), finished_at=present)
     jobs.filter(finished_at=None).update(errors=_appended(None), finished_at=present)
+
+
+def _keep(jobs: QuerySet[Any], database: Database) -> None:
+    """Store how long those of the jobs are kept that say so themselves."""
+    known = jobs.exclude(metadata=None).values_list("pk", "metadata")
+    periods = {pk: of_failure(text) for pk, text in known}
+    database.keep({pk: period for pk, period in periods.items() if period is not None})
 
 
 def _appended(errors: str | None) -> str:

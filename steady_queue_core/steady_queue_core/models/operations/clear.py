@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from ...dialects.database import Database
 from ..base import unfiltered
 from ..execution import FailedExecution
 from ..recurring import RecurringExecution
+from ..retention import Retention
 
 
 class Sweep(ABC):
@@ -52,6 +53,11 @@ class Sweep(ABC):
     def _delete(self, keys: Sequence[int]) -> int:
         """Delete those of these rows that need not be kept; return their number."""
 
+    def _without_own(self, keys: Iterable[int]) -> set[int]:
+        """Return ``keys`` without those of jobs that are kept for a time of their own."""
+        own = Retention.objects.using(self.using).filter(pk__in=keys)
+        return set(keys) - set(own.values_list("pk", flat=True))
+
     def _after(self, rows: QuerySet[Any], instant: str) -> QuerySet[Any, tuple[Any, ...]]:
         """Return the ``rows`` after the position, in the order of an indexed timestamp."""
         if self.position is None:
@@ -76,7 +82,7 @@ class FinishedJobs(Sweep):
 
     def _delete(self, keys: Sequence[int]) -> int:
         failed = FailedExecution.objects.using(self.using).filter(pk__in=keys)
-        well = set(keys) - set(failed.values_list("pk", flat=True))
+        well = self._without_own(set(keys) - set(failed.values_list("pk", flat=True)))
         chosen = self.jobs.filter(pk__in=well).order_by().values_list("pk", "finished_at")
         # Checked again: a job may just have been retried. Not a condition of the query, for which
         # the database might scan all old rows.
@@ -98,7 +104,8 @@ class FailedJobs(Sweep):
         return self._after(self._failed(), "created_at")
 
     def _delete(self, keys: Sequence[int]) -> int:
-        chosen = list(self.jobs.filter(pk__in=keys).order_by().values_list("pk", flat=True))
+        found = self.jobs.filter(pk__in=keys).order_by().values_list("pk", flat=True)
+        chosen = self._without_own(list(found))
         if not chosen:
             return 0
         rows = self._failed().filter(pk__in=chosen).order_by("pk")
@@ -112,6 +119,40 @@ class FailedJobs(Sweep):
 
     def _failed(self) -> QuerySet[FailedExecution]:
         return FailedExecution.objects.using(self.using)
+
+
+class RetainedJobs(Sweep):
+    """The ended ones of ``jobs`` that were to be kept, by their task or call, until a point in
+    time."""
+
+    def __init__(self, jobs: QuerySet[Any], before: datetime) -> None:
+        super().__init__(jobs.db, before)
+        self.jobs = jobs
+
+    def _next_rows(self) -> QuerySet[Any, tuple[Any, ...]]:
+        return self._after(self._retentions(), "expires_at")
+
+    def _delete(self, keys: Sequence[int]) -> int:
+        failures = FailedExecution.objects.using(self.using)
+        with self.database.transaction():
+            # Who retries or discards a failed job locks its failure, then deletes this row: either
+            # the row is gone, or the failure is locked and the job is left alone.
+            rows = self._retentions().filter(pk__in=keys).order_by("pk")
+            locked = self.database.lock_rows(rows, wait=False)
+            due = [row.pk for row in locked if row.expires_at and row.expires_at < self.before]
+            failed = failures.filter(pk__in=due).order_by("pk")
+            held = {row.pk for row in self.database.lock_rows(failed, wait=False)}
+            held |= set(due) - set(failed.values_list("pk", flat=True))
+            ended = unfiltered(self.jobs).filter(pk__in=held).exclude(finished_at=None)
+            found = list(ended.values_list("pk", flat=True))
+            failures.filter(pk__in=found)._raw_delete(self.using)
+            unfiltered(self.jobs).filter(pk__in=found)._raw_delete(self.using)
+            # Also those whose job was deleted by somebody else.
+            self._retentions().filter(pk__in=held)._raw_delete(self.using)
+        return len(found)
+
+    def _retentions(self) -> QuerySet[Retention]:
+        return Retention.objects.using(self.using)
 
 
 class PastRuns(Sweep):

@@ -16,6 +16,7 @@ from ..execution import (
     ReadyExecution,
     ScheduledExecution,
 )
+from ..retention import Retention
 from ..semaphore import concurrency_keys
 from .removal import remove_executions
 
@@ -39,6 +40,7 @@ def discard(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
         keys = concurrency_keys(jobs.filter(pk__in=job_ids))
         found = [row.pk for row in remove_executions(database, STATES, job_ids, keys)]
         jobs.filter(pk__in=found)._raw_delete(using)
+        Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)
         admitted = database.admit(keys)
         if found:
             task_ids = [str(job_id) for job_id in found]

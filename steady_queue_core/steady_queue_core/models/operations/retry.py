@@ -11,6 +11,7 @@ from django.db.models.functions import Abs
 
 from ...dialects.database import Database
 from ..execution import BlockedExecution, FailedExecution, ReadyExecution
+from ..retention import Retention
 from ..semaphore import concurrency_keys, lock_semaphores
 
 #: The state in which a job can be retried.
@@ -36,6 +37,7 @@ def retry(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
         ready = [row for row in rows if isinstance(row, ReadyExecution)]
         ReadyExecution.objects.using(using).bulk_create(ready)
         FailedExecution.objects.using(using).filter(pk__in=found)._raw_delete(using)
+        Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)
         database.admit(sorted({row.concurrency_key for row in blocked}))
     if rows:
         database.ring_after_commit(sorted({row.queue_name for row in rows}))

@@ -15,7 +15,7 @@ from ...dialects import Dialect
 from ...durations import LONGEST
 from ...logging import about, get_logger
 from ...models import Job, RecurringTask
-from ...models.operations.clear import FailedJobs, FinishedJobs, PastRuns, Sweep
+from ...models.operations.clear import FailedJobs, FinishedJobs, PastRuns, RetainedJobs, Sweep
 from ...schedules import catch_up
 
 logger = get_logger("steady_queue.dispatcher")
@@ -75,12 +75,14 @@ class Cleaner:
 
 
 def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
-    """Yield the expired rows of the backends that store their jobs in ``using``, with a name."""
+    """Yield, with a name, the rows in ``using`` whose time is over: by the options of the backends
+    that store their jobs there, or by those of tasks and calls."""
     settings = {alias: backend.settings for alias, backend in backends_on(using).items()}
     finished = {alias: each.clear_finished_jobs_after for alias, each in settings.items()}
     failed = {alias: each.clear_failed_jobs_after for alias, each in settings.items()}
     yield from _of_backends(FinishedJobs, finished, using, present)
     yield from _of_backends(FailedJobs, failed, using, present)
+    yield "RetainedJobs", RetainedJobs(Job.objects.using(using), present)
     longest = _longest(finished)
     if longest is not None:
         kept = max(longest, _longest_catch_up(using) + RUNS_BEYOND)

@@ -18,6 +18,7 @@ from ...endings import Discard, Fail, Retry, Snooze
 from ...errors import (
     CANCELLED_BEFORE_START,
     TaskCancelled,
+    TaskExpired,
     TooManyCrashesError,
     TooManySnoozesError,
     TransactionEndedError,
@@ -175,6 +176,7 @@ class Attempt:
             text,
             self.backend.settings.preserve_finished_jobs,
         )
+        outcome = self._kept(outcome)
         if not is_told and self._task_result is None:
             return RunResult(outcome)
         self._end(TaskResultStatus.SUCCESSFUL, now())
@@ -190,7 +192,7 @@ class Attempt:
         outcome = outcomes.finished(
             self.claim, self.worker, entry.started_at, entry.return_value, entry.preserve
         )
-        return self.reported(outcome, entry.started_at)
+        return self.reported(self._kept(outcome), entry.started_at)
 
     def reported(
         self, outcome: Outcome, ended_at: datetime, error: BaseException | None = None
@@ -238,7 +240,7 @@ class Attempt:
         if outcome.ending is Ending.FAILED and (self.metadata.snoozes or self.metadata.crashes):
             # Somebody may retry the job: it starts over.
             outcome = self._with_metadata(outcome, snoozes=0, crashes=())
-        return RunResult(outcome, self.task_result, self.backend, error)
+        return RunResult(self._kept(outcome), self.task_result, self.backend, error)
 
     def lost(self, error: BaseException, ended_at: datetime, process: str) -> RunResult:
         """Return the result of an attempt that was lost with its ``process``: no attempt is counted
@@ -260,10 +262,24 @@ class Attempt:
 
     def cancelled(self, ended_at: datetime) -> RunResult:
         """Return the result of a job that was cancelled before it started."""
-        error = TaskCancelled(CANCELLED_BEFORE_START)
-        outcome = outcomes.cancelled(self.claim, describe(error))
+        return self._never_started(TaskCancelled(CANCELLED_BEFORE_START), ended_at)
+
+    def expired(self, ended_at: datetime) -> RunResult:
+        """Return the result of a job that has expired before it started."""
+        deadline = self.metadata.deadline(self.claim.enqueued_at)
+        told = "" if deadline is None else f" at {deadline.isoformat(' ', 'milliseconds')}"
+        return self._never_started(
+            TaskExpired(f"The job expired{told}, before it started."), ended_at
+        )
+
+    def _never_started(self, error: BaseException, ended_at: datetime) -> RunResult:
+        outcome = self._kept(outcomes.never_started(self.claim, describe(error)))
         self.decode_for_signals()
         self.task_result.errors[:] = task_errors(outcome.errors)
+        self.task_result.worker_ids.pop()  # This was no attempt.
+        began = None if self.claim.started_at is None else from_utc(self.claim.started_at)
+        for name in ("started_at", "last_attempted_at"):
+            object.__setattr__(self.task_result, name, began)
         self._end(TaskResultStatus.FAILED, ended_at)
         return RunResult(outcome, self.task_result, self.backend, error)
 
@@ -322,8 +338,15 @@ class Attempt:
     def _with_metadata(self, outcome: Outcome, **changes: Any) -> Outcome:
         """Return ``outcome`` with ``changes`` of the job's metadata."""
         self._metadata = replace(self.metadata, **changes)
-        text = self._metadata.text(self.backend.payload_limits)
-        return outcome._replace(sequel=Sequel(metadata=text or EMPTY))
+        text = self._metadata.text(self.backend.payload_limits) or EMPTY
+        sequel = (outcome.sequel or Sequel())._replace(metadata=text, is_implied=False)
+        return outcome._replace(sequel=sequel)
+
+    def _kept(self, outcome: Outcome) -> Outcome:
+        """Return ``outcome`` with how long the job is kept, if it says so itself."""
+        if self.claim.metadata is None:
+            return outcome
+        return outcomes.kept(outcome, self.metadata)
 
     def _decode(self, *, resolve_models: bool) -> tuple[list[Any], dict[str, Any]]:
         return arguments.decode_call(

@@ -39,6 +39,7 @@ from ..base.database import DatabaseClock
 from ..base.log_context import about_job, running_of
 from . import outcomes, unknown_tasks
 from .attempt import Attempt, RunResult
+from .expiry import ExpiryClock
 from .forked_copies import end_if_copy
 from .task_transaction import NotBegun, TaskTransaction
 
@@ -95,6 +96,7 @@ class Executor:
         self.using = using
         #: Keeps a job from being interrupted from then on; tells whether that was under way.
         self.end_interruptions: Callable[[int], bool] = lambda job_id: False
+        self.expiry_clock = ExpiryClock()
         #: Whether a task never gets a connection that another task has used.
         self.fresh_connections = fresh_connections
         #: The backend of an alias in ``TASKS``.
@@ -168,6 +170,13 @@ class Executor:
         """Return the result of a job that was cancelled before it started."""
         try:
             return self._attempt_of(claim).cancelled(self.clock.now())
+        except Exception as problem:
+            return self.broken(claim, problem)
+
+    def expired(self, claim: ClaimedJob) -> RunResult:
+        """Return the result of a job that has expired before it started."""
+        try:
+            return self._attempt_of(claim).expired(self.clock.now())
         except Exception as problem:
             return self.broken(claim, problem)
 

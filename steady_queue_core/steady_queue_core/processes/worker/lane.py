@@ -241,7 +241,9 @@ class Lanes:
 
     def _run(self, claim: ClaimedJob, task: Task) -> Work | None:
         began = time.monotonic()
-        if self._may_start(claim):
+        if self._has_expired(claim):
+            result = self.executor.expired(claim)
+        elif self._may_start(claim):
             result = self._run_interruptibly(claim, task)
         else:
             result = RunResult(outcomes.released(claim))
@@ -273,7 +275,9 @@ class Lanes:
         return self._arun(claim, task, began=time.monotonic())
 
     async def _arun(self, claim: ClaimedJob, task: Task, began: float) -> None:
-        if self._may_start(claim):
+        if self._has_expired(claim):
+            result = self.executor.expired(claim)
+        elif self._may_start(claim):
             try:
                 if is_requested(claim.job_id, claim.token):
                     result = self.executor.cancelled(claim)
@@ -297,6 +301,11 @@ class Lanes:
         if result.outcome.concurrency_key is None or result.outcome.ending is Ending.RELEASED:
             return None
         return self.followers.next_of(result.outcome.job_id, on_loop=on_loop)
+
+    def _has_expired(self, claim: ClaimedJob) -> bool:
+        """Whether a job has waited here for too long. Asked before it is marked as started: if the
+        worker is killed then, the job is given back and expires with another one."""
+        return claim.metadata is not None and self.executor.expiry_clock.has_expired(claim)
 
     def _may_start(self, claim: ClaimedJob) -> bool:
         """Mark a job as started, unless the worker may have lost it while the host was asleep."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from ...dialects import ClaimedJob, Ending, Outcome
+from ...dialects import ClaimedJob, Ending, Outcome, Sequel
+from ...tasks.metadata import JobMetadata
 from ...tasks.results import workers_of
 from .error_text import Failure, appended, describe
 
@@ -85,8 +86,9 @@ def crashed(
     )
 
 
-def cancelled(claim: ClaimedJob, failure: Failure) -> Outcome:
-    """Return the outcome of a job that was cancelled before it started. No attempt is counted."""
+def never_started(claim: ClaimedJob, failure: Failure) -> Outcome:
+    """Return the outcome of a job that was cancelled, or has expired, before it started. No attempt
+    is counted."""
     return released(claim)._replace(
         ending=Ending.FAILED,
         attempts=claim.attempts,
@@ -135,6 +137,21 @@ def released(claim: ClaimedJob) -> Outcome:
         rank=claim.rank,
         concurrency_key=claim.concurrency_key,
     )
+
+
+def kept(outcome: Outcome, metadata: JobMetadata) -> Outcome:
+    """Return ``outcome`` with what the metadata of its job say of how long it is kept."""
+    period = {
+        Ending.FINISHED: metadata.retention, Ending.FAILED: metadata.failure_retention,
+    }.get(outcome.ending)  # fmt: skip
+    if period is None:
+        return outcome
+    if outcome.ending is Ending.FINISHED:
+        outcome = outcome._replace(preserve=period != timedelta(0))
+    if outcome.deletes_job:
+        return outcome
+    sequel = outcome.sequel or Sequel(is_implied=True)
+    return outcome._replace(sequel=sequel._replace(retention=period))
 
 
 def with_worker(worker_ids: str | None, worker: str) -> str:

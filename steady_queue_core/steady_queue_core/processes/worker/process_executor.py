@@ -13,6 +13,7 @@ from ...errors import ProcessExitError, ReportedTaskError
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...tasks.cancellation import as_cancelled, is_requested
+from ...tasks.metadata import JobMetadata
 from ...tasks.results import errors_of
 from ..base.forking import describe_exit
 from . import outcomes
@@ -67,6 +68,7 @@ class ProcessExecutor:
                 if answer is None:
                     return self.executor.cancelled(claim)
                 outcome, settled = read_outcome(answer, claim)
+                outcome = _kept(outcome, claim)
             except NotStarted:
                 self._bury(process)
             except (EndedAtWork, ValueError) as error:
@@ -173,6 +175,13 @@ class ProcessExecutor:
                 extra=about("worker.crippled"),
             )
         return RunResult(outcomes.released(claim))
+
+
+def _kept(outcome: Outcome, claim: ClaimedJob) -> Outcome:
+    """Return an outcome with how long its job is kept, in which its process has no say."""
+    if claim.metadata is None:
+        return outcome
+    return outcomes.kept(outcome, JobMetadata.read(claim.metadata))
 
 
 def _reported(outcome: Outcome) -> ReportedTaskError:

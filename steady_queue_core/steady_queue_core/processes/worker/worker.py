@@ -19,6 +19,7 @@ from . import outcomes
 from .attempt import RunResult
 from .cancellation_watch import CancellationWatch
 from .executor import Executor
+from .expiry import had_expired
 from .lane import Lanes, follows_in_chain
 from .nursery import Nursery
 from .poll_timer import PollTimer
@@ -226,14 +227,14 @@ class Worker:
         return min(capacity(self.settings) - len(self.settlement.held), self.lanes.limit)
 
     def _settle_and_claim(self, limit: int) -> None:
-        began = time.monotonic()
+        began, asked_at = time.monotonic(), lease_clock()
         try:
             claimed = self.settlement.settle_and_claim(limit)
         except Refused:
             self.poll_timer.postpone(REFUSAL_PAUSE)
             return
         answered = time.monotonic()
-        self._start(claimed, limit - len(claimed))
+        self._start(claimed, limit - len(claimed), asked_at)
         if limit > 0:
             self.context.events.polled(len(claimed), limit, answered - began)
             self.context.events.claimed(claimed)
@@ -242,12 +243,13 @@ class Worker:
         if self.context.database.outages > self._outages_at_listen:
             self._listen()  # The old listener may have lost its connection without noticing.
 
-    def _start(self, claimed: list[ClaimedJob], left: int) -> None:
+    def _start(self, claimed: list[ClaimedJob], left: int, asked_at: float) -> None:
         """Look up the tasks of claimed jobs and run them, and with what is ``left`` of the limit
-        those that follow them."""
+        those that follow them. ``asked_at``: when they were asked for, by the lease clock."""
         if not claimed:
             return
         self.clock.set(claimed[0].claimed_at)
+        self.executor.expiry_clock.note_claim(claimed[0].claimed_at, asked_at)
         self.executor.audience.look_again()
         if work := self._work_of(claimed):
             self._follow(work, left)
@@ -260,6 +262,9 @@ class Worker:
                 self.settlement.add(self.executor.cancelled(claim))
                 continue
             try:
+                if claim.metadata is not None and had_expired(claim):
+                    self.settlement.add(self.executor.expired(claim))
+                    continue
                 work.append((claim, self.executor.task_of(claim)))
             except UnregisteredTaskError as error:
                 self.settlement.add(self.executor.unknown(claim, error))
