@@ -28,7 +28,7 @@ from steady_queue_core.tasks.metadata import JobMetadata
 
 from ..app.tasks import add
 from .places import HOUR, Scene, on_every_database
-from .visitor import EVERYTHING, Visitor
+from .visitor import EVERYTHING, Page, Visitor
 
 
 @on_every_database
@@ -52,6 +52,25 @@ def test_a_job_tells_what_became_of_it_and_when(using: str, scene: Scene) -> Non
     assert "hush" not in page
     first, second = page.text.index("the first"), page.text.index("the second")
     assert second < first
+
+
+@on_every_database
+def test_a_job_tells_how_it_is_delivered_and_whom_it_has_taken_along(
+    using: str, scene: Scene
+) -> None:
+    [failed] = scene.failed(1)
+    jobs = Job.objects.using(using)
+
+    def page(metadata: JobMetadata) -> Page:
+        jobs.filter(pk=failed).update(metadata=metadata.text())
+        return Visitor(*EVERYTHING).see(Visitor("view_job").url("job", "change", failed))
+
+    assert "Delivery" not in page(JobMetadata())
+    assert "Delivery transactional" in page(JobMetadata(delivery="transactional"))
+    crashes = ("worker-1 (pid 7 on here)", "\x1b[2J")
+    told = page(JobMetadata(delivery="at_least_once", crashes=crashes))
+    assert "Delivery at_least_once, after the end of worker-1 (pid 7 on here); " in told
+    assert "\x1b" not in told
 
 
 @on_every_database
