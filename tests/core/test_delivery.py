@@ -184,6 +184,13 @@ def test_damaged_metadata_choose_no_delivery() -> None:
     assert JobMetadata.read(kept.text()) == kept
 
 
+@pytest.mark.django_db
+def test_metadata_are_read_however_large_they_were_allowed_to_be(settings: Any) -> None:
+    settings.TASKS = tasks("default", max_payload_bytes=2**21)
+    exactly.using(metadata={"text": "x" * (2**20 - 100)}).enqueue()
+    assert stored() == [("transactional", 4)]
+
+
 class Elsewhere:
     """Has all models of the project in a database without jobs."""
 

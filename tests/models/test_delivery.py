@@ -675,6 +675,19 @@ def test_poison_fails_with_the_list_of_its_processes(using: str) -> None:
 
 
 @on_every_database
+def test_crashes_are_counted_however_large_the_metadata_are(using: str, settings: Any) -> None:
+    settings.TASKS = tasks(using, backoff=0, max_payload_bytes=2000)
+    death = Death(using)
+    result = often.using(max_crashes=20, metadata={"text": "x" * 1900}).enqueue()
+    for crashes in range(1, 6):
+        death.die()
+        [job] = death.driver.rows(Job)
+        assert len(JobMetadata.read(job.metadata).crashes) == crashes
+    result.refresh()
+    assert result.status == TaskResultStatus.READY
+
+
+@on_every_database
 def test_the_backend_says_how_many_processes_a_job_may_take_along(
     using: str, settings: Any
 ) -> None:

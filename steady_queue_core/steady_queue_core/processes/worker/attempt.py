@@ -45,6 +45,8 @@ logger = get_logger("steady_queue.worker")
 
 #: The stored form of metadata from which the last value was taken away.
 EMPTY = "{}"
+#: Bytes that endings and crashes may add to the metadata of a job.
+MOST_ADDED = 2**20
 #: Endings of an attempt after which no other one follows: the arguments will be no better the next
 #: time, nobody wants it, or nobody knows what it has done.
 FINAL = (
@@ -338,8 +340,10 @@ class Attempt:
     def _with_metadata(self, outcome: Outcome, **changes: Any) -> Outcome:
         """Return ``outcome`` with ``changes`` of the job's metadata."""
         self._metadata = replace(self.metadata, **changes)
-        text = self._metadata.text(self.backend.payload_limits) or EMPTY
-        sequel = (outcome.sequel or Sequel())._replace(metadata=text, is_implied=False)
+        limits = self.backend.payload_limits
+        # What the caller has passed may be as large as they allow.
+        text = self._metadata.text(replace(limits, max_bytes=limits.max_bytes + MOST_ADDED))
+        sequel = (outcome.sequel or Sequel())._replace(metadata=text or EMPTY, is_implied=False)
         return outcome._replace(sequel=sequel)
 
     def _kept(self, outcome: Outcome) -> Outcome:
