@@ -41,7 +41,8 @@ from .configuration import ConfigurationError
 from .delivery import AT_MOST_ONCE
 from .dialects import EnqueuedJob, Limit, NewJob, dialect_for
 from .middleware import MiddlewareChain
-from .payloads import PayloadCodec, call_scope
+from .payloads import PayloadCodec, Scope, call_scope
+from .tasks.callbacks import require_callbacks, resolved
 from .tasks.definition import SteadyQueueTask, require_declared
 from .tasks.expiry import Expires, require_start_before
 from .tasks.metadata import NONE, JobMetadata
@@ -291,6 +292,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         """Validate a call and return it in its stored form."""
         if not (task in self._valid and _validates_like_us(self)):
             self.validate_task(task)
+            require_callbacks(task, self)
             self._valid.add(task)
         require_declared(task)
         require_fit(task, args, kwargs)
@@ -301,7 +303,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         own = self._metadata_of(task)
         if own is not None and own.expires is not None:
             self._require_start(task, own.expires)
-        metadata = None if own is None else own.text(self.payload_limits)
+        metadata = None if own is None else resolved(own).text(self.payload_limits)
         return EncodedCall(task, args, kwargs, text, limit, metadata)
 
     def delivery_of(self, task: Task) -> str | None:
@@ -384,10 +386,18 @@ class SteadyQueueBackend(BaseTaskBackend):
         )
         return new if self.payload_codec is None else _sealed(new, self.payload_codec)
 
+    def opened(self, new: NewJob) -> str:
+        """Return the encoded arguments of a job. Raises ``PayloadError``."""
+        codec = self.payload_codec
+        return new.arguments if codec is None else codec.open(new.arguments, _scope_of(new))
+
+
+def _scope_of(new: NewJob) -> Scope:
+    return call_scope(new, new.limit.key if new.limit is not None else None)
+
 
 def _sealed(new: NewJob, codec: PayloadCodec) -> NewJob:
-    scope = call_scope(new, new.limit.key if new.limit is not None else None)
-    return replace(new, arguments=codec.seal(new.arguments, scope))
+    return replace(new, arguments=codec.seal(new.arguments, _scope_of(new)))
 
 
 _VALIDATE = SteadyQueueBackend.validate_task

@@ -97,6 +97,8 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         expires: Expires | None = None,
         retention: Period | None = None,
         failure_retention: Period | None = None,
+        on_success: Task | str | None = None,
+        on_failure: Task | str | None = None,
     ) -> SteadyQueueTask[P, R]:
         """Return this task with other options.
 
@@ -111,6 +113,8 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
             "expires": expires,
             "retention": retention,
             "failure_retention": failure_retention,
+            "on_success": on_success,
+            "on_failure": on_failure,
         }
         changes: dict[str, Any] = {
             "priority": priority,
@@ -217,6 +221,8 @@ def task(
     expires: timedelta | Literal["never"] | None = ...,
     retention: Period | None = ...,
     failure_retention: Period | None = ...,
+    on_success: Task | str | None = ...,
+    on_failure: Task | str | None = ...,
 ) -> TaskDecorator: ...
 
 
@@ -237,6 +243,8 @@ def task(
     expires: timedelta | Literal["never"] | None = ...,
     retention: Period | None = ...,
     failure_retention: Period | None = ...,
+    on_success: Task | str | None = ...,
+    on_failure: Task | str | None = ...,
 ) -> ContextTaskDecorator: ...
 
 
@@ -313,13 +321,18 @@ def registered_tasks() -> list[Task]:
     return list(_registered.values())
 
 
+def known_task(path: str) -> Task | None:
+    """Return the task at ``path`` as ``find_task`` does, or ``None``."""
+    return _registered.get(path) or _variant(path)
+
+
 def find_task(path: str) -> Task:
     """Return the task that is declared at ``path`` for a backend of Steady Queue: decorated for it,
     or made by ``using(backend=...)`` in the module of its function.
 
     Never imports anything. Raises ``UnregisteredTaskError``.
     """
-    task = _registered.get(path) or _variant(path)
+    task = known_task(path)
     if task is None:
         raise UnregisteredTaskError(
             f"Task {path!r} is not registered in this process. Define it with @task in the "
