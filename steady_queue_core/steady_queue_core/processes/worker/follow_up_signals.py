@@ -9,7 +9,7 @@ from ...backend import EncodedCall
 from ...compat import task_enqueued
 from ...configured_backends import own_backend
 from ...dialects import FollowUp, NewJob, Outcome
-from ...logging import get_logger
+from ...logging import about, get_logger
 from ...tasks.results import task_of
 from ...tasks.task_signals import Audience, send_task_signal
 
@@ -38,7 +38,11 @@ def _tell(follow_up: FollowUp) -> None:
         backend: Any = call.task.get_backend()
         result = backend.new_result(call, follow_up.stored)
     except Exception:
-        logger.exception("task_enqueued could not be sent for a job of %s", job.task_path)
+        logger.exception(
+            "task_enqueued could not be sent for a job of %s",
+            job.task_path,
+            extra=about("signal.follow_up_untold", task=job.task_path, queue=job.queue_name),
+        )
         return
     send_task_signal(task_enqueued, type(backend), result)
 
