@@ -248,6 +248,9 @@ WRONGS: dict[str, Any] = {
     "what is to start once is given back": lambda: mock.patch.object(
         recovery, "delivery_of", return_value=None
     ),
+    "what a dead process ran has no callbacks": lambda: mock.patch.object(
+        recovery, "with_callback", lambda result, claim: result
+    ),
     "a task that has lost its claim leaves its writes": lambda: mock.patch.object(
         task_transaction, "dialect_for", lambda using: Careless(dialect_for(using))
     ),
