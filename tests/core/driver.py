@@ -52,6 +52,10 @@ class Driver:
 
     def run(self, claim: ClaimedJob) -> RunResult:
         """Run a job, in a context of its own; its outcome is not stored yet."""
+        result = self._run(claim)
+        return result if result.settled is not None else with_callback(result, claim)
+
+    def _run(self, claim: ClaimedJob) -> RunResult:
         if claim.is_cancelled:
             return self.executor.cancelled(claim)
         if had_expired(claim):
@@ -59,7 +63,7 @@ class Driver:
         task = self.executor.task_of(claim)
         run = async_to_sync(self.executor.arun) if is_coroutine(task) else self.executor.run
         result: RunResult = copy_context().run(run, claim, task)
-        return result if result.settled is not None else with_callback(result, claim)
+        return result
 
     def settle(self, done: RunResult) -> None:
         """Store an outcome, unless whoever ran the task has done so, and say so."""

@@ -8,13 +8,20 @@ from typing import Any
 
 import pytest
 from django.db import connections
+from django.db.models import F
 
 from steady_queue_core import Discard, Fail, limits_concurrency, task
 from steady_queue_core.arguments import TaskArgumentError, decode_call
 from steady_queue_core.compat import InvalidTask, task_enqueued
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.errors import OutboxFullError, ProcessExitError
-from steady_queue_core.models import BlockedExecution, Job, ReadyExecution, ScheduledExecution
+from steady_queue_core.models import (
+    BlockedExecution,
+    Job,
+    ReadyExecution,
+    Retention,
+    ScheduledExecution,
+)
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.base.journal_reader import JournalSnapshot
 from steady_queue_core.processes.supervisor.recovery import Rescuer
@@ -29,6 +36,7 @@ from .everywhere import on_every_database
 from .recurrence import tasks
 
 HERE = __name__
+HOUR = timedelta(hours=1)
 
 
 @pytest.fixture(autouse=True)
@@ -122,6 +130,31 @@ def calls(using: str, path: str) -> list[list[Any]]:
 
 def decoded(row: Any) -> Any:
     return decode_call(row.arguments, resolve_models=False)
+
+
+@on_every_database
+def test_a_job_that_expires_has_failed(using: str) -> None:
+    driver = Driver(using)
+    result = work.using(expires=HOUR, failure_retention=HOUR).enqueue()
+    Job.objects.using(using).update(enqueued_at=F("enqueued_at") - HOUR)
+    driver.work()
+    [[result_id, path, _]] = calls(using, "told_of_failure")
+    assert (result_id, path) == (result.id, "steady_queue_core.errors.TaskExpired")
+    assert Retention.objects.using(using).filter(pk=result.id).exists()
+
+
+@on_every_database
+def test_what_is_deleted_with_its_success_leaves_its_calls(using: str) -> None:
+    gone = leave.using(on_success=told_of_success, retention=timedelta(0)).enqueue()
+    kept = leave.using(on_success=told_of_success, retention=HOUR).enqueue()
+    driver = Driver(using)
+    for claim in driver.claim():
+        driver.settle(driver.run(claim))
+    assert calls(using, "told_of_success") == [[gone.id], [kept.id]]
+    assert calls(using, "follow_alone") == [[2], [3]] * 2
+    jobs = Job.objects.using(using)
+    assert [jobs.filter(pk=each.id).exists() for each in (gone, kept)] == [False, True]
+    assert [row.pk for row in Retention.objects.using(using).all()] == [int(kept.id)]
 
 
 @on_every_database
