@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from asgiref.sync import sync_to_async
 
-from ..compat import TaskContext
+from ..compat import Task, TaskContext
 from .cancellation import is_requested
 
-if TYPE_CHECKING:
-    from ..compat import Task
-    from .outbox import Outbox
+
+class Calls(Protocol):
+    """Keeps the calls that a task leaves to the transaction of its outcome: its ``Outbox``."""
+
+    def enqueue(self, task: Task, args: Any, kwargs: Any, /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +25,7 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs mi
     #: smaller than the largest one seen is safe from a worker that lost the job unnoticed.
     token: int
     #: What ``enqueue()`` fills.
-    outbox: Outbox | None = field(default=None, repr=False, compare=False)
+    outbox: Calls | None = field(default=None, repr=False, compare=False)
 
     @property
     def cancel_requested(self) -> bool:
