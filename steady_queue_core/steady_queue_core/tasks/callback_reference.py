@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from ..compat import InvalidTask, Task
 from ..configuration.queues import LONGEST_NAME, name_objection
-
-if TYPE_CHECKING:
-    from .metadata import JobMetadata
 
 #: The options of ``@task`` and ``using()`` that name a callback.
 ON_SUCCESS, ON_FAILURE = "on_success", "on_failure"
@@ -70,13 +68,22 @@ def checked_callback(option: str, value: object, where: str) -> str | tuple[Any,
         raise InvalidTask(
             f"{where}: {option} is {value.module_path} with run_after: a callback is due at once."
         )
-    if _own_metadata(value) != _declared_metadata(value.module_path):
-        raise InvalidTask(
-            f"{where}: {option} is {value.module_path} with options that a callback cannot have "
-            "of its own: using() may change its queue_name, priority and backend. Set the others "
-            "where the task is declared."
-        )
     return tuple(Callback.of(value))
+
+
+def require_declared_options(
+    options: Mapping[str, Any], declared: Callable[[str], Task | None], where: str
+) -> None:
+    """Raise ``InvalidTask`` for a callback among ``options`` that has others than those of its
+    declaration, which ``declared`` returns by its path."""
+    for option in CALLBACKS:
+        value = options.get(option)
+        if isinstance(value, Task) and _stored(value) != _stored(declared(value.module_path)):
+            raise InvalidTask(
+                f"{where}: {option} is {value.module_path} with options that a callback cannot "
+                "have of its own: using() may change its queue_name, priority and backend. Set the "
+                "others where the task is declared."
+            )
 
 
 def _is_dotted(path: str) -> bool:
@@ -84,11 +91,5 @@ def _is_dotted(path: str) -> bool:
     return len(parts) > 1 and all(part.isidentifier() for part in parts)
 
 
-def _own_metadata(task: Task | None) -> JobMetadata | None:
+def _stored(task: Task | None) -> object:
     return getattr(task, "job_metadata", None)
-
-
-def _declared_metadata(path: str) -> JobMetadata | None:
-    from .definition import known_task  # It imports this module for its options.
-
-    return _own_metadata(known_task(path))

@@ -40,6 +40,7 @@ from ..retention import Period
 from ..retries import Backoff
 from . import metadata as of_jobs
 from . import other_backends as foreign
+from .callback_reference import require_declared_options
 from .expiry import Expires
 from .metadata import JobMetadata
 from .signature import location_of, require_fit
@@ -128,6 +129,7 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         elif run_after is not None:
             changes |= {"run_after": run_after, "delay": None}
         if any(value is not None for value in stored.values()):
+            require_declared_options(stored, known_task, self.module_path)
             known = self.job_metadata or of_jobs.NONE
             changes["job_metadata"] = known.with_options(stored, self.module_path, of_call=True)
         variant: SteadyQueueTask[P, R] = rebuilt(self, **changes)
@@ -271,6 +273,7 @@ def task(
 
     def wrap(func: Callable[..., Any]) -> Task:
         if any(value is not None for value in stored.values()):
+            require_declared_options(stored, known_task, location_of(func))
             options["job_metadata"] = of_jobs.NONE.with_options(stored, location_of(func))
         task_class = task_backends[backend].task_class
         if task_class is Task:
