@@ -356,7 +356,8 @@ def test_coroutines_leave_calls_too(using: str) -> None:
 def test_a_wrong_call_is_an_error_in_the_task(using: str, settings: Any) -> None:
     settings.TASKS = tasks(using) | {"elsewhere": tasks("nowhere")["default"]}
     result = Driver(using).finish(leave_wrongly.enqueue())
-    assert result.return_value == ["TypeError", "TaskArgumentError", "InvalidTask", "InvalidTask"]
+    invalid = InvalidTask.__name__  # Another one with the backport.
+    assert result.return_value == ["TypeError", "TaskArgumentError", invalid, invalid]
     assert Job.objects.using(using).count() == 1
 
 
