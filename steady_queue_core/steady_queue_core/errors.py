@@ -22,6 +22,7 @@
         RollbackRequestedError   a task has marked that transaction for a rollback
         OutsideTransactionError  a task writes to another database than that of its transaction
         TaskExpired              a job had not started when it expired
+        TaskTimeout (also TimeoutError) an attempt took longer than it may
         MigrationsMissing        the tables do not exist yet
         UndiscardableError       a running or finished job cannot be discarded
         SupervisorContextError   a supervisor cannot run where it was started
@@ -127,6 +128,14 @@ class OutsideTransactionError(SteadyQueueError):
 
 class TaskExpired(SteadyQueueError):
     """A job had not started when it expired, and never starts."""
+
+
+class TaskTimeout(SteadyQueueError, TimeoutError):
+    """An attempt took longer than its time-out. Raised inside a task that runs in a thread; a
+    coroutine gets ``asyncio.CancelledError``."""
+
+    def __init__(self, message: str = "The attempt has taken longer than its time-out.") -> None:
+        super().__init__(message)
 
 
 class MigrationsMissing(SteadyQueueError):
