@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 
@@ -22,8 +23,9 @@ LEAST_GRACE = 0.5
 
 
 class TimeLimit(NamedTuple):
-    """How long an attempt may take, and how much longer a task that does not end; in seconds."""
+    """How long an attempt may take, and how much longer a task that was told to end; in seconds."""
 
+    #: Infinite: it may take any time.
     timeout: float
     grace: float
 
@@ -77,14 +79,11 @@ def require_time_limit(task: Task) -> None:
         checked_grace(grace, task.module_path)
 
 
-def time_limit(timeouts: list[Timeout | None], graces: list[Grace | None]) -> TimeLimit | None:
-    """Return the limit by the first time-out and the first grace that are given; ``None``: the
-    attempt may take any time."""
+def time_limit(timeouts: list[Timeout | None], graces: list[Grace | None]) -> TimeLimit:
+    """Return the limit by the first time-out and the first grace that are given."""
     timeout = next((each for each in timeouts if each is not None), NEVER)
-    if isinstance(timeout, str):
-        return None
+    seconds = math.inf if isinstance(timeout, str) else to_timedelta(timeout).total_seconds()
     grace = next(each for each in graces if each is not None)
-    seconds = to_timedelta(timeout).total_seconds()
     return TimeLimit(seconds, to_timedelta(grace).total_seconds())
 
 

@@ -51,7 +51,7 @@ class RunJournal:
         self._free = deque(range(HEADER_SIZE, len(memory), ENTRY_SIZE))
         #: By job and token: a restored database hands out the same job ids again.
         self._entries: dict[tuple[int, int], int] = {}
-        #: Entries of attempts with a time limit.
+        #: Entries of attempts with a time limit, or that were given up.
         self._limited: set[int] = set()
 
     @classmethod
@@ -109,10 +109,11 @@ class RunJournal:
             self._free.append(entry)
 
     def mark_stuck(self, job_id: int, token: int) -> None:
-        """Record that a job did not end when its time was over: it is charged for that, whatever
+        """Record that a job did not end when it was told to: it is charged for that, whatever
         becomes of the worker."""
         entry = self._entries.get((job_id, token))
         if entry is not None:
+            self._limited.add(entry)
             self._write(entry + STUCK_OFFSET, 1)
 
     def mark_all_stuck(self, jobs: Collection[int]) -> None:

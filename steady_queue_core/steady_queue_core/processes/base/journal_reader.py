@@ -71,7 +71,7 @@ class JournalSnapshot(NamedTuple):
     running: frozenset[int] = frozenset()
     #: Jobs that succeeded and whose outcome was not stored in the database yet.
     finished: Mapping[int, FinishedEntry] = MappingProxyType({})
-    #: Jobs that had started and did not end when their time was over.
+    #: Jobs that had started and did not end when they were told to.
     stuck: frozenset[int] = frozenset()
 
     @classmethod

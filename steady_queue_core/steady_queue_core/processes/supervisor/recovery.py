@@ -28,7 +28,7 @@ from ..worker import outcomes
 from ..worker.attempt import Attempt, RunResult
 from ..worker.callbacks import with_callback
 from ..worker.signal_sender import send_signals
-from ..worker.time_limits import time_limit_of
+from ..worker.time_limits import longest_of
 from ..worker.time_outs import given_up
 
 logger = get_logger("steady_queue.supervisor")
@@ -183,8 +183,8 @@ def _done(claim: ClaimedJob, snapshot: JournalSnapshot | None, death: Death) -> 
     try:
         if snapshot is not None and claim.job_id in snapshot.stuck:
             attempt = _attempt(claim, worker)
-            limit = time_limit_of(claim, attempt.task, attempt.backend)
-            return attempt.failed(given_up(limit), claim.claimed_at)
+            limit = longest_of(claim, attempt.task, attempt.backend)
+            return attempt.failed(given_up(claim, limit), claim.claimed_at)
         if snapshot is None or claim.job_id in snapshot.running:
             attempt = _attempt(claim, worker)
             lost = attempt.lost(death.error, claim.claimed_at, death.process)

@@ -46,7 +46,7 @@ from .expiry import ExpiryClock
 from .forked_copies import end_if_copy
 from .interruptions import Reason
 from .task_transaction import NotBegun, TaskTransaction
-from .time_limits import time_limit_of
+from .time_limits import longest_of, time_limit_of
 from .time_outs import exceeded
 
 logger = get_logger("steady_queue.worker")
@@ -191,6 +191,10 @@ class Executor:
     def time_limit(self, claim: ClaimedJob, task: Task) -> TimeLimit | None:
         """Return how long the attempt at a job may take."""
         return time_limit_of(claim, task, self.backend_of(claim.backend_name))
+
+    def longest_limit(self, claim: ClaimedJob) -> TimeLimit:
+        """Return the same of a job that may be told to end for other reasons."""
+        return longest_of(claim, self.task_of(claim), self.backend_of(claim.backend_name))
 
     def was_interrupted(self, claim: ClaimedJob, error: BaseException) -> bool:
         """Whether a job has ended with ``error`` because the worker has told it to end."""

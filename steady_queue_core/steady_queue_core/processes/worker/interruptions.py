@@ -41,6 +41,10 @@ class Interruptions:
         """Let the job that the calling thread begins be interrupted."""
         self._threads[job_id] = get_ident()
 
+    def is_running(self, job_id: int) -> bool:
+        """Whether a thread runs the job."""
+        return job_id in self._threads
+
     def leave(self, job_id: int) -> Reason | None:
         """End what ``enter`` began, after which nothing is raised any more; return what had been
         sent. To be called again if that is raised inside."""

@@ -173,6 +173,8 @@ class Lanes:
             result, lane, seconds = self._finished.popleft()
             results.append(result)
             lane.note_end()
+            if self.time_outs.is_watching:  # It may have ended when it was being told to.
+                self.time_outs.end(result.outcome.job_id)
             if result.outcome.ending is not Ending.RELEASED:
                 durations[lane].append(seconds)
             results += self._go_on_after(result.outcome)
@@ -197,15 +199,18 @@ class Lanes:
         return withdrawn + self._given_up(late)
 
     def cancel(self, claim: ClaimedJob) -> None:
-        """Interrupt the task of a job; one that has not started does not start."""
+        """Interrupt the task of a job; one that has not started does not start. A task that does
+        not end is given up as after a time-out."""
         # In this order: a job that starts meanwhile sees the request, or can be interrupted.
         cancellation.requested.add((claim.job_id, claim.token))
         self._interrupt_job(claim.job_id, TaskCancelled)
         self._event_loop.interrupt_job(claim.job_id)
+        if self._interruptions.is_running(claim.job_id) or claim.job_id in self._event_loop.jobs:
+            self.time_outs.note_told(claim, self.executor.longest_limit(claim))
 
     @property
     def stuck(self) -> set[int]:
-        """Jobs whose tasks did not end when their time was over, and whose worker has to."""
+        """Jobs whose tasks did not end when they were told to, and whose worker has to."""
         return set(self.time_outs.stuck)
 
     @property
@@ -268,7 +273,7 @@ class Lanes:
             result = self._run_interruptibly(claim, task, limit)
         else:
             result = RunResult(outcomes.released(claim))
-        if limit is not None:
+        if self.time_outs.is_watching:
             self.time_outs.end(claim.job_id)
         following = self._following(result, on_loop=False)
         self._finish(result, self.threads, time.monotonic() - began)
@@ -318,7 +323,7 @@ class Lanes:
                 result = self._broken(claim, error)
         else:
             result = RunResult(outcomes.released(claim))
-        if limit is not None:
+        if self.time_outs.is_watching:
             self.time_outs.end(claim.job_id)
         following = self._following(result, on_loop=True)
         seconds = time.monotonic() - began

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from threading import Condition, Thread
 from typing import NamedTuple
 
 from ...dialects import ClaimedJob
-from ...errors import TaskTimeout
+from ...errors import TaskCancelled, TaskTimeout
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...time_limits import TimeLimit
@@ -60,11 +61,19 @@ class TimeOuts:
     def begin(self, claim: ClaimedJob, limit: TimeLimit) -> None:
         """Watch an attempt that begins now."""
         due = time.monotonic() + limit.timeout
+        self._watch_one(Timed(claim, limit, due, due + limit.longest_grace))
+
+    def note_told(self, claim: ClaimedJob, limit: TimeLimit) -> None:
+        """Watch an attempt that was told to end for another reason."""
+        now = time.monotonic()
+        self._watch_one(Timed(claim, limit, now, now + limit.longest_grace, is_told=True))
+
+    def _watch_one(self, timed: Timed) -> None:
         with self._changed:
-            self._timed[claim.job_id] = Timed(claim, limit, due, due + limit.longest_grace)
+            self._timed[timed.claim.job_id] = timed
             if self._thread is None:
                 self._start()
-            elif due < self._wakes_at:
+            elif timed.next < self._wakes_at:
                 self._changed.notify()
 
     def end(self, job_id: int) -> None:
@@ -72,6 +81,11 @@ class TimeOuts:
         with self._changed:
             self._timed.pop(job_id, None)
             self.stuck.discard(job_id)
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether an attempt is watched."""
+        return bool(self._timed)
 
     def expired(self, job_id: int) -> TimeLimit | None:
         """Return the limit of an attempt that was told to end."""
@@ -97,7 +111,7 @@ class TimeOuts:
                         self._act(job_id, timed, now)
                 # A job that has ended may leave us a time at which there is nothing to do.
                 moments = [each.next for each in self._timed.values()]
-                self._wakes_at = min(moments, default=float("inf"))
+                self._wakes_at = min(moments, default=math.inf)
                 self._changed.wait(_pause(self._wakes_at))
 
     def _act(self, job_id: int, timed: Timed, now: float) -> None:
@@ -108,7 +122,7 @@ class TimeOuts:
                 self._tell(timed.claim)
             elif self._give_up(timed.claim):
                 self.stuck.add(job_id)
-                self._timed[job_id] = timed._replace(hopeless=float("inf"))
+                self._timed[job_id] = timed._replace(hopeless=math.inf)
             else:
                 self._timed[job_id] = timed._replace(hopeless=now + DELAY)
         except Exception as error:
@@ -124,7 +138,7 @@ class TimeOuts:
 
 def _pause(until: float) -> float | None:
     # Conditions take no infinite time-outs.
-    return None if until == float("inf") else max(0.0, min(until - time.monotonic(), 3600.0))
+    return None if until == math.inf else max(0.0, min(until - time.monotonic(), 3600.0))
 
 
 def exceeded(limit: TimeLimit, error: BaseException | None = None) -> TaskTimeout:
@@ -136,11 +150,13 @@ def exceeded(limit: TimeLimit, error: BaseException | None = None) -> TaskTimeou
     return found
 
 
-def given_up(limit: TimeLimit | None) -> TaskTimeout:
+def given_up(claim: ClaimedJob, limit: TimeLimit) -> TaskTimeout | TaskCancelled:
     """Return the error of an attempt that ran on until its worker was ended."""
-    if limit is None:  # The settings have changed meanwhile.
-        return TaskTimeout("The attempt took longer than its time-out, and did not end.")
+    told = f"did not end in the next {limit.longest_grace:g} s: its worker was replaced."
+    if claim.is_cancelled:
+        return TaskCancelled(f"The job was cancelled while it ran, and {told}")
+    if limit.timeout == math.inf:  # The code or the settings have changed meanwhile.
+        return TaskTimeout(f"The attempt has taken longer than its time-out, and {told}")
     return TaskTimeout(
-        f"The attempt has taken longer than its time-out of {limit.timeout:g} s and did not end in "
-        f"the next {limit.longest_grace:g} s: its worker was replaced."
+        f"The attempt has taken longer than its time-out of {limit.timeout:g} s and {told}"
     )

@@ -218,7 +218,7 @@ class Worker:
     def _ask_for_successor_of_stuck(self) -> None:
         """Ask to be replaced because of tasks that do not end."""
         logger.error(
-            "%s is to be replaced: it has tasks that did not end when their time was over, of the "
+            "%s is to be replaced: it has tasks that did not end when they were told to, of the "
             "jobs %s",
             self.context.name,
             ", ".join(map(str, sorted(self.lanes.stuck))),
