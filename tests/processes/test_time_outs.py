@@ -160,7 +160,8 @@ def end_just_in_time(project: Project) -> list[int]:
     """Have jobs end at about the time when their time is over, each of them followed by others."""
     project.start().wait_ready(1)
     limits = {"timeout": 0.2, "timeout_grace": 5.0}
-    project.enqueue("hanging:work", *[[0.198]] * 40, periods=limits)
+    almost = [[0.15 + number / 1000] for number in range(50)]
+    project.enqueue("hanging:work", *almost, periods=limits)
     others = project.enqueue("hanging:work", *[[0.05]] * 160)
     project.wait_done(60)
     return others
