@@ -181,8 +181,8 @@ def test_cancelled_jobs_whose_worker_is_killed_do_not_run_again(make_project: Ma
     supervisor = project.start()
     [worker] = supervisor.wait_ready(1)
     project.wait_started(running)
+    wait_for(lambda: project.state_of(held) == "claimed", 5, "the claim of a second job")
     supervisor.send(signal.SIGSTOP, worker)  # It does not hear of it.
-    assert (project.state_of(running), project.state_of(held)) == ("claimed", "claimed")
     cancel(project, running, held)
     assert project.state_of(held) == "claimed"
     supervisor.send(signal.SIGKILL, worker)
