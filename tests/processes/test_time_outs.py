@@ -284,3 +284,19 @@ def test_threads_in_one_process_replace_a_stuck_worker(make_project: MakeProject
     for other in [beside, *later]:
         assert (project.state_of(other), errors_of(project, other)) == ("finished", [])
     assert supervisor.stop(signal.SIGTERM, seconds=15) == 0
+
+
+def test_all_ways_to_hang_at_once_cost_nobody_else(make_project: MakeProject) -> None:
+    project = make_project(hanging(threads=6))
+    project.start().wait_ready(1)
+    jobs = []
+    others = project.enqueue("hanging:work", *[[0.1 * number] for number in range(10)])
+    for task in ("spin", "sleep", "swallow", "hold", "aspin", "aswallow", "ablock"):
+        jobs += project.enqueue(f"hanging:{task}", [], periods=LIMITS)
+        others += project.enqueue("hanging:work", [0.5], [0.0])
+        others += project.enqueue("hanging:awork", [0.5], [0.0])
+    for job in jobs:
+        wait_timed_out(project, job, 90)
+    project.wait_done(30)
+    assert {project.state_of(other) for other in others} == {"finished"}
+    assert charged(project, others) == []
