@@ -22,6 +22,8 @@
         RollbackRequestedError   a task has marked that transaction for a rollback
         OutsideTransactionError  a task writes to another database than that of its transaction
         TaskExpired              a job had not started when it expired
+        Preempted                an attempt has lost its claim, and is to stop
+        CheckpointRefusedError   a task cannot store a checkpoint in its transaction
         MigrationsMissing        the tables do not exist yet
         UndiscardableError       a running or finished job cannot be discarded
         SupervisorContextError   a supervisor cannot run where it was started
@@ -127,6 +129,16 @@ class OutsideTransactionError(SteadyQueueError):
 
 class TaskExpired(SteadyQueueError):
     """A job had not started when it expired, and never starts."""
+
+
+class Preempted(SteadyQueueError):
+    """This attempt has lost its claim: the job runs elsewhere, or has ended. The task is to stop;
+    whatever comes of it is not stored."""
+
+
+class CheckpointRefusedError(SteadyQueueError):
+    """A task that is delivered transactionally stores a checkpoint, which would be rolled back with
+    everything else."""
 
 
 class MigrationsMissing(SteadyQueueError):

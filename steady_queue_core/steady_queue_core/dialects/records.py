@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
+from ..progress import Progress
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
@@ -135,6 +137,18 @@ JOB_COLUMNS = (
 )
 #: Everything a claim is read from, apart from the time of the claim.
 CLAIM_COLUMNS = EXECUTION_COLUMNS + JOB_COLUMNS
+
+
+class CheckpointChange(NamedTuple):
+    """What an attempt stores for its job while it runs."""
+
+    job_id: int
+    #: The token of the attempt's claim.
+    token: int
+    #: The encoded checkpoint; ``None``: the one that is stored stays.
+    data: str | None = None
+    #: How far the task has come; ``None``: what is stored stays.
+    progress: Progress | None = None
 
 
 class Dispatched(NamedTuple):
