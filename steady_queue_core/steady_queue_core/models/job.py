@@ -95,7 +95,7 @@ class Job(models.Model):
         """How far its task has come, if that has told; queries the database, unless the checkpoint
         was selected along."""
         row: Checkpoint | None = getattr(self, "checkpoint", None)
-        return row and row.progress
+        return None if row is None else row.progress
 
     @alters_data
     def retry(self) -> bool:
