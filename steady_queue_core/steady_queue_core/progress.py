@@ -38,7 +38,9 @@ class Progress:
         if not _is_storable(text):
             raise ValueError("progress: text has a NUL character or half a surrogate pair.")
         return cls(
-            _number("done", done), None if total is None else _number("total", total, positive=True), text
+            _number("done", done),
+            None if total is None else _number("total", total, positive=True),
+            text,
         )
 
     @classmethod

@@ -24,7 +24,6 @@ from .portable import current_time
 from .portable.checkpoints import (
     checkpoint_row,
     claim_rows,
-    columns_of,
     end_checkpoints,
     last_progress,
 )
@@ -203,10 +202,9 @@ class Dialect:
         rows = claim_rows(connection, job_id, token)
         if not connection.in_atomic_block and connection.get_autocommit():
             return rows.exists()
-        if self.info.skips_locked:
+        with self.transaction(connection):
             # Locked, so that the present row is read, not that of the transaction's snapshot.
             return bool(self.lock_rows(connection, rows, wait=True))
-        return bool(rows.update(token=token))  # Writing locks the database.
 
     def _write_checkpoints(
         self, connection: BaseDatabaseWrapper, changes: Sequence[CheckpointChange]
@@ -215,7 +213,7 @@ class Dialect:
             present = self.current_time(connection)
             for change in changes:
                 row = checkpoint_row(change, present)
-                self.upsert(connection, [row], ["job"], columns_of(change))
+                self.upsert(connection, [row], ["job"], change.changed_columns)
 
     def _settle(self, connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
         held = cast(

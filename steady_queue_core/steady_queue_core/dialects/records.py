@@ -97,6 +97,12 @@ class ClaimedJob(NamedTuple):
         """Whether the job was asked to end before it was claimed."""
         return self.max_attempts < 0
 
+    @property
+    def is_first(self) -> bool:
+        """Whether the job was never claimed before: by the count in the token. For tokens that do
+        not count it is false."""
+        return self.token >> 32 == 1
+
     @classmethod
     def from_row(
         cls, row: Mapping[str, Any], claimed_at: datetime, read_time: Reader
@@ -149,6 +155,13 @@ class CheckpointChange(NamedTuple):
     data: str | None = None
     #: How far the task has come; ``None``: what is stored stays.
     progress: Progress | None = None
+
+    @property
+    def changed_columns(self) -> tuple[str, ...]:
+        """The columns to set in a row that exists."""
+        data = () if self.data is None else ("data",)
+        progress = () if self.progress is None else ("done", "total", "text")
+        return ("token", "updated_at", *data, *progress)
 
 
 class Dispatched(NamedTuple):

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from .. import arguments
 from ..arguments import DeserializationError, TaskArgumentError
 from ..dialects import CheckpointChange, ClaimedJob, Ending, Outcome, Sequel
-from ..dialects.portable.tokens import RANDOM_BITS
 from ..errors import CheckpointRefusedError, Preempted
 from ..payloads import checkpoint_scope
 from ..progress import Progress
@@ -79,7 +78,7 @@ class AttemptNotes:
     @property
     def may_have_checkpoint(self) -> bool:
         """Whether an attempt before this one may have stored something."""
-        return self._claim.token >> RANDOM_BITS != 1
+        return not self._claim.is_first
 
     @property
     def checkpointed(self) -> Any:

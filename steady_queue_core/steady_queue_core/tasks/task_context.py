@@ -11,7 +11,6 @@ from django.utils.asyncio import async_unsafe
 from ..compat import Task, TaskContext
 from .cancellation import is_requested
 
-
 NO_ATTEMPT = "This context does not belong to an attempt."
 IN_COROUTINES = "You cannot call this from a coroutine: await context.{}() there."
 

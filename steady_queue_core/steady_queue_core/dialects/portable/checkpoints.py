@@ -14,8 +14,6 @@ from ..records import CheckpointChange
 from .clock import storable
 from .models import model
 
-PROGRESS = ("done", "total", "text")
-
 
 def claim_rows(connection: BaseDatabaseWrapper, job_id: int, token: int) -> QuerySet[Any]:
     """Return the claim of a job under this token, if it is held."""
@@ -23,22 +21,17 @@ def claim_rows(connection: BaseDatabaseWrapper, job_id: int, token: int) -> Quer
     return rows.filter(job_id=job_id, token=token)
 
 
-def columns_of(change: CheckpointChange) -> list[str]:
-    """Return the columns that a change sets in a row that exists."""
-    data = ["data"] if change.data is not None else []
-    progress = PROGRESS if change.progress is not None else ()
-    return ["token", "updated_at", *data, *progress]
-
-
 def checkpoint_row(change: CheckpointChange, present: datetime) -> Any:
     """Return the unsaved row of a job that has none."""
-    progress = {name: getattr(change.progress, name) for name in PROGRESS if change.progress}
+    progress = change.progress
     return model("Checkpoint")(
         job_id=change.job_id,
         token=change.token,
         data=change.data,
+        done=progress and progress.done,
+        total=progress and progress.total,
+        text=progress.text if progress else "",
         updated_at=storable(present),
-        **progress,
     )
 
 
