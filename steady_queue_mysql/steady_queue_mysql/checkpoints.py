@@ -14,17 +14,21 @@ from .transactions import Transaction, run_in_transaction
 # ends the claim until the transaction has ended.
 LOCK_CLAIM = f"SELECT 1 FROM {tables.CLAIMED} WHERE job_id = {{}} AND token = {{}} FOR UPDATE"
 
+# The columns of a derived table may be named in both parts; VALUES() is going out of use in MySQL,
+# and MariaDB does not know what has come instead.
 SAVE = f"""
 INSERT INTO {tables.CHECKPOINTS} (job_id, token, data, done, total, text, updated_at)
-SELECT job_id, token, %s, %s, %s, %s, {NOW_SQL} FROM {tables.CLAIMED}
-WHERE job_id = {{}} AND token = {{}}
+SELECT * FROM (
+  SELECT job_id AS new_job_id, token AS new_token, %s AS new_data, %s AS new_done, %s AS new_total,
+    %s AS new_text, {NOW_SQL} AS new_updated_at
+  FROM {tables.CLAIMED} WHERE job_id = {{}} AND token = {{}}) AS new
 ON DUPLICATE KEY UPDATE {{}}"""
 
 
 def save_checkpoint(connection: BaseDatabaseWrapper, change: CheckpointChange) -> bool:
     """Lock the claim, and insert or update the row of its job if it is held."""
     key, progress = (int(change.job_id), int(change.token)), change.progress
-    sets = ", ".join(f"{name} = VALUES({name})" for name in change.changed_columns)
+    sets = ", ".join(f"{name} = new_{name}" for name in change.changed_columns)
     values = (
         change.data,
         None if progress is None else repr(progress.done),

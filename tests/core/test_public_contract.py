@@ -21,7 +21,7 @@ from steady_queue_core.migrations import __path__ as migrations
 pytestmark = pytest.mark.shared
 
 PATHS = """
-steady_queue_core: __version__ aenqueue_many call change_recurring_task enqueue_many
+steady_queue_core: Preempted __version__ aenqueue_many call change_recurring_task enqueue_many
     limits_concurrency recurring schedule_recurring_task task unschedule_recurring_task
 steady_queue_core.admin: JobAdmin ProcessAdmin QueuesAdmin RecurringTaskAdmin SemaphoreAdmin
     register
@@ -36,7 +36,7 @@ steady_queue_core.dialects: API_VERSION ClaimedJob Dialect DialectConflict Diale
     portable tables
 steady_queue_core.dialects.conformance: DialectConformance
 steady_queue_core.embedding: EmbeddedQueue
-steady_queue_core.errors: DialectConflict DialectError DialectInvalid DialectNotFound
+steady_queue_core.errors: CheckpointRefusedError Preempted DialectConflict DialectError DialectInvalid DialectNotFound
     DialectUnsupported MigrationsMissing NotRepeatedError OutsideTransactionError ProcessExitError
     ProcessMissingError ProcessPrunedError RecurringTaskError RecurringTaskExistsError
     RollbackRequestedError StaticRecurringTaskError SteadyQueueError TaskCancelled TaskExpired
@@ -47,9 +47,9 @@ steady_queue_core.hooks: on_dispatcher_exit on_dispatcher_start on_dispatcher_st
     on_worker_exit on_worker_start on_worker_stop
 steady_queue_core.logging: JSONFormatter TaskContextFilter TextFormatter
 steady_queue_core.middleware: Middleware
-steady_queue_core.models: BlockedExecution ClaimedExecution FailedExecution Job Pause Permit
-    Process Queue ReadyExecution RecurringExecution RecurringTask Retention ScheduledExecution
-    Semaphore
+steady_queue_core.models: BlockedExecution ClaimedExecution FailedExecution Checkpoint Job
+    Pause Permit Process Queue ReadyExecution RecurringExecution RecurringTask Retention
+    ScheduledExecution Semaphore
 steady_queue_core.models.fields: ExactCharField ExactTextField InstantField
 steady_queue_core.models.tuning: TuneTables
 steady_queue_core.processes: ProcessExitError ProcessMissingError ProcessPrunedError
@@ -169,6 +169,7 @@ BACKEND = {
 }
 TABLES = [
     "steady_queue_blocked_executions",
+    "steady_queue_checkpoints",
     "steady_queue_claimed_executions",
     "steady_queue_failed_executions",
     "steady_queue_jobs",
