@@ -13,7 +13,7 @@ from .direct import direct_transaction
 
 SAVE = f"""
 INSERT INTO {tables.CHECKPOINTS} (job_id, token, data, done, total, text, updated_at)
-SELECT job_id, token, %s, %s, %s, %s, {NOW_SQL} FROM {tables.CLAIMED}
+SELECT job_id, token, %s, %s, %s, %s, {NOW_SQL.replace("%", "%%")} FROM {tables.CLAIMED}
 WHERE job_id = %s AND token = %s
 ON CONFLICT (job_id) DO UPDATE SET {{}}
 RETURNING job_id"""

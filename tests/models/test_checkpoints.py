@@ -857,3 +857,13 @@ def test_a_coroutine_may_store_from_its_own_functions(using: str) -> None:
 
     script[:] = [run]
     Driver(using).finish(work_in_a_coroutine.enqueue())
+
+
+@on_every_database
+def test_statements_are_logged(using: str, settings: Any) -> None:
+    """With ``DEBUG`` Django formats them."""
+    settings.DEBUG = True
+    connections[using].close()
+    script[:] = [lambda context: (context.progress(1, 2, "100 %s"), context.checkpoint("%Y"))]
+    result = Driver(using).finish(work.enqueue())
+    assert str(result.progress) == "1 of 2 (50%): 100 %s"
