@@ -36,12 +36,13 @@ steady_queue_core.dialects: API_VERSION ClaimedJob Dialect DialectConflict Diale
     portable tables
 steady_queue_core.dialects.conformance: DialectConformance
 steady_queue_core.embedding: EmbeddedQueue
-steady_queue_core.errors: CheckpointRefusedError Preempted DialectConflict DialectError DialectInvalid DialectNotFound
-    DialectUnsupported MigrationsMissing NotRepeatedError OutsideTransactionError ProcessExitError
-    ProcessMissingError ProcessPrunedError RecurringTaskError RecurringTaskExistsError
-    RollbackRequestedError StaticRecurringTaskError SteadyQueueError TaskCancelled TaskExpired
-    ThreadTerminatedError TooManyCrashesError TransactionEndedError UndeliverableError
-    UndiscardableError UnknownRecurringTaskError UnregisteredTaskError UnusableRecurringTaskError
+steady_queue_core.errors: CheckpointRefusedError DialectConflict DialectError DialectInvalid
+    DialectNotFound DialectUnsupported MigrationsMissing NotRepeatedError OutsideTransactionError
+    Preempted ProcessExitError ProcessMissingError ProcessPrunedError RecurringTaskError
+    RecurringTaskExistsError RollbackRequestedError StaticRecurringTaskError SteadyQueueError
+    TaskCancelled TaskExpired ThreadTerminatedError TooManyCrashesError TransactionEndedError
+    UndeliverableError UndiscardableError UnknownRecurringTaskError UnregisteredTaskError
+    UnusableRecurringTaskError
 steady_queue_core.hooks: on_dispatcher_exit on_dispatcher_start on_dispatcher_stop on_exit
     on_internal_error on_scheduler_exit on_scheduler_start on_scheduler_stop on_start on_stop
     on_worker_exit on_worker_start on_worker_stop

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import wait
+from functools import partial
 from typing import Any
 
 from django.db.transaction import atomic
@@ -22,6 +23,13 @@ class CheckpointCases(ConformanceCase):
     def save(self, claim: ClaimedJob, **changes: Any) -> bool:
         change = CheckpointChange(claim.job_id, claim.token, **changes)
         return self.dialect.save_checkpoint(self.connection, change)
+
+    def save_something(self, claim: ClaimedJob) -> bool:
+        return self.save(claim, data=DATA)
+
+    def save_five(self, claim: ClaimedJob, first: int) -> list[bool]:
+        numbers = range(first, first + 5)
+        return [self.again(partial(self.save, claim, data=f"{number}")) for number in numbers]
 
     def is_held(self, claim: ClaimedJob) -> bool:
         return self.dialect.is_held(self.connection, claim.job_id, claim.token)
@@ -101,16 +109,14 @@ class CheckpointCases(ConformanceCase):
     def test_a_claim_that_ends_meanwhile_is_not_held_any_more(self) -> None:
         """Although the caller's transaction has read it before. Where that keeps all others from
         writing, it still holds the claim."""
-        for store in (True, False):
+        for look in (self.is_held, self.save_something):
             claim = self.claimed_job()
-            release = ending(Ending.RELEASED, claim)
             with self.dialect.transaction(self.connection):
                 self.assertIn(claim.job_id, self.ids("Claimed"))
-                other = self.begin(lambda end=release: self.dialect.settle(self.connection, [end]))
+                other = self.begin(partial(self.settle, ending(Ending.RELEASED, claim)))
                 wait([other], timeout=1.0)
                 ended = other.done()
-                held = self.save(claim, data=DATA) if store else self.is_held(claim)
-                self.assertIs(held, not ended)
+                self.assertIs(look(claim), not ended)
             self.assertEqual(other.result(timeout=self.patience), {claim.job_id})
             self.rows("Checkpoint").delete()
             self.rows("ReadyExecution").delete()
@@ -118,17 +124,11 @@ class CheckpointCases(ConformanceCase):
 
     def test_a_claim_does_not_end_before_what_it_stores_is_committed(self) -> None:
         """Else what is stored of a job could outlast it."""
-        for store in (True, False):
+        for look in (self.is_held, self.save_something):
             claim = self.claimed_job()
-            deleted = self.finished(claim, preserve=False)
-            with self.holding(
-                lambda: self.save(claim, data=DATA) if store else self.is_held(claim)
-            ):
-                other = self.begin(
-                    lambda end=deleted: self.again(
-                        lambda: self.dialect.settle(self.connection, [end])
-                    )
-                )
+            deleted = partial(self.settle, self.finished(claim, preserve=False))
+            with self.holding(partial(look, claim)):
+                other = self.begin(partial(self.again, deleted))
                 wait([other], timeout=0.5)
                 self.assertFalse(other.done())
             self.assertEqual(other.result(timeout=self.patience), {claim.job_id})
@@ -148,12 +148,7 @@ class CheckpointCases(ConformanceCase):
 
     def test_threads_that_store_for_one_job_do_not_fail(self) -> None:
         claim = self.claimed_job()
-        stored = self.in_threads([
-            lambda n=n: [
-                self.again(lambda m=m: self.save(claim, data=f"{m}")) for m in range(10 * n, 10 * n + 5)
-            ]
-            for n in range(4)
-        ])  # fmt: skip
+        stored = self.in_threads([partial(self.save_five, claim, 10 * n) for n in range(4)])
         self.assertEqual(stored, [[True] * 5] * 4)
         self.assertIn(self.told(claim)[1], [f"{10 * n + 4}" for n in range(4)])
 
