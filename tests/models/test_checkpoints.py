@@ -20,12 +20,19 @@ from django.db.transaction import atomic, set_rollback
 from steady_queue_core import Discard, Preempted, Retry, Snooze, task
 from steady_queue_core.arguments import DeserializationError, TaskArgumentError
 from steady_queue_core.dialects import CheckpointChange, Dialect, Ending
+from steady_queue_core.dialects.conformance.threads import holding
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.errors import CheckpointRefusedError, ProcessExitError
-from steady_queue_core.models import Checkpoint, ClaimedExecution, FailedExecution, Job
+from steady_queue_core.models import (
+    Checkpoint,
+    ClaimedExecution,
+    FailedExecution,
+    Job,
+    ReadyExecution,
+)
 from steady_queue_core.models.operations.clear import FailedJobs, FinishedJobs, RetainedJobs
 from steady_queue_core.payloads import PayloadSignatureError, UnsignedPayloadError
-from steady_queue_core.processes.base.database import QueueDatabase
+from steady_queue_core.processes.base.database import QueueDatabase, Unavailable
 from steady_queue_core.processes.base.journal_reader import FinishedEntry, JournalSnapshot
 from steady_queue_core.processes.supervisor.recovery import Rescuer
 from steady_queue_core.processes.worker import outcomes
@@ -867,3 +874,34 @@ def test_statements_are_logged(using: str, settings: Any) -> None:
     script[:] = [lambda context: (context.progress(1, 2, "100 %s"), context.checkpoint("%Y"))]
     result = Driver(using).finish(work.enqueue())
     assert str(result.progress) == "1 of 2 (50%): 100 %s"
+
+
+@on_every_server
+def test_a_claim_that_a_frozen_task_has_locked_does_not_keep_others_from_being_rescued(
+    using: str,
+) -> None:
+    driver = Driver(using)
+    script[:] = [nothing, nothing, nothing]
+    for _ in range(3):
+        work.enqueue()
+    claims = driver.claim()
+    locked, others = claims[1], {claims[0].job_id, claims[2].job_id}
+    change = CheckpointChange(locked.job_id, locked.token, "1")
+    with connections[using].cursor() as cursor:
+        is_postgres = connections[using].vendor == "postgresql"
+        cursor.execute(
+            "SET lock_timeout = '300ms'" if is_postgres else "SET innodb_lock_wait_timeout = 1"
+        )
+    rescuer, error = Rescuer(QueueDatabase(using)), ProcessExitError("gone")
+    with holding(using, lambda: dialect_for(using).save_checkpoint(connections[using], change), 30):
+        with pytest.raises(Unavailable):
+            rescuer.rescue_process(driver.name, JournalSnapshot(), error)
+        assert set(ids_of(using, ReadyExecution)) == others
+        assert ids_of(using, ClaimedExecution) == [locked.job_id]
+    rescuer.rescue_process(driver.name, JournalSnapshot(), error)
+    assert len(ids_of(using, ReadyExecution)) == 3
+    connections[using].close()
+
+
+def ids_of(using: str, model: Any) -> list[int]:
+    return sorted(model.objects.using(using).values_list("pk", flat=True))
