@@ -104,9 +104,9 @@ def test_all_goes_as_planned_and_nothing_is_left(tmp_path: Path) -> None:
     assert errors == ""
     assert time.monotonic() - began < 20
     assert "Steady Queue" in output.splitlines()[0]
-    for word in ("delayed", "done", "retry", "failed"):
+    for word in ("delayed", "done", "retry", "failed", "progress"):
         assert re.search(rf"^  \d\d:\d\d:\d\d  {word} +demo\.tasks\.\w+ #\d+ ", output, re.M), word
-    assert output.count("\n  ok     ") == 7
+    assert output.count("\n  ok     ") == 9
     assert "WRONG" not in output
     assert projects(tmp_path) == []
     assert_shown_in_the_readme(output)

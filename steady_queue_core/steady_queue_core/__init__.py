@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         unschedule_recurring_task,
     )
     from .endings import Discard, Fail, Retry, Snooze
+    from .errors import Preempted
     from .schedules.definition import recurring
     from .tasks.definition import task
 
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Discard",
     "Fail",
+    "Preempted",
     "Retry",
     "Snooze",
     "__version__",
@@ -79,6 +81,10 @@ def __getattr__(name: str) -> Any:
         from . import endings
 
         return getattr(endings, name)
+    if name == "Preempted":
+        from .errors import Preempted
+
+        return Preempted
     if name in ("call", "enqueue_many", "aenqueue_many"):
         from . import bulk
 

@@ -43,10 +43,12 @@ from .dialects import EnqueuedJob, Limit, NewJob, dialect_for
 from .middleware import MiddlewareChain
 from .payloads import PayloadCodec, Scope, call_scope
 from .tasks.callbacks import require_callbacks, resolved
+from .tasks.checkpoint_store import DatabaseStore
 from .tasks.definition import SteadyQueueTask, require_declared
 from .tasks.expiry import Expires, require_start_before
 from .tasks.metadata import NONE, JobMetadata
 from .tasks.model_arguments import require_storable_models
+from .tasks.notes import Store
 from .tasks.results import task_result_of
 from .tasks.signature import require_fit
 from .tasks.task_result import SteadyQueueTaskResult
@@ -125,6 +127,10 @@ class SteadyQueueBackend(BaseTaskBackend):
     def database(self) -> str:
         """Alias of the database that holds the jobs."""
         return self.settings.database or router.db_for_write(self._model_of_jobs)
+
+    def checkpoints(self, using: str | None = None) -> Store:
+        """Return where the checkpoints of jobs in ``using`` are, by default this database."""
+        return DatabaseStore(using or self.database)
 
     @cached_property
     def _model_of_jobs(self) -> type[Model]:

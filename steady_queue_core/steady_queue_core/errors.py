@@ -23,6 +23,8 @@
         OutsideTransactionError  a task writes to another database than that of its transaction
         TaskExpired              a job had not started when it expired
         TaskTimeout (also TimeoutError) an attempt took longer than it may
+        Preempted                an attempt has lost its claim, and is to stop
+        CheckpointRefusedError   a task cannot store a checkpoint in its transaction
         MigrationsMissing        the tables do not exist yet
         UndiscardableError       a running or finished job cannot be discarded
         SupervisorContextError   a supervisor cannot run where it was started
@@ -136,6 +138,16 @@ class TaskTimeout(SteadyQueueError, TimeoutError):
 
     def __init__(self, message: str = "The attempt has taken longer than its time-out.") -> None:
         super().__init__(message)
+
+
+class Preempted(SteadyQueueError):
+    """This attempt has lost its claim: the job runs elsewhere, or has ended. The task is to stop;
+    whatever comes of it is not stored."""
+
+
+class CheckpointRefusedError(SteadyQueueError):
+    """A task that is delivered transactionally stores a checkpoint, which would be rolled back with
+    everything else."""
 
 
 class MigrationsMissing(SteadyQueueError):

@@ -21,7 +21,7 @@ from steady_queue_core.migrations import __path__ as migrations
 pytestmark = pytest.mark.shared
 
 PATHS = """
-steady_queue_core: __version__ aenqueue_many call change_recurring_task enqueue_many
+steady_queue_core: Preempted __version__ aenqueue_many call change_recurring_task enqueue_many
     limits_concurrency recurring schedule_recurring_task task unschedule_recurring_task
 steady_queue_core.admin: JobAdmin ProcessAdmin QueuesAdmin RecurringTaskAdmin SemaphoreAdmin
     register
@@ -36,20 +36,21 @@ steady_queue_core.dialects: API_VERSION ClaimedJob Dialect DialectConflict Diale
     portable tables
 steady_queue_core.dialects.conformance: DialectConformance
 steady_queue_core.embedding: EmbeddedQueue
-steady_queue_core.errors: DialectConflict DialectError DialectInvalid DialectNotFound
-    DialectUnsupported MigrationsMissing NotRepeatedError OutsideTransactionError ProcessExitError
-    ProcessMissingError ProcessPrunedError RecurringTaskError RecurringTaskExistsError
-    RollbackRequestedError StaticRecurringTaskError SteadyQueueError TaskCancelled TaskExpired
-    TaskTimeout ThreadTerminatedError TooManyCrashesError TransactionEndedError UndeliverableError
-    UndiscardableError UnknownRecurringTaskError UnregisteredTaskError UnusableRecurringTaskError
+steady_queue_core.errors: CheckpointRefusedError DialectConflict DialectError DialectInvalid
+    DialectNotFound DialectUnsupported MigrationsMissing NotRepeatedError OutsideTransactionError
+    Preempted ProcessExitError ProcessMissingError ProcessPrunedError RecurringTaskError
+    RecurringTaskExistsError RollbackRequestedError StaticRecurringTaskError SteadyQueueError
+    TaskCancelled TaskExpired TaskTimeout ThreadTerminatedError TooManyCrashesError
+    TransactionEndedError UndeliverableError UndiscardableError UnknownRecurringTaskError
+    UnregisteredTaskError UnusableRecurringTaskError
 steady_queue_core.hooks: on_dispatcher_exit on_dispatcher_start on_dispatcher_stop on_exit
     on_internal_error on_scheduler_exit on_scheduler_start on_scheduler_stop on_start on_stop
     on_worker_exit on_worker_start on_worker_stop
 steady_queue_core.logging: JSONFormatter TaskContextFilter TextFormatter
 steady_queue_core.middleware: Middleware
-steady_queue_core.models: BlockedExecution ClaimedExecution FailedExecution Job Pause Permit
-    Process Queue ReadyExecution RecurringExecution RecurringTask Retention ScheduledExecution
-    Semaphore
+steady_queue_core.models: BlockedExecution ClaimedExecution FailedExecution Checkpoint Job
+    Pause Permit Process Queue ReadyExecution RecurringExecution RecurringTask Retention
+    ScheduledExecution Semaphore
 steady_queue_core.models.fields: ExactCharField ExactTextField InstantField
 steady_queue_core.models.tuning: TuneTables
 steady_queue_core.processes: ProcessExitError ProcessMissingError ProcessPrunedError
@@ -171,6 +172,7 @@ BACKEND = {
 }
 TABLES = [
     "steady_queue_blocked_executions",
+    "steady_queue_checkpoints",
     "steady_queue_claimed_executions",
     "steady_queue_failed_executions",
     "steady_queue_jobs",

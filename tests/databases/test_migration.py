@@ -39,6 +39,7 @@ KEYS: dict[str, tuple[str, set[tuple[str, ...]], set[tuple[str, ...]]]] = {
     "processes": ("id", {("name",)}, {("last_heartbeat_at",)}),
     "semaphores": ("key", set(), set()),
     "permits": ("job_id", set(), {("key",)}),
+    "checkpoints": ("job_id", set(), set()),
     "retentions": ("job_id", set(), {("expires_at",)}),
     "pauses": ("queue_name", set(), set()),
     "recurring_tasks": ("key", set(), set()),

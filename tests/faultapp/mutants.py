@@ -158,6 +158,20 @@ def _no_end_to_time_outs() -> None:
     Interruptions.leave = lambda self, job_id: None  # type: ignore[method-assign]  # mutant
 
 
+def _no_fence_around_checkpoints() -> None:
+    """Checkpoints and progress are stored for whoever says so."""
+    from steady_queue_core.dialects import Dialect
+    from steady_queue_core.tasks.notes import AttemptNotes
+
+    def save(self: Any, connection: Any, change: Any) -> bool:
+        with self.transaction(connection):
+            self._write_checkpoints(connection, [change])
+        return True
+
+    Dialect.save_checkpoint = save  # type: ignore[method-assign]  # mutant
+    AttemptNotes._require_claim = lambda self: None  # type: ignore[method-assign]  # mutant
+
+
 MUTANTS: dict[str, Callable[[], None]] = {
     "no start marks": _no_start_marks,
     "every claim started": _every_claim_started,
@@ -169,6 +183,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
     "no heirs": _no_heirs,
     "no deadlines in chains": _no_deadlines_in_chains,
     "no fence around transactions": _no_fence_around_transactions,
+    "no fence around checkpoints": _no_fence_around_checkpoints,
     "no delivery in recovery": _no_delivery_in_recovery,
     "no heirs for transactions": _no_heirs_for_transactions,
     "no blame for blocking": _no_blame_for_blocking,

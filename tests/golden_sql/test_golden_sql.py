@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from steady_queue_core.dialects import (
+    CheckpointChange,
     ClaimedJob,
     Ending,
     NewJob,
@@ -14,6 +15,7 @@ from steady_queue_core.dialects import (
     QueueSelector,
 )
 from steady_queue_core.dialects.conformance.base import ending, limited_job, new_job
+from steady_queue_core.progress import Progress
 
 from .cases import GoldenCase, on_each_database
 
@@ -102,6 +104,23 @@ class Sql(GoldenCase):
                 given=lambda waiting=waiting: self._claimed(limited=True, waiting=waiting),
             )
         self.compare("claim_followers")
+
+    def test_save_checkpoint(self) -> None:
+        changes: dict[str, dict[str, Any]] = {
+            "a checkpoint": {"data": '{"row":17}'},
+            "progress": {"progress": Progress(17, 100, "rows")},
+            "both": {"data": '{"row":17}', "progress": Progress(17)},
+        }
+        for title, columns in changes.items():
+            self.record(
+                title,
+                lambda claim, columns=columns: self.dialect.save_checkpoint(
+                    self.connection, CheckpointChange(claim.job_id, claim.token, **columns)
+                ),
+                given=lambda: self._claimed(limited=False)[1],
+                in_worker=False,
+            )
+        self.compare("save_checkpoint")
 
     def test_dispatch(self) -> None:
         def due(*jobs: NewJob) -> None:

@@ -86,6 +86,21 @@ class Entry:
     discarded: str | None = None
     #: Until when it is kept, if it says so itself.
     kept_until: float | None = None
+    #: The token of the attempt that has stored something last, and its checkpoint and progress.
+    stored_by: int = 0
+    data: int | None = None
+    done: int | None = None
+
+    @property
+    def stored(self) -> tuple[int, int | None, int | None] | None:
+        """What the job's attempts have stored, if they have."""
+        return (self.stored_by, self.data, self.done) if self.stored_by else None
+
+    def forget_checkpoint(self) -> None:
+        """Forget what an attempt to come will not need: the job has succeeded."""
+        self.data = None
+        if self.done is None:
+            self.stored_by = 0
 
     def has_expired(self, now: float) -> bool:
         """Whether it must not start any more."""
@@ -285,6 +300,8 @@ class Ledger:
                 del self.jobs[job_id]
             elif ending in (Ending.FINISHED, Ending.FAILED):
                 entry.end(FINISHED if ending is Ending.FINISHED else FAILED, self.now)
+                if ending is Ending.FINISHED:
+                    entry.forget_checkpoint()
                 if keeping:
                     entry.keep(self.now)
                 if keeping and ending is Ending.FAILED:

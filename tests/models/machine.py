@@ -24,10 +24,12 @@ from steady_queue_core.dialects import (
     Outcome,
     ProcessIdentity,
     QueueSelector,
+    Sequel,
 )
 from steady_queue_core.dialects.conformance.base import ending, new_job
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.endings import Discard, Fail, Retry, Snooze
+from steady_queue_core.errors import Preempted
 from steady_queue_core.models import Job, Queue, process
 from steady_queue_core.models.operations.clear import RetainedJobs
 from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
@@ -42,7 +44,7 @@ from steady_queue_core.processes.worker.task_transaction import TaskTransaction
 from steady_queue_core.tasks.callback_reference import Callback
 from steady_queue_core.tasks.results import task_of
 
-from .ledger import BLOCKED, CLAIMED, FAILED, READY, SCHEDULED, Ledger, Wanted
+from .ledger import BLOCKED, CLAIMED, FAILED, READY, SCHEDULED, Entry, Ledger, Wanted
 from .tables import Tables
 
 HOUR = timedelta(hours=1)
@@ -57,6 +59,8 @@ def tell(*args: str) -> None:
     """Do nothing."""
 
 
+#: What the success of a job entails for its checkpoint.
+ENDS = Sequel(ends_checkpoint=True, is_implied=True)
 #: A callback as jobs keep it.
 CALLBACK = tuple(Callback.of(tell))
 
@@ -192,8 +196,9 @@ class QueueMachine(RuleBasedStateMachine):
         claim = self.claims[-1 - number % len(self.claims)]
         ledger = deepcopy(self.ledger)
         outcome = ending(
-            Ending.FINISHED, claim, attempts=claim.attempts + 1, return_value="1", preserve=preserve
-        )
+            Ending.FINISHED, claim, attempts=claim.attempts + 1, return_value="1",
+            preserve=preserve, sequel=ENDS,
+        )  # fmt: skip
 
         def work() -> RunResult:
             self.enqueue(wanted)
@@ -218,7 +223,9 @@ class QueueMachine(RuleBasedStateMachine):
     def end_as_the_task_chooses(self, number: int, which: str) -> None:
         """Let an attempt end, of which some have lost their claim."""
         live = [each for each in self.claims if self.ledger.holds(each.job_id, each.token)]
-        known = live * 4 + self.claims
+        running = {each.job_id for each in live}
+        elsewhere = [each for each in self.claims if each.job_id in running and each not in live]
+        known = live * 4 + elsewhere * 2 + self.claims
         if not known:
             return
         claim, delay = known[number % len(known)], 1 + self._step
@@ -227,6 +234,7 @@ class QueueMachine(RuleBasedStateMachine):
             "fail": Fail("no"),
         }  # fmt: skip
         attempt = self._attempt(claim)
+        self._store(claim, attempt, number, is_live=claim in live)
         if which == "return":
             done = attempt.succeeded(1, lambda: claim.claimed_at)
         else:
@@ -236,6 +244,29 @@ class QueueMachine(RuleBasedStateMachine):
         if claim in live:
             self._ended_by_itself(claim.job_id, which, delay)
             self._called_back()
+
+    def _store(self, claim: ClaimedJob, attempt: Attempt, number: int, *, is_live: bool) -> None:
+        """Let a task look at its checkpoint, and store another one and its progress, or one of
+        these; who has lost the claim stores nothing."""
+        notes, entry = attempt.notes, self.ledger.jobs.get(claim.job_id, Entry(0, Wanted("", 0)))
+        if is_live:
+            assert notes.checkpointed == entry.data
+        # Of the progress, the last one is stored with the outcome.
+        told: list[Callable[[], None]] = [
+            lambda: notes.checkpoint(number), lambda: notes.progress(number, None, ""),
+            lambda: notes.progress(number + 1, None, ""),
+        ]  # fmt: skip
+        for store in (told[:0], told[:1], told, told[1:])[number % 4]:
+            try:
+                store()
+            except Preempted:
+                assert not is_live
+            else:
+                assert is_live
+        if is_live and number % 4:
+            entry.stored_by = claim.token
+            entry.data = number if number % 4 < 3 else entry.data
+            entry.done = number + 1 if number % 4 > 1 else entry.done
 
     def _ended_by_itself(self, job_id: int, which: str, delay: float) -> None:
         entry = self.ledger.jobs[job_id]
@@ -538,6 +569,7 @@ class QueueMachine(RuleBasedStateMachine):
             outcomes[claim.job_id] = ending(
                 how, claim, attempts=claim.attempts + 1, delay=delay * 3600, preserve=preserve,
                 exception_class="builtins.ValueError", message="no", started_at=claim.claimed_at,
+                sequel=ENDS if how is Ending.FINISHED else None,
             )  # fmt: skip
             outcomes[claim.job_id] = self._with_callback(claim, RunResult(outcomes[claim.job_id]))
             if self.ledger.holds(claim.job_id, claim.token):

@@ -9,6 +9,7 @@ from typing import Any
 
 from steady_queue_core.models import (
     BlockedExecution,
+    Checkpoint,
     ClaimedExecution,
     FailedExecution,
     Job,
@@ -44,7 +45,7 @@ DETAILS: dict[str, dict[str, Any]] = {
     CLAIMED: _PLACED | {"process_id": lambda entry: entry.process},
 }
 MODELS: tuple[Any, ...] = (
-    *PLACES.values(), Job, Permit, Semaphore, Pause, Process, Retention,
+    *PLACES.values(), Job, Permit, Semaphore, Pause, Process, Retention, Checkpoint,
 )  # fmt: skip
 INSTANTS: tuple[tuple[Any, str], ...] = (
     (ScheduledExecution, "due_at"),
@@ -79,6 +80,7 @@ class Tables:
         self._check_jobs(ledger)
         self._check_permits(ledger)
         self._check_metadata(ledger)
+        self._check_checkpoints(ledger)
         paused = set(self.rows(Pause).values_list("pk", flat=True))
         assert paused == ledger.paused, f"paused: {paused}, not {ledger.paused}"
         registered = set(self.rows(Process).values_list("pk", flat=True))
@@ -130,6 +132,17 @@ class Tables:
         found = dict(self.rows(Retention).values_list("pk", "expires_at"))
         ends = {pk: expires_at is not None for pk, expires_at in found.items()}
         assert ends == kept, f"kept, and not for ever: {_differing(ends, kept)}"
+
+    def _check_checkpoints(self, ledger: Ledger) -> None:
+        """What attempts have stored; nothing of jobs that are gone."""
+        found = {
+            pk: (token, data and int(data), done)
+            for pk, token, data, done in self.rows(Checkpoint).values_list(
+                "pk", "token", "data", "done"
+            )
+        }
+        wanted = {each.job_id: each.stored for each in ledger.jobs.values() if each.stored}
+        assert found == wanted, f"checkpoints: {_differing(found, wanted)}"
 
     def _check_permits(self, ledger: Ledger) -> None:
         permits = dict(self.rows(Permit).values_list("pk", "key"))

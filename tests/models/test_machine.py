@@ -196,6 +196,13 @@ def ready_at_once(job: Any, present: Any) -> Any:
     )
 
 
+def stores_for_anybody(connection: Any, change: Any) -> bool:
+    held = ClaimedExecution.objects.filter(pk=change.job_id).first()
+    if held is not None:
+        change = change._replace(token=held.token)
+    return bool(sqlite.steady_queue_save_checkpoint(connection, change))
+
+
 class Careless:
     """A dialect that takes every claim for held."""
 
@@ -260,6 +267,10 @@ WRONGS: dict[str, Any] = {
     ),
     "an ending forgets the metadata": lambda: mock.patch(f"{FACADE}.write_metadata"),
     "a job that runs again is still to be cleared": lambda: mock.patch.object(retry, "Retention"),
+    "a checkpoint outlasts the success of its job": lambda: mock.patch(f"{FACADE}.end_checkpoints"),
+    "a checkpoint outlasts its job": lambda: mock.patch.object(discarding, "Checkpoint"),
+    "who has lost a claim stores a checkpoint": lambda: hook("save_checkpoint", stores_for_anybody),
+    "the last progress is lost": lambda: mock.patch(f"{FACADE}.last_progress", return_value=[]),
 }
 
 #: A seed whose second run finds it; the first one of every seed is the simplest there is. Another
@@ -270,7 +281,7 @@ SEEDS = {
     "an heir takes no permit over": 9,
     "a follower holds a permit": 1,
     "a retried job comes back at once": 4,
-    "a claim is ended by who has lost it": 7,
+    "a claim is ended by who has lost it": 12,
     "one more than the limit is let in": 1,
     "a job that is not to wait waits": 7,
     "a paused queue is served": 3,
@@ -283,13 +294,17 @@ SEEDS = {
     "a cancelled job keeps its permit": 3,
     "a silent process keeps its permits": 19,
     "a crash counts as an attempt": 12,
-    "what is to start once is given back": 12,
+    "what is to start once is given back": 16,
     "what a dead process ran has no callbacks": 12,
     "a task that has lost its claim leaves its writes": 1,
     "an expired job starts": 9,
     "a snooze counts as an attempt": 5,
     "an ending forgets the metadata": 5,
     "a job that runs again is still to be cleared": 29,
+    "a checkpoint outlasts the success of its job": 5,
+    "a checkpoint outlasts its job": 1,
+    "who has lost a claim stores a checkpoint": 14,
+    "the last progress is lost": 5,
 }
 
 

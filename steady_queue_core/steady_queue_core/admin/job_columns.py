@@ -71,6 +71,11 @@ def running_for(job: Any) -> str:
     return texts.dated(texts.between(since, job.present), since)
 
 
+@column("progress")
+def progress(job: Any) -> str:
+    return texts.progress(job.progress)
+
+
 @column("waits for the key")
 def concurrency_key(job: Any) -> str:
     return texts.name(job.blockedexecution.concurrency_key)
@@ -114,7 +119,7 @@ COLUMNS_BY_STATE = {
     "ready": (*COMMON, waiting_for, enqueued),
     "scheduled": (*COMMON, due_in, attempts, enqueued),
     "blocked": (*COMMON, concurrency_key, blocked_for, enqueued),
-    "running": (*COMMON, process, running_for, attempts),
+    "running": (*COMMON, process, running_for, progress, attempts),
     "failed": (number, task, queue, error, attempts, failed),
     "finished": (*COMMON, took, finished),
 }

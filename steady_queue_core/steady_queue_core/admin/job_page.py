@@ -1,4 +1,4 @@
-"""The page of one job: its state, timeline, failure, arguments and result."""
+"""The page of one job: its state, progress, timeline, failure, arguments and result."""
 
 from __future__ import annotations
 
@@ -11,12 +11,20 @@ from ..tasks.metadata import JobMetadata
 from . import texts
 from .detail import Fields, Section, Table
 from .job_rows import RELATED
-from .job_texts import arguments_section, errors_section, result_section, workers
+from .job_texts import (
+    arguments_section,
+    checkpoint_section,
+    errors_section,
+    metadata_section,
+    result_section,
+    workers,
+)
 from .states import State
 
 
 def sections_of(job: Any, state: State, process: str, *, with_arguments: bool) -> list[Section]:
-    """Return the sections of the page; arguments and result only ``with_arguments``."""
+    """Return the sections of the page; arguments, and what else tasks and callers have stored, only
+    ``with_arguments``."""
     metadata = JobMetadata.read(job.metadata)
     found: list[Section | None] = [
         _fields(job, state, process, metadata),
@@ -24,7 +32,12 @@ def sections_of(job: Any, state: State, process: str, *, with_arguments: bool) -
         _failure(job),
     ]
     if with_arguments:
-        found += [arguments_section(job), result_section(job)]
+        found += [
+            arguments_section(job),
+            metadata_section(metadata, len(job.metadata or "")),
+            checkpoint_section(job),
+            result_section(job),
+        ]
     found.append(errors_section(job))
     return [section for section in found if section is not None]
 
@@ -40,6 +53,7 @@ def _fields(job: Any, state: State, process: str, metadata: JobMetadata) -> Sect
         [
             ("State", state.label if state.name else "none: it cannot run"),
             ("Process", process),
+            ("Progress", texts.progress(job.progress)),
             ("Task", texts.clean(job.task_path)),
             ("Queue", texts.clean(job.queue_name)),
             ("Priority", job.priority),
@@ -83,6 +97,7 @@ def _timeline(job: Any, metadata: JobMetadata) -> Section:
         ("Last attempt", job.last_attempted_at if job.attempts > 1 else None),
         ("Claimed", _instant(job, "claimedexecution", "created_at")),
         ("Expires", _expiry(job, metadata)),
+        ("Checkpoint or progress", _instant(job, "checkpoint", "updated_at")),
         ("Failed" if _failed(job) else "Finished", job.finished_at),
         ("Kept until", _instant(job, "retention", "expires_at")),
     ]

@@ -34,6 +34,8 @@ RELATED = {
     "claimedexecution": ("created_at", "process_id"),
     "failedexecution": ("created_at", "exception_class"),
 }
+#: The columns shown of what a running job has told of its progress.
+PROGRESS = ("done", "total", "text", "updated_at")
 #: Maximum length of an error message in a list.
 MESSAGE = 200
 
@@ -72,6 +74,9 @@ def _with_columns(rows: QuerySet[Any], state: State) -> QuerySet[Any]:
     rows = rows.select_related(None).annotate(present=Database.of(rows.db).now())
     if state is FAILED:
         rows = rows.annotate(message=Left(F("failedexecution__message"), MESSAGE))
+    if state.name == "running":
+        relations.append("checkpoint")
+        columns += [f"checkpoint__{column}" for column in PROGRESS]
     if relations:
         rows = rows.select_related(*relations)
     return rows.only(*COLUMNS, *columns)

@@ -1,4 +1,4 @@
-"""Sections with the arguments, result and errors of a job."""
+"""Sections with the arguments, metadata, checkpoint, result and errors of a job."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 from .. import arguments
 from ..arguments import DeserializationError
 from ..payloads import PayloadError
+from ..tasks.metadata import JobMetadata
 from ..tasks.results import errors_of, workers_of
-from ..tasks.stored_payloads import call_text, result_text
+from ..tasks.stored_payloads import call_text, checkpoint_text, result_text
 from . import texts
 from .detail import Section, Text
 from .redaction import HIDDEN, Redactor, parameter_names
@@ -76,6 +77,35 @@ def result_section(job: Any) -> Section | None:
         return Text(title, [], UNREADABLE.format(len(text)))
     shown = Redactor().redact(value, str(job.task_path).rpartition(".")[2])
     return Text(title, [("", texts.clean(_formatted(shown, len(text) <= MOST_PRETTY)))])
+
+
+def checkpoint_section(job: Any) -> Section | None:
+    """Return the checkpoint that the job's attempts have stored last, if there is one. What is
+    named like a secret in it is hidden."""
+    title, stored = "Checkpoint", getattr(getattr(job, "checkpoint", None), "data", None)
+    if stored is None:
+        return None
+    text = str(stored)  # SQLite lets a row hold something other than text.
+    if len(text) > MOST_READ:
+        return Text(title, [], TOO_LONG.format(len(text)))
+    try:
+        text = checkpoint_text(job, text)
+        value = arguments.decode(text, resolve_models=False)
+    except PayloadError as error:
+        return Text(title, [], str(error))
+    except DeserializationError:
+        return Text(title, [], UNREADABLE.format(len(text)))
+    return _shown(title, Redactor().redact(value), len(text))
+
+
+def metadata_section(metadata: JobMetadata, size: int) -> Section | None:
+    """Return what the caller has passed as metadata, if that is anything. What is named like a
+    secret in it is hidden."""
+    return _shown("Metadata", Redactor().redact(metadata.shown), size) if metadata.shown else None
+
+
+def _shown(title: str, value: Any, size: int) -> Section:
+    return Text(title, [("", texts.clean(_formatted(value, size <= MOST_PRETTY)))])
 
 
 def errors_section(job: Any) -> Section | None:

@@ -200,7 +200,11 @@ class JobAdmin(QueueAdmin):
         return [*own, *super().get_urls()]
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
-        rows = self.rows(request).select_related(None).select_related(*RELATED, "retention")
+        rows = (
+            self.rows(request)
+            .select_related(None)
+            .select_related(*RELATED, "retention", "checkpoint")
+        )
         job_id = parse_job_id(object_id)
         return None if job_id is None else rows.filter(pk=job_id).first()
 

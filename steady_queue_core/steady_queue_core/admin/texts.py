@@ -10,6 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from ..dialects import portable
+from ..progress import Progress
 
 #: Maximum length of a text, and of a name in a table.
 MOST_TEXT = 20_000
@@ -78,6 +79,16 @@ def between(start: datetime | None, end: datetime | None) -> str:
 def dated(words: str, instant: datetime | None) -> SafeString:
     """Return words with the timestamp that they refer to as their title."""
     return format_html('<span title="{}">{}</span>', moment(instant), words)
+
+
+def progress(told: Progress | None) -> str:
+    """Return a bar and the words of a task about its progress; nothing if it has told none."""
+    if told is None:
+        return ""
+    words = clean(told)
+    if told.fraction is None:
+        return words
+    return format_html('<progress max="1" value="{}"></progress> {}', f"{told.fraction:.4f}", words)
 
 
 def _escape(character: str) -> str:

@@ -20,6 +20,8 @@ class Observer:
         #: Failed attempts seen, by job.
         self._failures: dict[int, int] = {}
         self._ended: set[int] = set()
+        #: What was told of the progress of each job.
+        self._told: dict[int, str] = {}
         #: Ids of jobs that ended well, by the last part of their task's path.
         self.done: dict[str, set[int]] = {}
 
@@ -32,7 +34,7 @@ class Observer:
         """Print a line for every event since the last look."""
         failed = set(FailedExecution.objects.values_list("pk", flat=True))
         lines: list[tuple[datetime, str]] = []
-        for job in Job.objects.order_by("pk"):
+        for job in Job.objects.select_related("checkpoint").order_by("pk"):
             if job.pk not in self._ended:
                 lines += self._news(job, failed=job.pk in failed)
         for _, line in sorted(lines, key=lambda each: each[0]):
@@ -46,17 +48,22 @@ class Observer:
                 pause = portable.aware(job.scheduled_at) - portable.aware(job.enqueued_at)
                 detail = f"by {pause.total_seconds():g} s"
                 lines.append(self._line(job.enqueued_at, "delayed", job, detail))
+        told = str(job.progress or "")
+        if told and told != self._told.get(job.pk):
+            lines.append(self._line(now, "progress", job, told))
+        self._told[job.pk] = told
         errors = json.loads(job.errors or "[]")
+        most = abs(job.max_attempts)  # Negated by a cancellation.
         for attempt in range(self._failures[job.pk] + 1, len(errors) + 1):
             reason = errors[attempt - 1][1].strip().rpartition("\n")[2]
             if not (failed and attempt == len(errors)):
-                detail = f"attempt {attempt} of {job.max_attempts}: {reason}"
+                detail = f"attempt {attempt} of {most}: {reason}"
                 lines.append(self._line(now, "retry", job, detail))
         self._failures[job.pk] = len(errors)
         if job.finished_at is not None:
             self._ended.add(job.pk)
             if failed:
-                detail = f"attempt {job.attempts} of {job.max_attempts}: {reason}"
+                detail = f"attempt {job.attempts} of {most}: {reason}"
                 lines.append(self._line(job.finished_at, "failed", job, detail))
             else:
                 self.done.setdefault(job.task_path.rpartition(".")[2], set()).add(job.pk)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
 from django.db import transaction
+
+from ..compat import TaskResultStatus, task_backends
 
 #: How long the delayed tasks wait, and how late they may be: the dispatcher looks once a second.
 DELAY, LATEST = timedelta(seconds=2), timedelta(seconds=2)
@@ -27,6 +29,8 @@ class Planned:
     #: How often it is to run.
     runs: int = 1
     succeeds: bool = True
+    #: Whether it is cancelled while it runs.
+    is_cancelled: bool = False
 
     @property
     def job_id(self) -> int:
@@ -42,9 +46,12 @@ def enqueue() -> list[Planned]:
         *(("greet", tasks.greet, number, 1, True) for number in range(1, 11)),
         *(("report", tasks.report, number, 1, True) for number in range(1, 6)),
         *(("flaky", tasks.flaky, number, 3, True) for number in range(1, 4)),
+        ("convert", tasks.convert, 1, 2, True),
         ("broken", tasks.broken, 1, 2, False),
     ]
     planned = [_enqueue(*call) for call in calls]
+    watching = _enqueue("watch", tasks.watch, 1, 1, False)
+    planned.append(replace(watching, is_cancelled=True))
     with transaction.atomic():  # They become visible at once.
         planned += [_enqueue("fetch", tasks.fetch, number, 1, True) for number in range(1, 11)]
     return planned
@@ -53,3 +60,12 @@ def enqueue() -> list[Planned]:
 def _enqueue(name: str, task: Any, number: int, runs: int, succeeds: bool) -> Planned:
     result = task.enqueue(number)
     return Planned(name=name, number=number, result_id=result.id, runs=runs, succeeds=succeeds)
+
+
+def cancel_what_runs(planned: list[Planned]) -> None:
+    """Cancel the tasks that are to be cancelled while they run, once they do."""
+    for each in planned:
+        if each.is_cancelled:
+            result: Any = task_backends["default"].get_result(each.result_id)
+            if result.status == TaskResultStatus.RUNNING:
+                result.cancel()

@@ -88,6 +88,7 @@ def _run_in(project: Project, zone: tzinfo, began: float) -> int:
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline and supervision.exit_code is None:
             observer.look()
+            plan.cancel_what_runs(planned)
             if wanted <= observer.ended and len(observer.done.get("tick", ())) >= plan.TICKS:
                 break
             time.sleep(PERIOD)

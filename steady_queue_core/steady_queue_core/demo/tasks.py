@@ -82,6 +82,28 @@ async def fetch(number: int) -> int:
         return number
 
 
+@task(queue_name="reports", takes_context=True, max_attempts=2, backoff=constant(0.3))
+def convert(context: Any, number: int) -> int:
+    """Tell how far it is, fail half-way, and go on from there."""
+    first = context.checkpointed or 0
+    with effect("convert", number):
+        for page in range(first, 20):
+            if page == 10 and not first:
+                raise ConnectionError("lost half-way")
+            time.sleep(0.1)
+            context.progress(page + 1, 20, "pages")
+            if page % 5 == 4:
+                context.checkpoint(page + 1)
+        return number
+
+
+@task(queue_name="web")
+async def watch(number: int) -> None:
+    """Run until it is cancelled."""
+    with effect("watch", number):
+        await asyncio.sleep(3600)
+
+
 @recurring(schedule=timedelta(seconds=2), key="tick")
 @task(queue_name="clock")
 def tick() -> None:

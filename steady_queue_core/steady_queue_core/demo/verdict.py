@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from ..compat import TaskResult, TaskResultDoesNotExist, TaskResultStatus, task_backends
 from ..models import ClaimedExecution, Job, Process, ReadyExecution, RecurringExecution
@@ -36,6 +37,8 @@ class Verdict:
             self._all_done,
             self._failed_for_good,
             self._retried,
+            self._resumed,
+            self._cancelled,
             self._delayed,
             self._coroutines,
             self._schedule,
@@ -82,7 +85,7 @@ class Verdict:
         )
 
     def _failed_for_good(self) -> str:
-        bad = [each for each in self.planned if not each.succeeds]
+        bad = self._of("broken")
         for each in bad:
             result = _result(each)
             _expect(
@@ -105,6 +108,28 @@ class Verdict:
                     f"before its back-off of {BACKOFF} s",
                 )
         return f"{len(flaky)} tasks failed twice, each waited {BACKOFF} s, then succeeded"
+
+    def _resumed(self) -> str:
+        [converted] = self._of("convert")
+        result: Any = _result(converted)
+        told = result.progress
+        _expect(told is not None, f"convert #{converted.result_id} has told no progress")
+        _expect(told.percent == 100, f"convert #{converted.result_id} has told {told} last")
+        _, second = self._runs_of(converted)
+        took = second.ended - second.began
+        _expect(took < 1.9, f"convert #{converted.result_id} began anew: it took {took:.1f} s")
+        return (
+            f"1 task failed half-way, resumed at its checkpoint, and told its progress: "
+            f"{told.done} of {told.total} {told.text}"
+        )
+
+    def _cancelled(self) -> str:
+        cancelled = [each for each in self.planned if each.is_cancelled]
+        for each in cancelled:
+            result = _result(each)
+            _expect_errors(each, result, ["steady_queue_core.errors.TaskCancelled"])
+            self._expect_runs(each)
+        return f"{len(cancelled)} task was cancelled while it ran"
 
     def _delayed(self) -> str:
         late = []

@@ -21,6 +21,12 @@ from ..retention import Period
 from . import batches
 from .outcome import Outcome, limited_keys
 from .portable import current_time
+from .portable.checkpoints import (
+    checkpoint_row,
+    claim_rows,
+    end_checkpoints,
+    last_progress,
+)
 from .portable.models import model
 from .portable.sequels import (
     follow_ups_of,
@@ -30,6 +36,7 @@ from .portable.sequels import (
     write_metadata,
 )
 from .records import (
+    CheckpointChange,
     ClaimedJob,
     DialectInfo,
     Dispatched,
@@ -159,6 +166,8 @@ class Dialect:
                 held += [outcome for outcome in part if outcome.job_id in ids]
             write_metadata(connection, held)
             self.keep(connection, periods_of(held))
+            self._write_checkpoints(connection, last_progress(held))
+            end_checkpoints(connection, held)
             follow_ups = follow_ups_of(held)
             if follow_ups:
                 stored = self.enqueue(connection, [each.job for each in follow_ups])
@@ -174,6 +183,37 @@ class Dialect:
         if periods:
             rows = retentions(periods, self.current_time(connection))
             self.upsert(connection, rows, ["job"], ["expires_at"])
+
+    def save_checkpoint(self, connection: BaseDatabaseWrapper, change: CheckpointChange) -> bool:
+        """Store what an attempt says; return whether its claim was held. In the caller's
+        transaction if there is one, in which nobody else can end the claim from then on."""
+        if "steady_queue_save_checkpoint" in self._implemented:
+            return bool(
+                self._hooks.steady_queue_save_checkpoint(connection=connection, change=change)
+            )
+        with self.transaction(connection):
+            if not self.is_held(connection, change.job_id, change.token):
+                return False
+            self._write_checkpoints(connection, [change])
+        return True
+
+    def is_held(self, connection: BaseDatabaseWrapper, job_id: int, token: int) -> bool:
+        """Return whether a claim is held. In a transaction, it stays so until the end of that."""
+        rows = claim_rows(connection, job_id, token)
+        if not connection.in_atomic_block and connection.get_autocommit():
+            return rows.exists()
+        with self.transaction(connection):
+            # Locked, so that the present row is read, not that of the transaction's snapshot.
+            return bool(self.lock_rows(connection, rows, wait=True))
+
+    def _write_checkpoints(
+        self, connection: BaseDatabaseWrapper, changes: Sequence[CheckpointChange]
+    ) -> None:
+        if changes:
+            present = self.current_time(connection)
+            for change in changes:
+                row = checkpoint_row(change, present)
+                self.upsert(connection, [row], ["job"], change.changed_columns)
 
     def _settle(self, connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
         held = cast(

@@ -42,6 +42,7 @@ from django.db.models import Expression, Model, QuerySet
 
 from .outcome import Outcome
 from .records import (
+    CheckpointChange,
     ClaimedJob,
     DialectInfo,
     Dispatched,
@@ -67,6 +68,7 @@ OPTIONAL = frozenset(
         "steady_queue_share",
         "steady_queue_settle_and_claim",
         "steady_queue_claim_followers",
+        "steady_queue_save_checkpoint",
         "steady_queue_exact_collation",
         "steady_queue_tune_tables",
         "steady_queue_wakeup",
@@ -268,6 +270,20 @@ def steady_queue_claim_followers(  # type: ignore[empty-body]
     A key gets none if a claim or a permit of its holders is lost, if more permits are out than its
     limit allows, if the queue is paused, or if another transaction has locked the semaphore: the
     holders, which have to start, wait for nobody.
+    """
+
+
+@hookspec(firstresult=True)
+def steady_queue_save_checkpoint(  # type: ignore[empty-body]
+    connection: BaseDatabaseWrapper, change: CheckpointChange
+) -> bool:
+    """Store what an attempt says while it runs; return whether its claim was held.
+
+    Optional; without it, the claim is locked and the row upserted in one transaction. Nothing
+    changes unless the job is claimed with the token of ``change``, now, whatever the caller's
+    transaction has read before; and then no other transaction ends the claim before this one has
+    ended. What ``change`` does not name stays in a row that exists. ``token`` and ``updated_at``,
+    the database's time, are always set.
     """
 
 

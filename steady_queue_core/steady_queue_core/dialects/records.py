@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
+from ..progress import Progress
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
@@ -95,6 +97,12 @@ class ClaimedJob(NamedTuple):
         """Whether the job was asked to end before it was claimed."""
         return self.max_attempts < 0
 
+    @property
+    def is_first(self) -> bool:
+        """Whether the job was never claimed before: by the count in the token. For tokens that do
+        not count it is false."""
+        return self.token >> 32 == 1
+
     @classmethod
     def from_row(
         cls, row: Mapping[str, Any], claimed_at: datetime, read_time: Reader
@@ -135,6 +143,25 @@ JOB_COLUMNS = (
 )
 #: Everything a claim is read from, apart from the time of the claim.
 CLAIM_COLUMNS = EXECUTION_COLUMNS + JOB_COLUMNS
+
+
+class CheckpointChange(NamedTuple):
+    """What an attempt stores for its job while it runs."""
+
+    job_id: int
+    #: The token of the attempt's claim.
+    token: int
+    #: The encoded checkpoint; ``None``: the one that is stored stays.
+    data: str | None = None
+    #: How far the task has come; ``None``: what is stored stays.
+    progress: Progress | None = None
+
+    @property
+    def changed_columns(self) -> tuple[str, ...]:
+        """The columns to set in a row that exists."""
+        data = () if self.data is None else ("data",)
+        progress = () if self.progress is None else ("done", "total", "text")
+        return ("token", "updated_at", *data, *progress)
 
 
 class Dispatched(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..progress import Progress
 from ..retention import Period
 from .records import EnqueuedJob, NewJob
 
@@ -28,5 +29,10 @@ class Sequel(NamedTuple):
     metadata: str | None = None
     #: How long the job is kept, which ends with the outcome; ``None``: as its backend says.
     retention: Period | None = None
-    #: Whether it follows from the row of the job alone, so that another process can repeat it.
+    #: The last progress that the task has told, unless that is stored already.
+    progress: Progress | None = None
+    #: Whether the job needs no checkpoint any more: the data go, and with the job the whole row.
+    ends_checkpoint: bool = False
+    #: Whether it follows from the row of the job alone, so that another process can repeat it; the
+    #: last progress is not worth another attempt.
     is_implied: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .checkpoint import Checkpoint
 from .execution import (
     BlockedExecution,
     ClaimedExecution,
@@ -19,6 +20,7 @@ from .semaphore import Permit, Semaphore
 
 __all__ = [
     "BlockedExecution",
+    "Checkpoint",
     "ClaimedExecution",
     "FailedExecution",
     "Job",

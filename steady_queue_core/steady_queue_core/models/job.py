@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.db import models, router
 
 from ..dialects import tables
 from ..errors import UndiscardableError
+from ..progress import Progress
 from .base import alters_data
 from .fields import ExactCharField, ExactTextField, InstantField
 from .job_queryset import JobQuerySet
 from .operations import cancel
 
+if TYPE_CHECKING:
+    from .checkpoint import Checkpoint
+
 #: The largest primary key.
 MAX_ID = 2**63 - 1
+#: What belongs to a result beside the row of the job.
+RESULT = ("claimedexecution", "failedexecution", "checkpoint")
 
 JobManager = models.Manager.from_queryset(JobQuerySet)
 
@@ -82,6 +90,13 @@ class Job(models.Model):
         """The priority, from -100 to 100; higher runs first."""
         return -self.rank
 
+    @property
+    def progress(self) -> Progress | None:
+        """How far its task has come, if that has told; queries the database, unless the checkpoint
+        was selected along."""
+        row: Checkpoint | None = getattr(self, "checkpoint", None)
+        return None if row is None else row.progress
+
     @alters_data
     def retry(self) -> bool:
         """Make this job ready again if it has failed; return whether it had."""
@@ -138,9 +153,9 @@ def parse_job_id(text: object) -> int | None:
 
 
 def find_job(using: str, result_id: str) -> Job | None:
-    """Return the job of a task result, with its claim and failure, if it exists."""
+    """Return the job of a task result, with its claim, failure and progress, if it exists."""
     job_id = parse_job_id(result_id)
     if job_id is None:
         return None
-    jobs = Job.objects.using(using).select_related("claimedexecution", "failedexecution")
+    jobs = Job.objects.using(using).select_related(*RESULT).defer("checkpoint__data")
     return jobs.filter(pk=job_id).first()

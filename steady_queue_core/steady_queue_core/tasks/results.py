@@ -107,6 +107,7 @@ def task_result_of(job: Job) -> TaskResult:
         errors=task_errors(job.errors),
         worker_ids=worker_ids,
         metadata=JobMetadata.read(job.metadata).shown,
+        progress=job.progress,
     )
     if job.return_value is not None:
         object.__setattr__(result, "_return_value", _value_of(job))

@@ -1,4 +1,4 @@
-"""The encoded arguments and result of a job's row, taken out of their stored form."""
+"""The encoded arguments, result and checkpoint of a job's row, taken out of their stored form."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..arguments import PayloadLimits
 from ..compat import DEFAULT_TASK_BACKEND_ALIAS, InvalidTaskBackend, task_backends
 from ..configuration import ConfigurationError
-from ..payloads import PayloadCodec, call_scope, result_scope
+from ..payloads import PayloadCodec, call_scope, checkpoint_scope, result_scope
 
 if TYPE_CHECKING:
     from ..models import Job
@@ -26,6 +26,12 @@ def result_text(job: Job) -> str:
     stored: Any = job.return_value
     codec = codec_of(job.backend_name)
     return stored if codec is None else codec.open(stored, result_scope(job, job.pk))
+
+
+def checkpoint_text(job: Job, stored: str) -> str:
+    """Return the encoded checkpoint of a job that has stored one. Raises ``PayloadError``."""
+    codec = codec_of(job.backend_name)
+    return stored if codec is None else codec.open(stored, checkpoint_scope(job, job.pk))
 
 
 def limits_of(backend_name: str) -> PayloadLimits | None:

@@ -7,9 +7,23 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from asgiref.sync import sync_to_async
+from django.utils.asyncio import async_unsafe
 
 from ..compat import Task, TaskContext
 from .cancellation import is_requested
+
+NO_ATTEMPT = "This context does not belong to an attempt."
+IN_COROUTINES = "You cannot call this from a coroutine: await context.{}() there."
+
+
+class Notes(Protocol):
+    """Stores what a task says while it runs: its ``AttemptNotes``."""
+
+    @property
+    def checkpointed(self) -> Any: ...
+    def checkpoint(self, data: Any, /) -> None: ...
+    def progress(self, done: float, total: float | None, text: str, /) -> None: ...
+    def is_held(self) -> bool: ...
 
 
 class Calls(Protocol):
@@ -29,6 +43,8 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs mi
     deadline: datetime | None = None
     #: What ``enqueue()`` fills.
     outbox: Calls | None = field(default=None, repr=False, compare=False)
+    #: What checkpoints and progress go to.
+    notes: Notes | None = field(default=None, repr=False, compare=False)
 
     @property
     def cancel_requested(self) -> bool:
@@ -52,9 +68,68 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs mi
         another database; ``OutboxFullError`` and ``OutboxClosedError``.
         """
         if self.outbox is None:
-            raise RuntimeError("This context does not belong to an attempt.")
+            raise RuntimeError(NO_ATTEMPT)
         self.outbox.enqueue(task, args, kwargs)
 
     async def aenqueue(self, task: Task, /, *args: Any, **kwargs: Any) -> None:
         """Async version of :meth:`enqueue`, for keys and middleware that query a database."""
         await sync_to_async(self.enqueue, thread_sensitive=True)(task, *args, **kwargs)
+
+    @async_unsafe(IN_COROUTINES.format("acheckpoint"))
+    def checkpoint(self, data: Any, /) -> None:
+        """Store ``data`` for the next attempt, which finds it as ``checkpointed``.
+
+        ``data`` is of the types that arguments have, except model instances. It is stored at once,
+        or with the transaction that the task has begun on the queue's database.
+
+        Raises ``Preempted`` if this attempt has lost its claim: let the task end.
+        ``TaskArgumentError``: the data cannot be stored. ``CheckpointRefusedError``: the task is
+        delivered transactionally. Errors of the database are raised as they are.
+        """
+        self._notes.checkpoint(data)
+
+    async def acheckpoint(self, data: Any, /) -> None:
+        """Async version of :meth:`checkpoint`."""
+        await sync_to_async(self._notes.checkpoint, thread_sensitive=True)(data)
+
+    @property
+    def checkpointed(self) -> Any:
+        """What was stored last by ``checkpoint()``, in this attempt or in one before; ``None`` if
+        nothing was.
+
+        Raises ``DeserializationError`` if the stored value cannot be trusted or read.
+        """
+        return self._notes.checkpointed
+
+    @async_unsafe(IN_COROUTINES.format("aprogress"))
+    def progress(self, done: float, total: float | None = None, text: str = "") -> None:
+        """Tell how far the task has come: ``done`` of ``total``, in any unit, with a short
+        ``text``.
+
+        ``result.progress`` and the admin show it. It is stored at most once a second, and the last
+        one with the outcome.
+
+        Raises ``TypeError`` and ``ValueError`` for values that are none, and ``Preempted`` if this
+        attempt has lost its claim: let the task end.
+        """
+        self._notes.progress(done, total, text)
+
+    async def aprogress(self, done: float, total: float | None = None, text: str = "") -> None:
+        """Async version of :meth:`progress`."""
+        await sync_to_async(self._notes.progress, thread_sensitive=True)(done, total, text)
+
+    @async_unsafe(IN_COROUTINES.format("ais_held"))
+    def is_held(self) -> bool:
+        """Ask the database whether the job is still this attempt's. Once it is not, nothing that
+        the task returns is stored."""
+        return self._notes.is_held()
+
+    async def ais_held(self) -> bool:
+        """Async version of :meth:`is_held`."""
+        return await sync_to_async(self._notes.is_held, thread_sensitive=True)()
+
+    @property
+    def _notes(self) -> Notes:
+        if self.notes is None:
+            raise RuntimeError(NO_ATTEMPT)
+        return self.notes

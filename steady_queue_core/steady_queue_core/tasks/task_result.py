@@ -10,6 +10,7 @@ from asgiref.sync import sync_to_async
 
 from ..compat import GenericTaskResult, InvalidTaskBackend, TaskResult, task_backends
 from ..payloads import PayloadError
+from ..progress import Progress
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -17,7 +18,7 @@ R = TypeVar("R")
 #: What changes of a result while its job goes on.
 _CHANGING = (
     "_return_value", "enqueued_at", "errors", "finished_at", "last_attempted_at", "metadata",
-    "started_at", "status", "worker_ids",
+    "progress", "started_at", "status", "worker_ids",
 )  # fmt: skip
 
 
@@ -31,6 +32,8 @@ class SteadyQueueTaskResult(GenericTaskResult[P, R], Generic[P, R]):  # type: ig
     #: What the caller has passed as ``metadata=``, and under ``"discarded"`` why the task has
     #: discarded itself.
     metadata: dict[str, Any] = field(default_factory=dict)
+    #: How far the task has come; ``None`` if it has not told.
+    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         """Keep the arguments as they are; the encoder has validated them."""

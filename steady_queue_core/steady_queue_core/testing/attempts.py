@@ -50,6 +50,8 @@ def _run(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
     try:
         with as_a_worker_would():
             attempt.decode()
+            if task.takes_context and iscoroutinefunction(task.func):
+                attempt.notes.load()
             send_task_signal(task_started, type(attempt.backend), attempt.task_result)
             with _transaction_of(attempt):
                 value = _call(task, attempt)

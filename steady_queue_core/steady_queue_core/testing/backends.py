@@ -13,6 +13,7 @@ from ..backend import EncodedCall, SteadyQueueBackend
 from ..backend_options import BackendOptions
 from ..compat import Task, TaskResult, TaskResultDoesNotExist
 from ..dialects import Ending, EnqueuedJob, Outcome
+from ..tasks.notes import Store
 from .attempts import perform
 from .memory import Job, MemoryJobs
 
@@ -42,6 +43,9 @@ class MemoryBackend(SteadyQueueBackend):
     def clear(self) -> None:
         """Forget all jobs."""
         self.jobs.clear()
+
+    def checkpoints(self, using: str | None = None) -> Store:
+        return self.jobs
 
     def get_result(self, result_id: str) -> TaskResult:
         found = self.jobs.result(result_id)

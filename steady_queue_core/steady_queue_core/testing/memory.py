@@ -16,10 +16,19 @@ from django.core.signals import setting_changed
 from .. import arguments
 from ..backend import EncodedCall, SteadyQueueBackend
 from ..compat import TaskResult, TaskResultStatus
-from ..dialects import ClaimedJob, Ending, EnqueuedJob, NewJob, Outcome, QueueSelector
+from ..dialects import (
+    CheckpointChange,
+    ClaimedJob,
+    Ending,
+    EnqueuedJob,
+    NewJob,
+    Outcome,
+    QueueSelector,
+)
 from ..errors import CANCELLED_BEFORE_START, TaskCancelled
 from ..payloads import PayloadCodec, result_scope
 from ..processes.worker.error_text import appended, describe
+from ..progress import Progress
 from ..tasks.metadata import JobMetadata
 from ..tasks.results import task_errors, workers_of
 from ..tasks.task_result import SteadyQueueTaskResult
@@ -55,6 +64,8 @@ class Job:
     worker_ids: str | None = None
     started_at: datetime | None = None
     metadata: str | None = None
+    #: The token of the attempt that has stored something last, and its encoded checkpoint.
+    stored: tuple[int, str | None] | None = None
     #: The thread that has enqueued it, unless it had to wait.
     thread: int | None = None
 
@@ -214,6 +225,37 @@ class MemoryJobs:
             metadata=job.metadata,
         )
 
+    @locked
+    def save(self, change: CheckpointChange) -> bool:
+        """Keep what an attempt says, unless it has lost its claim; return whether it has it."""
+        job = self._held(change.job_id, change.token)
+        if job is None:
+            return False
+        data = change.data if change.data is not None or job.stored is None else job.stored[1]
+        job.stored = change.token, data
+        if change.progress is not None:
+            _tell(job, change.progress, self.present())
+        return True
+
+    @locked
+    def load(self, job_id: int) -> tuple[int, Any] | None:
+        """Return what the attempts of a job have kept."""
+        job = self.jobs.get(job_id)
+        return None if job is None else job.stored
+
+    @locked
+    def is_held(self, job_id: int, token: int) -> bool:
+        """Return whether an attempt has its claim."""
+        return self._held(job_id, token) is not None
+
+    #: Nobody waits for a commit in order to see what is kept in memory.
+    is_in_transaction = False
+
+    def _held(self, job_id: int, token: int) -> Job | None:
+        job = self.jobs.get(job_id)
+        held = job is not None and job.state is State.RUNNING and job.token == token
+        return job if held else None
+
     def backend_of(self, claim: ClaimedJob) -> SteadyQueueBackend:
         return self.backend
 
@@ -226,6 +268,10 @@ class MemoryJobs:
         job.worker_ids, job.started_at = outcome.worker_ids, outcome.started_at
         if outcome.sequel is not None and outcome.sequel.metadata is not None:
             job.metadata = outcome.sequel.metadata
+        if outcome.sequel is not None and outcome.sequel.progress is not None:
+            _tell(job, outcome.sequel.progress, self.present())
+        if outcome.sequel is not None and outcome.sequel.ends_checkpoint:
+            job.stored = None
         ended = outcome.ending is not Ending.RETRIED
         job.state = State.ENDED if ended else State.SCHEDULED
         if not ended:
@@ -289,6 +335,11 @@ class MemoryJobs:
         holding = (State.READY, State.RUNNING)
         held = [j for j in self.jobs.values() if j.key == new.limit.key and j.state in holding]
         return len(held) < new.limit.to
+
+
+def _tell(job: Job, progress: Progress, present: datetime) -> None:
+    told = replace(progress, updated_at=from_utc(present))
+    object.__setattr__(job.result, "progress", told)
 
 
 def copied(result: TaskResult) -> TaskResult:

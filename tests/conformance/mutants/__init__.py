@@ -8,6 +8,7 @@ from __future__ import annotations
 from . import (
     cancellation,
     chains,
+    checkpoints,
     claim,
     claim_order,
     clock,
@@ -38,6 +39,7 @@ __all__ = [
     "ALL",
     "cancellation",
     "chains",
+    "checkpoints",
     "claim",
     "claim_order",
     "clock",

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from .cancellation import CancellationCases
 from .chains import ChainCases
+from .checkpoints import CheckpointCases
 from .checks import CheckCases
 from .claim import ClaimCases
 from .claim_order import ClaimOrderCases
@@ -75,6 +76,7 @@ class DialectConformance(
     CancellationCases,
     ExpiryCases,
     RetentionCases,
+    CheckpointCases,
     ClockCases,
     WakeupCases,
     SilenceCases,

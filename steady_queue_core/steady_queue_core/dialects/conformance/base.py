@@ -30,8 +30,8 @@ T = TypeVar("T")
 #: The tables in which a job has a row: exactly one of them, which is its state.
 STATES = ("Ready", "Scheduled", "Blocked", "Claimed", "Failed")
 TABLES = (
-    "Job", *(f"{state}Execution" for state in STATES), "Semaphore", "Permit", "Retention", "Pause",
-    "Process",
+    "Job", *(f"{state}Execution" for state in STATES), "Semaphore", "Permit", "Retention",
+    "Checkpoint", "Pause", "Process",
 )  # fmt: skip
 
 
@@ -212,6 +212,8 @@ class ConformanceCase(_Base):
                 finished_at is not None, ended, f"job {job_id}: finished_at {finished_at}, "
                 f"but its execution rows are {places.get(job_id, [])}",
             )  # fmt: skip
+        stored = set(self.rows("Checkpoint").values_list("pk", flat=True))
+        self.assertLessEqual(stored, set(jobs), "what a job has stored has outlasted it")
 
     def check_permits(self) -> None:
         """Check that ready and running jobs with limits hold permits, and semaphores count them."""

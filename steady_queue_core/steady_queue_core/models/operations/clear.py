@@ -12,6 +12,7 @@ from django.db.models import Q, QuerySet
 from ...dialects import portable
 from ...dialects.database import Database
 from ..base import unfiltered
+from ..checkpoint import Checkpoint
 from ..execution import FailedExecution
 from ..recurring import RecurringExecution
 from ..retention import Retention
@@ -58,6 +59,11 @@ class Sweep(ABC):
         own = Retention.objects.using(self.using).filter(pk__in=keys)
         return set(keys) - set(own.values_list("pk", flat=True))
 
+    def _delete_jobs(self, jobs: QuerySet[Any], job_ids: Sequence[int]) -> None:
+        """Delete jobs, and what was stored beside them. Within a transaction."""
+        unfiltered(jobs).filter(pk__in=job_ids)._raw_delete(self.using)
+        Checkpoint.objects.using(self.using).filter(pk__in=job_ids)._raw_delete(self.using)
+
     def _after(self, rows: QuerySet[Any], instant: str) -> QuerySet[Any, tuple[Any, ...]]:
         """Return the ``rows`` after the position, in the order of an indexed timestamp."""
         if self.position is None:
@@ -89,7 +95,7 @@ class FinishedJobs(Sweep):
         found = [pk for pk, instant in chosen if instant is not None and instant < self.before]
         if found:
             with self.database.transaction():
-                unfiltered(self.jobs).filter(pk__in=found)._raw_delete(self.using)
+                self._delete_jobs(self.jobs, found)
         return len(found)
 
 
@@ -114,7 +120,7 @@ class FailedJobs(Sweep):
             locked = self.database.lock_rows(rows, wait=False)
             held = [row.pk for row in locked if row.created_at < self.before]
             self._failed().filter(pk__in=held)._raw_delete(self.using)
-            unfiltered(self.jobs).filter(pk__in=held)._raw_delete(self.using)
+            self._delete_jobs(self.jobs, held)
         return len(held)
 
     def _failed(self) -> QuerySet[FailedExecution]:
@@ -146,7 +152,7 @@ class RetainedJobs(Sweep):
             ended = unfiltered(self.jobs).filter(pk__in=held).exclude(finished_at=None)
             found = list(ended.values_list("pk", flat=True))
             failures.filter(pk__in=found)._raw_delete(self.using)
-            unfiltered(self.jobs).filter(pk__in=found)._raw_delete(self.using)
+            self._delete_jobs(self.jobs, found)
             # Also those whose job was deleted by somebody else.
             self._retentions().filter(pk__in=held)._raw_delete(self.using)
         return len(found)

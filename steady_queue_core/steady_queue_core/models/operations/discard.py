@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from ...dialects.database import Database
 from ...signals import send_after_commit, task_discarded
+from ..checkpoint import Checkpoint
 from ..execution import (
     BlockedExecution,
     Execution,
@@ -40,6 +41,7 @@ def discard(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
         keys = concurrency_keys(jobs.filter(pk__in=job_ids))
         found = [row.pk for row in remove_executions(database, STATES, job_ids, keys)]
         jobs.filter(pk__in=found)._raw_delete(using)
+        Checkpoint.objects.using(using).filter(pk__in=found)._raw_delete(using)
         Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)
         admitted = database.admit(keys)
         if found:

@@ -20,7 +20,7 @@ from ...models import claims
 from ...models import process as processes
 from ...tasks.metadata import delivery_of
 from ...tasks.results import task_of
-from ..base.database import QueueDatabase
+from ..base.database import QueueDatabase, Unavailable
 from ..base.journal_reader import JournalSnapshot, remove_journal
 from ..base.log_context import about_job
 from ..base.registration import ProcessLocation
@@ -35,6 +35,8 @@ logger = get_logger("steady_queue.supervisor")
 
 #: Claims that one transaction handles.
 BATCH_SIZE = 200
+#: Locked claims that are waited for, one after the other, before it is tried again later.
+MOST_BLOCKED = 3
 #: How many rescued processes are remembered.
 MAX_REMEMBERED = 100
 
@@ -133,6 +135,8 @@ class Rescuer:
                 held = self._settle(done)
             except (DataError, IntegrityError):
                 held = self._settle_one_by_one(batch, done, death.worker)
+            except Unavailable as unavailable:
+                held = self._settle_the_free(done, unavailable)
             for each in done:
                 if each.outcome.job_id in held:
                     send_signals(each)
@@ -143,6 +147,22 @@ class Rescuer:
         return self.database.run(
             lambda connection, dialect: dialect.settle(connection, [each.outcome for each in done])
         )
+
+    def _settle_the_free(self, done: list[RunResult], unavailable: Unavailable) -> set[int]:
+        """Settle those whose claims nobody has locked: a frozen process keeps one locked while it is
+        in a transaction that has stored a checkpoint. Raises ``Unavailable`` if there are none."""
+        held: set[int] = set()
+        blocked = 0
+        for each in done:
+            if unavailable.lost or blocked == MOST_BLOCKED:
+                break
+            try:
+                held |= self._settle([each])
+            except Unavailable as again:
+                unavailable, blocked = again, blocked + 1
+        if not held:
+            raise unavailable
+        return held
 
     def _settle_one_by_one(
         self, batch: list[ClaimedJob], done: list[RunResult], worker: str

@@ -12,11 +12,12 @@ from ... import arguments
 from ...arguments import DeserializationError, TaskArgumentError
 from ...compat import Task, TaskResult, TaskResultStatus
 from ...configuration import ConfigurationError
-from ...delivery import AT_LEAST_ONCE, AT_MOST_ONCE
+from ...delivery import AT_LEAST_ONCE, AT_MOST_ONCE, TRANSACTIONAL
 from ...dialects import ClaimedJob, Ending, Outcome, Sequel
 from ...endings import Discard, Fail, Retry, Snooze
 from ...errors import (
     CANCELLED_BEFORE_START,
+    Preempted,
     TaskCancelled,
     TaskExpired,
     TooManyCrashesError,
@@ -27,8 +28,9 @@ from ...logging import get_logger
 from ...payloads import PayloadCodec, Scope, call_scope, result_scope
 from ...retries import DEFAULT, delay_of
 from ...tasks.definition import SteadyQueueTask
-from ...tasks.metadata import JobMetadata
+from ...tasks.metadata import JobMetadata, delivery_of
 from ...tasks.model_arguments import require_permitted_models
+from ...tasks.notes import AttemptNotes
 from ...tasks.outbox import Outbox
 from ...tasks.results import task_errors, workers_of
 from ...tasks.task_context import SteadyQueueTaskContext
@@ -79,8 +81,8 @@ class Attempt:
     """The state of an attempt before and after its task runs; the caller runs the task."""
 
     __slots__ = (
-        "_call_text", "_metadata", "_outbox", "_task_result", "args", "backend", "claim", "kwargs",
-        "started_at", "task", "worker",
+        "_call_text", "_metadata", "_notes", "_outbox", "_task_result", "args", "backend", "claim",
+        "kwargs", "started_at", "task", "using", "worker",
     )  # fmt: skip
 
     def __init__(
@@ -90,11 +92,14 @@ class Attempt:
         backend: SteadyQueueBackend,
         worker: str,
         started_at: datetime,
+        using: str | None = None,
     ) -> None:
         if claim.errors:
             claim = unknown_tasks.without_note(claim)
         self.claim, self.task, self.backend = claim, task, backend
         self.worker, self.started_at = worker, started_at
+        #: The alias of the job's database; ``None``: that of its backend.
+        self.using = using
         #: The arguments of the call, once they are decoded.
         self.args: list[Any] = []
         self.kwargs: dict[str, Any] = {}
@@ -104,6 +109,8 @@ class Attempt:
         self._metadata: JobMetadata | None = None
         #: What the task leaves to the transaction of its outcome, if it was given a context.
         self._outbox: Outbox | None = None
+        #: What the task stores while it runs, if it was given a context.
+        self._notes: AttemptNotes | None = None
 
     @property
     def metadata(self) -> JobMetadata:
@@ -172,7 +179,18 @@ class Attempt:
             deadline=from_utc(self.started_at + timedelta(seconds=limit.timeout))
             if limit
             else None,
+            notes=self.notes,
         )
+
+    @property
+    def notes(self) -> AttemptNotes:
+        """What the task stores while it runs."""
+        if self._notes is None:
+            transactional = delivery_of(self.claim) == TRANSACTIONAL
+            self._notes = AttemptNotes(
+                self.claim, self.backend, self.using, transactional=transactional
+            )
+        return self._notes
 
     def succeeded(
         self, value: Any, now: Callable[[], datetime], *, is_told: bool = True
@@ -194,7 +212,7 @@ class Attempt:
         )
         if self._outbox is not None and (follow_ups := self._outbox.close()):
             outcome = outcome._replace(sequel=Sequel(follow_ups))
-        outcome = self._kept(outcome)
+        outcome = self._noted(self._kept(outcome))
         if not is_told and self._task_result is None:
             return RunResult(outcome)
         self._end(TaskResultStatus.SUCCESSFUL, now())
@@ -210,7 +228,9 @@ class Attempt:
         outcome = outcomes.finished(
             self.claim, self.worker, entry.started_at, entry.return_value, entry.preserve
         )
-        return self.reported(self._kept(outcome), entry.started_at)
+        # Only the dead process knows whether it has stored one.
+        sequel = (outcome.sequel or Sequel())._replace(ends_checkpoint=True)
+        return self.reported(self._kept(outcome._replace(sequel=sequel)), entry.started_at)
 
     def reported(
         self, outcome: Outcome, ended_at: datetime, error: BaseException | None = None
@@ -220,6 +240,8 @@ class Attempt:
         if outcome.sequel is not None and outcome.sequel.metadata is not None:
             shown = JobMetadata.read(outcome.sequel.metadata).shown
             object.__setattr__(self.task_result, "metadata", shown)
+        if outcome.sequel is not None and outcome.sequel.progress is not None:
+            object.__setattr__(self.task_result, "progress", outcome.sequel.progress)
         if outcome.ending is Ending.FINISHED:
             self._end(TaskResultStatus.SUCCESSFUL, ended_at)
             with suppress(DeserializationError):
@@ -240,6 +262,8 @@ class Attempt:
             return self._snoozed(error, now())
         if isinstance(error, Discard):
             return self._discarded(error, now)
+        if isinstance(error, Preempted) and self._notes is not None and self._notes.is_lost:
+            return self._preempted()
         return self.failed(error, now())
 
     def failed(self, error: BaseException, ended_at: datetime) -> RunResult:
@@ -258,7 +282,8 @@ class Attempt:
         if outcome.ending is Ending.FAILED and (self.metadata.snoozes or self.metadata.crashes):
             # Somebody may retry the job: it starts over.
             outcome = self._with_metadata(outcome, snoozes=0, crashes=())
-        return RunResult(self._kept(outcome), self.task_result, self.backend, error)
+        outcome = self._noted(self._kept(outcome))
+        return RunResult(outcome, self.task_result, self.backend, error)
 
     def lost(self, error: BaseException, ended_at: datetime, process: str) -> RunResult:
         """Return the result of an attempt that was lost with its ``process``: no attempt is counted
@@ -337,7 +362,17 @@ class Attempt:
                 duration_ms=milliseconds(self.started_at, ended_at),
             ),
         )
-        return RunResult(self._with_metadata(outcome, snoozes=snoozes))
+        return RunResult(self._noted(self._with_metadata(outcome, snoozes=snoozes)))
+
+    def _preempted(self) -> RunResult:
+        """Return the result of an attempt that has lost its claim: nothing of it will be stored."""
+        logger.info(
+            "Task id=%s path=%s stops: it has lost its claim",
+            self.claim.job_id,
+            self.claim.task_path,
+            extra=about_job("task.preempted", self.claim),
+        )
+        return RunResult(outcomes.released(self.claim))
 
     def _discarded(self, discard: Discard, now: Callable[[], datetime]) -> RunResult:
         reason = bounded(discard.reason, LONGEST_MESSAGE)
@@ -368,6 +403,14 @@ class Attempt:
         if self.claim.metadata is None:
             return outcome
         return outcomes.kept(outcome, self.metadata)
+
+    def _noted(self, outcome: Outcome) -> Outcome:
+        """Return ``outcome`` with what it entails for what the task has stored."""
+        if self._notes is None:
+            return outcome
+        if self._notes.latest is not None and self._task_result is not None:
+            object.__setattr__(self._task_result, "progress", self._notes.latest)
+        return self._notes.added_to(outcome)
 
     def _decode(self, *, resolve_models: bool) -> tuple[list[Any], dict[str, Any]]:
         return arguments.decode_call(

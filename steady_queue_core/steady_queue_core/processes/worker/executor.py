@@ -326,6 +326,9 @@ class Executor:
                     "The job is to be delivered transactionally, but its task is a coroutine now. "
                     "Make it a function again, or enqueue the job again."
                 )
+            if task.takes_context and attempt.notes.may_have_checkpoint:
+                # Looked up now: a coroutine cannot await it.
+                await sync_to_async(attempt.notes.load)()
             function, chain = _coroutine_function_of(task), attempt.backend.middleware
             if chain is None:
                 value = await function(*attempt.positional_args(), **attempt.kwargs)
@@ -347,7 +350,12 @@ class Executor:
                 extra=about_job("task.started", claim),
             )
         return Attempt(
-            claim, task, self.backend_of(claim.backend_name), self.worker, self.clock.now()
+            claim,
+            task,
+            self.backend_of(claim.backend_name),
+            self.worker,
+            self.clock.now(),
+            self.using,
         )
 
     def _succeeded(self, attempt: Attempt, value: object) -> RunResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from django.db import DataError, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ...dialects import ClaimedJob, Dialect, Outcome, QueueSelector
+from ...dialects import ClaimedJob, Dialect, Ending, Outcome, QueueSelector
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import claims
@@ -195,7 +196,10 @@ class Settlement:
             if job_id in held or uncertain:
                 stored.append(result)
             else:
-                logger.warning(
+                # An attempt that has noticed it, or that never began, has no outcome to lose.
+                known = result.outcome.ending is Ending.RELEASED
+                logger.log(
+                    logging.INFO if known else logging.WARNING,
                     "The claim of job %d (token %d) was lost: its outcome, %s, is not recorded",
                     job_id,
                     token,

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, get_type_hints
 
 from ...dialects import ClaimedJob, Ending, Outcome, Sequel
+from ...progress import Progress
 from .follow_up_wire import read_follow_ups, write_follow_up
 
 #: What the claim says of its outcome; whoever ran the job has no say in it.
@@ -25,6 +26,9 @@ _TYPES["metadata"] = str
 _TYPES["settled"] = bool
 #: What the task has left to the transaction of the outcome.
 _TYPES["follow_ups"] = list
+#: What is still to be stored of its progress, and whether it needs its checkpoint no more.
+_TYPES["progress"] = list
+_TYPES["ends_checkpoint"] = bool
 _INSTANTS = ("started_at", "last_attempted_at")
 _INSTANTS_OF_CLAIM = [
     ClaimedJob._fields.index(name) for name in ("enqueued_at", "started_at", "claimed_at")
@@ -64,6 +68,10 @@ def write_outcome(outcome: Outcome, *, settled: bool | None = None) -> bytes:
         sent["metadata"] = outcome.sequel.metadata
     if outcome.sequel is not None and outcome.sequel.follow_ups:
         sent["follow_ups"] = [write_follow_up(each) for each in outcome.sequel.follow_ups]
+    if outcome.sequel is not None and (progress := outcome.sequel.progress) is not None:
+        sent["progress"] = [progress.done, progress.total, progress.text]
+    if outcome.sequel is not None and outcome.sequel.ends_checkpoint:
+        sent["ends_checkpoint"] = True
     return json.dumps(sent).encode()
 
 
@@ -83,10 +91,24 @@ def read_outcome(data: bytes, claim: ClaimedJob) -> tuple[Outcome, bool | None]:
     known = {name: getattr(claim, name) for name in _OF_CLAIM}
     metadata, settled = sent.pop("metadata", None), sent.pop("settled", None)
     follow_ups = read_follow_ups(sent.pop("follow_ups", []))
+    progress = _read_progress(sent.pop("progress", None))
+    ends_checkpoint = sent.pop("ends_checkpoint", False)
     sequel = None
     if follow_ups or metadata is not None:
         sequel = Sequel(follow_ups, metadata)
+    if progress is not None or ends_checkpoint:
+        sequel = sequel or Sequel(is_implied=True)
+        sequel = sequel._replace(progress=progress, ends_checkpoint=ends_checkpoint)
     return Outcome(ending=ending, sequel=sequel, **known, **sent), settled
+
+
+def _read_progress(sent: list[Any] | None) -> Progress | None:
+    if sent is None:
+        return None
+    try:
+        return Progress.checked(*sent)
+    except TypeError as error:
+        raise ValueError(f"the outcome of a job has a progress that is none: {error}") from error
 
 
 def _refuse(constant: str) -> None:
