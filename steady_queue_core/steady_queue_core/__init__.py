@@ -19,16 +19,20 @@ if TYPE_CHECKING:
         unschedule_recurring_task,
     )
     from .endings import Discard, Fail, Retry, Snooze
+    from .errors import DuplicateTask
     from .schedules.definition import recurring
     from .tasks.definition import task
+    from .unique import Unique
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Discard",
+    "DuplicateTask",
     "Fail",
     "Retry",
     "Snooze",
+    "Unique",
     "__version__",
     "aenqueue_many",
     "call",
@@ -79,6 +83,14 @@ def __getattr__(name: str) -> Any:
         from . import endings
 
         return getattr(endings, name)
+    if name == "DuplicateTask":
+        from .errors import DuplicateTask
+
+        return DuplicateTask
+    if name == "Unique":
+        from .unique import Unique
+
+        return Unique
     if name in ("call", "enqueue_many", "aenqueue_many"):
         from . import bulk
 

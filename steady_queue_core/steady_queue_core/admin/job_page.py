@@ -48,6 +48,7 @@ def _fields(job: Any, state: State, process: str, metadata: JobMetadata) -> Sect
             ("Delivery", _delivery(metadata)),
             ("Concurrency key", texts.clean(job.concurrency_key or "")),
             ("Concurrency limit", job.concurrency_limit),
+            ("Unique key", _unique(job, metadata)),
             ("Backend", texts.clean(job.backend_name)),
             ("Kept", _kept(metadata)),
         ],
@@ -60,6 +61,17 @@ def _delivery(metadata: JobMetadata) -> str:
         return metadata.delivery or ""
     crashes = "; ".join(map(texts.clean, metadata.crashes))
     return f"{metadata.delivery}, after the end of {crashes}"
+
+
+def _unique(job: Any, metadata: JobMetadata) -> str:
+    """Return the unique key of a job, and whether it has it now; nothing for most."""
+    key = metadata.unique_key
+    if key is None:
+        return ""
+    text = texts.clean(key.key)
+    if not job.unique_keys.filter(pk=key.key).exists():
+        return f"{text}, which is free"
+    return f"{text}, until it has started" if key.ends_at_start else text
 
 
 def _kept(metadata: JobMetadata) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
+from .job_key import JobKey
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
@@ -47,6 +49,8 @@ class EnqueuedJob(NamedTuple):
     #: ``None`` if it was discarded because it found no permit.
     job_id: int | None
     enqueued_at: datetime
+    #: Whether it is another job, which has the unique key of this one; the facade says so.
+    is_duplicate: bool = False
 
 
 class ProcessIdentity(NamedTuple):
@@ -94,6 +98,17 @@ class ClaimedJob(NamedTuple):
     def is_cancelled(self) -> bool:
         """Whether the job was asked to end before it was claimed."""
         return self.max_attempts < 0
+
+    @property
+    def unique_key(self) -> JobKey | None:
+        """The unique key of the job, read from its metadata; ``None`` for most jobs."""
+        return None if self.metadata is None else JobKey.read(self.metadata)
+
+    @property
+    def ends_key_at_start(self) -> bool:
+        """Whether the job has a unique key that is to be freed before it starts."""
+        key = self.unique_key
+        return key is not None and key.ends_at_start
 
     @classmethod
     def from_row(

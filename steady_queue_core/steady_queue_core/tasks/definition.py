@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import (
     TYPE_CHECKING,
@@ -38,6 +38,7 @@ from ..delivery import Delivery
 from ..errors import UnregisteredTaskError
 from ..retention import Period
 from ..retries import Backoff
+from ..unique import CallKey, Unique, checked_call_key, checked_unique
 from . import metadata as of_jobs
 from . import other_backends as foreign
 from .expiry import Expires
@@ -67,6 +68,8 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
     enqueue_on_commit: bool | None = None
     #: The concurrency limit; set by ``@limits_concurrency``.
     concurrency: ConcurrencyLimit | None = None
+    #: Which of its calls are one job; ``None``: none.
+    unique: Unique | None = None
     #: Earliest start, counted from the enqueue; set by ``using(run_after=timedelta)``.
     delay: timedelta | None = None
     #: What its jobs keep beyond their columns; ``None``: nothing.
@@ -74,6 +77,8 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
 
     def __post_init__(self) -> None:
         try:
+            if self.unique is not None:
+                checked_unique(self.unique)
             # Zero-argument super() fails in dataclasses with slots.
             Task.__post_init__(self)
         except InvalidTask as error:
@@ -97,11 +102,13 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         expires: Expires | None = None,
         retention: Period | None = None,
         failure_retention: Period | None = None,
+        unique: Unique | None = None,
+        unique_key: CallKey | None = None,
     ) -> SteadyQueueTask[P, R]:
         """Return this task with other options.
 
         A timedelta as ``run_after`` or ``expires`` counts from the enqueue, by the database's
-        clock.
+        clock. ``unique_key`` replaces the key of ``unique``, of the task or given here.
         """
         stored = {
             "metadata": metadata,
@@ -117,6 +124,7 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
             "queue_name": queue_name,
             "backend": backend,
             "enqueue_on_commit": enqueue_on_commit,
+            "unique": self._unique_with(unique, unique_key),
         }
         changes = {name: value for name, value in changes.items() if value is not None}
         if isinstance(run_after, timedelta):
@@ -129,6 +137,14 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         variant: SteadyQueueTask[P, R] = rebuilt(self, **changes)
         variant.get_backend().validate_task(variant)
         return variant
+
+    def _unique_with(self, unique: object, key: object) -> Unique | None:
+        """Return the option with what is given to ``using()``; ``None``: nothing."""
+        given = None if unique is None else checked_unique(unique)
+        if key is None:
+            return given
+        known = given or self.unique or Unique()
+        return replace(known, key=checked_call_key(key, self.module_path))
 
     def dated(self) -> Task:
         """Return this task with a time in place of its delay, for backends without delays."""
@@ -217,6 +233,7 @@ def task(
     expires: timedelta | Literal["never"] | None = ...,
     retention: Period | None = ...,
     failure_retention: Period | None = ...,
+    unique: Unique | None = ...,
 ) -> TaskDecorator: ...
 
 
@@ -237,6 +254,7 @@ def task(
     expires: timedelta | Literal["never"] | None = ...,
     retention: Period | None = ...,
     failure_retention: Period | None = ...,
+    unique: Unique | None = ...,
 ) -> ContextTaskDecorator: ...
 
 

@@ -13,7 +13,7 @@ from ..backend_options import MOST_SNOOZES
 from ..compat import InvalidTask
 from ..configuration.errors import describe
 from ..delivery import MODES, checked_crashes, checked_mode
-from ..dialects import ClaimedJob
+from ..dialects import ClaimedJob, JobKey
 from ..durations import LONGEST
 from ..retention import FOREVER, OF_FAILURE, OF_SUCCESS, Period, is_period
 from . import expiry
@@ -47,6 +47,8 @@ class JobMetadata:
     #: backend says.
     retention: Period | None = None
     failure_retention: Period | None = None
+    #: The values of the job's unique key; see ``dialects.JobKey``.
+    unique: tuple[Any, ...] | None = None
 
     @classmethod
     def read(cls, text: object) -> JobMetadata:
@@ -108,6 +110,11 @@ class JobMetadata:
     def deadline(self, enqueued_at: datetime) -> datetime | None:
         """Return when a job expires that was enqueued then; ``None``: never."""
         return expiry.deadline_of(self.expires, enqueued_at)
+
+    @property
+    def unique_key(self) -> JobKey | None:
+        """The unique key of the job."""
+        return JobKey.of(self.unique)
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -175,6 +182,7 @@ _VALID: dict[str, Callable[[Any], bool]] = {
     "expires": expiry.is_valid,
     OF_SUCCESS: is_period,
     OF_FAILURE: is_period,
+    "unique": lambda value: JobKey.of(value) is not None,
 }
 
 #: The metadata of a job that has none.

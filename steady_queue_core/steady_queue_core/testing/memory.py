@@ -16,7 +16,16 @@ from django.core.signals import setting_changed
 from .. import arguments
 from ..backend import EncodedCall, SteadyQueueBackend
 from ..compat import TaskResult, TaskResultStatus
-from ..dialects import ClaimedJob, Ending, EnqueuedJob, NewJob, Outcome, QueueSelector
+from ..dialects import (
+    ClaimedJob,
+    Ending,
+    EnqueuedJob,
+    JobKey,
+    KeyTaken,
+    NewJob,
+    Outcome,
+    QueueSelector,
+)
 from ..errors import CANCELLED_BEFORE_START, TaskCancelled
 from ..payloads import PayloadCodec, result_scope
 from ..processes.worker.error_text import appended, describe

@@ -350,7 +350,9 @@ class Attempt:
         """Return ``outcome`` with how long the job is kept, if it says so itself."""
         if self.claim.metadata is None:
             return outcome
-        return outcomes.kept(outcome, self.metadata)
+        return outcomes.kept(
+            outcome, self.metadata, self.backend.settings.clear_finished_jobs_after
+        )
 
     def _decode(self, *, resolve_models: bool) -> tuple[list[Any], dict[str, Any]]:
         return arguments.decode_call(

@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 from ...dialects import ClaimedJob, Ending, Outcome, Sequel
 
 #: What the claim says of its outcome; whoever ran the job has no say in it.
-_OF_CLAIM = ("job_id", "token", "queue_name", "rank", "concurrency_key")
+_OF_CLAIM = ("job_id", "token", "queue_name", "rank", "concurrency_key", "unique_key")
 _DEFAULTS = Outcome._field_defaults
 #: The fields of an outcome that are sent, and their types.
 _TYPES = {
