@@ -7,6 +7,7 @@ from typing import Any
 
 from ..dialects import portable
 from ..durations import in_words
+from ..models import UniqueKey
 from ..tasks.metadata import JobMetadata
 from . import texts
 from .detail import Fields, Section, Table
@@ -64,14 +65,19 @@ def _delivery(metadata: JobMetadata) -> str:
 
 
 def _unique(job: Any, metadata: JobMetadata) -> str:
-    """Return the unique key of a job, and whether it has it now; nothing for most."""
+    """Return the unique key of a job, and who has it if that is another one; nothing for most."""
     key = metadata.unique_key
     if key is None:
         return ""
     text = texts.clean(key.key)
-    if not job.unique_keys.filter(pk=key.key).exists():
-        return f"{text}, which is free"
-    return f"{text}, until it has started" if key.ends_at_start else text
+    owner = UniqueKey.objects.using(job._state.db).filter(pk=key.key).first()
+    if owner is None:
+        return f"{text} (free)"
+    if owner.job_id != job.pk:
+        return f"{text} (of job #{owner.job_id})"
+    if owner.expires_at is not None:
+        return f"{text} (until {texts.moment(owner.expires_at)})"
+    return f"{text} (until it starts)" if key.ends_at_start else text
 
 
 def _kept(metadata: JobMetadata) -> str:
