@@ -42,7 +42,8 @@ from .delivery import AT_MOST_ONCE
 from .dialects import EnqueuedJob, KeyTaken, Limit, NewJob, dialect_for
 from .errors import DuplicateTask
 from .middleware import MiddlewareChain
-from .payloads import PayloadCodec, call_scope
+from .payloads import PayloadCodec, Scope, call_scope
+from .tasks.callbacks import require_callbacks, resolved
 from .tasks.definition import SteadyQueueTask, require_declared
 from .tasks.expiry import Expires, require_start_before
 from .tasks.metadata import NONE, JobMetadata
@@ -318,6 +319,7 @@ class SteadyQueueBackend(BaseTaskBackend):
         """Validate a call and return it in its stored form."""
         if not (task in self._valid and _validates_like_us(self)):
             self.validate_task(task)
+            require_callbacks(task, self)
             self._valid.add(task)
         require_declared(task)
         require_fit(task, args, kwargs)
@@ -330,7 +332,7 @@ class SteadyQueueBackend(BaseTaskBackend):
             self._require_start(task, own.expires)
         if key is not None:
             own = replace(own or NONE, unique=key.stored)
-        metadata = None if own is None else own.text(self.payload_limits)
+        metadata = None if own is None else resolved(own).text(self.payload_limits)
         return EncodedCall(task, args, kwargs, text, limit, metadata)
 
     def delivery_of(self, task: Task) -> str | None:
@@ -432,6 +434,15 @@ class SteadyQueueBackend(BaseTaskBackend):
         )
         return new if self.payload_codec is None else _sealed(new, self.payload_codec)
 
+    def opened(self, new: NewJob) -> str:
+        """Return the encoded arguments of a job. Raises ``PayloadError``."""
+        codec = self.payload_codec
+        return new.arguments if codec is None else codec.open(new.arguments, _scope_of(new))
+
+
+def _scope_of(new: NewJob) -> Scope:
+    return call_scope(new, new.limit.key if new.limit is not None else None)
+
 
 def is_duplicate(result: TaskResult) -> bool:
     """Whether a result is that of another job, which has the unique key of the call."""
@@ -445,8 +456,7 @@ def _marked(result: TaskResult) -> TaskResult:
 
 
 def _sealed(new: NewJob, codec: PayloadCodec) -> NewJob:
-    scope = call_scope(new, new.limit.key if new.limit is not None else None)
-    return replace(new, arguments=codec.seal(new.arguments, scope))
+    return replace(new, arguments=codec.seal(new.arguments, _scope_of(new)))
 
 
 _VALIDATE = SteadyQueueBackend.validate_task

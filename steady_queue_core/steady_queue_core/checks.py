@@ -113,6 +113,20 @@ def check_signatures(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> 
 
 
 @register(TAG)
+def check_callbacks(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """E011: callbacks of tasks are tasks, accept what they are called with, use the database of
+    their task, and do not follow each other without end."""
+    from .configuration import ConfigurationError
+
+    try:
+        from .tasks.callbacks import problems_of_callbacks
+
+        return [Error(problem, id="steady_queue.E011") for problem in problems_of_callbacks()]
+    except (ImproperlyConfigured, ConfigurationError):
+        return []  # check_framework, or check_configuration, reports it.
+
+
+@register(TAG)
 def check_limits(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """W009: tasks that share a concurrency limit agree on it."""
     try:

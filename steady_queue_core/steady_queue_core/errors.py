@@ -165,6 +165,14 @@ class TaskCancelled(BaseException):
         super().__init__(message)
 
 
+class OutboxFullError(SteadyQueueError):
+    """A task has left too many calls to the transaction of its outcome."""
+
+
+class OutboxClosedError(SteadyQueueError):
+    """A task has returned, and something that it has left behind calls ``context.enqueue()``."""
+
+
 class SupervisorContextError(SteadyQueueError):
     """A supervisor cannot run here: in a thread or inside a transaction."""
 

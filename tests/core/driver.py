@@ -14,6 +14,7 @@ from steady_queue_core.models import process as processes
 from steady_queue_core.processes.base.database import DatabaseClock
 from steady_queue_core.processes.base.registration import new_name
 from steady_queue_core.processes.worker.attempt import RunResult
+from steady_queue_core.processes.worker.callbacks import with_callback
 from steady_queue_core.processes.worker.executor import Executor, is_coroutine
 from steady_queue_core.processes.worker.expiry import had_expired
 from steady_queue_core.processes.worker.signal_sender import send_signals
@@ -51,13 +52,18 @@ class Driver:
 
     def run(self, claim: ClaimedJob) -> RunResult:
         """Run a job, in a context of its own; its outcome is not stored yet."""
+        result = self._run(claim)
+        return result if result.settled is not None else with_callback(result, claim)
+
+    def _run(self, claim: ClaimedJob) -> RunResult:
         if claim.is_cancelled:
             return self.executor.cancelled(claim)
         if had_expired(claim):
             return self.executor.expired(claim)
         task = self.executor.task_of(claim)
         run = async_to_sync(self.executor.arun) if is_coroutine(task) else self.executor.run
-        return copy_context().run(run, claim, task)
+        result: RunResult = copy_context().run(run, claim, task)
+        return result
 
     def settle(self, done: RunResult) -> None:
         """Store an outcome, unless whoever ran the task has done so, and say so."""

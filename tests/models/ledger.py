@@ -40,6 +40,8 @@ class Wanted:
     kept: float | None = None
     kept_failed: float | None = None
     delivery: str | None = None
+    #: Whether its success, and its failure, have callbacks.
+    told: tuple[bool, bool] = (False, False)
 
     @property
     def metadata(self) -> JobMetadata:
@@ -120,6 +122,8 @@ class Ledger:
         #: Which jobs hold a permit, by key.
         self.holders: dict[str, set[int]] = {}
         self.paused: set[str] = set()
+        #: The jobs that have ended and whose callbacks were not seen yet; whether they succeeded.
+        self.calling: list[tuple[int, bool]] = []
         #: When each registered process was last heard of.
         self.heard: dict[int, float] = {}
 
@@ -272,6 +276,11 @@ class Ledger:
                     self.held(key).add(passing[job_id])
                 self._end_permit(entry)
             entry.process = 0
+            if ending in (Ending.FINISHED, Ending.FAILED):
+                succeeded = ending is Ending.FINISHED
+                is_neither = entry.discarded is not None if succeeded else entry.asked
+                if entry.wanted.told[not succeeded] and not is_neither:
+                    self.calling.append((job_id, succeeded))
             if ending is Ending.FINISHED and not preserve:
                 del self.jobs[job_id]
             elif ending in (Ending.FINISHED, Ending.FAILED):

@@ -13,12 +13,15 @@ from django.db import connections, transaction
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from steady_queue_core import task
+from steady_queue_core.arguments import decode_call
 from steady_queue_core.configured_backends import own_backend
 from steady_queue_core.dialects import (
     ClaimedJob,
     Ending,
     Limit,
     NewJob,
+    Outcome,
     ProcessIdentity,
     QueueSelector,
 )
@@ -33,8 +36,10 @@ from steady_queue_core.processes.base.journal_reader import JournalSnapshot
 from steady_queue_core.processes.supervisor.pruning import Pruner
 from steady_queue_core.processes.supervisor.recovery import Rescuer
 from steady_queue_core.processes.worker.attempt import Attempt, RunResult
+from steady_queue_core.processes.worker.callbacks import with_callback
 from steady_queue_core.processes.worker.expiry import had_expired
 from steady_queue_core.processes.worker.task_transaction import TaskTransaction
+from steady_queue_core.tasks.callback_reference import Callback
 from steady_queue_core.tasks.results import task_of
 
 from .ledger import BLOCKED, CLAIMED, FAILED, READY, SCHEDULED, Ledger, Wanted
@@ -45,6 +50,15 @@ HOUR = timedelta(hours=1)
 SILENT = 0.5
 #: What tells instants apart that the same delay leads to, in hours: longer than a run takes.
 STEP = 0.003
+
+
+@task(queue_name="mailing", priority=1)
+def tell(*args: str) -> None:
+    """Do nothing."""
+
+
+#: A callback as jobs keep it.
+CALLBACK = tuple(Callback.of(tell))
 
 QUEUES = ("etl", "mail", "mailing", "Mail")
 KEYS = ("a", "a", "A")
@@ -75,6 +89,7 @@ wanted_jobs = st.lists(
         expires=st.sampled_from([None, None, None, 1.0]),
         kept=st.sampled_from([None, None, 0.0, 1.0, math.inf]),
         kept_failed=st.sampled_from([None, None, 1.0, math.inf]),
+        told=st.sampled_from([(False, False), (False, False), (True, False), (True, True)]),
     ),
     min_size=1,
     max_size=5,
@@ -148,6 +163,7 @@ class QueueMachine(RuleBasedStateMachine):
         outcomes, held, heirs = self._outcomes(ended)
         assert self.dialect.settle(self.connection, outcomes) == {job_id for job_id, *_ in held}
         self.ledger.settle(held, heirs)
+        self._called_back()
 
     @rule(ended=endings, process=choice, patterns=selectors, limit=limits)
     def settle_and_claim(
@@ -164,6 +180,7 @@ class QueueMachine(RuleBasedStateMachine):
         )
         assert told == {job_id for job_id, *_ in held}
         self.ledger.settle(held, heirs)
+        self._called_back()
         self._claimed(claims, process_id, patterns, limit)
 
     @rule(wanted=wanted_jobs, number=choice, preserve=st.booleans(), raises=st.booleans())
@@ -182,7 +199,7 @@ class QueueMachine(RuleBasedStateMachine):
             self.enqueue(wanted)
             if raises:
                 raise LookupError
-            return RunResult(outcome)
+            return with_callback(RunResult(outcome), claim)
 
         held = self.ledger.holds(claim.job_id, claim.token)
         try:
@@ -193,6 +210,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert done.settled is held
         if held:
             self.ledger.settle([(claim.job_id, Ending.FINISHED, 0.0, preserve)])
+            self._called_back()
         else:
             self.ledger = ledger
 
@@ -213,10 +231,11 @@ class QueueMachine(RuleBasedStateMachine):
             done = attempt.succeeded(1, lambda: claim.claimed_at)
         else:
             done = attempt.raised(chosen[which], lambda: claim.claimed_at)
-        told = self.dialect.settle(self.connection, [done.outcome])
+        told = self.dialect.settle(self.connection, [self._with_callback(claim, done)])
         assert told == ({claim.job_id} if claim in live else set())
         if claim in live:
             self._ended_by_itself(claim.job_id, which, delay)
+            self._called_back()
 
     def _ended_by_itself(self, job_id: int, which: str, delay: float) -> None:
         entry = self.ledger.jobs[job_id]
@@ -225,9 +244,9 @@ class QueueMachine(RuleBasedStateMachine):
             return
         # It was the last attempt.
         how = Ending.FAILED if which in ("snooze", "retry", "fail") else Ending.FINISHED
-        self.ledger.settle([(job_id, how, 0.0, entry.wanted.kept != 0)], keeping=True)
         if which == "discard":
             entry.discarded = "enough"
+        self.ledger.settle([(job_id, how, 0.0, entry.wanted.kept != 0)], keeping=True)
 
     def _attempt(self, claim: ClaimedJob) -> Attempt:
         task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
@@ -374,6 +393,7 @@ class QueueMachine(RuleBasedStateMachine):
         )
         recovery.rescue_orphans()
         self.ledger.prune(SILENT, started)
+        self._called_back()
 
     @rule(hours=st.sampled_from([0.75, 1.5, 4.5]))
     def let_time_pass(self, hours: float) -> None:
@@ -432,8 +452,30 @@ class QueueMachine(RuleBasedStateMachine):
             when["run_at"] = present + wanted.due * HOUR
         elif wanted.due is not None:
             when["delay"] = wanted.due * HOUR
-        text = wanted.metadata.text()
-        return new_job(wanted.queue, rank=wanted.rank, limit=limit, metadata=text, **when)
+        succeeds, fails = (CALLBACK if told else None for told in wanted.told)
+        metadata = replace(wanted.metadata, on_success=succeeds, on_failure=fails)
+        when["metadata"] = metadata.text()
+        return new_job(wanted.queue, rank=wanted.rank, limit=limit, **when)
+
+    def _with_callback(self, claim: ClaimedJob, done: RunResult) -> Outcome:
+        """Return an outcome with what follows from it, as the worker finds out: a job that was
+        asked to end, and fails, was cancelled."""
+        if self.ledger.holds(claim.job_id, claim.token) and self.ledger.jobs[claim.job_id].asked:
+            claim = claim._replace(max_attempts=-1)
+        return with_callback(done, claim).outcome
+
+    def _called_back(self) -> None:
+        """Take in the callbacks of the jobs that have just ended: one for each of them."""
+        expected, self.ledger.calling = self.ledger.calling, []
+        rows = Job.objects.using(self.using).filter(task_path=CALLBACK[0], queue_name=CALLBACK[1])
+        new = rows.exclude(pk__in=list(self.ledger.jobs)).order_by("pk")
+        found = {
+            pk: decode_call(text, resolve_models=False)[0]
+            for pk, text in new.values_list("pk", "arguments")
+        }
+        told = sorted((int(args[0]), len(args) == 1) for args in found.values())
+        assert told == sorted(expected), f"callbacks: {told}, not {sorted(expected)}"
+        self.ledger.stored([Wanted(CALLBACK[1], -CALLBACK[2]) for _ in found], [*found])
 
     def _process(self, number: int) -> int:
         """Return a process that claims, mostly one that is registered."""
@@ -471,10 +513,14 @@ class QueueMachine(RuleBasedStateMachine):
         ids = [claim.job_id for claim in expired]
         jobs, now = self.ledger.jobs, self.ledger.now
         assert ids == [c.job_id for c in claims if jobs[c.job_id].has_expired(now)]
-        outcomes = [self._attempt(each).expired(each.claimed_at).outcome for each in expired]
+        outcomes = [
+            self._with_callback(each, self._attempt(each).expired(each.claimed_at))
+            for each in expired
+        ]
         assert self.dialect.settle(self.connection, outcomes) == set(ids)
         for job_id in ids:
             self.ledger.expire(job_id)
+        self._called_back()
 
     def _outcomes(self, ended: list[Ended]) -> tuple[Any, Any, Any]:
         """Return outcomes of claims, some of which are lost, what those held end with, and the
@@ -493,6 +539,7 @@ class QueueMachine(RuleBasedStateMachine):
                 how, claim, attempts=claim.attempts + 1, delay=delay * 3600, preserve=preserve,
                 exception_class="builtins.ValueError", message="no", started_at=claim.claimed_at,
             )  # fmt: skip
+            outcomes[claim.job_id] = self._with_callback(claim, RunResult(outcomes[claim.job_id]))
             if self.ledger.holds(claim.job_id, claim.token):
                 held[claim.job_id] = (claim.job_id, how, delay, preserve)
                 alike = [each for each in known if each.concurrency_key == claim.concurrency_key]

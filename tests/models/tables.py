@@ -105,10 +105,16 @@ class Tables:
         """What a job keeps beyond its columns, when it may start, and how long it is kept."""
         rows = dict(self.rows(Job).values_list("pk", "metadata"))
         read = {pk: JobMetadata.read(text) for pk, text in rows.items()}
-        known = {pk: replace(metadata, crashes=()) for pk, metadata in read.items()}
+        known = {
+            pk: replace(metadata, crashes=(), on_success=None, on_failure=None)
+            for pk, metadata in read.items()
+        }
         expected = {each.job_id: each.metadata for each in ledger.jobs.values()}
         assert known == expected, f"metadata: {_differing(known, expected)}"
         crashes = {pk: len(metadata.crashes) for pk, metadata in read.items()}
+        told = {pk: (bool(each.on_success), bool(each.on_failure)) for pk, each in read.items()}
+        wanted = {each.job_id: each.wanted.told for each in ledger.jobs.values()}
+        assert told == wanted, f"callbacks: {_differing(told, wanted)}"
         counted = {each.job_id: each.crashes for each in ledger.jobs.values()}
         assert crashes == counted, f"crashes: {_differing(crashes, counted)}"
         for claim in self.rows(ClaimedExecution).select_related("job"):

@@ -41,6 +41,7 @@ from ..retries import Backoff
 from ..unique import CallKey, Unique, checked_call_key, checked_unique
 from . import metadata as of_jobs
 from . import other_backends as foreign
+from .callback_reference import require_declared_options
 from .expiry import Expires
 from .metadata import JobMetadata
 from .signature import location_of, require_fit
@@ -104,6 +105,8 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         failure_retention: Period | None = None,
         unique: Unique | None = None,
         unique_key: CallKey | None = None,
+        on_success: Task | str | None = None,
+        on_failure: Task | str | None = None,
     ) -> SteadyQueueTask[P, R]:
         """Return this task with other options.
 
@@ -118,6 +121,8 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
             "expires": expires,
             "retention": retention,
             "failure_retention": failure_retention,
+            "on_success": on_success,
+            "on_failure": on_failure,
         }
         changes: dict[str, Any] = {
             "priority": priority,
@@ -132,6 +137,7 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         elif run_after is not None:
             changes |= {"run_after": run_after, "delay": None}
         if any(value is not None for value in stored.values()):
+            require_declared_options(stored, known_task, self.module_path)
             known = self.job_metadata or of_jobs.NONE
             changes["job_metadata"] = known.with_options(stored, self.module_path, of_call=True)
         variant: SteadyQueueTask[P, R] = rebuilt(self, **changes)
@@ -234,6 +240,8 @@ def task(
     retention: Period | None = ...,
     failure_retention: Period | None = ...,
     unique: Unique | None = ...,
+    on_success: Task | str | None = ...,
+    on_failure: Task | str | None = ...,
 ) -> TaskDecorator: ...
 
 
@@ -255,6 +263,8 @@ def task(
     retention: Period | None = ...,
     failure_retention: Period | None = ...,
     unique: Unique | None = ...,
+    on_success: Task | str | None = ...,
+    on_failure: Task | str | None = ...,
 ) -> ContextTaskDecorator: ...
 
 
@@ -281,6 +291,7 @@ def task(
 
     def wrap(func: Callable[..., Any]) -> Task:
         if any(value is not None for value in stored.values()):
+            require_declared_options(stored, known_task, location_of(func))
             options["job_metadata"] = of_jobs.NONE.with_options(stored, location_of(func))
         task_class = task_backends[backend].task_class
         if task_class is Task:
@@ -331,13 +342,18 @@ def registered_tasks() -> list[Task]:
     return list(_registered.values())
 
 
+def known_task(path: str) -> Task | None:
+    """Return the task at ``path`` as ``find_task`` does, or ``None``."""
+    return _registered.get(path) or _variant(path)
+
+
 def find_task(path: str) -> Task:
     """Return the task that is declared at ``path`` for a backend of Steady Queue: decorated for it,
     or made by ``using(backend=...)`` in the module of its function.
 
     Never imports anything. Raises ``UnregisteredTaskError``.
     """
-    task = _registered.get(path) or _variant(path)
+    task = known_task(path)
     if task is None:
         raise UnregisteredTaskError(
             f"Task {path!r} is not registered in this process. Define it with @task in the "

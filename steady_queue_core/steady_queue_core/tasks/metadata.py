@@ -17,6 +17,7 @@ from ..dialects import ClaimedJob, JobKey
 from ..durations import LONGEST
 from ..retention import FOREVER, OF_FAILURE, OF_SUCCESS, Period, is_period
 from . import expiry
+from .callback_reference import ON_FAILURE, ON_SUCCESS, checked_callback, is_callback
 from .expiry import NEVER, Expires
 
 #: The name under which a result shows why its task has discarded itself.
@@ -49,6 +50,10 @@ class JobMetadata:
     failure_retention: Period | None = None
     #: The values of the job's unique key; see ``dialects.JobKey``.
     unique: tuple[Any, ...] | None = None
+    #: What is enqueued once the job has succeeded, and once it has failed for good: the values of
+    #: a ``Callback``; of a task, also a path alone.
+    on_success: str | tuple[Any, ...] | None = None
+    on_failure: str | tuple[Any, ...] | None = None
 
     @classmethod
     def read(cls, text: object) -> JobMetadata:
@@ -97,6 +102,9 @@ class JobMetadata:
         for name in (OF_SUCCESS, OF_FAILURE):
             if options.get(name) is not None:
                 changes[name] = _checked_period(name, options[name], where)
+        for name in (ON_SUCCESS, ON_FAILURE):
+            if options.get(name) is not None:
+                changes[name] = checked_callback(name, options[name], where)
         return replace(self, **changes)
 
     def of_job(self, delivery: str | None, expires: timedelta | None) -> JobMetadata:
@@ -183,6 +191,8 @@ _VALID: dict[str, Callable[[Any], bool]] = {
     OF_SUCCESS: is_period,
     OF_FAILURE: is_period,
     "unique": lambda value: JobKey.of(value) is not None,
+    "on_success": is_callback,
+    "on_failure": is_callback,
 }
 
 #: The metadata of a job that has none.
@@ -190,4 +200,5 @@ NONE = JobMetadata()
 #: The options of ``@task`` and ``using()`` that are stored in the metadata.
 OPTIONS = (
     "metadata", "max_snoozes", "delivery", "max_crashes", "expires", OF_SUCCESS, OF_FAILURE,
+    ON_SUCCESS, ON_FAILURE,
 )  # fmt: skip

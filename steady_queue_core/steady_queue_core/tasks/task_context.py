@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from ..compat import TaskContext
+from asgiref.sync import sync_to_async
+
+from ..compat import Task, TaskContext
 from .cancellation import is_requested
+
+
+class Calls(Protocol):
+    """Keeps the calls that a task leaves to the transaction of its outcome: its ``Outbox``."""
+
+    def enqueue(self, task: Task, args: Any, kwargs: Any, /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +24,8 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs mi
     #: The fencing token: grows with every claim of this job. A resource that refuses tokens
     #: smaller than the largest one seen is safe from a worker that lost the job unnoticed.
     token: int
+    #: What ``enqueue()`` fills.
+    outbox: Calls | None = field(default=None, repr=False, compare=False)
 
     @property
     def cancel_requested(self) -> bool:
@@ -27,3 +37,21 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs mi
         """What the caller has passed as ``metadata=``."""
         result: Any = self.task_result
         return dict(result.metadata)
+
+    def enqueue(self, task: Task, /, *args: Any, **kwargs: Any) -> None:
+        """Enqueue a call of ``task`` if this attempt succeeds, in the transaction of its outcome;
+        otherwise, nothing becomes of it.
+
+        Arguments are checked and encoded at once. There is no result: the job has no id until it
+        is stored. Calls are stored in their order; a ``run_after`` timedelta counts from then.
+
+        Raises what ``task.enqueue()`` raises; ``InvalidTask`` if ``task`` stores its jobs in
+        another database; ``OutboxFullError`` and ``OutboxClosedError``.
+        """
+        if self.outbox is None:
+            raise RuntimeError("This context does not belong to an attempt.")
+        self.outbox.enqueue(task, args, kwargs)
+
+    async def aenqueue(self, task: Task, /, *args: Any, **kwargs: Any) -> None:
+        """Async version of :meth:`enqueue`, for keys and middleware that query a database."""
+        await sync_to_async(self.enqueue, thread_sensitive=True)(task, *args, **kwargs)

@@ -10,6 +10,7 @@ from ..configuration.queues import LONGEST_NAME, name_objection
 from ..delivery import require_deliverable
 from ..durations import LONGEST
 from ..timezones import to_utc
+from .callbacks import require_callbacks
 from .definition import rebuilt
 from .metadata import NONE, JobMetadata
 from .signature import signature_of
@@ -66,6 +67,7 @@ def require_valid(task: Task, default_delivery: object = None) -> None:
         max_crashes=own.max_crashes,
         max_snoozes=own.max_snoozes,
     )
+    require_callbacks(task)
 
 
 def _check_due(task: Task) -> None:

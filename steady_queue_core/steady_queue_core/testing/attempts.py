@@ -17,6 +17,7 @@ from ..logging import RunningTask, running_task
 from ..processes.base.database import DatabaseClock
 from ..processes.base.log_context import attempt_of
 from ..processes.worker.attempt import Attempt, RunResult
+from ..processes.worker.callbacks import with_callback
 from ..processes.worker.expiry import had_expired
 from ..processes.worker.signal_sender import send_signals
 from ..processes.worker.task_transaction import only_writes_to
@@ -28,7 +29,7 @@ from .transactions import as_a_worker_would, in_a_transaction
 
 def perform(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
     """Run a claimed job, store what becomes of it, and send the signals."""
-    done = _run(jobs, claim, worker)
+    done = with_callback(_run(jobs, claim, worker), claim)
     jobs.settle(done.outcome)
     send_signals(done)
     return done

@@ -247,6 +247,13 @@ class MemoryJobs:
         elif outcome.ending is Ending.FINISHED and not outcome.preserve:
             del self.jobs[job.id]
         self._admit()
+        for each in outcome.sequel.follow_ups if outcome.sequel is not None else ():
+            each.stored = self._of(each.call).enqueue(each.call, each.job)
+
+    def _of(self, call: EncodedCall) -> MemoryJobs:
+        """Return the jobs that a call belongs to."""
+        backend: Any = call.task.get_backend()
+        return self if backend.alias == self.backend.alias else type(self)(backend)
 
     @locked
     def next_due(self) -> datetime | None:

@@ -26,6 +26,7 @@ from ..base.log_context import about_job
 from ..base.registration import ProcessLocation
 from ..worker import outcomes
 from ..worker.attempt import Attempt, RunResult
+from ..worker.callbacks import with_callback
 from ..worker.signal_sender import send_signals
 
 logger = get_logger("steady_queue.supervisor")
@@ -125,7 +126,7 @@ class Rescuer:
 
     def _end_all(self, read: Read, snapshot: JournalSnapshot | None, death: Death) -> None:
         while batch := self.database.run(read):
-            done = [_done(claim, snapshot, death) for claim in batch]
+            done = [with_callback(_done(claim, snapshot, death), claim) for claim in batch]
             try:
                 held = self._settle(done)
             except (DataError, IntegrityError):
@@ -157,7 +158,7 @@ class Rescuer:
                 )
                 refusal = RunResult(outcomes.unreadable(claim, worker, claim.claimed_at, problem))
                 try:
-                    held |= self._settle([refusal])
+                    held |= self._settle_refusal(refusal, claim)
                 except (DataError, IntegrityError):
                     log_internal_error(
                         logger,
@@ -166,6 +167,12 @@ class Rescuer:
                         extra=about_job("task.not_ended", claim),
                     )
         return held
+
+    def _settle_refusal(self, refusal: RunResult, claim: ClaimedJob) -> set[int]:
+        try:
+            return self._settle([with_callback(refusal, claim)])
+        except (DataError, IntegrityError):  # It may be the callback that was refused.
+            return self._settle([refusal])
 
 
 def _done(claim: ClaimedJob, snapshot: JournalSnapshot | None, death: Death) -> RunResult:

@@ -29,6 +29,7 @@ from ...retries import DEFAULT, delay_of
 from ...tasks.definition import SteadyQueueTask
 from ...tasks.metadata import JobMetadata
 from ...tasks.model_arguments import require_permitted_models
+from ...tasks.outbox import Outbox
 from ...tasks.results import task_errors, workers_of
 from ...tasks.task_context import SteadyQueueTaskContext
 from ...tasks.task_result import SteadyQueueTaskResult
@@ -77,7 +78,7 @@ class Attempt:
     """The state of an attempt before and after its task runs; the caller runs the task."""
 
     __slots__ = (
-        "_call_text", "_metadata", "_task_result", "args", "backend", "claim", "kwargs",
+        "_call_text", "_metadata", "_outbox", "_task_result", "args", "backend", "claim", "kwargs",
         "started_at", "task", "worker",
     )  # fmt: skip
 
@@ -100,6 +101,8 @@ class Attempt:
         #: The encoded arguments, once they are taken out of their stored form.
         self._call_text = claim.arguments if backend.payload_codec is None else None
         self._metadata: JobMetadata | None = None
+        #: What the task leaves to the transaction of its outcome, if it was given a context.
+        self._outbox: Outbox | None = None
 
     @property
     def metadata(self) -> JobMetadata:
@@ -158,7 +161,11 @@ class Attempt:
     @property
     def context(self) -> SteadyQueueTaskContext:
         """What the task, and middleware, learn of the attempt."""
-        return SteadyQueueTaskContext(task_result=self.task_result, token=self.claim.token)
+        if self._outbox is None:
+            self._outbox = Outbox(self.backend)
+        return SteadyQueueTaskContext(
+            task_result=self.task_result, token=self.claim.token, outbox=self._outbox
+        )
 
     def succeeded(
         self, value: Any, now: Callable[[], datetime], *, is_told: bool = True
@@ -178,6 +185,8 @@ class Attempt:
             text,
             self.backend.settings.preserve_finished_jobs,
         )
+        if self._outbox is not None and (follow_ups := self._outbox.close()):
+            outcome = outcome._replace(sequel=Sequel(follow_ups))
         outcome = self._kept(outcome)
         if not is_told and self._task_result is None:
             return RunResult(outcome)
@@ -325,6 +334,7 @@ class Attempt:
 
     def _discarded(self, discard: Discard, now: Callable[[], datetime]) -> RunResult:
         reason = bounded(discard.reason, LONGEST_MESSAGE)
+        self._outbox = None  # It was left by an attempt that has raised something.
         done = self.succeeded(None, now)
         outcome = self._with_metadata(done.outcome, discarded=reason)
         object.__setattr__(self.task_result, "metadata", self.metadata.shown)

@@ -39,6 +39,7 @@ from ..base.database import DatabaseClock
 from ..base.log_context import about_job, running_of
 from . import outcomes, unknown_tasks
 from .attempt import Attempt, RunResult
+from .callbacks import with_callback
 from .expiry import ExpiryClock
 from .forked_copies import end_if_copy
 from .task_transaction import NotBegun, TaskTransaction
@@ -246,7 +247,7 @@ class Executor:
                 # Before a rollback on the connection that it shares.
                 end_if_copy(self.pid, error)
                 raise
-            return self._succeeded(attempt, value)
+            return with_callback(self._succeeded(attempt, value), claim)
 
         def seal() -> None:
             if self.end_interruptions(claim.job_id):

@@ -14,6 +14,7 @@ from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...tasks.cancellation import as_cancelled, is_requested
 from ...tasks.metadata import JobMetadata
+from ...tasks.outbox import MOST_BYTES, MOST_CALLS
 from ...tasks.results import errors_of
 from ..base.forking import describe_exit
 from . import outcomes
@@ -28,6 +29,8 @@ logger = get_logger("steady_queue.worker")
 #: Bytes of an outcome beyond its return value, which is escaped once more: the errors of all
 #: attempts, shortened.
 LARGEST_ERRORS = 4 << 20
+#: Bytes of the jobs that a task may leave to its outcome, and of what is sent beside their texts.
+LARGEST_FOLLOW_UPS = MOST_BYTES + MOST_CALLS * 4096
 #: New processes in a row that may end before they have received their first job.
 MOST_STILLBORN = 3
 
@@ -107,7 +110,7 @@ class ProcessExecutor:
     def _largest(self) -> int:
         """The largest outcome, in bytes: quotes in the return value are escaped once more."""
         limits = [each.payload_limits.max_bytes for each in own_backends().values()]
-        return 2 * max(limits) + LARGEST_ERRORS
+        return 2 * max(limits) + LARGEST_ERRORS + LARGEST_FOLLOW_UPS
 
     def _bury(self, process: TaskProcess) -> int:
         """Forget a task process, and return its exit code. Raises ``NurseryLost``."""

@@ -19,6 +19,7 @@ from ..base.database import Unavailable
 from ..base.registration import ProcessRegistration
 from . import outcomes
 from .attempt import RunResult
+from .callbacks import with_callback
 from .executor import Executor
 from .heirs import Heirs
 from .signal_sender import SignalSender
@@ -80,7 +81,8 @@ class Settlement:
     def add(self, result: RunResult) -> None:
         """Queue a result for the next statement, unless whoever ran the task has settled it."""
         if result.settled is None:
-            self.waiting.append(result)
+            claim = self.held.get(result.outcome.job_id)
+            self.waiting.append(result if claim is None else with_callback(result, claim))
         else:
             self._settled([result], {result.outcome.job_id} if result.settled else set())
 
@@ -188,8 +190,14 @@ class Settlement:
             try:
                 held = self._settle(result)
             except (DataError, IntegrityError) as error:
-                result = self.executor.broken(self.held[result.outcome.job_id], error)
-                held = self._settle(result)
+                claim = self.held[result.outcome.job_id]
+                broken = self.executor.broken(claim, error)
+                result = with_callback(broken, claim)
+                try:
+                    held = self._settle(result)
+                except (DataError, IntegrityError):  # It is the callback that is refused.
+                    result = broken
+                    held = self._settle(result)
             self._settled([result], held)
             self.waiting.pop(0)
 

@@ -22,6 +22,7 @@ from ...tasks.task_signals import send_task_signal
 from ..base.connections import tidy_connections
 from ..base.log_context import milliseconds
 from .attempt import RunResult
+from .follow_up_signals import has_follow_ups, tell_of_follow_ups
 from .forked_copies import end_if_copy
 from .losses import tell_of_loss
 from .prefetch import WEIGHT
@@ -59,7 +60,7 @@ class SignalSender:
 
     def put(self, stored: list[RunResult]) -> None:
         """Queue the signals of results whose outcomes are stored."""
-        batch = [result for result in stored if result.task_result is not None]
+        batch = [each for each in stored if each.task_result or has_follow_ups(each.outcome)]
         if batch:
             self._queued += len(batch)
             self._batches.put(batch)
@@ -121,12 +122,14 @@ class SignalSender:
 
 
 def send_signals(result: RunResult) -> None:
-    """Send ``task_finished`` if a stored outcome ended its job, or ``task_retried`` if it did not;
-    tell the error reporter of a job that failed.
+    """Send ``task_enqueued`` for what was stored with an outcome, and ``task_finished`` if that
+    ended its job, or ``task_retried`` if it did not; tell the error reporter of a job that failed.
 
     Records that receivers log (Django's own receiver, too) carry the task of the job.
     """
     task_result, outcome = result.task_result, result.outcome
+    if outcome.sequel is not None:
+        tell_of_follow_ups(outcome)
     if task_result is None:
         return
     path = task_result.task.module_path

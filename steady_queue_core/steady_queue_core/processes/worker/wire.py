@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, get_type_hints
 
 from ...dialects import ClaimedJob, Ending, Outcome, Sequel
+from .follow_up_wire import read_follow_ups, write_follow_up
 
 #: What the claim says of its outcome; whoever ran the job has no say in it.
 _OF_CLAIM = ("job_id", "token", "queue_name", "rank", "concurrency_key", "unique_key")
@@ -22,6 +23,8 @@ _TYPES["delay"] = float | int
 _TYPES["metadata"] = str
 #: Whether the task process has settled the job itself.
 _TYPES["settled"] = bool
+#: What the task has left to the transaction of the outcome.
+_TYPES["follow_ups"] = list
 _INSTANTS = ("started_at", "last_attempted_at")
 _INSTANTS_OF_CLAIM = [
     ClaimedJob._fields.index(name) for name in ("enqueued_at", "started_at", "claimed_at")
@@ -59,6 +62,8 @@ def write_outcome(outcome: Outcome, *, settled: bool | None = None) -> bytes:
             sent[name] = value.isoformat() if name in _INSTANTS else value
     if outcome.sequel is not None and outcome.sequel.metadata is not None:
         sent["metadata"] = outcome.sequel.metadata
+    if outcome.sequel is not None and outcome.sequel.follow_ups:
+        sent["follow_ups"] = [write_follow_up(each) for each in outcome.sequel.follow_ups]
     return json.dumps(sent).encode()
 
 
@@ -77,7 +82,10 @@ def read_outcome(data: bytes, claim: ClaimedJob) -> tuple[Outcome, bool | None]:
             raise ValueError(f"the outcome of a job has {name} = {value!r:.100}")
     known = {name: getattr(claim, name) for name in _OF_CLAIM}
     metadata, settled = sent.pop("metadata", None), sent.pop("settled", None)
-    sequel = None if metadata is None else Sequel(metadata=metadata)
+    follow_ups = read_follow_ups(sent.pop("follow_ups", []))
+    sequel = None
+    if follow_ups or metadata is not None:
+        sequel = Sequel(follow_ups, metadata)
     return Outcome(ending=ending, sequel=sequel, **known, **sent), settled
 
 

@@ -1,0 +1,86 @@
+"""Adds the callback of a job to its final outcome, from the row of the job alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import arguments
+from ...backend import EncodedCall
+from ...configured_backends import own_backend
+from ...dialects import ClaimedJob, Ending, FollowUp, Outcome, Sequel
+from ...internal_errors import log_internal_error
+from ...logging import get_logger
+from ...models.operations.cancel import EXCEPTION as CANCELLED
+from ...tasks.callback_reference import Callback
+from ...tasks.definition import find_task, rebuilt
+from ...tasks.metadata import JobMetadata
+from ...tasks.results import task_of
+from ..base.log_context import about_job
+from .attempt import RunResult
+
+logger = get_logger("steady_queue.worker")
+
+
+def with_callback(result: RunResult, claim: ClaimedJob) -> RunResult:
+    """Return the result of a claim with the callback that follows from it, if there is one.
+
+    A job that was cancelled, or has discarded itself, has neither succeeded nor failed.
+    """
+    outcome = result.outcome
+    # Most jobs have no metadata.
+    if claim.metadata is None or not outcome.completes_job:
+        return result
+    metadata = JobMetadata.read(claim.metadata)
+    args: list[str] = [str(claim.job_id)]
+    if outcome.ending is Ending.FINISHED:
+        stored = None if _has_discarded_itself(outcome) else metadata.on_success
+    else:
+        was_cancelled = claim.is_cancelled or outcome.exception_class == CANCELLED
+        stored = None if was_cancelled else metadata.on_failure
+        args += [outcome.exception_class, outcome.message]
+    if stored is None:
+        return result
+    follow_up = _follow_up(Callback(*stored), args, claim)
+    former = outcome.sequel or Sequel(is_implied=True)
+    sequel = former._replace(follow_ups=(*former.follow_ups, follow_up))
+    return result._replace(outcome=outcome._replace(sequel=sequel))
+
+
+def _has_discarded_itself(outcome: Outcome) -> bool:
+    sequel = outcome.sequel
+    return (
+        sequel is not None
+        and sequel.metadata is not None
+        and JobMetadata.read(sequel.metadata).discarded is not None
+    )
+
+
+def _follow_up(callback: Callback, args: list[str], claim: ClaimedJob) -> FollowUp:
+    try:
+        task = rebuilt(
+            find_task(callback.path),
+            queue_name=callback.queue_name,
+            priority=callback.priority,
+            backend=callback.backend,
+        )
+        backend: Any = task.get_backend()
+        call = backend.encode(task, args, {})
+    except Exception as error:
+        log_internal_error(
+            logger,
+            "The callback %s of job %d is enqueued as its job describes it, without a limit",
+            callback.path,
+            claim.job_id,
+            error=error,
+            extra=about_job("task.callback_unknown", claim, error_type=type(error).__name__),
+        )
+        return _as_described(callback, args)
+    return FollowUp(backend.new_job(call), call)
+
+
+def _as_described(callback: Callback, args: list[str]) -> FollowUp:
+    """Return the job of a callback that this process does not know, or that does not accept these
+    arguments any more: it is stored, and whoever claims it finds out what is wrong."""
+    task = task_of(callback.path, callback.backend, callback.queue_name, -callback.priority)
+    call = EncodedCall(task, args, {}, arguments.encode_call(args, {}), None)
+    return FollowUp(own_backend(callback.backend).new_job(call), call)
