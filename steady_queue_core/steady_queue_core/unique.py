@@ -64,11 +64,14 @@ class Unique:
 
 
 def checked_unique(unique: object) -> Unique:
-    """Return the option of a task. Raises ``InvalidTask`` for anything else."""
+    """Return the option of a task; ``True`` is ``Unique()``. Raises ``InvalidTask`` for anything
+    else."""
     if isinstance(unique, Unique):
         return unique
+    if unique is True:
+        return Unique()
     raise InvalidTask(
-        f"unique must be steady_queue_core.Unique(...), not {describe(unique)}. Unique() makes "
+        f"unique must be True or steady_queue_core.Unique(...), not {describe(unique)}. True makes "
         "calls with the same arguments one job."
     )
 

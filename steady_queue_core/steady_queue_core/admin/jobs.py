@@ -20,7 +20,7 @@ from .base import QueueAdmin
 from .change_list import KeysetChangeList
 from .counts import BoundedCount
 from .filters import DatabaseFilter, KeyFilter, QueueFilter, StateFilter, TaskFilter
-from .job_actions import JOB_ACTIONS, JobAction
+from .job_actions import JOB_ACTIONS, RETRY, JobAction, taken_key
 from .job_columns import COLUMNS_BY_STATE
 from .job_listing import LOOKED_AT, JobListing
 from .job_page import row_of, sections_of

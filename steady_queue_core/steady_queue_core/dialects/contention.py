@@ -22,9 +22,7 @@ PATIENCE = 5.0
 FIRST_PAUSE = 0.005
 
 
-def until_free(
-    dialect: Dialect, connection: BaseDatabaseWrapper, operation: Callable[[], T]
-) -> T:
+def until_free(dialect: Dialect, connection: BaseDatabaseWrapper, operation: Callable[[], T]) -> T:
     """Return the result of ``operation``, a transaction. It is repeated after a deadlock, unless it
     is part of the caller's transaction, which only the caller can repeat."""
     joins = connection.in_atomic_block or not connection.get_autocommit()

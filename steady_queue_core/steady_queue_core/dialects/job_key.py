@@ -37,6 +37,11 @@ class JobKey(NamedTuple):
         return self.until == STARTED
 
     @property
+    def refuses(self) -> bool:
+        """Whether a call must not be enqueued while another job has the key."""
+        return self.on_conflict == RAISE
+
+    @property
     def replaces(self) -> bool:
         """Whether a call takes the place of a job that has not started."""
         return self.on_conflict == REPLACE

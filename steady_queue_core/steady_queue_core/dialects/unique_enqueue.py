@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .job_key import FINISHED, RAISE, JobKey
+from .job_key import FINISHED, JobKey
 from .portable import aware
 from .portable.replacing import has_begun, replace_jobs
 from .records import EnqueuedJob, NewJob
@@ -132,7 +132,7 @@ class UniqueEnqueue:
         self._refuse(plan, number, key, None)
 
     def _refuse(self, plan: _Plan, number: int, key: JobKey, holder: int | None) -> None:
-        if self.refuses and key.on_conflict == RAISE and plan.refused is None:
+        if self.refuses and key.refuses and plan.refused is None:
             plan.refused = KeyTaken(number, key.key, holder)
 
     def _store(self, new: Mapping[int, NewJob]) -> dict[int, EnqueuedJob]:
@@ -147,9 +147,7 @@ class UniqueEnqueue:
         discarded = [key for key, job_id in owners.items() if job_id is None]
         self.rows.free({key: locked[key].job_id for key in discarded})
 
-    def _enqueued(
-        self, number: int, plan: _Plan, stored: Mapping[int, EnqueuedJob]
-    ) -> EnqueuedJob:
+    def _enqueued(self, number: int, plan: _Plan, stored: Mapping[int, EnqueuedJob]) -> EnqueuedJob:
         if number in stored:
             return stored[number]
         if number in plan.twins:

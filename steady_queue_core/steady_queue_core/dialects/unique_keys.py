@@ -142,9 +142,18 @@ class UniqueKeys:
                 row.pk: row.job_id
                 for row in self.dialect.lock_rows(self.connection, rows, wait=False)
             }
-            self.free({key: job_id for key, job_id in locked.items() if job_id in held})
+            freed = {key: job_id for key, job_id in locked.items() if job_id in held}
+            self.free(freed)
+            self._mark_started(list(freed.values()))
             left = self.read(keys - locked.keys())
         return {row.job_id for row in left.values() if row.job_id in held}
+
+    def _mark_started(self, job_ids: Sequence[int]) -> None:
+        """A job without its key has started, even if its process ends before it does so."""
+        if job_ids:
+            present = storable(self.dialect.current_time(self.connection))
+            jobs = model("Job").objects.using(self.connection.alias)
+            jobs.filter(pk__in=job_ids, started_at=None).update(started_at=present)
 
     def _held(self, claims: Sequence[ClaimedJob]) -> set[int]:
         """Return the jobs whose claims were not lost."""
@@ -164,7 +173,7 @@ class UniqueKeys:
         for some in _parts(sorted(set(job_ids))):
             rows = jobs.filter(pk__in=some).select_related("claimedexecution")
             found |= {row.pk: row for row in rows.defer(*LARGE)}
-        for job_id in set(job_ids) - found.keys():
+        for job_id in sorted(set(job_ids) - found.keys()):
             # It may be newer than this transaction's snapshot: a lock looks at what is there.
             rows = self.dialect.lock_rows(self.connection, jobs.filter(pk=job_id), wait=True)
             found |= {row.pk: row for row in rows}

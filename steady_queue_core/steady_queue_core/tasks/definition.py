@@ -79,7 +79,7 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
     def __post_init__(self) -> None:
         try:
             if self.unique is not None:
-                checked_unique(self.unique)
+                object.__setattr__(self, "unique", checked_unique(self.unique))
             # Zero-argument super() fails in dataclasses with slots.
             Task.__post_init__(self)
         except InvalidTask as error:
@@ -103,7 +103,7 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         expires: Expires | None = None,
         retention: Period | None = None,
         failure_retention: Period | None = None,
-        unique: Unique | None = None,
+        unique: Unique | Literal[True] | None = None,
         unique_key: CallKey | None = None,
         on_success: Task | str | None = None,
         on_failure: Task | str | None = None,
@@ -239,7 +239,7 @@ def task(
     expires: timedelta | Literal["never"] | None = ...,
     retention: Period | None = ...,
     failure_retention: Period | None = ...,
-    unique: Unique | None = ...,
+    unique: Unique | Literal[True] | None = ...,
     on_success: Task | str | None = ...,
     on_failure: Task | str | None = ...,
 ) -> TaskDecorator: ...
@@ -262,7 +262,7 @@ def task(
     expires: timedelta | Literal["never"] | None = ...,
     retention: Period | None = ...,
     failure_retention: Period | None = ...,
-    unique: Unique | None = ...,
+    unique: Unique | Literal[True] | None = ...,
     on_success: Task | str | None = ...,
     on_failure: Task | str | None = ...,
 ) -> ContextTaskDecorator: ...

@@ -30,8 +30,8 @@ T = TypeVar("T")
 #: The tables in which a job has a row: exactly one of them, which is its state.
 STATES = ("Ready", "Scheduled", "Blocked", "Claimed", "Failed")
 TABLES = (
-    "Job", *(f"{state}Execution" for state in STATES), "Semaphore", "Permit", "Retention", "UniqueKey",
-    "Pause", "Process",
+    "Job", *(f"{state}Execution" for state in STATES), "Semaphore", "Permit", "Retention",
+    "UniqueKey", "Pause", "Process",
 )  # fmt: skip
 
 

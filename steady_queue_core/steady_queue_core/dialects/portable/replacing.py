@@ -70,7 +70,7 @@ def _take_out(
     found: dict[int, Any] = {}
     for state in STATES:
         if state == "BlockedExecution" and keys:
-            # Lock order: scheduled rows first, then semaphores, then everything that a permit moves.
+            # Lock order: scheduled rows, then semaphores, then everything that a permit moves.
             lock_semaphores(connection, keys)
         rows = model(state).objects.using(using)
         for job_id in sorted(set(job_ids) - found.keys()):

@@ -19,9 +19,7 @@ def lock_unique_keys(database: Database, job_ids: Sequence[int]) -> dict[str, in
     return keys
 
 
-def free_unique_keys(
-    database: Database, keys: Mapping[str, int], job_ids: Collection[int]
-) -> None:
+def free_unique_keys(database: Database, keys: Mapping[str, int], job_ids: Collection[int]) -> None:
     """Free those of the locked ``keys`` whose jobs are among these."""
     gone = set(job_ids)
     database.unique_keys.free(
