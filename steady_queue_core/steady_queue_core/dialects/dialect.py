@@ -5,6 +5,7 @@ Models and processes call its methods; nothing outside this package uses pluggy.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -48,6 +49,10 @@ if TYPE_CHECKING:
     from pluggy import HookRelay
 
 M = TypeVar("M", bound=Model)
+
+#: Before each try to free the keys of jobs that are about to start, in seconds. Whoever enqueues
+#: with such a key gives way for longer.
+START_PAUSES = (0.0, 0.005, 0.015, 0.03)
 
 
 class Dialect:
@@ -217,8 +222,15 @@ class Dialect:
     ) -> set[int]:
         """Free the unique keys that jobs have until they start; return the ids of those that must
         not start yet, because somebody is enqueueing with their key."""
+        keys, busy = UniqueKeys(connection, self), set[int]()
         ending = [claim for claim in claims if claim.ends_key_at_start]
-        return UniqueKeys(connection, self).start(ending) if ending else set()
+        for pause in START_PAUSES:
+            if not ending:
+                break
+            time.sleep(pause)
+            busy = keys.start(ending)
+            ending = [claim for claim in ending if claim.job_id in busy]
+        return busy
 
     def keep(self, connection: BaseDatabaseWrapper, periods: Mapping[int, Period]) -> None:
         """Store how long these jobs, which have just ended, are kept."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,12 +11,16 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from .job_key import FINISHED, JobKey
 from .portable import aware
-from .portable.replacing import has_begun, replace_jobs
+from .portable.replacing import has_begun, is_starting, replace_jobs
 from .records import EnqueuedJob, NewJob
 from .unique_keys import UniqueKeys
 
 if TYPE_CHECKING:
     from .dialect import Dialect
+
+
+#: How long a call gives way to a job that is about to start, and how often it looks, in seconds.
+LONGEST_WAIT, WAIT = 0.1, 0.005
 
 
 class KeyTaken(Exception):
@@ -74,6 +79,7 @@ class UniqueEnqueue:
 
     def run(self) -> list[EnqueuedJob] | KeyTaken:
         """Enqueue the jobs; return what became of each, or why none was stored."""
+        self._give_way()
         present = self._seen()
         known = {key.key for key in self.keys if key is not None}
         locked = self.rows.lock(known - present.keys())
@@ -91,6 +97,18 @@ class UniqueEnqueue:
         self.rows.take({key: job_id for key, job_id in owners.items() if job_id is not None})
         self._free(locked, owners)
         return [self._enqueued(number, plan, stored) for number in range(len(self.jobs))]
+
+    def _give_way(self) -> None:
+        """Wait, for a moment, for jobs that were claimed to start: they cannot while their key is
+        locked, and it would be all the time if many calls lock it in turn."""
+        keys = {key.key for key in self.keys if key is not None and key.ends_at_start}
+        if not keys or not self.dialect.info.skips_locked:
+            return
+        until = time.monotonic() + LONGEST_WAIT
+        while any(map(is_starting, self.rows.holders(self.rows.read(keys)).values())):
+            if time.monotonic() >= until:
+                return
+            time.sleep(WAIT)
 
     def _seen(self) -> dict[str, Any]:
         """Return the jobs that have keys, as far as these need not be locked: a job that runs to

@@ -31,6 +31,11 @@ def has_begun(job: Any) -> bool:
     return getattr(job, "claimedexecution", None) is not None
 
 
+def is_starting(job: Any) -> bool:
+    """Whether a job that was read with its claim was claimed, and has not started."""
+    return job.started_at is None and getattr(job, "claimedexecution", None) is not None
+
+
 def replace_jobs(
     connection: BaseDatabaseWrapper,
     dialect: Any,
