@@ -21,8 +21,8 @@ from steady_queue_core.migrations import __path__ as migrations
 pytestmark = pytest.mark.shared
 
 PATHS = """
-steady_queue_core: __version__ aenqueue_many call change_recurring_task enqueue_many
-    limits_concurrency recurring schedule_recurring_task task unschedule_recurring_task
+steady_queue_core: DuplicateTask Unique __version__ aenqueue_many call change_recurring_task
+    enqueue_many limits_concurrency recurring schedule_recurring_task task unschedule_recurring_task
 steady_queue_core.admin: JobAdmin ProcessAdmin QueuesAdmin RecurringTaskAdmin SemaphoreAdmin
     register
 steady_queue_core.arguments: DeserializationError TaskArgumentError
@@ -37,7 +37,7 @@ steady_queue_core.dialects: API_VERSION ClaimedJob Dialect DialectConflict Diale
 steady_queue_core.dialects.conformance: DialectConformance
 steady_queue_core.embedding: EmbeddedQueue
 steady_queue_core.errors: DialectConflict DialectError DialectInvalid DialectNotFound
-    DialectUnsupported MigrationsMissing NotRepeatedError OutsideTransactionError ProcessExitError
+    DialectUnsupported DuplicateTask MigrationsMissing NotRepeatedError OutsideTransactionError ProcessExitError
     ProcessMissingError ProcessPrunedError RecurringTaskError RecurringTaskExistsError
     RollbackRequestedError StaticRecurringTaskError SteadyQueueError TaskCancelled TaskExpired
     ThreadTerminatedError TooManyCrashesError TransactionEndedError UndeliverableError
@@ -49,7 +49,7 @@ steady_queue_core.logging: JSONFormatter TaskContextFilter TextFormatter
 steady_queue_core.middleware: Middleware
 steady_queue_core.models: BlockedExecution ClaimedExecution FailedExecution Job Pause Permit
     Process Queue ReadyExecution RecurringExecution RecurringTask Retention ScheduledExecution
-    Semaphore
+    Semaphore UniqueKey
 steady_queue_core.models.fields: ExactCharField ExactTextField InstantField
 steady_queue_core.models.tuning: TuneTables
 steady_queue_core.processes: ProcessExitError ProcessMissingError ProcessPrunedError
@@ -181,5 +181,6 @@ TABLES = [
     "steady_queue_retentions",
     "steady_queue_scheduled_executions",
     "steady_queue_semaphores",
+    "steady_queue_unique_keys",
 ]
 MIGRATION = "be1a81a3e5a9dc871dc8d3e9c339e18c235402e0fcffd17465addc51f9b68895"

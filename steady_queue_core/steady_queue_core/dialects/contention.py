@@ -5,13 +5,10 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
-
-if TYPE_CHECKING:
-    from .dialect import Dialect
 
 T = TypeVar("T")
 
@@ -22,7 +19,11 @@ PATIENCE = 5.0
 FIRST_PAUSE = 0.005
 
 
-def until_free(dialect: Dialect, connection: BaseDatabaseWrapper, operation: Callable[[], T]) -> T:
+def until_free(
+    connection: BaseDatabaseWrapper,
+    operation: Callable[[], T],
+    is_contention: Callable[[BaseDatabaseWrapper, BaseException], bool],
+) -> T:
     """Return the result of ``operation``, a transaction. It is repeated after a deadlock, unless it
     is part of the caller's transaction, which only the caller can repeat."""
     joins = connection.in_atomic_block or not connection.get_autocommit()
@@ -32,7 +33,7 @@ def until_free(dialect: Dialect, connection: BaseDatabaseWrapper, operation: Cal
             return operation()
         except DatabaseError as error:
             is_late = time.monotonic() - began > PATIENCE
-            if joins or is_late or not dialect.is_contention(connection, error):
+            if joins or is_late or not is_contention(connection, error):
                 raise
         # Random, or the same two transactions would meet again.
         time.sleep(random.uniform(0, pause))

@@ -128,7 +128,7 @@ class Dialect:
                 return UniqueEnqueue(connection, self, jobs).run()
 
         # Raised outside of the transaction: the caller's stays usable.
-        enqueued = until_free(self, connection, enqueue)
+        enqueued = until_free(connection, enqueue, self.is_contention)
         if isinstance(enqueued, KeyTaken):
             raise enqueued
         return enqueued

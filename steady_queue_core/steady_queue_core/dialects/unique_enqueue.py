@@ -5,19 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from .job_key import FINISHED, JobKey
+from .operations import Operations
 from .portable import aware
 from .portable.replacing import has_begun, is_starting, replace_jobs
 from .records import EnqueuedJob, NewJob
 from .unique_keys import UniqueKeys
-
-if TYPE_CHECKING:
-    from .dialect import Dialect
-
 
 #: How long a call gives way to a job that is about to start, and how often it looks, in seconds.
 LONGEST_WAIT, WAIT = 0.1, 0.005
@@ -66,7 +63,7 @@ class UniqueEnqueue:
     def __init__(
         self,
         connection: BaseDatabaseWrapper,
-        dialect: Dialect,
+        dialect: Operations,
         jobs: Sequence[NewJob],
         *,
         refuses: bool = True,

@@ -11,11 +11,11 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from .batches import MOST_JOBS
 from .job_key import JobKey
+from .operations import Operations
 from .portable import aware, storable
 from .portable.models import model
 
 if TYPE_CHECKING:
-    from .dialect import Dialect
     from .outcome import Outcome
     from .records import ClaimedJob
 
@@ -36,7 +36,7 @@ class UniqueKeys:
     Lock order: the keys, in their order, come before everything else.
     """
 
-    def __init__(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
+    def __init__(self, connection: BaseDatabaseWrapper, dialect: Operations) -> None:
         self.connection, self.dialect = connection, dialect
 
     def lock(self, keys: Collection[str]) -> dict[str, Any]:

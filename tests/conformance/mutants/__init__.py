@@ -29,6 +29,7 @@ from . import (
     silence,
     text,
     transactions,
+    unique,
     upserts,
     wakeup,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "silence",
     "text",
     "transactions",
+    "unique",
     "upserts",
     "wakeup",
 ]

@@ -44,6 +44,7 @@ from .settle_fence import SettleFenceCases
 from .silence import SilenceCases
 from .text import TextCases
 from .transactions import TransactionCases
+from .unique import UniqueKeyCases
 from .upserts import UpsertCases
 from .wakeup import WakeupCases
 
@@ -75,6 +76,7 @@ class DialectConformance(
     CancellationCases,
     ExpiryCases,
     RetentionCases,
+    UniqueKeyCases,
     ClockCases,
     WakeupCases,
     SilenceCases,
