@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
+from . import mutant
 from .mutant import commit, fails, sqlite
 
 settle, upsert = sqlite.steady_queue_settle, sqlite.steady_queue_upsert
@@ -27,7 +28,8 @@ def folds_the_case_of_keys(connection, rows, unique_fields, update_fields):
     upsert(connection, rows, unique_fields, update_fields)
 
 
-@fails("a_key_and_its_job_are_one_transaction", hook="upsert")
+@fails("a_key_and_its_job_are_one_transaction",
+       "a_key_that_another_transaction_takes_back_is_free", hook="upsert")  # fmt: skip
 def commits_the_keys(connection, rows, unique_fields, update_fields):
     upsert(connection, rows, unique_fields, update_fields)
     if is_key(rows) and rows[0].job_id is not None:
@@ -35,10 +37,10 @@ def commits_the_keys(connection, rows, unique_fields, update_fields):
 
 
 @fails("a_call_that_is_refused_stores_nothing", hook="upsert")
-def breaks_the_transaction_of_who_comes_second(connection, rows, unique_fields, update_fields):
+def gives_keys_to_a_job_before_anybody_takes_them(connection, rows, unique_fields, update_fields):
+    for row in rows if is_key(rows) else ():
+        row.job_id = row.job_id or 1
     upsert(connection, rows, unique_fields, update_fields)
-    if is_key(rows) and rows[0].job_id is None and connection.in_atomic_block:
-        connection.needs_rollback = len(connection.savepoint_ids) > 0
 
 
 @fails("of_many_threads_that_enqueue_a_key_one_makes_the_job", hook="transaction")
@@ -46,7 +48,8 @@ def has_no_transactions(connection):
     return nullcontext()
 
 
-@fails("the_end_of_a_job_frees_its_key", "a_key_is_kept_after_a_success", hook="settle")
+@fails("the_end_of_a_job_frees_its_key", "a_key_is_kept_after_a_success",
+       "the_key_of_a_limited_job_is_freed", hook="settle")  # fmt: skip
 def says_that_nothing_was_held(connection, outcomes):
     settle(connection, outcomes)
     return set()
@@ -83,3 +86,11 @@ def finds_every_job_claimed(connection, rows, wait):
 def stores_jobs_twice(connection, jobs):
     sqlite.steady_queue_enqueue(connection, jobs)
     return sqlite.steady_queue_enqueue(connection, jobs)
+
+
+@fails("a_claimed_job_is_not_replaced", hook="claim")
+def leaves_what_it_claims_ready(connection, process, selector, limit):
+    before = list(mutant.rows(connection, "ReadyExecution"))
+    claims = sqlite.steady_queue_claim(connection, process, selector, limit)
+    mutant.rows(connection, "ReadyExecution").bulk_create(before)
+    return claims

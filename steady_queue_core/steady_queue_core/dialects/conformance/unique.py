@@ -201,3 +201,4 @@ class UniqueKeyCases(ConformanceCase):
         self.assertEqual([each is not None and each.is_duplicate for each in stored],
                          [True, False, False, True])  # fmt: skip
         self.assertEqual(sorted(self.owners), ["a", "b", "c"])
+        self.assertEqual(self.rows("Job").count(), 4)
