@@ -19,18 +19,21 @@ if TYPE_CHECKING:
         unschedule_recurring_task,
     )
     from .endings import Discard, Fail, Retry, Snooze
-    from .errors import Preempted
+    from .errors import DuplicateTask, Preempted
     from .schedules.definition import recurring
     from .tasks.definition import task
+    from .unique import Unique
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Discard",
+    "DuplicateTask",
     "Fail",
     "Preempted",
     "Retry",
     "Snooze",
+    "Unique",
     "__version__",
     "aenqueue_many",
     "call",
@@ -81,10 +84,14 @@ def __getattr__(name: str) -> Any:
         from . import endings
 
         return getattr(endings, name)
-    if name == "Preempted":
-        from .errors import Preempted
+    if name in ("DuplicateTask", "Preempted"):
+        from . import errors
 
-        return Preempted
+        return getattr(errors, name)
+    if name == "Unique":
+        from .unique import Unique
+
+        return Unique
     if name in ("call", "enqueue_many", "aenqueue_many"):
         from . import bulk
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,8 @@ from .compat import (
 from .concurrency import ConcurrencyLimit
 from .configuration import ConfigurationError
 from .delivery import AT_MOST_ONCE
-from .dialects import EnqueuedJob, Limit, NewJob, dialect_for
+from .dialects import EnqueuedJob, KeyTaken, Limit, NewJob, dialect_for
+from .errors import DuplicateTask
 from .middleware import MiddlewareChain
 from .payloads import PayloadCodec, Scope, call_scope
 from .tasks.callbacks import require_callbacks, resolved
@@ -53,6 +54,7 @@ from .tasks.results import task_result_of
 from .tasks.signature import require_fit
 from .tasks.task_result import SteadyQueueTaskResult
 from .tasks.task_signals import Audience, send_task_signal
+from .tasks.unique_calls import key_of_call
 from .tasks.validation import ValidTasks, require_valid, with_any_context
 from .timezones import from_utc, to_utc
 
@@ -60,6 +62,8 @@ if TYPE_CHECKING:
     from .models import RecurringTask
 
 APP = "steady_queue_core"
+#: Most results that are read at once.
+MOST_READ = 1000
 
 
 @dataclass(slots=True)
@@ -167,8 +171,9 @@ class SteadyQueueBackend(BaseTaskBackend):
     def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
         """Store a call of ``task``, in the caller's transaction if there is one.
 
-        Raises ``InvalidTask``, ``TypeError`` if the function does not accept the arguments, and
-        ``arguments.TaskArgumentError`` if they cannot be stored. Nothing is stored then.
+        Raises ``InvalidTask``, ``TypeError`` if the function does not accept the arguments,
+        ``arguments.TaskArgumentError`` if they cannot be stored, and ``DuplicateTask`` if another
+        job has the unique key of the call and the task says so. Nothing is stored then.
         """
         [result] = self.store([self.encode(task, args, kwargs)])
         return result
@@ -212,15 +217,17 @@ class SteadyQueueBackend(BaseTaskBackend):
         """Insert the jobs of encoded calls, all or none, and send ``task_enqueued``.
 
         The result of a call is ``discarded`` if its concurrency limit is reached and its task
-        discards on conflict.
+        discards on conflict, and a ``duplicate`` if another job has its unique key.
         """
         if not calls:
             return []
         stored = self._store(calls)
         results = [self.new_result(call, new) for call, new in zip(calls, stored, strict=True)]
+        if any(new.is_duplicate for new in stored):
+            self._show_others(stored, results)
         if Audience().hears(task_enqueued):
             for new, result in zip(stored, results, strict=True):
-                if new.job_id is not None:
+                if new.job_id is not None and not new.is_duplicate:
                     send_task_signal(task_enqueued, type(self), result)
         return results
 
@@ -241,6 +248,7 @@ class SteadyQueueBackend(BaseTaskBackend):
             errors=[],
             worker_ids=[],
             discarded=discarded,
+            duplicate=new is not None and new.is_duplicate,
             metadata={} if call.metadata is None else JobMetadata.read(call.metadata).shown,
         )
 
@@ -252,6 +260,25 @@ class SteadyQueueBackend(BaseTaskBackend):
         if job is None:
             raise TaskResultDoesNotExist(result_id)
         return task_result_of(job)
+
+    def _show_others(self, stored: Sequence[EnqueuedJob], results: list[TaskResult]) -> None:
+        """Put the results of the jobs that have the keys of others in place of theirs."""
+        others = [new.job_id for new in stored if new.is_duplicate and new.job_id is not None]
+        found = self._results_of(others)
+        for number, new in enumerate(stored):
+            # A job that is not preserved may have finished meanwhile.
+            if new.is_duplicate and (result := found.get(new.job_id)) is not None:
+                results[number] = _marked(result)
+
+    def _results_of(self, job_ids: Sequence[int]) -> dict[int | None, TaskResult]:
+        """Return the results of those of these jobs that exist."""
+        jobs = self._model_of_jobs._default_manager.using(self.database)
+        found: dict[int | None, TaskResult] = {}
+        for start in range(0, len(job_ids), MOST_READ):
+            some = jobs.filter(pk__in=job_ids[start : start + MOST_READ])
+            rows: Any = some.select_related("claimedexecution", "failedexecution")
+            found |= {job.pk: task_result_of(job) for job in rows}
+        return found
 
     def cancel(self, result_id: str) -> bool:
         """Cancel the job of a result; return whether it was waiting or running.
@@ -306,9 +333,11 @@ class SteadyQueueBackend(BaseTaskBackend):
         require_storable_models(task, text, self.settings.argument_models)
         concurrency: ConcurrencyLimit | None = getattr(task, "concurrency", None)
         limit = concurrency.of_call(task, args, kwargs) if concurrency is not None else None
-        own = self._metadata_of(task)
+        own, key = self._metadata_of(task), key_of_call(task, args, kwargs, text)
         if own is not None and own.expires is not None:
             self._require_start(task, own.expires)
+        if key is not None:
+            own = replace(own or NONE, unique=key.stored)
         metadata = None if own is None else resolved(own).text(self.payload_limits)
         return EncodedCall(task, args, kwargs, text, limit, metadata)
 
@@ -346,10 +375,26 @@ class SteadyQueueBackend(BaseTaskBackend):
         except (OperationalError, ProgrammingError):
             self._require_tables(connection)
             raise
+        except KeyTaken as taken:
+            raise self._duplicate(calls, taken) from None
         dialect.ring_after_commit(
             connection, list(dict.fromkeys(call.task.queue_name for call in calls))
         )
         return stored
+
+    def _duplicate(self, calls: Sequence[EncodedCall], taken: KeyTaken) -> DuplicateTask:
+        """Return the error of a call whose key another job has, with the result of that job."""
+        call, job_id = calls[taken.number], taken.job_id
+        what = f"{call.task.module_path} was not enqueued: its unique key, {taken.key!r},"
+        if job_id is None:
+            return DuplicateTask(f"{what} is that of another call of the same bulk.")
+        result = self._results_of([job_id]).get(job_id)
+        if result is None:
+            other = EnqueuedJob(job_id, datetime.now(UTC), is_duplicate=True)
+            result = self.new_result(call, other)
+        return DuplicateTask(
+            f"{what} is taken by job {job_id}.", result=_marked(result), job_id=job_id
+        )
 
     def _waits_for_commit(self, task: Task) -> bool:
         own: bool | None = getattr(task, "enqueue_on_commit", None)
@@ -361,7 +406,10 @@ class SteadyQueueBackend(BaseTaskBackend):
 
         def insert() -> None:
             [stored] = self.insert([call])
-            for name in ("id", "status", "enqueued_at", "discarded"):
+            changed = ("id", "status", "enqueued_at", "discarded")
+            # A duplicate is another job altogether.
+            names = [each.name for each in fields(stored)] if is_duplicate(stored) else changed
+            for name in names:
                 object.__setattr__(pending, name, getattr(stored, name))
 
         transaction.on_commit(insert, using=self.caller_database)
@@ -400,6 +448,17 @@ class SteadyQueueBackend(BaseTaskBackend):
 
 def _scope_of(new: NewJob) -> Scope:
     return call_scope(new, new.limit.key if new.limit is not None else None)
+
+
+def is_duplicate(result: TaskResult) -> bool:
+    """Whether a result is that of another job, which has the unique key of the call."""
+    return bool(getattr(result, "duplicate", False))
+
+
+def _marked(result: TaskResult) -> TaskResult:
+    """Return the result of another job as what a call gets that was a duplicate of it."""
+    object.__setattr__(result, "duplicate", True)
+    return result
 
 
 def _sealed(new: NewJob, codec: PayloadCodec) -> NewJob:

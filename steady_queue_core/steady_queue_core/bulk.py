@@ -51,7 +51,7 @@ def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
     transaction commits.
 
     Raises ``InvalidTask``, ``TypeError`` and ``arguments.TaskArgumentError`` like ``enqueue``,
-    with the index of the call. Nothing is stored then.
+    with the index of the call, and ``DuplicateTask``. Nothing is stored then.
     """
     given = list(calls)
     aliases = [_alias_of(number, each) for number, each in enumerate(given)]

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal, TypeVar
-from uuid import UUID
 
-from django.db.models import Model
-
-from .compat import InvalidTask, Task
+from .call_keys import Key, checked_group, in_group, text_of
+from .compat import Task
 from .configuration.module_settings import module_setting
 from .dialects import Limit
 from .durations import LONGEST
 
 TaskT = TypeVar("TaskT", bound=Task)
 
-Key = str | Callable[..., object]
-
-#: What separates the group from the rest of a key: no group may hold it.
-SEPARATOR = "/"
-LONGEST_KEY = 255
 LARGEST_LIMIT = 1_000_000
 
 
@@ -43,12 +35,13 @@ class ConcurrencyLimit:
 
         Raises ``InvalidTask`` if the key could not be computed.
         """
-        key = self._key_of_call(task, args, kwargs)
+        where = f"The concurrency key of {task.module_path}"
+        key = text_of(self.key, args, kwargs, where, "no limit")
         if key is None:
             return None
         period: timedelta = module_setting("default_concurrency_control_period")
         return Limit(
-            key=_fitting(f"{self.group_of(task)}{SEPARATOR}{key}"),
+            key=in_group(self.group_of(task), key),
             to=self.to,
             duration=period if self.duration is None else self.duration,
             discards=self.discards,
@@ -57,31 +50,6 @@ class ConcurrencyLimit:
     def group_of(self, task: Task) -> str:
         """Return the prefix that all keys of ``task`` share."""
         return task.module_path if self.group is None else self.group
-
-    def _key_of_call(self, task: Task, args: Any, kwargs: Any) -> str | None:
-        where = f"The concurrency key of {task.module_path}"
-        key: object = self.key
-        if callable(key):
-            try:
-                key = key(*args, **kwargs)
-            except Exception as error:
-                raise InvalidTask(
-                    f"{where} could not be computed: {type(error).__name__}: {error}. Its key=... "
-                    "is called with the arguments of the task."
-                ) from error
-        if key is None:
-            return None
-        if isinstance(key, Model):
-            key = f"{key._meta.label_lower}{SEPARATOR}{key.pk}"
-        if not isinstance(key, str | int | UUID):
-            raise InvalidTask(
-                f"{where} is of type {type(key).__name__}; give a string, a number, a UUID, a "
-                "model instance, or None for no limit."
-            )
-        text = str(key)
-        if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
-            raise InvalidTask(f"{where} has a NUL character or a lone surrogate: {text!r}.")
-        return text
 
 
 def limits_concurrency(
@@ -109,7 +77,7 @@ def limits_concurrency(
         key=_checked_key(key),
         to=_checked_limit(to),
         duration=_checked_duration(duration),
-        group=_checked_group(group),
+        group=checked_group(group, "@limits_concurrency"),
         discards=_checked_conflict(on_conflict) == "discard",
     )
 
@@ -125,14 +93,6 @@ def limits_concurrency(
         return replace(task, **changes)
 
     return decorate
-
-
-def _fitting(key: str) -> str:
-    """Return a key that fits its column. A long key is cut off and ends with its hash."""
-    if len(key) <= LONGEST_KEY:
-        return key
-    digest = hashlib.sha256(key.encode()).hexdigest()
-    return f"{key[: LONGEST_KEY - len(digest) - 1]}#{digest}"
 
 
 def _checked_key(key: object) -> Key:
@@ -164,19 +124,6 @@ def _checked_duration(duration: object) -> timedelta | None:
             f"not {duration}"
         )
     return duration
-
-
-def _checked_group(group: object) -> str | None:
-    if group is None:
-        return None
-    if not isinstance(group, str):
-        raise TypeError(f"@limits_concurrency: group must be a string, not {type(group).__name__}")
-    if not group or not group.isprintable() or SEPARATOR in group:
-        raise ValueError(
-            f"@limits_concurrency: group {group!r} is not valid: give printable text without "
-            f"{SEPARATOR!r}"
-        )
-    return group
 
 
 def _checked_conflict(on_conflict: object) -> str:

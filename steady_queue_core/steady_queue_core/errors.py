@@ -22,6 +22,7 @@
         RollbackRequestedError   a task has marked that transaction for a rollback
         OutsideTransactionError  a task writes to another database than that of its transaction
         TaskExpired              a job had not started when it expired
+        DuplicateTask            another job has the unique key of a call, or of a job
         TaskTimeout (also TimeoutError) an attempt took longer than it may
         Preempted                an attempt has lost its claim, and is to stop
         CheckpointRefusedError   a task cannot store a checkpoint in its transaction
@@ -39,6 +40,8 @@
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -130,6 +133,18 @@ class OutsideTransactionError(SteadyQueueError):
 
 class TaskExpired(SteadyQueueError):
     """A job had not started when it expired, and never starts."""
+
+
+class DuplicateTask(SteadyQueueError):
+    """Another job has the unique key of a call, which is not enqueued then, or of a failed job,
+    which is not retried."""
+
+    def __init__(self, message: str, *, result: Any = None, job_id: int | None = None) -> None:
+        super().__init__(message)
+        #: The result of the other job, for a call.
+        self.result = result
+        #: The id of the other job, if it is stored.
+        self.job_id = job_id
 
 
 class TaskTimeout(SteadyQueueError, TimeoutError):

@@ -21,8 +21,9 @@ from steady_queue_core.migrations import __path__ as migrations
 pytestmark = pytest.mark.shared
 
 PATHS = """
-steady_queue_core: Preempted __version__ aenqueue_many call change_recurring_task enqueue_many
-    limits_concurrency recurring schedule_recurring_task task unschedule_recurring_task
+steady_queue_core: DuplicateTask Preempted Unique __version__ aenqueue_many call
+    change_recurring_task enqueue_many limits_concurrency recurring schedule_recurring_task task
+    unschedule_recurring_task
 steady_queue_core.admin: JobAdmin ProcessAdmin QueuesAdmin RecurringTaskAdmin SemaphoreAdmin
     register
 steady_queue_core.arguments: DeserializationError TaskArgumentError
@@ -30,17 +31,16 @@ steady_queue_core.backend: SteadyQueueBackend
 steady_queue_core.concurrency: limits_concurrency
 steady_queue_core.configuration: Configuration ConfigurationError
 steady_queue_core.configuration.options: HIDDEN_ARGUMENTS
-steady_queue_core.dialects: API_VERSION ClaimedJob Dialect DialectConflict DialectError
-    DialectInfo DialectInvalid DialectNotFound DialectUnsupported Dispatched Ending EnqueuedJob
-    Limit NewJob Outcome ProcessIdentity QueueSelector Wakeup dialect_for get_logger hookimpl
-    portable tables
+steady_queue_core.dialects: API_VERSION ClaimedJob Dialect DialectConflict DialectError DialectInfo
+    DialectInvalid DialectNotFound DialectUnsupported Dispatched Ending EnqueuedJob Limit NewJob
+    Outcome ProcessIdentity QueueSelector Wakeup dialect_for get_logger hookimpl portable tables
 steady_queue_core.dialects.conformance: DialectConformance
 steady_queue_core.embedding: EmbeddedQueue
 steady_queue_core.errors: CheckpointRefusedError DialectConflict DialectError DialectInvalid
-    DialectNotFound DialectUnsupported MigrationsMissing NotRepeatedError OutsideTransactionError
-    Preempted ProcessExitError ProcessMissingError ProcessPrunedError RecurringTaskError
-    RecurringTaskExistsError RollbackRequestedError StaticRecurringTaskError SteadyQueueError
-    TaskCancelled TaskExpired TaskTimeout ThreadTerminatedError TooManyCrashesError
+    DialectNotFound DialectUnsupported DuplicateTask MigrationsMissing NotRepeatedError
+    OutsideTransactionError Preempted ProcessExitError ProcessMissingError ProcessPrunedError
+    RecurringTaskError RecurringTaskExistsError RollbackRequestedError StaticRecurringTaskError
+    SteadyQueueError TaskCancelled TaskExpired TaskTimeout ThreadTerminatedError TooManyCrashesError
     TransactionEndedError UndeliverableError UndiscardableError UnknownRecurringTaskError
     UnregisteredTaskError UnusableRecurringTaskError
 steady_queue_core.hooks: on_dispatcher_exit on_dispatcher_start on_dispatcher_stop on_exit
@@ -48,9 +48,9 @@ steady_queue_core.hooks: on_dispatcher_exit on_dispatcher_start on_dispatcher_st
     on_worker_exit on_worker_start on_worker_stop
 steady_queue_core.logging: JSONFormatter TaskContextFilter TextFormatter
 steady_queue_core.middleware: Middleware
-steady_queue_core.models: BlockedExecution ClaimedExecution FailedExecution Checkpoint Job
-    Pause Permit Process Queue ReadyExecution RecurringExecution RecurringTask Retention
-    ScheduledExecution Semaphore
+steady_queue_core.models: BlockedExecution Checkpoint ClaimedExecution FailedExecution Job Pause
+    Permit Process Queue ReadyExecution RecurringExecution RecurringTask Retention
+    ScheduledExecution Semaphore UniqueKey
 steady_queue_core.models.fields: ExactCharField ExactTextField InstantField
 steady_queue_core.models.tuning: TuneTables
 steady_queue_core.processes: ProcessExitError ProcessMissingError ProcessPrunedError
@@ -185,5 +185,6 @@ TABLES = [
     "steady_queue_retentions",
     "steady_queue_scheduled_executions",
     "steady_queue_semaphores",
+    "steady_queue_unique_keys",
 ]
 MIGRATION = "be1a81a3e5a9dc871dc8d3e9c339e18c235402e0fcffd17465addc51f9b68895"

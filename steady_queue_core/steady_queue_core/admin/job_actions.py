@@ -37,6 +37,8 @@ class JobAction:
     flag: int = CHANGE
     #: What the user has to confirm; empty: nothing.
     warning: str = ""
+    #: Why jobs may have been left alone that were in a suitable state before.
+    left_alone: str = "had changed state in the meantime"
 
     @property
     def destroys(self) -> bool:
@@ -85,6 +87,13 @@ def _jobs(using: str, ids: Sequence[int]) -> JobQuerySet:
     return Job.objects.using(using).filter(pk__in=ids)
 
 
+def taken_key(using: str, job_id: int) -> str:
+    """Return the reason why a job cannot be retried, if it is that another one has its unique
+    key."""
+    taken = retry.key_holder(_jobs(using, [job_id]))
+    return "" if taken is None else f"job #{taken[1]} has its unique key, {taken[0]}"
+
+
 RETRY = JobAction(
     "retry",
     "retry_job",
@@ -92,6 +101,7 @@ RETRY = JobAction(
     "Retried",
     lambda u, ids: _jobs(u, ids).retry_failed(),
     retry.STATES,
+    left_alone="had changed state in the meantime, or another job has their unique key,",
 )
 RUN = JobAction(
     "run",

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..dialects import portable
 from ..durations import in_words
+from ..models import UniqueKey
 from ..tasks.metadata import JobMetadata
 from . import texts
 from .detail import Fields, Section, Table
@@ -62,6 +63,7 @@ def _fields(job: Any, state: State, process: str, metadata: JobMetadata) -> Sect
             ("Delivery", _delivery(metadata)),
             ("Concurrency key", texts.clean(job.concurrency_key or "")),
             ("Concurrency limit", job.concurrency_limit),
+            ("Unique key", _unique(job, metadata)),
             ("Backend", texts.clean(job.backend_name)),
             ("Kept", _kept(metadata)),
         ],
@@ -74,6 +76,22 @@ def _delivery(metadata: JobMetadata) -> str:
         return metadata.delivery or ""
     crashes = "; ".join(map(texts.clean, metadata.crashes))
     return f"{metadata.delivery}, after the end of {crashes}"
+
+
+def _unique(job: Any, metadata: JobMetadata) -> str:
+    """Return the unique key of a job, and who has it if that is another one; nothing for most."""
+    key = metadata.unique_key
+    if key is None:
+        return ""
+    text = texts.clean(key.key)
+    owner = UniqueKey.objects.using(job._state.db).filter(pk=key.key).first()
+    if owner is None:
+        return f"{text} (free)"
+    if owner.job_id != job.pk:
+        return f"{text} (of job #{owner.job_id})"
+    if owner.expires_at is not None:
+        return f"{text} (until {texts.moment(owner.expires_at)})"
+    return f"{text} (until it starts)" if key.ends_at_start else text
 
 
 def _kept(metadata: JobMetadata) -> str:

@@ -20,7 +20,7 @@ from .base import QueueAdmin
 from .change_list import KeysetChangeList
 from .counts import BoundedCount
 from .filters import DatabaseFilter, KeyFilter, QueueFilter, StateFilter, TaskFilter
-from .job_actions import JOB_ACTIONS, JobAction
+from .job_actions import JOB_ACTIONS, RETRY, JobAction, taken_key
 from .job_columns import COLUMNS_BY_STATE
 from .job_listing import LOOKED_AT, JobListing
 from .job_page import row_of, sections_of
@@ -185,7 +185,7 @@ class JobAdmin(QueueAdmin):
         self.message_user(request, f"{_summary(action, result)}.", messages.SUCCESS)
         if result.changed < result.requested:
             skipped = result.requested - result.changed
-            left = f"{skipped:,} had changed state in the meantime and were left alone."
+            left = f"{skipped:,} {action.left_alone} and were left alone."
             self.message_user(request, left, messages.WARNING)
         if result.stopped:
             self.message_user(request, result.hint, messages.WARNING)
@@ -234,20 +234,18 @@ class JobAdmin(QueueAdmin):
             return self.confirmation(request, question, action.label, page)
         # The permission has been checked already.
         history = partial(self._add_history, request, action)
-        result = action.apply_to_ids(
-            databases.requested(request), [row.pk], lambda ids: ids, history
-        )
+        using = databases.requested(request)
+        result = action.apply_to_ids(using, [row.pk], lambda ids: ids, history)
         if result.stopped:
             self.message_user(request, f"{action.label} {job}: {result.stopped}.", messages.ERROR)
         elif result.changed:
             self.message_user(request, f"{action.past} {job}.", messages.SUCCESS)
             log_action(request, f"#{row.pk}", action.past)
         else:
-            moved = (
-                f"Job #{row.pk} has changed state in the meantime: it cannot be "
-                f"{action.past.lower()} now."
-            )
-            self.message_user(request, moved, messages.WARNING)
+            taken = taken_key(using, row.pk) if action is RETRY else ""
+            reason = texts.clean(taken) or "it has changed state in the meantime"
+            refusal = f"Job #{row.pk} cannot be {action.past.lower()} now: {reason}."
+            self.message_user(request, refusal, messages.WARNING)
         if action.destroys and result.changed:
             return HttpResponseRedirect(self.url(request, "changelist"))
         return HttpResponseRedirect(page)

@@ -17,6 +17,7 @@ and text that is not ours is a :class:`DeserializationError`.
 
 from __future__ import annotations
 
+from .canonical import canonical
 from .decoding import decode, decode_call, has_models
 from .encoding import encode, encode_call
 from .errors import DeserializationError, TaskArgumentError
@@ -29,6 +30,7 @@ __all__ = [
     "ModelReference",
     "PayloadLimits",
     "TaskArgumentError",
+    "canonical",
     "decode",
     "decode_call",
     "encode",

@@ -19,6 +19,7 @@ from . import portable, tables
 from .chains import Chain, chained, chains_of
 from .dialect import Dialect
 from .hookspecs import hookimpl
+from .job_key import JobKey, is_storable
 from .outcome import Destination, Ending, Outcome, limited_keys
 from .records import (
     API_VERSION,
@@ -38,6 +39,7 @@ from .records import (
 )
 from .registry import dialect_for
 from .sequel import FollowUp, Sequel
+from .unique_enqueue import KeyTaken
 
 __all__ = [
     "API_VERSION",
@@ -59,6 +61,8 @@ __all__ = [
     "Ending",
     "EnqueuedJob",
     "FollowUp",
+    "JobKey",
+    "KeyTaken",
     "Limit",
     "NewJob",
     "Outcome",
@@ -71,6 +75,7 @@ __all__ = [
     "dialect_for",
     "get_logger",
     "hookimpl",
+    "is_storable",
     "limited_keys",
     "portable",
     "tables",

@@ -16,6 +16,7 @@ from ..retention import Period
 from . import portable
 from .dialect import Dialect
 from .registry import dialect_for
+from .unique_keys import UniqueKeys
 
 M = TypeVar("M", bound=Model)
 
@@ -68,6 +69,10 @@ class Database:
 
     def keep(self, periods: Mapping[int, Period]) -> None:
         self.dialect.keep(self.connection, periods)
+
+    @property
+    def unique_keys(self) -> UniqueKeys:
+        return UniqueKeys(self.connection, self.dialect)
 
     def ring(self, queue_names: Sequence[str]) -> None:
         self.dialect.ring(self.connection, queue_names)

@@ -5,6 +5,7 @@ Models and processes call its methods; nothing outside this package uses pluggy.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -19,6 +20,8 @@ from django.db.transaction import on_commit
 from ..errors import DialectUnsupported
 from ..retention import Period
 from . import batches
+from .contention import until_free
+from .job_key import JobKey
 from .outcome import Outcome, limited_keys
 from .portable import current_time
 from .portable.checkpoints import (
@@ -46,11 +49,17 @@ from .records import (
     QueueSelector,
     Wakeup,
 )
+from .unique_enqueue import KeyTaken, UniqueEnqueue
+from .unique_keys import UniqueKeys, keys_of
 
 if TYPE_CHECKING:
     from pluggy import HookRelay
 
 M = TypeVar("M", bound=Model)
+
+#: Before each try to free the keys of jobs that are about to start, in seconds. Whoever enqueues
+#: with such a key gives way for longer.
+START_PAUSES = (0.0, 0.005, 0.015, 0.03)
 
 
 class Dialect:
@@ -109,11 +118,36 @@ class Dialect:
         return bool(self._hooks.steady_queue_is_lost_connection(connection=connection, error=error))
 
     def enqueue(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
-        """Insert ``jobs``, all or none, in statements of bounded size."""
+        """Insert ``jobs``, all or none, in statements of bounded size.
+
+        One whose unique key another job has becomes that one. Raises ``KeyTaken`` if a job is not
+        to be enqueued then.
+        """
+        if any(job.metadata is not None and JobKey.read(job.metadata) for job in jobs):
+            return self._enqueue_unique(connection, jobs)
+        return self.insert_jobs(connection, jobs)
+
+    def _enqueue_unique(
+        self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
+    ) -> list[EnqueuedJob]:
+        def enqueue() -> list[EnqueuedJob] | KeyTaken:
+            with self.transaction(connection):
+                return UniqueEnqueue(connection, self, jobs).run()
+
+        # Raised outside of the transaction: the caller's stays usable.
+        enqueued = until_free(connection, enqueue, self.is_contention)
+        if isinstance(enqueued, KeyTaken):
+            raise enqueued
+        return enqueued
+
+    def insert_jobs(
+        self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
+    ) -> list[EnqueuedJob]:
+        """Insert ``jobs``, whatever their unique keys are, in statements of bounded size."""
         if len(jobs) == 1 or len(split := list(batches.split(jobs))) == 1:
             return self._enqueue(connection, jobs)
         with self.transaction(connection):
-            self._lock_semaphores(connection, jobs)
+            self.lock_semaphores(connection, jobs)
             return [stored for batch in split for stored in self._enqueue(connection, batch)]
 
     def _enqueue(
@@ -123,9 +157,9 @@ class Dialect:
             "list[EnqueuedJob]", self._hooks.steady_queue_enqueue(connection=connection, jobs=jobs)
         )
 
-    def _lock_semaphores(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> None:
-        """Lock the semaphores of all batches, creating those that are missing, in the order of
-        their keys: locked batch by batch, two such enqueues would deadlock."""
+    def lock_semaphores(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> None:
+        """Lock the semaphores of ``jobs``, creating those that are missing, in the order of their
+        keys, and admit who waits: locked batch by batch, two such enqueues would deadlock."""
         if not any(job.limit for job in jobs):
             return
         limits = batches.limits_by_key(jobs, self.current_time(connection))
@@ -152,7 +186,7 @@ class Dialect:
 
     def settle(self, connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
         """End claims, and carry out the sequels of those that were held, in one transaction."""
-        if any(outcome.sequel is not None for outcome in outcomes):
+        if any(outcome.has_sequel for outcome in outcomes):
             return self._settle_with_sequels(connection, outcomes)
         return self._settle(connection, outcomes)
 
@@ -160,7 +194,9 @@ class Dialect:
         self, connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]
     ) -> set[int]:
         held: list[Outcome] = []
+        keys, ending = UniqueKeys(connection, self), keys_of(outcomes)
         with self.transaction(connection):
+            keys.lock(ending)
             for part in with_one_outcome_a_job(outcomes):
                 ids = self._settle(connection, part)
                 held += [outcome for outcome in part if outcome.job_id in ids]
@@ -168,15 +204,42 @@ class Dialect:
             self.keep(connection, periods_of(held))
             self._write_checkpoints(connection, last_progress(held))
             end_checkpoints(connection, held)
+            keys.end(held, ending)
             follow_ups = follow_ups_of(held)
             if follow_ups:
-                stored = self.enqueue(connection, [each.job for each in follow_ups])
+                stored = self._enqueue_follow_ups(connection, [each.job for each in follow_ups])
                 for follow_up, new in zip(follow_ups, stored, strict=True):
                     follow_up.stored = new
         if follow_ups:
             queue_names = dict.fromkeys(each.job.queue_name for each in follow_ups)
             self.ring_after_commit(connection, list(queue_names))
         return {outcome.job_id for outcome in held}
+
+    def _enqueue_follow_ups(
+        self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
+    ) -> list[EnqueuedJob]:
+        """Insert jobs in the transaction of an outcome, where there is nobody to tell that a key is
+        taken."""
+        if not any(JobKey.read(job.metadata) for job in jobs):
+            return self.insert_jobs(connection, jobs)
+        enqueued = UniqueEnqueue(connection, self, jobs, refuses=False).run()
+        assert not isinstance(enqueued, KeyTaken)
+        return enqueued
+
+    def free_started_keys(
+        self, connection: BaseDatabaseWrapper, claims: Sequence[ClaimedJob]
+    ) -> set[int]:
+        """Free the unique keys that jobs have until they start; return the ids of those that must
+        not start yet, because somebody is enqueueing with their key."""
+        keys, busy = UniqueKeys(connection, self), set[int]()
+        ending = [claim for claim in claims if claim.ends_key_at_start]
+        for pause in START_PAUSES:
+            if not ending:
+                break
+            time.sleep(pause)
+            busy = keys.start(ending)
+            ending = [claim for claim in ending if claim.job_id in busy]
+        return busy
 
     def keep(self, connection: BaseDatabaseWrapper, periods: Mapping[int, Period]) -> None:
         """Store how long these jobs, which have just ended, are kept."""
@@ -240,7 +303,7 @@ class Dialect:
             held = self.settle(connection, outcomes)
             return held, self.claim(connection, process, selector, limit)
         self.require_exclusion(selector)
-        if any(outcome.sequel is not None for outcome in outcomes):
+        if any(outcome.has_sequel for outcome in outcomes):
             with self.transaction(connection):
                 held = self.settle(connection, outcomes)
                 return held, self.claim(connection, process, selector, limit)

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import Enum
 from typing import NamedTuple
 
+from .job_key import JobKey
 from .sequel import Sequel
 
 
@@ -60,6 +61,8 @@ class Outcome(NamedTuple):
     concurrency_key: str | None = None
     #: The job and the token of another claim of the same key, which takes over the permit.
     heir: tuple[int, int] | None = None
+    #: The unique key of the job. The facade frees it with the end of the job, not the dialect.
+    unique_key: JobKey | None = None
     #: What else happens in the same transaction. The facade sees to it, not the dialect.
     sequel: Sequel | None = None
 
@@ -88,6 +91,16 @@ class Outcome(NamedTuple):
     def completes_job(self) -> bool:
         """Whether the job runs no more: its row gets the time of its completion."""
         return self.ending in (Ending.FINISHED, Ending.FAILED)
+
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether the job has finished, and has not failed."""
+        return self.ending is Ending.FINISHED
+
+    @property
+    def has_sequel(self) -> bool:
+        """Whether something else happens in the same transaction."""
+        return self.sequel is not None or (self.unique_key is not None and self.completes_job)
 
     @property
     def destination(self) -> Destination:

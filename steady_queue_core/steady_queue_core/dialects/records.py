@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
 from ..progress import Progress
+from .job_key import JobKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,8 @@ class EnqueuedJob(NamedTuple):
     #: ``None`` if it was discarded because it found no permit.
     job_id: int | None
     enqueued_at: datetime
+    #: Whether it is another job, which has the unique key of this one; the facade says so.
+    is_duplicate: bool = False
 
 
 class ProcessIdentity(NamedTuple):
@@ -102,6 +105,17 @@ class ClaimedJob(NamedTuple):
         """Whether the job was never claimed before: by the count in the token. For tokens that do
         not count it is false."""
         return self.token >> 32 == 1
+
+    @property
+    def unique_key(self) -> JobKey | None:
+        """The unique key of the job, read from its metadata; ``None`` for most jobs."""
+        return None if self.metadata is None else JobKey.read(self.metadata)
+
+    @property
+    def ends_key_at_start(self) -> bool:
+        """Whether the job has a unique key that is to be freed before it starts."""
+        key = self.unique_key
+        return key is not None and key.ends_at_start
 
     @classmethod
     def from_row(

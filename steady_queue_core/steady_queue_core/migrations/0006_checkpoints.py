@@ -9,7 +9,7 @@ import steady_queue_core.models.fields
 class Migration(migrations.Migration):
     """A table for what the attempts of a job store for the next one, and for their progress."""
 
-    dependencies = [("steady_queue", "0004_retention")]
+    dependencies = [("steady_queue", "0005_unique_keys")]
 
     operations = [
         migrations.CreateModel(

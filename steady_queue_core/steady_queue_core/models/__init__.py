@@ -17,6 +17,7 @@ from .queue import Queue
 from .recurring import RecurringExecution, RecurringTask
 from .retention import Retention
 from .semaphore import Permit, Semaphore
+from .unique_key import UniqueKey
 
 __all__ = [
     "BlockedExecution",
@@ -34,4 +35,5 @@ __all__ = [
     "Retention",
     "ScheduledExecution",
     "Semaphore",
+    "UniqueKey",
 ]

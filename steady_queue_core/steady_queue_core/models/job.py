@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from django.db import models, router
 
 from ..dialects import tables
-from ..errors import UndiscardableError
+from ..errors import DuplicateTask, UndiscardableError
 from ..progress import Progress
 from .base import alters_data
 from .fields import ExactCharField, ExactTextField, InstantField
 from .job_queryset import JobQuerySet
 from .operations import cancel
+from .operations.retry import key_holder
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 MAX_ID = 2**63 - 1
 #: What belongs to a result beside the row of the job.
 RESULT = ("claimedexecution", "failedexecution", "checkpoint")
+#: How often a retry is tried whose unique key others take and free.
+MOST_TRIES = 3
 
 JobManager = models.Manager.from_queryset(JobQuerySet)
 
@@ -99,8 +102,24 @@ class Job(models.Model):
 
     @alters_data
     def retry(self) -> bool:
-        """Make this job ready again if it has failed; return whether it had."""
-        return bool(self._alone().retry_failed())
+        """Make this job ready again if it has failed; return whether it had.
+
+        Raises ``DuplicateTask`` if another job has its unique key now.
+        """
+        alone = self._alone()
+        # Its key may become free between the refusal and the question who has it.
+        for _ in range(MOST_TRIES):
+            if alone.retry_failed():
+                return True
+            taken = key_holder(alone)
+            if taken is not None:
+                key, holder = taken
+                raise DuplicateTask(
+                    f"Job {self.pk} cannot be retried: job {holder} has its unique key, {key!r}. "
+                    "Let that one end first, or discard one of the two.",
+                    job_id=holder,
+                )
+        return False
 
     @alters_data
     def run_now(self) -> bool:

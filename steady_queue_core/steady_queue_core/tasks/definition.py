@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import (
     TYPE_CHECKING,
@@ -40,6 +40,7 @@ from ..errors import UnregisteredTaskError
 from ..retention import Period
 from ..retries import Backoff
 from ..time_limits import Grace, Timeout
+from ..unique import CallKey, Unique, checked_call_key, checked_unique
 from . import metadata as of_jobs
 from . import other_backends as foreign
 from .callback_reference import require_declared_options
@@ -70,6 +71,8 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
     enqueue_on_commit: bool | None = None
     #: The concurrency limit; set by ``@limits_concurrency``.
     concurrency: ConcurrencyLimit | None = None
+    #: Which of its calls are one job; ``None``: none.
+    unique: Unique | None = None
     #: Earliest start, counted from the enqueue; set by ``using(run_after=timedelta)``.
     delay: timedelta | None = None
     #: How long an attempt may take, and how much longer if it does not end then; ``None``: the
@@ -81,6 +84,8 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
 
     def __post_init__(self) -> None:
         try:
+            if self.unique is not None:
+                object.__setattr__(self, "unique", checked_unique(self.unique))
             # Zero-argument super() fails in dataclasses with slots.
             Task.__post_init__(self)
         except InvalidTask as error:
@@ -106,13 +111,15 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         failure_retention: Period | None = None,
         timeout: Timeout | None = None,
         timeout_grace: Grace | None = None,
+        unique: Unique | Literal[True] | None = None,
+        unique_key: CallKey | None = None,
         on_success: Task | str | None = None,
         on_failure: Task | str | None = None,
     ) -> SteadyQueueTask[P, R]:
         """Return this task with other options.
 
         A timedelta as ``run_after`` or ``expires`` counts from the enqueue, by the database's
-        clock.
+        clock. ``unique_key`` replaces the key of ``unique``, of the task or given here.
         """
         stored = {
             "metadata": metadata,
@@ -132,6 +139,7 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
             "queue_name": queue_name,
             "backend": backend,
             "enqueue_on_commit": enqueue_on_commit,
+            "unique": self._unique_with(unique, unique_key),
         }
         changes = {name: value for name, value in changes.items() if value is not None}
         if isinstance(run_after, timedelta):
@@ -145,6 +153,14 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         variant: SteadyQueueTask[P, R] = rebuilt(self, **changes)
         variant.get_backend().validate_task(variant)
         return variant
+
+    def _unique_with(self, unique: object, key: object) -> Unique | None:
+        """Return the option with what is given to ``using()``; ``None``: nothing."""
+        given = None if unique is None else checked_unique(unique)
+        if key is None:
+            return given
+        known = given or self.unique or Unique()
+        return replace(known, key=checked_call_key(key, self.module_path))
 
     def dated(self) -> Task:
         """Return this task with a time in place of its delay, for backends without delays."""
@@ -235,6 +251,7 @@ def task(
     failure_retention: Period | None = ...,
     timeout: Timeout | None = ...,
     timeout_grace: Grace | None = ...,
+    unique: Unique | Literal[True] | None = ...,
     on_success: Task | str | None = ...,
     on_failure: Task | str | None = ...,
 ) -> TaskDecorator: ...
@@ -259,6 +276,7 @@ def task(
     failure_retention: Period | None = ...,
     timeout: Timeout | None = ...,
     timeout_grace: Grace | None = ...,
+    unique: Unique | Literal[True] | None = ...,
     on_success: Task | str | None = ...,
     on_failure: Task | str | None = ...,
 ) -> ContextTaskDecorator: ...

@@ -13,7 +13,7 @@ from ..backend_options import MOST_SNOOZES
 from ..compat import InvalidTask
 from ..configuration.errors import describe
 from ..delivery import MODES, checked_crashes, checked_mode
-from ..dialects import ClaimedJob
+from ..dialects import ClaimedJob, JobKey
 from ..durations import LONGEST
 from ..retention import FOREVER, OF_FAILURE, OF_SUCCESS, Period, is_period
 from ..time_limits import (
@@ -61,6 +61,8 @@ class JobMetadata:
     #: ``None``: as its task or backend says.
     timeout: Timeout | None = None
     timeout_grace: float | None = None
+    #: The values of the job's unique key; see ``dialects.JobKey``.
+    unique: tuple[Any, ...] | None = None
     #: What is enqueued once the job has succeeded, and once it has failed for good: the values of
     #: a ``Callback``; of a task, also a path alone.
     on_success: str | tuple[Any, ...] | None = None
@@ -135,6 +137,11 @@ class JobMetadata:
         return expiry.deadline_of(self.expires, enqueued_at)
 
     @property
+    def unique_key(self) -> JobKey | None:
+        """The unique key of the job."""
+        return JobKey.of(self.unique)
+
+    @property
     def shown(self) -> dict[str, Any]:
         """What a result and a context show."""
         shown = dict(self.user)
@@ -202,6 +209,7 @@ _VALID: dict[str, Callable[[Any], bool]] = {
     OF_FAILURE: is_period,
     TIMEOUT: is_timeout,
     GRACE: is_grace,
+    "unique": lambda value: JobKey.of(value) is not None,
     "on_success": is_callback,
     "on_failure": is_callback,
 }

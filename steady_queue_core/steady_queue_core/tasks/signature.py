@@ -66,6 +66,11 @@ class Signature:
         # A positional-only parameter was passed by name, and so went to **kwargs.
         return f"missing a required argument: {self._names[len(args)]!r}"
 
+    def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments that the function accepts by the names of their parameters, without
+        those that are left out."""
+        return dict(self._signature.bind(*args, **kwargs).arguments)
+
     def _fits(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
         # Runs at every enqueue, and is ten times as fast as Signature.bind().
         count = len(args)

@@ -29,6 +29,8 @@ class SteadyQueueTaskResult(GenericTaskResult[P, R], Generic[P, R]):  # type: ig
     #: Whether the call was dropped, because its concurrency limit was reached and its task
     #: discards on conflict. Such a result has no id, and counts as failed.
     discarded: bool = False
+    #: Whether it is the result of another job, which has the unique key of this call.
+    duplicate: bool = False
     #: What the caller has passed as ``metadata=``, and under ``"discarded"`` why the task has
     #: discarded itself.
     metadata: dict[str, Any] = field(default_factory=dict)

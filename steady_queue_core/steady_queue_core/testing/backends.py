@@ -12,7 +12,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from ..backend import EncodedCall, SteadyQueueBackend
 from ..backend_options import BackendOptions
 from ..compat import Task, TaskResult, TaskResultDoesNotExist
-from ..dialects import Ending, EnqueuedJob, Outcome
+from ..dialects import Ending, EnqueuedJob, KeyTaken, Outcome
 from ..tasks.notes import Store
 from .attempts import perform
 from .memory import Job, MemoryJobs
@@ -60,7 +60,13 @@ class MemoryBackend(SteadyQueueBackend):
         return cancelled
 
     def _store(self, calls: Sequence[EncodedCall]) -> list[EnqueuedJob]:
-        return [self.jobs.enqueue(call, self.new_job(call)) for call in calls]
+        try:
+            return self.jobs.enqueue_all([(call, self.new_job(call)) for call in calls])
+        except KeyTaken as taken:
+            raise self._duplicate(calls, taken) from None
+
+    def _results_of(self, job_ids: Sequence[int]) -> dict[int | None, TaskResult]:
+        return self.jobs.results_of(job_ids)
 
     def _waits_for_commit(self, task: Task) -> bool:
         # A test that may not use databases has no transaction to wait for.

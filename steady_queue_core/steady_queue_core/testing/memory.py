@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -21,6 +21,7 @@ from ..dialects import (
     ClaimedJob,
     Ending,
     EnqueuedJob,
+    JobKey,
     NewJob,
     Outcome,
     QueueSelector,
@@ -34,6 +35,7 @@ from ..tasks.results import task_errors, workers_of
 from ..tasks.task_result import SteadyQueueTaskResult
 from ..timezones import from_utc
 from .jobs import matching
+from .memory_keys import MemoryKeys
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,6 +77,12 @@ class Job:
         return self.new.limit.key if self.new.limit else None
 
     @property
+    def has_not_begun(self) -> bool:
+        """Whether it waits for its first start."""
+        waits = self.state in (State.SCHEDULED, State.READY, State.BLOCKED)
+        return waits and self.started_at is None
+
+    @property
     def turn(self) -> tuple[int, int]:
         """The sort key of the claim order."""
         return self.new.rank, self.id
@@ -86,6 +94,7 @@ class Memory:
     def __init__(self) -> None:
         self.jobs: dict[int, Job] = {}
         self.ids = count(1)
+        self.keys = MemoryKeys(self.jobs.__contains__)
         self.lock = RLock()
 
 
@@ -140,33 +149,57 @@ class MemoryJobs:
         return True
 
     @locked
+    def enqueue_all(self, calls: Sequence[tuple[EncodedCall, NewJob]]) -> list[EnqueuedJob]:
+        """Keep calls, all or none. Raises ``KeyTaken``."""
+        self.memory.keys.require_free([new for _, new in calls], self.present())
+        return [self.enqueue(call, new) for call, new in calls]
+
+    @locked
     def enqueue(self, call: EncodedCall, new: NewJob) -> EnqueuedJob:
-        """Keep a call, unless its limit is reached and it is not to wait."""
-        at = self.present()
-        due = at + new.delay if new.delay is not None else new.run_at
+        """Keep a call, unless its limit is reached and it is not to wait, or another job has its
+        unique key."""
+        at, key = self.present(), JobKey.read(new.metadata)
+        holder = self.jobs.get(self.memory.keys.holder_of(key, at) or 0)
+        if holder is not None:
+            if key is not None and key.replaces and holder.has_not_begun:
+                self._set_call(holder, call, new, at)
+            return EnqueuedJob(holder.id, holder.enqueued_at, is_duplicate=True)
+        due = _due(new, at)
         waits = due is not None and due > at
         if not waits and new.limit is not None and new.limit.discards and not self._room_for(new):
             return EnqueuedJob(None, at)
         job_id = next(self.memory.ids)
-        args, kwargs = arguments.decode_call(call.arguments, resolve_models=False)
         result = self.backend.new_result(call, EnqueuedJob(job_id, at))
+        job = Job(id=job_id, new=new, result=result, enqueued_at=at)
+        self._set_call(job, call, new, at)
+        self.jobs[job_id] = job
+        self.memory.keys.take(key, job_id)
+        return EnqueuedJob(job_id, at)
+
+    def _set_call(self, job: Job, call: EncodedCall, new: NewJob, at: datetime) -> None:
+        """Let a job that has not started be that of ``call``."""
+        args, kwargs = arguments.decode_call(call.arguments, resolve_models=False)
+        result = self.backend.new_result(call, EnqueuedJob(job.id, at))
         object.__setattr__(result, "args", args)
         object.__setattr__(result, "kwargs", kwargs)
-        job = Job(
-            id=job_id, new=new, result=result, enqueued_at=at, due=due if waits else None,
-            metadata=new.metadata,
-        )  # fmt: skip
-        if not waits:
+        job.new, job.metadata, job.result, job.enqueued_at = new, new.metadata, result, at
+        job.state, job.due, job.thread = State.SCHEDULED, _due(new, at), None
+        if job.due is None or job.due <= at:
             self._release(job)
         if job.state is State.READY:
             job.thread = get_ident()
-        self.jobs[job_id] = job
-        return EnqueuedJob(job_id, at)
 
     @locked
     def results(self) -> list[TaskResult]:
         """Return the results of all jobs, as they are now."""
         return [copied(job.result) for job in self.jobs.values()]
+
+    @locked
+    def results_of(self, job_ids: Sequence[int]) -> dict[int | None, TaskResult]:
+        """Return the results of those of these jobs that exist."""
+        return {
+            job_id: copied(self.jobs[job_id].result) for job_id in job_ids if job_id in self.jobs
+        }
 
     @locked
     def result(self, result_id: str) -> TaskResult | None:
@@ -205,6 +238,8 @@ class MemoryJobs:
             return None
         job = min(ready, key=lambda job: job.turn)
         job.state, job.token = State.RUNNING, job.token + 1
+        if self.memory.keys.start(job.id, job.metadata):
+            job.started_at = job.started_at or self.present()
         object.__setattr__(job.result, "status", TaskResultStatus.RUNNING)
         return ClaimedJob(
             job_id=job.id,
@@ -277,6 +312,7 @@ class MemoryJobs:
         if not ended:
             job.due = self.present() + timedelta(seconds=outcome.delay)
         _update_result(job, outcome, self.present(), self.backend.payload_codec)
+        self.memory.keys.end(outcome, job.metadata, self.present())
         if not ended and not outcome.delay:
             thread = job.thread
             self._release(job)
@@ -340,6 +376,10 @@ class MemoryJobs:
 def _tell(job: Job, progress: Progress, present: datetime) -> None:
     told = replace(progress, updated_at=from_utc(present))
     object.__setattr__(job.result, "progress", told)
+
+
+def _due(new: NewJob, at: datetime) -> datetime | None:
+    return at + new.delay if new.delay is not None else new.run_at
 
 
 def copied(result: TaskResult) -> TaskResult:

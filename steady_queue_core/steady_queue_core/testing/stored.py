@@ -50,6 +50,7 @@ class StoredJobs:
         # In a transaction: else a dialect remembers how far it has come, for the next test as well.
         with self.dialect.transaction(self.connection):
             claimed = self.dialect.claim(self.connection, self.process, self.selector, 1)
+            self.dialect.free_started_keys(self.connection, claimed)
         return claimed[0] if claimed else None
 
     def backend_of(self, claim: ClaimedJob) -> SteadyQueueBackend:

@@ -30,6 +30,7 @@ from . import (
     silence,
     text,
     transactions,
+    unique,
     upserts,
     wakeup,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "silence",
     "text",
     "transactions",
+    "unique",
     "upserts",
     "wakeup",
 ]

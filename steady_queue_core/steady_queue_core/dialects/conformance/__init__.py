@@ -45,6 +45,7 @@ from .settle_fence import SettleFenceCases
 from .silence import SilenceCases
 from .text import TextCases
 from .transactions import TransactionCases
+from .unique import UniqueKeyCases
 from .upserts import UpsertCases
 from .wakeup import WakeupCases
 
@@ -77,6 +78,7 @@ class DialectConformance(
     ExpiryCases,
     RetentionCases,
     CheckpointCases,
+    UniqueKeyCases,
     ClockCases,
     WakeupCases,
     SilenceCases,

@@ -31,7 +31,7 @@ T = TypeVar("T")
 STATES = ("Ready", "Scheduled", "Blocked", "Claimed", "Failed")
 TABLES = (
     "Job", *(f"{state}Execution" for state in STATES), "Semaphore", "Permit", "Retention",
-    "Checkpoint", "Pause", "Process",
+    "Checkpoint", "UniqueKey", "Pause", "Process",
 )  # fmt: skip
 
 
@@ -63,7 +63,8 @@ def stored_id(new: EnqueuedJob) -> int:
 def ending(ending: Ending, claim: ClaimedJob, **fields: Any) -> Outcome:
     """Return an outcome that matches ``claim``."""
     outcome = Outcome(ending, claim.job_id, claim.token, claim.queue_name, claim.rank)
-    return outcome._replace(**({"concurrency_key": claim.concurrency_key} | fields))
+    known = {"concurrency_key": claim.concurrency_key, "unique_key": claim.unique_key}
+    return outcome._replace(**(known | fields))
 
 
 class ConformanceCase(_Base):

@@ -22,7 +22,7 @@ def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[Enq
     with atomic(using=using, savepoint=False):
         present = current_time(connection, now(connection))
         due = [due_at(job, present) for job in jobs]
-        rows = [_row(job, present, later) for job, later in zip(jobs, due, strict=True)]
+        rows = [job_row(job, present, later) for job, later in zip(jobs, due, strict=True)]
         if connection.features.can_return_rows_from_bulk_insert:
             rows = jobs_manager.bulk_create(rows)
         else:
@@ -60,7 +60,8 @@ def _admit(
     return discard_refused(connection, discarding) if discarding else set()
 
 
-def _row(job: NewJob, present: datetime, later: datetime | None) -> Any:
+def job_row(job: NewJob, present: datetime, later: datetime | None) -> Any:
+    """Return the unsaved row of a job; ``later``: when it is due, if that is not now."""
     # A time in the past is kept too: the caller asked for it.
     run_at, limit = later or job.run_at, job.limit
     return model("Job")(
@@ -87,23 +88,28 @@ def _insert_executions(
     due: Sequence[datetime | None],
     present: datetime,
 ) -> None:
-    ready, blocked, scheduled = [], [], []
-    for job, row, later in zip(jobs, rows, due, strict=True):
-        common = {
-            "job_id": row.pk,
-            "queue_name": job.queue_name,
-            "rank": job.rank,
-            "created_at": storable(present),
-        }
-        limited = {"concurrency_key": row.concurrency_key}
-        if later is not None:
-            scheduled.append(
-                model("ScheduledExecution")(due_at=storable(later), **common, **limited)
-            )
-        elif job.limit is not None:
-            blocked.append(model("BlockedExecution")(**common, **limited))
-        else:
-            ready.append(model("ReadyExecution")(**common))
-    model("ReadyExecution").objects.using(using).bulk_create(ready)
-    model("BlockedExecution").objects.using(using).bulk_create(blocked)
-    model("ScheduledExecution").objects.using(using).bulk_create(scheduled)
+    created_at = storable(present)
+    made = [
+        execution_row(job, row, later, created_at)
+        for job, row, later in zip(jobs, rows, due, strict=True)
+    ]
+    for name in ("ReadyExecution", "BlockedExecution", "ScheduledExecution"):
+        some = [each for each in made if type(each) is model(name)]
+        model(name).objects.using(using).bulk_create(some)
+
+
+def execution_row(job: NewJob, row: Any, later: datetime | None, created_at: datetime) -> Any:
+    """Return the unsaved first execution of a job, whose row was saved."""
+    common = {
+        "job_id": row.pk,
+        "queue_name": job.queue_name,
+        "rank": job.rank,
+        "token": row.token,
+        "created_at": created_at,
+    }
+    limited = {"concurrency_key": row.concurrency_key}
+    if later is not None:
+        return model("ScheduledExecution")(due_at=storable(later), **common, **limited)
+    if job.limit is not None:
+        return model("BlockedExecution")(**common, **limited)
+    return model("ReadyExecution")(**common)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
 from django.db.models.functions import Abs
 
+from ...dialects import JobKey
 from ...dialects.database import Database
 from ..execution import BlockedExecution, FailedExecution, ReadyExecution
 from ..retention import Retention
@@ -20,12 +21,21 @@ STATES = (FailedExecution,)
 
 def retry(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     """Make these of all ``jobs`` ready again, with all their attempts, if they have failed; return
-    the count, which is lower if others were faster. All in one transaction."""
+    the count, which is lower if others were faster. All in one transaction.
+
+    A job whose unique key another job has stays as it is.
+    """
     using, database = jobs.db, Database.of(jobs.db)
     with database.transaction():
+        wanted = _keys_of(jobs, job_ids)
+        locked = database.unique_keys.lock({key.key for key in wanted.values()})
+        holders = database.unique_keys.holders(locked)
         lock_semaphores(database, concurrency_keys(jobs.filter(pk__in=job_ids)))
         failed = FailedExecution.objects.using(using).filter(pk__in=job_ids).order_by("pk")
         found = [row.pk for row in database.lock_rows(failed, wait=True)]
+        if wanted:
+            found = _without_conflicts(found, wanted, holders)
+            _take(database, locked, {wanted[pk].key: pk for pk in found if pk in wanted})
         retried = jobs.filter(pk__in=found)
         present = database.storable_time()
         rows = [_execution(job, present) for job in retried]
@@ -42,6 +52,41 @@ def retry(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     if rows:
         database.ring_after_commit(sorted({row.queue_name for row in rows}))
     return len(rows)
+
+
+def key_holder(jobs: QuerySet[Any]) -> tuple[str, int] | None:
+    """Return the unique key of the first of ``jobs`` that has failed, and the job that has it now,
+    if there is one."""
+    failed = jobs.filter(failedexecution__isnull=False)
+    key = JobKey.read(failed.values_list("metadata", flat=True).first())
+    keys = Database.of(jobs.db).unique_keys
+    holder = None if key is None else keys.holders(keys.read({key.key})).get(key.key)
+    return None if key is None or holder is None else (key.key, holder.pk)
+
+
+def _keys_of(jobs: QuerySet[Any], job_ids: Sequence[int]) -> dict[int, JobKey]:
+    """Return the unique keys of those of the jobs that are to have one."""
+    # Of all of them, for one that has not failed yet may have, by the time it is locked.
+    known = jobs.filter(pk__in=job_ids).exclude(metadata=None)
+    read = {pk: JobKey.read(text) for pk, text in known.values_list("pk", "metadata")}
+    return {pk: key for pk, key in read.items() if key is not None}
+
+
+def _without_conflicts(
+    job_ids: Sequence[int], wanted: Mapping[int, JobKey], holders: Mapping[str, Any]
+) -> list[int]:
+    """Return those of the jobs that may run: of several with the same key, the first one."""
+    owners = {key: job.pk for key, job in holders.items()}
+    return [
+        pk for pk in job_ids
+        if pk not in wanted or owners.setdefault(wanted[pk].key, pk) == pk
+    ]  # fmt: skip
+
+
+def _take(database: Database, locked: Mapping[str, Any], owners: Mapping[str, int]) -> None:
+    database.unique_keys.take(owners)
+    # Nobody has got these: others were faster to retry or discard the job.
+    database.unique_keys.free({key: None for key in locked if key not in owners})
 
 
 def _execution(job: Any, present: datetime) -> ReadyExecution | BlockedExecution:

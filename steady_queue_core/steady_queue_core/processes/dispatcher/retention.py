@@ -16,6 +16,7 @@ from ...durations import LONGEST
 from ...logging import about, get_logger
 from ...models import Job, RecurringTask
 from ...models.operations.clear import FailedJobs, FinishedJobs, PastRuns, RetainedJobs, Sweep
+from ...models.operations.unique_keys import KeptKeys, LostKeys
 from ...schedules import catch_up
 
 logger = get_logger("steady_queue.dispatcher")
@@ -83,6 +84,8 @@ def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
     yield from _of_backends(FinishedJobs, finished, using, present)
     yield from _of_backends(FailedJobs, failed, using, present)
     yield "RetainedJobs", RetainedJobs(Job.objects.using(using), present)
+    yield "KeptKeys", KeptKeys(using, present)
+    yield "LostKeys", LostKeys(using, present)
     longest = _longest(finished)
     if longest is not None:
         kept = max(longest, _longest_catch_up(using) + RUNS_BEYOND)

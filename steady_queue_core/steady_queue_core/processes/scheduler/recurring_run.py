@@ -12,6 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
 from ...dialects import Dialect, portable
+from ...errors import DuplicateTask
 from ...models import RecurringExecution, RecurringTask
 from .recurring_schedule import FIELDS, Entry
 
@@ -59,14 +60,21 @@ class RecurringRun:
                 return objection, ""
             if not dialect.insert_if_absent(connection, record, ["task_key", "run_at"]):
                 return EnqueueResult.TAKEN, ""
-            task = definition.configured_task()
             # Not after the commit: if the process were killed in between, the run would be lost.
-            result = task.get_backend().enqueue_now(task, *self.call)
+            result = self._enqueue_now()
             executions = RecurringExecution.objects.using(connection.alias)
             executions.filter(task_key=definition.key, run_at=record.run_at).update(
                 job_id=int(result.id) if result.id else None
             )
             return EnqueueResult.ENQUEUED, str(result.id)
+
+    def _enqueue_now(self) -> Any:
+        """Enqueue the job, and return its result, or that of the job which has its unique key."""
+        task = self.entry.definition.configured_task()
+        try:
+            return task.get_backend().enqueue_now(task, *self.call)
+        except DuplicateTask as duplicate:  # There is nobody to raise it to.
+            return duplicate.result
 
     def _objection(
         self, connection: BaseDatabaseWrapper, dialect: Dialect, present: datetime

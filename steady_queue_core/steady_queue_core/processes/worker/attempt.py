@@ -402,7 +402,9 @@ class Attempt:
         """Return ``outcome`` with how long the job is kept, if it says so itself."""
         if self.claim.metadata is None:
             return outcome
-        return outcomes.kept(outcome, self.metadata)
+        return outcomes.kept(
+            outcome, self.metadata, self.backend.settings.clear_finished_jobs_after
+        )
 
     def _noted(self, outcome: Outcome) -> Outcome:
         """Return ``outcome`` with what it entails for what the task has stored."""

@@ -26,8 +26,9 @@ def tell_of_follow_ups(outcome: Outcome) -> None:
     if outcome.sequel is None or not Audience().hears(task_enqueued):
         return
     for each in outcome.sequel.follow_ups:
-        if each.stored is not None and each.stored.job_id is not None:
-            _tell(each)
+        if each.stored is None or each.stored.job_id is None or each.stored.is_duplicate:
+            continue
+        _tell(each)
 
 
 def _tell(follow_up: FollowUp) -> None:

@@ -32,8 +32,8 @@ def write_follow_up(follow_up: FollowUp) -> dict[str, Any]:
     if (limit := job.limit) is not None:
         sent["limit"] = [limit.key, limit.to, _parts(limit.duration), limit.discards]
     if follow_up.stored is not None:
-        job_id, enqueued_at = follow_up.stored
-        sent["stored"] = [job_id, enqueued_at.isoformat()]
+        job_id, enqueued_at, is_duplicate = follow_up.stored
+        sent["stored"] = [job_id, enqueued_at.isoformat(), is_duplicate]
     return sent
 
 
@@ -52,10 +52,11 @@ def _read(sent: dict[str, Any]) -> FollowUp:
         raise ValueError("a job to store with an outcome lacks some of its values")
     stored = sent.pop("stored", None)
     values = {name: _READERS[name](value) for name, value in sent.items()}
-    return FollowUp(
-        NewJob(**values),
-        stored=stored and EnqueuedJob(stored[0], datetime.fromisoformat(stored[1])),
-    )
+    return FollowUp(NewJob(**values), stored=stored and _stored(*stored))
+
+
+def _stored(job_id: int | None, enqueued_at: str, is_duplicate: bool) -> EnqueuedJob:
+    return EnqueuedJob(job_id, datetime.fromisoformat(enqueued_at), is_duplicate)
 
 
 def _parts(duration: timedelta) -> list[int]:

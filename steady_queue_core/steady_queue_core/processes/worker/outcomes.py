@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from ...dialects import ClaimedJob, Ending, Outcome, Sequel
+from ...retention import FOREVER, Period
 from ...tasks.metadata import JobMetadata
 from ...tasks.results import workers_of
 from .error_text import Failure, appended, describe
@@ -24,6 +25,7 @@ def finished(
         queue_name=claim.queue_name,
         rank=claim.rank,
         concurrency_key=claim.concurrency_key,
+        unique_key=None if claim.metadata is None else claim.unique_key,
         attempts=claim.attempts + 1,
         worker_ids=with_worker(claim.worker_ids, worker),
         errors=claim.errors,
@@ -136,14 +138,19 @@ def released(claim: ClaimedJob) -> Outcome:
         queue_name=claim.queue_name,
         rank=claim.rank,
         concurrency_key=claim.concurrency_key,
+        unique_key=claim.unique_key,
     )
 
 
-def kept(outcome: Outcome, metadata: JobMetadata) -> Outcome:
-    """Return ``outcome`` with what the metadata of its job say of how long it is kept."""
+def kept(outcome: Outcome, metadata: JobMetadata, usual: timedelta | None) -> Outcome:
+    """Return ``outcome`` with what the metadata of its job say of how long it is kept.
+
+    ``usual``: how long successful jobs of its backend are kept; ``None``: for ever.
+    """
     period = {
-        Ending.FINISHED: metadata.retention, Ending.FAILED: metadata.failure_retention,
-    }.get(outcome.ending)  # fmt: skip
+        Ending.FINISHED: _as_long_as_its_key(outcome, metadata, usual),
+        Ending.FAILED: metadata.failure_retention,
+    }.get(outcome.ending)
     if period is None:
         return outcome
     if outcome.ending is Ending.FINISHED:
@@ -152,6 +159,20 @@ def kept(outcome: Outcome, metadata: JobMetadata) -> Outcome:
         return outcome
     sequel = outcome.sequel or Sequel(is_implied=True)
     return outcome._replace(sequel=sequel._replace(retention=period))
+
+
+def _as_long_as_its_key(
+    outcome: Outcome, metadata: JobMetadata, usual: timedelta | None
+) -> Period | None:
+    """Return how long a successful job is kept: its result is that of the calls that have its
+    unique key meanwhile."""
+    key, own = outcome.unique_key, metadata.retention
+    if key is None or not key.keep or own == FOREVER:
+        return own
+    if isinstance(own, timedelta):
+        return max(own, key.keep)
+    is_kept_anyway = outcome.preserve and (usual is None or usual >= key.keep)
+    return None if is_kept_anyway else key.keep
 
 
 def with_worker(worker_ids: str | None, worker: str) -> str:

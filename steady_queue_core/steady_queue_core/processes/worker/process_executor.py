@@ -73,7 +73,7 @@ class ProcessExecutor:
                 if answer is None:
                     return self.executor.cancelled(claim)
                 outcome, settled = read_outcome(answer, claim)
-                outcome = _kept(outcome, claim)
+                outcome = self._kept(outcome, claim)
             except NotStarted:
                 self._bury(process)
             except (EndedAtWork, ValueError) as error:
@@ -151,6 +151,13 @@ class ProcessExecutor:
         result = attempt.lost(error, self.executor.clock.now(), process)
         return result._replace(lost_process=self.executor.worker)
 
+    def _kept(self, outcome: Outcome, claim: ClaimedJob) -> Outcome:
+        """Return an outcome with how long its job is kept, in which its process has no say."""
+        if claim.metadata is None:
+            return outcome
+        usual = self.executor.backend_of(claim.backend_name).settings.clear_finished_jobs_after
+        return outcomes.kept(outcome, JobMetadata.read(claim.metadata), usual)
+
     def _result(
         self, claim: ClaimedJob, task: Task, began: datetime, outcome: Outcome
     ) -> RunResult:
@@ -182,13 +189,6 @@ class ProcessExecutor:
                 extra=about("worker.crippled"),
             )
         return RunResult(outcomes.released(claim))
-
-
-def _kept(outcome: Outcome, claim: ClaimedJob) -> Outcome:
-    """Return an outcome with how long its job is kept, in which its process has no say."""
-    if claim.metadata is None:
-        return outcome
-    return outcomes.kept(outcome, JobMetadata.read(claim.metadata))
 
 
 def _reported(outcome: Outcome) -> ReportedTaskError:

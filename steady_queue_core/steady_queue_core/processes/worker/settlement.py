@@ -31,6 +31,10 @@ logger = get_logger("steady_queue.worker")
 MOST_UNKNOWN_CLAIMS = 1000
 
 
+#: Seconds until a job is tried again whose unique key is locked by somebody who enqueues.
+BUSY_PAUSE = 0.5
+
+
 class Refused(Exception):
     """The database refused outcomes or claims because rows contradict each other."""
 
@@ -150,6 +154,25 @@ class Settlement:
         self.held.update((claim.job_id, claim) for claim in followers)
         self.heirs.add(followers)
         return followers
+
+    def free_started_keys(self, claims: Sequence[ClaimedJob]) -> dict[int, Outcome]:
+        """Free the unique keys that jobs have until they start, as these are about to. Return the
+        outcomes of those that must not start, by their ids."""
+        # Most jobs have no metadata.
+        ending = [c for c in claims if c.metadata is not None and c.ends_key_at_start]
+        if not ending:
+            return {}
+        try:
+            waiting = self.context.database.run(
+                lambda connection, dialect: dialect.free_started_keys(connection, ending)
+            )
+        except Unavailable:
+            return {each.job_id: outcomes.released(each) for each in ending}
+        return {
+            each.job_id: outcomes.postponed(each, each.errors, BUSY_PAUSE)
+            for each in ending
+            if each.job_id in waiting
+        }
 
     def _with_heirs(self, batch: Sequence[RunResult]) -> Sequence[Outcome]:
         ended = [result.outcome for result in self.waiting]

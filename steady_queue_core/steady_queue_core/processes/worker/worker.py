@@ -299,7 +299,14 @@ class Worker:
                 self.settlement.add(self.executor.unknown(claim, error))
             except Exception as error:
                 self.settlement.add(self.executor.broken(claim, error))
-        return work
+        return self._without_keys(work)
+
+    def _without_keys(self, work: list[Work]) -> list[Work]:
+        """Free the unique keys that end with the start of a job; return the work that may start."""
+        not_yet = self.settlement.free_started_keys([claim for claim, _ in work])
+        for outcome in not_yet.values():
+            self.settlement.add(RunResult(outcome))
+        return [each for each in work if each[0].job_id not in not_yet] if not_yet else work
 
     def _follow(self, work: list[Work], left: int) -> None:
         """Claim jobs that follow those of ``work`` which have a limit."""

@@ -1,0 +1,73 @@
+"""Keys that are computed from the arguments of a call: of limits, and of unique jobs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Model
+
+from .compat import InvalidTask
+from .dialects import is_storable
+
+Key = str | Callable[..., object]
+
+#: What separates the group from the rest of a key: no group may hold it.
+SEPARATOR = "/"
+LONGEST_KEY = 255
+
+
+def text_of(
+    key: Key, args: Sequence[Any], kwargs: Mapping[str, Any], where: str, none: str
+) -> str | None:
+    """Return the key of a call as text; ``None``: it has none.
+
+    Raises ``InvalidTask`` that begins with ``where``. ``none`` says what ``None`` means.
+    """
+    value: object = key
+    if callable(key):
+        try:
+            value = key(*args, **kwargs)
+        except Exception as error:
+            raise InvalidTask(
+                f"{where} could not be computed: {type(error).__name__}: {error}. Its key=... "
+                "is called with the arguments of the task."
+            ) from error
+    if value is None:
+        return None
+    if isinstance(value, Model):
+        value = f"{value._meta.label_lower}{SEPARATOR}{value.pk}"
+    if not isinstance(value, str | int | UUID):
+        raise InvalidTask(
+            f"{where} is of type {type(value).__name__}; give a string, a number, a UUID, a "
+            f"model instance, or None for {none}."
+        )
+    text = str(value)
+    if not is_storable(text):
+        raise InvalidTask(f"{where} has a NUL character or a lone surrogate: {text!r}.")
+    return text
+
+
+def in_group(group: str, key: str) -> str:
+    """Return the key of a group as it is stored. A long one is cut off and ends with its hash."""
+    whole = f"{group}{SEPARATOR}{key}"
+    if len(whole) <= LONGEST_KEY:
+        return whole
+    digest = hashlib.sha256(whole.encode()).hexdigest()
+    return f"{whole[: LONGEST_KEY - len(digest) - 1]}#{digest}"
+
+
+def checked_group(group: object, where: str) -> str | None:
+    """Return a valid group, or ``None``. Raises ``TypeError`` or ``ValueError`` that names
+    ``where``."""
+    if group is None:
+        return None
+    if not isinstance(group, str):
+        raise TypeError(f"{where}: group must be a string, not {type(group).__name__}")
+    if not group or not group.isprintable() or SEPARATOR in group:
+        raise ValueError(
+            f"{where}: group {group!r} is not valid: give printable text without {SEPARATOR!r}"
+        )
+    return group

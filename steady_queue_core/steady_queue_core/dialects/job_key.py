@@ -1,0 +1,92 @@
+"""The unique key of a job: stored with its metadata, told by its claim, and freed with its end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from .. import arguments
+from ..arguments import DeserializationError
+from ..durations import LONGEST
+
+#: Until when a job has its key: its end, or its first start.
+FINISHED, STARTED = "finished", "started"
+#: What becomes of a call whose key another job has.
+EXISTING, RAISE, REPLACE = "existing", "raise", "replace"
+
+UNTIL = (FINISHED, STARTED)
+ON_CONFLICT = (EXISTING, RAISE, REPLACE)
+LONGEST_KEY = 255
+
+#: The name of the key in the metadata of a job.
+NAME = "unique"
+
+
+class JobKey(NamedTuple):
+    """A key that at most one job has at a time."""
+
+    key: str
+    until: str = FINISHED
+    #: How long the key stays with a job after its success.
+    keep: timedelta = timedelta(0)
+    on_conflict: str = EXISTING
+
+    @property
+    def ends_at_start(self) -> bool:
+        """Whether the key is freed when the job starts, rather than when it ends."""
+        return self.until == STARTED
+
+    @property
+    def refuses(self) -> bool:
+        """Whether a call must not be enqueued while another job has the key."""
+        return self.on_conflict == RAISE
+
+    @property
+    def replaces(self) -> bool:
+        """Whether a call takes the place of a job that has not started."""
+        return self.on_conflict == REPLACE
+
+    @property
+    def stored(self) -> tuple[Any, ...]:
+        """The values, without those at the end that are as usual."""
+        values: tuple[Any, ...] = tuple(self)
+        defaults = list(self._field_defaults.values())
+        while len(values) > 1 and values[-1] == defaults[len(values) - 2]:
+            values = values[:-1]
+        return values
+
+    @classmethod
+    def of(cls, values: object) -> JobKey | None:
+        """Return what was stored, or ``None`` for anything else."""
+        if not isinstance(values, tuple) or not 1 <= len(values) <= len(cls._fields):
+            return None
+        found = cls(*values)
+        is_valid = (
+            _is_key(found.key)
+            and found.until in UNTIL
+            and isinstance(found.keep, timedelta)
+            and timedelta(0) <= found.keep <= LONGEST
+            and found.on_conflict in ON_CONFLICT
+        )
+        return found if is_valid else None
+
+    @classmethod
+    def read(cls, metadata: object) -> JobKey | None:
+        """Return the key in the metadata of a job; ``None``: it has none, or they are damaged."""
+        # SQLite lets a row hold something other than text.
+        if metadata is None or f'"{NAME}"' not in (text := str(metadata)):
+            return None
+        try:
+            found: Any = arguments.decode(text, resolve_models=False)
+        except DeserializationError:
+            return None
+        return cls.of(found.get(NAME)) if isinstance(found, dict) else None
+
+
+def is_storable(text: str) -> bool:
+    """Whether every database stores this text as it is."""
+    return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
+
+
+def _is_key(key: object) -> bool:
+    return isinstance(key, str) and 0 < len(key) <= LONGEST_KEY and is_storable(key)

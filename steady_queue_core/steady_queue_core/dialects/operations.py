@@ -1,0 +1,43 @@
+"""What modules that the facade imports know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Any, Protocol
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Model, QuerySet
+
+from .records import DialectInfo, EnqueuedJob, NewJob
+
+
+class Operations(Protocol):
+    """The operations of ``Dialect`` that are parts of others; see there."""
+
+    info: DialectInfo
+
+    def transaction(self, connection: BaseDatabaseWrapper) -> AbstractContextManager[None]: ...
+
+    def current_time(self, connection: BaseDatabaseWrapper) -> datetime: ...
+
+    def lock_rows(
+        self, connection: BaseDatabaseWrapper, rows: QuerySet[Any], *, wait: bool
+    ) -> QuerySet[Any]: ...
+
+    def upsert(
+        self,
+        connection: BaseDatabaseWrapper,
+        rows: Sequence[Model],
+        unique_fields: Sequence[str],
+        update_fields: Sequence[str],
+    ) -> None: ...
+
+    def insert_jobs(
+        self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
+    ) -> list[EnqueuedJob]: ...
+
+    def lock_semaphores(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> None: ...
+
+    def admit(self, connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int: ...

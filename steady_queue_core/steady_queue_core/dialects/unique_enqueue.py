@@ -1,0 +1,172 @@
+"""Enqueueing jobs of which some have unique keys."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from .job_key import FINISHED, JobKey
+from .operations import Operations
+from .portable import aware
+from .portable.replacing import has_begun, is_starting, replace_jobs
+from .records import EnqueuedJob, NewJob
+from .unique_keys import UniqueKeys
+
+#: How long a call gives way to a job that is about to start, and how often it looks, in seconds.
+LONGEST_WAIT, WAIT = 0.1, 0.005
+
+
+class KeyTaken(Exception):
+    """A job was not to be enqueued if another one has its key. Nothing was stored."""
+
+    def __init__(self, number: int, key: str, job_id: int | None) -> None:
+        super().__init__(f"the key {key!r} is taken by job {job_id}")
+        #: The position of the job among those that were to be enqueued.
+        self.number = number
+        self.key = key
+        #: The other job; ``None``: one that was to be enqueued together with it.
+        self.job_id = job_id
+
+
+@dataclass
+class _Plan:
+    """What becomes of each of the jobs, by their positions."""
+
+    #: Jobs to insert.
+    new: dict[int, NewJob] = field(default_factory=dict)
+    #: The jobs to insert that get a key.
+    owners: dict[str, int] = field(default_factory=dict)
+    #: The present jobs that others stand for.
+    existing: dict[int, Any] = field(default_factory=dict)
+    #: The jobs to insert that others stand for.
+    twins: dict[int, int] = field(default_factory=dict)
+    #: What jobs that wait are to become, by their ids.
+    replacing: dict[int, NewJob] = field(default_factory=dict)
+    refused: KeyTaken | None = None
+
+    def replace_twin(self, twin: int, number: int, key: JobKey, job: NewJob) -> None:
+        """Insert another job in place of one that was to be inserted."""
+        del self.new[twin]
+        self.new[number], self.owners[key.key] = job, number
+        self.twins = {each: number if of == twin else of for each, of in self.twins.items()}
+        self.twins[twin] = number
+
+
+class UniqueEnqueue:
+    """Enqueues jobs in the transaction of its caller: those whose key another job has become that
+    job, are refused, or replace it."""
+
+    def __init__(
+        self,
+        connection: BaseDatabaseWrapper,
+        dialect: Operations,
+        jobs: Sequence[NewJob],
+        *,
+        refuses: bool = True,
+    ) -> None:
+        self.connection, self.dialect, self.jobs = connection, dialect, jobs
+        #: Whether jobs may be refused; otherwise such a job becomes the one that has its key.
+        self.refuses = refuses
+        self.keys = [JobKey.read(job.metadata) for job in jobs]
+        self.rows = UniqueKeys(connection, dialect)
+
+    def run(self) -> list[EnqueuedJob] | KeyTaken:
+        """Enqueue the jobs; return what became of each, or why none was stored."""
+        self._give_way()
+        present = self._seen()
+        known = {key.key for key in self.keys if key is not None}
+        locked = self.rows.lock(known - present.keys())
+        plan = self._plan(present | self.rows.holders(locked))
+        if plan.refused is not None:
+            self.rows.free(dict.fromkeys(locked))
+            return plan.refused
+        if plan.replacing:
+            replaced = replace_jobs(self.connection, self.dialect, plan.replacing, self.jobs)
+            plan.existing = {
+                number: replaced.get(job.pk, job) for number, job in plan.existing.items()
+            }
+        stored = self._store(plan.new)
+        owners = {key: stored[number].job_id for key, number in plan.owners.items()}
+        self.rows.take({key: job_id for key, job_id in owners.items() if job_id is not None})
+        self._free(locked, owners)
+        return [self._enqueued(number, plan, stored) for number in range(len(self.jobs))]
+
+    def _give_way(self) -> None:
+        """Wait, for a moment, for jobs that were claimed to start: they cannot while their key is
+        locked, and it would be all the time if many calls lock it in turn."""
+        keys = {key.key for key in self.keys if key is not None and key.ends_at_start}
+        if not keys or not self.dialect.info.skips_locked:
+            return
+        until = time.monotonic() + LONGEST_WAIT
+        while any(map(is_starting, self.rows.holders(self.rows.read(keys)).values())):
+            if time.monotonic() >= until:
+                return
+            time.sleep(WAIT)
+
+    def _seen(self) -> dict[str, Any]:
+        """Return the jobs that have keys, as far as these need not be locked: a job that runs to
+        its end all the same must not have to wait for the transaction of a call that comes to
+        nothing."""
+        keys = {
+            key.key: key for key in self.keys if key is not None and key.until == FINISHED
+        }  # fmt: skip
+        holders = self.rows.holders(self.rows.read(keys)) if keys else {}
+        return {
+            key: job for key, job in holders.items() if not keys[key].replaces or has_begun(job)
+        }
+
+    def _plan(self, holders: Mapping[str, Any]) -> _Plan:
+        plan = _Plan()
+        for number, (job, key) in enumerate(zip(self.jobs, self.keys, strict=True)):
+            if key is None:
+                plan.new[number] = job
+            elif key.key in holders:
+                self._meet(plan, number, key, holders[key.key])
+            elif key.key in plan.owners:
+                self._meet_twin(plan, number, key, plan.owners[key.key])
+            else:
+                plan.new[number] = job
+                plan.owners[key.key] = number
+        return plan
+
+    def _meet(self, plan: _Plan, number: int, key: JobKey, holder: Any) -> None:
+        plan.existing[number] = holder
+        if key.replaces and not has_begun(holder):
+            plan.replacing[holder.pk] = self.jobs[number]
+        self._refuse(plan, number, key, holder.pk)
+
+    def _meet_twin(self, plan: _Plan, number: int, key: JobKey, twin: int) -> None:
+        if key.replaces:
+            plan.replace_twin(twin, number, key, self.jobs[number])
+        else:
+            plan.twins[number] = twin
+        self._refuse(plan, number, key, None)
+
+    def _refuse(self, plan: _Plan, number: int, key: JobKey, holder: int | None) -> None:
+        if self.refuses and key.refuses and plan.refused is None:
+            plan.refused = KeyTaken(number, key.key, holder)
+
+    def _store(self, new: Mapping[int, NewJob]) -> dict[int, EnqueuedJob]:
+        if not new:
+            return {}
+        stored = self.dialect.insert_jobs(self.connection, list(new.values()))
+        return dict(zip(new, stored, strict=True))
+
+    def _free(self, locked: Mapping[str, Any], owners: Mapping[str, int | None]) -> None:
+        """Delete the rows of keys that nobody has got: the job was not stored, since it found no
+        permit and was not to wait."""
+        discarded = [key for key, job_id in owners.items() if job_id is None]
+        self.rows.free({key: locked[key].job_id for key in discarded})
+
+    def _enqueued(self, number: int, plan: _Plan, stored: Mapping[int, EnqueuedJob]) -> EnqueuedJob:
+        if number in stored:
+            return stored[number]
+        if number in plan.twins:
+            twin = stored[plan.twins[number]]
+            return twin if twin.job_id is None else twin._replace(is_duplicate=True)
+        holder = plan.existing[number]
+        return EnqueuedJob(holder.pk, aware(holder.enqueued_at), is_duplicate=True)

@@ -1,0 +1,79 @@
+"""Whatever is done to a queue, at most one live job has a unique key."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import settings
+from hypothesis.errors import Flaky
+from hypothesis.stateful import run_state_machine_as_test
+
+from steady_queue_core.dialects import unique_enqueue, unique_keys
+from steady_queue_core.models.operations import cancel as cancelling
+from steady_queue_core.models.operations import discard as discarding
+from steady_queue_core.models.operations import retry as retrying
+
+from .everywhere import on_every_database
+from .recurrence import tasks
+from .test_machine import FEW, MANY, RUNS, unsynced
+from .unique_machine import UniqueMachine
+
+
+def run(using: str, how: settings) -> None:
+    machine = type("Machine", (UniqueMachine,), {"using": using})
+    with unsynced(using):
+        run_state_machine_as_test(machine, settings=how)
+
+
+@pytest.mark.shared
+@pytest.mark.timeout(3600 if RUNS else 240)
+@on_every_database
+def test_at_most_one_live_job_has_a_key(using: str, settings: Any) -> None:
+    settings.TASKS = tasks(using, backoff=0)
+    run(using, MANY if RUNS else FEW)
+
+
+def nothing(*args: Any, **kwargs: Any) -> None:
+    """Do nothing."""
+
+
+Keys, Enqueue = unique_keys.UniqueKeys, unique_enqueue.UniqueEnqueue
+
+
+def allows_all(job_ids: Any, wanted: Any, holders: Any) -> Any:
+    return list(job_ids)
+
+
+WRONGS: dict[str, AbstractContextManager[Any]] = {
+    "the end of a job leaves its key": mock.patch.object(Keys, "end", nothing),
+    "a cancelled job has its key": mock.patch.object(cancelling, "free_unique_keys", nothing),
+    "a discarded job has its key": mock.patch.object(discarding, "free_unique_keys", nothing),
+    "a retry takes a key that another job has": mock.patch.object(
+        retrying, "_without_conflicts", allows_all
+    ),
+    "a retry takes no key": mock.patch.object(retrying, "_take", nothing),
+    "keys are not kept": mock.patch.object(Keys, "keep", nothing),
+    "who begins keeps its key": mock.patch.object(Keys, "start", return_value=set()),
+    "a key that is free is not taken": mock.patch.object(Keys, "take", nothing),
+    "a started job is replaced": mock.patch.object(unique_enqueue, "has_begun", return_value=False),
+    "a job that waits is not replaced": mock.patch.object(
+        unique_enqueue, "has_begun", return_value=True
+    ),
+    "a key is kept for ever": mock.patch.object(unique_keys, "_is_held", return_value=True),
+}
+
+
+@pytest.mark.shared
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("wrong", WRONGS)
+def test_the_machine_finds_that(wrong: str, settings: Any) -> None:
+    settings.TASKS = tasks("default", backoff=0)
+    with WRONGS[wrong], pytest.raises((AssertionError, Flaky)):
+        run("default", _more(FEW))
+
+
+def _more(how: settings) -> settings:
+    return settings(how, max_examples=100)
