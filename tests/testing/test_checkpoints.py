@@ -64,7 +64,7 @@ def test_tasks_resume_and_tell_their_progress(
     result = work.enqueue()
     run_enqueued_tasks(raise_errors=False)
     result.refresh()
-    assert [None, {"attempt": 1}, {"attempt": 2}] == FOUND
+    assert FOUND == [None, {"attempt": 1}, {"attempt": 2}]
     assert str(result.progress) == "3 of 3 (100%): attempts so far"
     assert result.progress.updated_at is not None
     for context in CONTEXTS:
@@ -90,7 +90,7 @@ def test_so_do_coroutines(settings: Any, backend: str | None) -> None:
     result = work_in_a_coroutine.enqueue()
     run_enqueued_tasks(raise_errors=False)
     result.refresh()
-    assert [None, 1] == FOUND
+    assert FOUND == [None, 1]
     assert result.progress.done == 2
 
 
