@@ -15,7 +15,14 @@ from ...dialects import Dialect
 from ...durations import LONGEST
 from ...logging import about, get_logger
 from ...models import Job, RecurringTask
-from ...models.operations.clear import FailedJobs, FinishedJobs, PastRuns, RetainedJobs, Sweep
+from ...models.operations.clear import (
+    FailedJobs,
+    FinishedJobs,
+    PastRuns,
+    RetainedJobs,
+    StrayCheckpoints,
+    Sweep,
+)
 from ...schedules import catch_up
 
 logger = get_logger("steady_queue.dispatcher")
@@ -83,6 +90,7 @@ def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
     yield from _of_backends(FinishedJobs, finished, using, present)
     yield from _of_backends(FailedJobs, failed, using, present)
     yield "RetainedJobs", RetainedJobs(Job.objects.using(using), present)
+    yield "StrayCheckpoints", StrayCheckpoints(using, Job.objects.using(using))
     longest = _longest(finished)
     if longest is not None:
         kept = max(longest, _longest_catch_up(using) + RUNS_BEYOND)
