@@ -30,10 +30,16 @@ from steady_queue_core.models import (
     Job,
     ReadyExecution,
 )
-from steady_queue_core.models.operations.clear import FailedJobs, FinishedJobs, RetainedJobs
+from steady_queue_core.models.operations.clear import (
+    FailedJobs,
+    FinishedJobs,
+    RetainedJobs,
+    StrayCheckpoints,
+)
 from steady_queue_core.payloads import PayloadSignatureError, UnsignedPayloadError
 from steady_queue_core.processes.base.database import QueueDatabase, Unavailable
 from steady_queue_core.processes.base.journal_reader import FinishedEntry, JournalSnapshot
+from steady_queue_core.processes.dispatcher.retention import expired
 from steady_queue_core.processes.supervisor.recovery import Rescuer
 from steady_queue_core.processes.worker import outcomes
 from steady_queue_core.progress import LONGEST_TEXT, Progress
@@ -520,7 +526,9 @@ def test_a_checkpoint_commits_with_the_tasks_own_transaction(using: str) -> None
         context.checkpoint("kept")
         with atomic(using=using):
             context.checkpoint("rolled back")
+            assert context.checkpointed == "rolled back"
             set_rollback(True, using=using)
+        found.append(context.checkpointed)
         raise LookupError
 
     def commit(context: Any) -> None:
@@ -530,7 +538,7 @@ def test_a_checkpoint_commits_with_the_tasks_own_transaction(using: str) -> None
 
     script[:] = [roll_back, commit, nothing]
     Driver(using).finish(work.enqueue())
-    assert found == [None, "kept", "committed"]
+    assert found == [None, "kept", "kept", "committed"]
 
 
 @on_every_database
@@ -684,10 +692,12 @@ def test_an_error_of_the_database_is_raised(using: str, monkeypatch: pytest.Monk
             patch.setattr(Dialect, "is_lost_connection", lambda *args: False)
             with pytest.raises(OperationalError, match="no space left"):
                 context.checkpoint(1)
-            with pytest.raises(OperationalError, match="no space left"):
-                context.progress(1)
-            context.progress(2)  # It is not asked again at once.
+            context.progress(1)  # No reason to fail.
+            patch.setattr(Dialect, "save_checkpoint", lambda *args: pytest.fail("asked again"))
+            context.progress(2)
         assert context.is_held()
+        context.checkpoint(2)
+        assert row(using).progress.done == 2
 
     script[:] = [store]
     result = Driver(using).finish(work.enqueue())
@@ -812,6 +822,27 @@ def test_a_row_goes_with_its_job(using: str) -> None:
     driver.settle(driver.run(driver.claim()[0]))
     assert jobs.discard() == 1  # It waits for its next attempt.
     assert rows(using) == []
+
+
+@on_every_database
+def test_what_a_job_has_left_behind_is_cleared(using: str) -> None:
+    """Here somebody has deleted jobs in SQL."""
+    script[:] = [fail_after(n) for n in range(4)]
+    results = [work_once.enqueue() for _ in script]
+    Driver(using).work()
+    for result in results[1:3]:
+        with connections[using].cursor() as cursor:
+            cursor.execute("DELETE FROM steady_queue_jobs WHERE id = %s", [int(result.id)])
+    strays = StrayCheckpoints(using, Job.objects.using(using))
+    cleared = 0
+    while not strays.exhausted:
+        cleared += strays.clear(3)
+    assert cleared == 2
+    kept = [int(results[0].id), int(results[3].id)]
+    assert ids_of(using, Checkpoint) == kept
+    assert "StrayCheckpoints" in dict(
+        expired(using, dialect_for(using).current_time(connections[using]))
+    )
 
 
 @on_every_database

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django.db import connections
 
-from steady_queue_core.dialects import NewJob, QueueSelector
+from steady_queue_core.dialects import CheckpointChange, NewJob, QueueSelector
 from steady_queue_core.dialects.conformance.base import limited_job, new_job
+from steady_queue_core.progress import Progress
 
 from .cases import ServerCase, on_each_server
 from .counting_proxy import CountingProxy
@@ -56,6 +58,14 @@ class RoundTrips(ServerCase):
         worker = self.register()
         self.assertEqual(self.trips(lambda: self.claim(process_id=worker)), 1)
         self.assertEqual(self.trips(lambda: self.dialect.dispatch(self.connection, 5)), 1)
+
+    def test_a_checkpoint_takes_one(self) -> None:
+        claim = self.claimed_job()
+        change = CheckpointChange(claim.job_id, claim.token, "1", Progress(1, 2))
+        save = partial(self.dialect.save_checkpoint, self.connection, change)
+        self.assertEqual((self.trips(save), self.trips(save)), (1, 1))
+        held = partial(self.dialect.is_held, self.connection, claim.job_id, claim.token)
+        self.assertEqual(self.trips(held), 1)
 
     def test_a_busy_worker_takes_two_for_a_batch(self) -> None:
         worker = self.register()

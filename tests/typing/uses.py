@@ -34,11 +34,20 @@ async def fetch_later(url: str, /) -> bytes:
 
 @task(takes_context=True)
 def feed(context: SteadyQueueTaskContext, url: str) -> int:
+    assert_type(context.is_held(), bool)
+    context.checkpoint({"row": 17})
+    context.progress(1, 2.5, "rows")
+    context.progress("1")  # wrong
+    context.progress(1, text=2)  # wrong
+    context.checkpoint(data=1)  # wrong
     return context.token + context.attempt
 
 
 @task(takes_context=True)
 async def feed_later(job: SteadyQueueTaskContext, url: str) -> int:
+    await job.acheckpoint(job.checkpointed)
+    await job.aprogress(1)
+    assert_type(await job.ais_held(), bool)
     return job.attempt
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import time
 from functools import cached_property
-from threading import RLock
+from threading import Lock
 from typing import Any, Protocol
+
+from django.db import InterfaceError, OperationalError
 
 from .. import arguments
 from ..arguments import DeserializationError, TaskArgumentError
 from ..dialects import CheckpointChange, ClaimedJob, Ending, Outcome, Sequel
 from ..errors import CheckpointRefusedError, Preempted
+from ..logging import about, get_logger
 from ..payloads import checkpoint_scope
 from ..progress import Progress
+
+logger = get_logger("steady_queue.worker")
 
 #: Seconds between two progresses of an attempt that are stored while it runs.
 INTERVAL = 1.0
@@ -59,7 +64,7 @@ class AttemptNotes:
         self.is_lost = False
         #: What was told last.
         self.latest: Progress | None = None
-        self._lock = RLock()
+        self._lock = Lock()
         #: The progress that is not stored for sure, and when the next one may be.
         self._pending: Progress | None = None
         self._next_at = 0.0
@@ -69,6 +74,8 @@ class AttemptNotes:
         #: The encoded checkpoint; ``NOTHING``: nobody has looked.
         self._text: Any = NOTHING if self.may_have_checkpoint else None
         self._value: Any = None if self._text is None else NOTHING
+        #: Whether the last one may be rolled back.
+        self._is_uncommitted = False
 
     @cached_property
     def _store(self) -> Store:
@@ -86,22 +93,27 @@ class AttemptNotes:
 
         Raises ``Preempted`` if a later attempt has stored it, and ``DeserializationError``.
         """
-        with self._lock:
-            if self._value is NOTHING:
-                self.load()
-                self._value = None if self._text is None else self._decoded(self._text)
+        if self._value is not NOTHING:
             return self._value
+        text = self.load()
+        value = None if text is None else self._decoded(text)
+        if self._text is not NOTHING:
+            self._value = value
+        return value
 
-    def load(self) -> None:
-        """Read what the attempts before this one have stored, unless that is done."""
-        with self._lock:
-            if self._text is not NOTHING:
-                return
-            found = self._store.load(self._claim.job_id)
-            if found is not None and isinstance(found[0], int) and found[0] > self._claim.token:
-                raise self._lost()
-            self._is_used = found is not None
-            self._text = None if found is None else found[1]
+    def load(self) -> Any:
+        """Return the stored form of the checkpoint, which is read unless it is known."""
+        if self._text is not NOTHING:
+            return self._text
+        found = self._store.load(self._claim.job_id)
+        if found is not None and isinstance(found[0], int) and found[0] > self._claim.token:
+            raise self._lost()
+        self._is_used = self._is_used or found is not None
+        text = None if found is None else found[1]
+        self._is_uncommitted = self._is_uncommitted and self._store.is_in_transaction
+        if not self._is_uncommitted:
+            self._text = text
+        return text
 
     def checkpoint(self, data: Any) -> None:
         """Store ``data``. Raises ``TaskArgumentError``, ``Preempted``, ``CheckpointRefusedError``
@@ -118,26 +130,44 @@ class AttemptNotes:
         if codec is not None:
             text = codec.seal(text, self._scope)
         with self._lock:
-            in_transaction, pending = self._store.is_in_transaction, self._pending
-            self._is_used = True
-            self._save(data=text, progress=pending)
-            if pending is not None and not in_transaction:
-                self._note_stored()
-            self._text, self._value = text, NOTHING
+            self._require_claim()
+            self._has_row = self._is_used = True
+            pending = self._pending
+        # Until it is committed nobody knows which one is stored.
+        self._text = self._value = NOTHING
+        self._is_uncommitted = self._store.is_in_transaction
+        self._save(data=text, progress=pending)
+        if not self._is_uncommitted:
+            self._text = text
+            self._note_stored(pending)
 
     def progress(self, done: float, total: float | None, text: str) -> None:
-        """Tell how far the task has come. Raises ``TypeError``, ``ValueError`` and
-        ``Preempted``."""
+        """Tell how far the task has come. Raises ``TypeError``, ``ValueError``, ``Preempted``, and
+        errors of the database unless it is away."""
         told = Progress.checked(done, total, text)
         with self._lock:
             self._require_claim()
             self.latest = self._pending = told
             if time.monotonic() < self._next_at or self._store.is_in_transaction:
                 return
+            self._has_row = True
             # Before: while the database is away, it is asked no more often.
             self._next_at = time.monotonic() + INTERVAL
+        try:
             self._save(progress=told)
-            self._note_stored()
+        except (OperationalError, InterfaceError):
+            logger.info(
+                "The progress of job %d could not be stored; it will be tried again",
+                self._claim.job_id,
+                exc_info=True,
+                extra=about(
+                    "task.progress_not_stored",
+                    task_id=str(self._claim.job_id),
+                    queue=self._claim.queue_name,
+                ),
+            )
+        else:
+            self._note_stored(told)
 
     def is_held(self) -> bool:
         """Ask the database whether the claim is held."""
@@ -149,9 +179,10 @@ class AttemptNotes:
     def added_to(self, outcome: Outcome) -> Outcome:
         """Return the outcome of the attempt with the progress that is not stored yet. Nothing is
         stored from now on."""
+        # What has begun before is either stored before the outcome, or finds its claim gone.
         with self._lock:
             self._is_closed = True
-        progress, ends = self._pending, False
+            progress, ends = self._pending, False
         if outcome.ending is Ending.FINISHED:
             ends = self._is_used
         if outcome.deletes_job:
@@ -166,15 +197,17 @@ class AttemptNotes:
         return checkpoint_scope(self._claim, self._claim.job_id)
 
     def _save(self, **changes: Any) -> None:
-        self._require_claim()
+        # Not under the lock: another thread of the task may be in a transaction that has locked the
+        # row.
         change = CheckpointChange(self._claim.job_id, self._claim.token, **changes)
-        self._has_row = True  # Perhaps, even if the answer never arrives.
         if not self._store.save(change):
             raise self._lost()
 
-    def _note_stored(self) -> None:
-        self._pending = None
-        self._next_at = time.monotonic() + INTERVAL
+    def _note_stored(self, progress: Progress | None) -> None:
+        with self._lock:
+            if progress is not None and self._pending is progress:
+                self._pending = None
+                self._next_at = time.monotonic() + INTERVAL
 
     def _require_claim(self) -> None:
         if self._is_closed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -16,6 +16,10 @@ from ..checkpoint import Checkpoint
 from ..execution import FailedExecution
 from ..recurring import RecurringExecution
 from ..retention import Retention
+
+
+#: For sweeps that do not ask for the age of rows.
+NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class Sweep(ABC):
@@ -159,6 +163,33 @@ class RetainedJobs(Sweep):
 
     def _retentions(self) -> QuerySet[Retention]:
         return Retention.objects.using(self.using)
+
+
+class StrayCheckpoints(Sweep):
+    """The checkpoints of jobs that are gone: whoever has deleted them did not know of any, such as
+    a worker of an earlier version, or a statement in SQL."""
+
+    def __init__(self, using: str, jobs: QuerySet[Any]) -> None:
+        super().__init__(using, NEVER)
+        self.jobs = jobs
+
+    def _past(self, rows: list[Any]) -> list[Any]:
+        return rows
+
+    def _next_rows(self) -> QuerySet[Any, tuple[Any, ...]]:
+        rows = self._checkpoints()
+        if self.position is not None:
+            rows = rows.filter(pk__gt=self.position[0])
+        return rows.order_by("pk").values_list("pk")
+
+    def _delete(self, keys: Sequence[int]) -> int:
+        # A job exists before its checkpoint, and its id does not come again.
+        known = unfiltered(self.jobs).filter(pk__in=keys)
+        strays = set(keys) - set(known.values_list("pk", flat=True))
+        return self._checkpoints().filter(pk__in=strays)._raw_delete(self.using) if strays else 0
+
+    def _checkpoints(self) -> QuerySet[Checkpoint]:
+        return Checkpoint.objects.using(self.using)
 
 
 class PastRuns(Sweep):

@@ -15,7 +15,14 @@ from ...dialects import Dialect
 from ...durations import LONGEST
 from ...logging import about, get_logger
 from ...models import Job, RecurringTask
-from ...models.operations.clear import FailedJobs, FinishedJobs, PastRuns, RetainedJobs, Sweep
+from ...models.operations.clear import (
+    FailedJobs,
+    FinishedJobs,
+    PastRuns,
+    RetainedJobs,
+    StrayCheckpoints,
+    Sweep,
+)
 from ...models.operations.unique_keys import KeptKeys, LostKeys
 from ...schedules import catch_up
 
@@ -86,6 +93,7 @@ def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
     yield "RetainedJobs", RetainedJobs(Job.objects.using(using), present)
     yield "KeptKeys", KeptKeys(using, present)
     yield "LostKeys", LostKeys(using, present)
+    yield "StrayCheckpoints", StrayCheckpoints(using, Job.objects.using(using))
     longest = _longest(finished)
     if longest is not None:
         kept = max(longest, _longest_catch_up(using) + RUNS_BEYOND)

@@ -149,9 +149,9 @@ class Rescuer:
         )
 
     def _settle_the_free(self, done: list[RunResult], unavailable: Unavailable) -> set[int]:
-        """Settle those whose claims nobody has locked: a frozen process keeps one locked while it
-        is in a transaction that has stored a checkpoint. Raises ``Unavailable`` if there are none.
-        """
+        """Settle those whose claims nobody has locked: a frozen process keeps one locked while its
+        task is in a transaction that has stored a checkpoint. Raises ``Unavailable`` if there are
+        none."""
         held: set[int] = set()
         blocked = 0
         for each in done:
