@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from steady_queue_core import Unique, task
+from steady_queue_core import Unique, limits_concurrency, task
 from steady_queue_core.retries import constant
 
 from .effects import record
@@ -35,4 +35,11 @@ def work_once(context: Any, key: str, seconds: float = 0.0) -> None:
 )  # fmt: skip
 def in_line(context: Any, key: str, seconds: float = 0.0) -> None:
     """Work, without the key."""
+    work.func(context, key, seconds)
+
+
+@limits_concurrency(key="one")
+@task(takes_context=True, unique=Unique(key=first, until="started"))
+def in_line_alone(context: Any, key: str, seconds: float = 0.0) -> None:
+    """Work, without the key, one after the other."""
     work.func(context, key, seconds)

@@ -114,3 +114,18 @@ def test_a_key_until_the_start_is_free_while_the_job_runs(
     project.wait_done()
     stop_all(project)
     assert {each.job_id for each in project.attempts()} == {first, second}
+
+
+def test_a_job_that_waits_for_a_permit_has_its_key_until_its_own_start(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(settings_of())
+    supervisor = project.start()
+    supervisor.wait_ready(2)
+    ids = [project.enqueue("unique:in_line_alone", [key, 0.6])[0] for key in "abc"]
+    for number, job_id in enumerate(ids):
+        project.wait_started(job_id)
+        assert owners(project) == dict(zip("abc"[number + 1 :], ids[number + 1 :], strict=True))
+    project.wait_done()
+    stop_all(project)
+    assert Counter(each.job_id for each in project.attempts()) == Counter(ids)
