@@ -14,6 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from steady_queue_core.admin import JobAdmin, actions, job_listing
+from steady_queue_core.dialects import JobKey
 from steady_queue_core.models import (
     BlockedExecution,
     FailedExecution,
@@ -23,6 +24,7 @@ from steady_queue_core.models import (
     ReadyExecution,
     ScheduledExecution,
 )
+from steady_queue_core.tasks.metadata import JobMetadata
 
 from .places import HOUR, Scene, on_every_database
 from .visitor import EVERYTHING, Page, Visitor
@@ -181,6 +183,30 @@ def test_jobs_that_moved_on_are_left_alone_and_told_of(using: str, scene: Scene)
     assert page.messages == [
         f"Job #{claim.job_id} has changed state in the meantime: it cannot be discarded now."
     ]
+
+
+@on_every_database
+def test_a_job_whose_unique_key_another_one_has_is_not_retried(using: str, scene: Scene) -> None:
+    key = JobMetadata(unique=JobKey("shop.tasks.pay/\x1b7").stored).text()
+    [[failed], [other]] = scene.failed(1, metadata=key), scene.failed(1, metadata=key)
+    [holder] = scene.ready(1, metadata=key)
+    visitor = Visitor(*EVERYTHING)
+    page = visitor.post(visitor.url("job", "retry", failed))
+    [told] = page.messages
+    assert told.startswith(f"Job #{holder} has the unique key of job #{failed}, shop.tasks.pay/")
+    assert told.endswith(": it cannot be retried now.")
+    assert "\x1b" not in told
+    page = visitor.act("retry", [failed, other], state="failed")
+    assert page.messages == [
+        "Retried 0 jobs.",
+        "2 had changed state in the meantime, or another job has their unique key, "
+        "and were left alone.",
+    ]
+    assert visitor.post(visitor.url("job", "cancel", holder), {"confirmed": "yes"})
+    assert scene.ids(FailedExecution) == [failed, other, holder]
+    page = visitor.act("retry", [failed, other], state="failed")
+    assert page.messages[0] == "Retried 1 job."
+    assert scene.ids(ReadyExecution) == [failed]
 
 
 @on_every_database

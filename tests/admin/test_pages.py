@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from steady_queue_core import arguments
 from steady_queue_core.admin import texts
-from steady_queue_core.dialects import portable
+from steady_queue_core.dialects import JobKey, portable
 from steady_queue_core.models import (
     Job,
     Process,
@@ -21,6 +21,7 @@ from steady_queue_core.models import (
     RecurringTask,
     Retention,
     Semaphore,
+    UniqueKey,
 )
 from steady_queue_core.models.process import NEVER_AGAIN, register
 from steady_queue_core.models.semaphore import Permit
@@ -71,6 +72,31 @@ def test_a_job_tells_how_it_is_delivered_and_whom_it_has_taken_along(
     told = page(JobMetadata(delivery="at_least_once", crashes=crashes))
     assert "Delivery at_least_once, after the end of worker-1 (pid 7 on here); " in told
     assert "\x1b" not in told
+
+
+@on_every_database
+def test_a_job_shows_its_unique_key_and_who_has_it(using: str, scene: Scene) -> None:
+    key = JobKey("shop.tasks.pay/\x1b7", until="started")
+    text = JobMetadata(unique=key.stored).text()
+    [failed] = scene.failed(1, metadata=text)
+    visitor = Visitor(*EVERYTHING)
+
+    def told(job_id: int) -> str:
+        page = visitor.see(visitor.url("job", "change", job_id))
+        assert "\x1b" not in page
+        return page.text
+
+    assert "Unique key shop.tasks.pay/\\x1b7 (free)" in told(failed)
+    [ready] = scene.ready(1, metadata=text)
+    assert "Unique key shop.tasks.pay/\\x1b7 (until it starts)" in told(ready)
+    assert f"Unique key shop.tasks.pay/\\x1b7 (of job #{ready})" in told(failed)
+    [plain] = scene.ready(1)
+    assert "Unique key" not in told(plain)
+    until = portable.storable(datetime(2040, 1, 2, tzinfo=UTC))
+    UniqueKey.objects.using(using).update(expires_at=until)
+    assert "x1b7 (until 2040-01-0" in told(ready)
+    Job.objects.using(using).filter(pk=ready).delete()
+    assert "x1b7 (free)" in told(failed)
 
 
 @on_every_database

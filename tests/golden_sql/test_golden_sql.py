@@ -15,6 +15,8 @@ from steady_queue_core.dialects import (
     QueueSelector,
 )
 from steady_queue_core.dialects.conformance.base import ending, limited_job, new_job
+from steady_queue_core.dialects.conformance.unique import unique_job
+from steady_queue_core.dialects.job_key import REPLACE, STARTED
 from steady_queue_core.progress import Progress
 
 from .cases import GoldenCase, on_each_database
@@ -40,6 +42,30 @@ class Sql(GoldenCase):
 
     def _enqueue(self, *jobs: NewJob) -> None:
         self.dialect.enqueue(self.connection, jobs)
+
+    def test_unique_keys(self) -> None:
+        replacing = unique_job(on_conflict=REPLACE, queue="mail")
+        enqueues: dict[str, tuple[NewJob, Any]] = {
+            "a job with a key": (unique_job(), None),
+            "a duplicate": (unique_job(), lambda: self._enqueue(unique_job())),
+            "a job that replaces another one": (replacing, lambda: self._enqueue(unique_job())),
+        }
+        for title, (job, given) in enqueues.items():
+            self.record(title, lambda *_, job=job: self._enqueue(job), given=given, in_worker=False)
+        ends = {"the end of a job": {}, "the end of a job that keeps its key": {"keep": MINUTE}}
+        for title, fields in ends.items():
+            self.record(
+                title, lambda claim: self.settle(self.finished(claim)),
+                given=lambda fields=fields: self.claimed_job(unique_job(**fields)),
+            )  # fmt: skip
+        self.record(
+            "the start of a job that gives its key up", self._start,
+            given=lambda: self.claimed_job(unique_job(until=STARTED)),
+        )  # fmt: skip
+        self.compare("unique_keys")
+
+    def _start(self, claim: ClaimedJob) -> None:
+        self.dialect.free_started_keys(self.connection, [claim])
 
     def test_claim(self) -> None:
         cases: dict[str, tuple[str, ...]] = {

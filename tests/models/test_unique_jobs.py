@@ -36,6 +36,7 @@ from steady_queue_core.models import (
     UniqueKey,
 )
 from steady_queue_core.models.operations.clear import FinishedJobs
+from steady_queue_core.models.operations.retry import key_holder
 from steady_queue_core.models.operations.unique_keys import KeptKeys, LostKeys
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.base.journal_reader import JournalSnapshot
@@ -591,7 +592,9 @@ def test_a_retry_is_refused_if_another_job_has_the_key(using: str) -> None:
     with pytest.raises(DuplicateTask, match=f"job {other.id} has its unique key"):
         jobs(using).get(pk=failed[0].id).retry()
     assert jobs(using).all().retry_failed() == 0
-    jobs(using).get(pk=other.id).discard()
+    jobs(using).filter(pk=other.id)._raw_delete(using)
+    assert key_holder(jobs(using).filter(pk=failed[0].id)) is None
+    ReadyExecution.objects.using(using).all()._raw_delete(using)
     assert jobs(using).all().retry_failed() == 1
     assert ReadyExecution.objects.using(using).count() == 1
     assert ClaimedExecution.objects.using(using).count() == 0

@@ -17,7 +17,7 @@ from steady_queue_core.models.operations.unique_keys import KeptKeys, LostKeys
 from steady_queue_core.tasks.metadata import JobMetadata
 
 from .ledger import BLOCKED, FAILED, FINISHED, READY, SCHEDULED, Entry, Ledger, Wanted
-from .machine import HOUR, QUEUES, QueueMachine, choices
+from .machine import HOUR, QUEUES, QueueMachine, choices, endings
 from .tables import Tables
 
 
@@ -161,6 +161,26 @@ class UniqueMachine(QueueMachine):
         self.ledger.replace(replaced.keys(), replaced.values())
         new_ones = sorted(made.values())
         self.ledger.stored([wanted[n] for n in new_ones], [told[n].job_id for n in new_ones])
+
+    @rule(
+        wanted=unique_jobs, again=unique_jobs, ended=endings, chosen=choices, starts=st.booleans(),
+        what=st.sampled_from(["settle", "cancel", "nothing"]),
+    )  # fmt: skip
+    def live(
+        self, wanted: Any, again: Any, ended: Any, chosen: list[int], starts: bool, what: str
+    ) -> None:
+        """Let jobs go through what keys are there for, and others come in between."""
+        self.enqueue_unique([replace(each, due=None) for each in wanted])
+        self.claim(0, ("*",), 6)
+        if starts:
+            self.start([*range(6)])
+        self.enqueue_unique(again)
+        if what == "settle":
+            self.settle([(number, *rest) for number, (_, *rest) in enumerate(ended)])
+        elif what == "cancel":
+            self.cancel()
+        self.enqueue_unique([replace(each, due=None) for each in again])
+        self.retry(chosen or [0])
 
     def _is_refused(self, wanted: list[UniqueWanted], present: dict[str, Entry]) -> bool:
         seen = set(present)

@@ -91,7 +91,9 @@ def taken_key(using: str, job_id: int) -> str:
     """Return the reason why a job cannot be retried, if it is that another one has its unique
     key."""
     taken = retry.key_holder(_jobs(using, [job_id]))
-    return "" if taken is None else f"job #{taken[1]} has its unique key, {taken[0]}"
+    return (
+        "" if taken is None else f"job #{taken[1]} has the unique key of job #{job_id}, {taken[0]}"
+    )
 
 
 RETRY = JobAction(

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ..dialects import portable
+from ..dialects.database import Database
 from ..durations import in_words
-from ..models import UniqueKey
 from ..tasks.metadata import JobMetadata
 from . import texts
 from .detail import Fields, Section, Table
@@ -84,9 +84,11 @@ def _unique(job: Any, metadata: JobMetadata) -> str:
     if key is None:
         return ""
     text = texts.clean(key.key)
-    owner = UniqueKey.objects.using(job._state.db).filter(pk=key.key).first()
-    if owner is None:
+    keys = Database.of(job._state.db).unique_keys
+    rows = keys.read({key.key})
+    if not keys.holders(rows):
         return f"{text} (free)"
+    owner = rows[key.key]
     if owner.job_id != job.pk:
         return f"{text} (of job #{owner.job_id})"
     if owner.expires_at is not None:

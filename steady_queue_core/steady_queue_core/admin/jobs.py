@@ -243,8 +243,8 @@ class JobAdmin(QueueAdmin):
             log_action(request, f"#{row.pk}", action.past)
         else:
             taken = taken_key(using, row.pk) if action is RETRY else ""
-            reason = texts.clean(taken) or "it has changed state in the meantime"
-            refusal = f"Job #{row.pk} cannot be {action.past.lower()} now: {reason}."
+            reason = texts.clean(taken or f"job #{row.pk} has changed state in the meantime")
+            refusal = f"{reason[0].upper()}{reason[1:]}: it cannot be {action.past.lower()} now."
             self.message_user(request, refusal, messages.WARNING)
         if action.destroys and result.changed:
             return HttpResponseRedirect(self.url(request, "changelist"))

@@ -173,7 +173,8 @@ class UniqueKeys:
         for some in _parts(sorted(set(job_ids))):
             rows = jobs.filter(pk__in=some).select_related("claimedexecution")
             found |= {row.pk: row for row in rows.defer(*LARGE)}
-        for job_id in sorted(set(job_ids) - found.keys()):
+        gone = set(job_ids) - found.keys() if self.connection.in_atomic_block else set()
+        for job_id in sorted(gone):
             # It may be newer than this transaction's snapshot: a lock looks at what is there.
             rows = self.dialect.lock_rows(self.connection, jobs.filter(pk=job_id), wait=True)
             found |= {row.pk: row for row in rows}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from django.db import models
 
@@ -48,12 +47,6 @@ class Permit(models.Model):
 
     def __str__(self) -> str:
         return f"{self.key}: job {self.job_id}"
-
-
-def concurrency_keys(jobs: models.QuerySet[Any]) -> list[str]:
-    """Return the distinct concurrency keys of ``jobs``, sorted."""
-    limited = jobs.exclude(concurrency_key=None)
-    return sorted(set(limited.values_list("concurrency_key", flat=True)))
 
 
 def lock_semaphores(database: Database, keys: Collection[str]) -> None:

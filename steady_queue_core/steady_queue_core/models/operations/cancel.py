@@ -21,8 +21,8 @@ from ..execution import (
     ReadyExecution,
     ScheduledExecution,
 )
-from ..semaphore import concurrency_keys
-from .removal import free_unique_keys, lock_unique_keys, remove_executions
+from .keys import free_unique_keys, keys_of, lock_unique_keys
+from .removal import remove_executions
 
 #: The states of jobs that wait. In the order in which jobs pass through them: a job that moves on
 #: while its row is awaited is found in the next.
@@ -44,8 +44,8 @@ def end(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     """
     using, database = jobs.db, Database.of(jobs.db)
     with database.transaction():
-        unique = lock_unique_keys(database, job_ids)
-        keys = concurrency_keys(jobs.filter(pk__in=job_ids))
+        keys, wanted = keys_of(jobs, job_ids)
+        unique = lock_unique_keys(database, wanted)
         found = remove_executions(database, WAITING, job_ids, keys)
         free_unique_keys(database, unique, [row.pk for row in found])
         if found:

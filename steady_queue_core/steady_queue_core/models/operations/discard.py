@@ -18,8 +18,8 @@ from ..execution import (
     ScheduledExecution,
 )
 from ..retention import Retention
-from ..semaphore import concurrency_keys
-from .removal import free_unique_keys, lock_unique_keys, remove_executions
+from .keys import free_unique_keys, keys_of, lock_unique_keys
+from .removal import remove_executions
 
 #: The states in which a job can be discarded: it is neither running nor finished. In the order in
 #: which jobs pass through them: a job that moves on while its row is awaited is found in the next.
@@ -38,8 +38,8 @@ def discard(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     """
     using, database = jobs.db, Database.of(jobs.db)
     with database.transaction():
-        unique = lock_unique_keys(database, job_ids)
-        keys = concurrency_keys(jobs.filter(pk__in=job_ids))
+        keys, wanted = keys_of(jobs, job_ids)
+        unique = lock_unique_keys(database, wanted)
         found = [row.pk for row in remove_executions(database, STATES, job_ids, keys)]
         free_unique_keys(database, unique, found)
         jobs.filter(pk__in=found)._raw_delete(using)

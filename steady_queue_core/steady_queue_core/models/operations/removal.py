@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from ...dialects.database import Database
 from ..execution import BlockedExecution, Execution
 from ..semaphore import Permit, lock_semaphores
-
-
-def lock_unique_keys(database: Database, job_ids: Sequence[int]) -> dict[str, int]:
-    """Lock the unique keys of these jobs; return which of them has each.
-
-    Lock order: before everything else.
-    """
-    keys = database.unique_keys.of_jobs(job_ids)
-    database.unique_keys.lock(keys)
-    return keys
-
-
-def free_unique_keys(database: Database, keys: Mapping[str, int], job_ids: Collection[int]) -> None:
-    """Free those of the locked ``keys`` whose jobs are among these."""
-    gone = set(job_ids)
-    database.unique_keys.free(
-        {key: job_id if job_id in gone else None for key, job_id in keys.items()}
-    )
 
 
 def remove_executions(

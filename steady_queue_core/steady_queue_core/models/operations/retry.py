@@ -13,7 +13,8 @@ from ...dialects import JobKey
 from ...dialects.database import Database
 from ..execution import BlockedExecution, FailedExecution, ReadyExecution
 from ..retention import Retention
-from ..semaphore import concurrency_keys, lock_semaphores
+from ..semaphore import lock_semaphores
+from .keys import keys_of
 
 #: The state in which a job can be retried.
 STATES = (FailedExecution,)
@@ -27,10 +28,11 @@ def retry(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     """
     using, database = jobs.db, Database.of(jobs.db)
     with database.transaction():
-        wanted = _keys_of(jobs, job_ids)
+        # Of all of them, for one that has not failed yet may have, by the time it is locked.
+        keys, wanted = keys_of(jobs, job_ids)
         locked = database.unique_keys.lock({key.key for key in wanted.values()})
         holders = database.unique_keys.holders(locked)
-        lock_semaphores(database, concurrency_keys(jobs.filter(pk__in=job_ids)))
+        lock_semaphores(database, keys)
         failed = FailedExecution.objects.using(using).filter(pk__in=job_ids).order_by("pk")
         found = [row.pk for row in database.lock_rows(failed, wait=True)]
         if wanted:
@@ -62,14 +64,6 @@ def key_holder(jobs: QuerySet[Any]) -> tuple[str, int] | None:
     keys = Database.of(jobs.db).unique_keys
     holder = None if key is None else keys.holders(keys.read({key.key})).get(key.key)
     return None if key is None or holder is None else (key.key, holder.pk)
-
-
-def _keys_of(jobs: QuerySet[Any], job_ids: Sequence[int]) -> dict[int, JobKey]:
-    """Return the unique keys of those of the jobs that are to have one."""
-    # Of all of them, for one that has not failed yet may have, by the time it is locked.
-    known = jobs.filter(pk__in=job_ids).exclude(metadata=None)
-    read = {pk: JobKey.read(text) for pk, text in known.values_list("pk", "metadata")}
-    return {pk: key for pk, key in read.items() if key is not None}
 
 
 def _without_conflicts(

@@ -280,7 +280,7 @@ class Worker:
         self.clock.set(claimed[0].claimed_at)
         self.executor.expiry_clock.note_claim(claimed[0].claimed_at, asked_at)
         self.executor.audience.look_again()
-        if work := self._work_of(claimed):
+        if work := self._without_keys(self._work_of(claimed)):
             self._follow(work, left)
             self.lanes.submit(work)
 
@@ -299,7 +299,7 @@ class Worker:
                 self.settlement.add(self.executor.unknown(claim, error))
             except Exception as error:
                 self.settlement.add(self.executor.broken(claim, error))
-        return self._without_keys(work)
+        return work
 
     def _without_keys(self, work: list[Work]) -> list[Work]:
         """Free the unique keys that end with the start of a job; return the work that may start."""
@@ -319,7 +319,9 @@ class Worker:
             started = {holder.job_id for holder in holders}
             followers = []
             for claim, task in self._work_of(claims):
-                if claim.follows in started and follows_in_chain(claim):
+                # One that has its key until it starts is not to lose it while it follows others.
+                follows = follows_in_chain(claim) and not claim.ends_key_at_start
+                if claim.follows in started and follows:
                     started.add(claim.job_id)
                     followers.append((claim, task))
                 else:  # The job before it has no task, or it has to wait for a permit.

@@ -1,0 +1,57 @@
+"""The keys of jobs that are about to be moved, and freeing their unique keys."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from django.db.models import Q, QuerySet
+
+from ...dialects import JobKey
+from ...dialects.database import Database
+
+
+class Keys(NamedTuple):
+    """The keys of some jobs."""
+
+    #: Those of their limits, sorted.
+    concurrency: list[str]
+    #: The unique ones that they have, or want, by the ids of the jobs.
+    unique: dict[int, JobKey]
+
+
+def keys_of(jobs: QuerySet[Any], job_ids: Sequence[int]) -> Keys:
+    """Return the keys of these of all ``jobs``."""
+    # In one statement, for most jobs have neither.
+    has_some = Q(concurrency_key__isnull=False) | Q(metadata__isnull=False)
+    rows = jobs.filter(has_some, pk__in=job_ids)
+    concurrency, unique = set(), {}
+    for pk, key, metadata in rows.values_list("pk", "concurrency_key", "metadata"):
+        if key is not None:
+            concurrency.add(key)
+        if (own := JobKey.read(metadata)) is not None:
+            unique[pk] = own
+    return Keys(sorted(concurrency), unique)
+
+
+def lock_unique_keys(database: Database, wanted: Mapping[int, JobKey]) -> dict[str, int]:
+    """Lock those of the unique keys of these jobs that they have; return which job has each.
+
+    Lock order: before everything else.
+    """
+    if not wanted:
+        return {}
+    rows = database.unique_keys.read({key.key for key in wanted.values()})
+    held = {key: row.job_id for key, row in rows.items() if row.job_id in wanted}
+    database.unique_keys.lock(held)
+    return held
+
+
+def free_unique_keys(
+    database: Database, locked: Mapping[str, int], job_ids: Collection[int]
+) -> None:
+    """Free those of the ``locked`` keys whose jobs are among these."""
+    gone = set(job_ids)
+    database.unique_keys.free(
+        {key: job_id if job_id in gone else None for key, job_id in locked.items()}
+    )

@@ -1,0 +1,286 @@
+-- -------- a job with a key
+
+BEGIN;
+
+SELECT "steady_queue_unique_keys"."key", "steady_queue_unique_keys"."job_id",
+  "steady_queue_unique_keys"."expires_at", "steady_queue_unique_keys"."ticket"
+FROM "steady_queue_unique_keys"
+WHERE "steady_queue_unique_keys"."key" IN ('a');
+
+INSERT INTO "steady_queue_unique_keys" ("key", "job_id", "expires_at", "ticket")
+VALUES ('a', NULL, NULL, :token)
+ON CONFLICT("key") DO UPDATE
+SET "ticket" = EXCLUDED."ticket";
+
+SELECT "steady_queue_unique_keys"."key", "steady_queue_unique_keys"."job_id",
+  "steady_queue_unique_keys"."expires_at", "steady_queue_unique_keys"."ticket"
+FROM "steady_queue_unique_keys"
+WHERE "steady_queue_unique_keys"."key" IN ('a');
+
+-- %(jobs)s = '[{"ordinal": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "metadata": "{\"unique\":{\"__sq_tuple__\":[\"a\"]}}"}]'
+WITH given AS (
+  SELECT *,
+    CASE WHEN delay IS NULL THEN run_at WHEN delay > 0 THEN statement_timestamp() + delay * interval '1 microsecond' END AS due_at
+  FROM json_to_recordset(%(jobs)s::json) AS job(
+    ordinal int, queue_name text, "rank" smallint, task_path text, backend_name text,
+    arguments text, max_attempts smallint, run_at timestamptz, delay bigint, metadata text
+  )
+),
+job AS (
+  INSERT INTO steady_queue_jobs (
+    queue_name, task_path, backend_name, "rank", arguments, max_attempts, attempts, token,
+    enqueued_at, scheduled_at, metadata
+  )
+  SELECT queue_name, task_path, backend_name, "rank", arguments, max_attempts, 0, 0,
+    statement_timestamp(), due_at, metadata
+  FROM given
+  ORDER BY ordinal
+  RETURNING id, queue_name, "rank", enqueued_at, scheduled_at
+),
+ready AS (
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
+  SELECT id, queue_name, "rank", 0, enqueued_at
+  FROM job
+  WHERE NOT COALESCE(scheduled_at > enqueued_at, false)
+  ON CONFLICT (job_id) DO UPDATE
+  SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
+    created_at = excluded.created_at
+),
+scheduled AS (
+  INSERT INTO steady_queue_scheduled_executions (
+    job_id, queue_name, "rank", token, created_at, due_at
+  )
+  SELECT id, queue_name, "rank", 0, enqueued_at, scheduled_at
+  FROM job
+  WHERE COALESCE(scheduled_at > enqueued_at, false)
+  ON CONFLICT (job_id) DO UPDATE
+  SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
+    created_at = excluded.created_at, due_at = excluded.due_at,
+    concurrency_key = excluded.concurrency_key
+)
+SELECT array_agg(id) AS job_ids, date_part('epoch', statement_timestamp()) AS enqueued_at
+FROM job;
+
+INSERT INTO "steady_queue_unique_keys" ("key", "job_id", "expires_at", "ticket")
+VALUES ('a', :job_1, NULL, :token)
+ON CONFLICT("key") DO UPDATE
+SET "job_id" = EXCLUDED."job_id", "expires_at" = EXCLUDED."expires_at";
+
+COMMIT;
+
+-- -------- a duplicate
+
+BEGIN;
+
+SELECT "steady_queue_unique_keys"."key", "steady_queue_unique_keys"."job_id",
+  "steady_queue_unique_keys"."expires_at", "steady_queue_unique_keys"."ticket"
+FROM "steady_queue_unique_keys"
+WHERE "steady_queue_unique_keys"."key" IN ('a');
+
+SELECT "steady_queue_jobs"."id", "steady_queue_jobs"."queue_name",
+  "steady_queue_jobs"."task_path", "steady_queue_jobs"."backend_name",
+  "steady_queue_jobs"."rank", "steady_queue_jobs"."concurrency_key",
+  "steady_queue_jobs"."concurrency_limit", "steady_queue_jobs"."concurrency_duration",
+  "steady_queue_jobs"."concurrency_discards", "steady_queue_jobs"."max_attempts",
+  "steady_queue_jobs"."attempts", "steady_queue_jobs"."token",
+  "steady_queue_jobs"."enqueued_at", "steady_queue_jobs"."scheduled_at",
+  "steady_queue_jobs"."started_at", "steady_queue_jobs"."last_attempted_at",
+  "steady_queue_jobs"."finished_at", "steady_queue_claimed_executions"."created_at",
+  "steady_queue_claimed_executions"."job_id",
+  "steady_queue_claimed_executions"."queue_name",
+  "steady_queue_claimed_executions"."rank", "steady_queue_claimed_executions"."token",
+  "steady_queue_claimed_executions"."process_id"
+FROM "steady_queue_jobs"
+LEFT OUTER
+JOIN "steady_queue_claimed_executions" ON (
+  "steady_queue_jobs"."id" = "steady_queue_claimed_executions"."job_id"
+)
+WHERE "steady_queue_jobs"."id" IN (:job_1);
+
+COMMIT;
+
+-- -------- a job that replaces another one
+
+BEGIN;
+
+SELECT "steady_queue_unique_keys"."key", "steady_queue_unique_keys"."job_id",
+  "steady_queue_unique_keys"."expires_at", "steady_queue_unique_keys"."ticket"
+FROM "steady_queue_unique_keys"
+WHERE "steady_queue_unique_keys"."key" IN ('a');
+
+-- SELECT "steady_queue_jobs"."id", "steady_queue_jobs"."queue_name", ... as under "a duplicate"
+
+INSERT INTO "steady_queue_unique_keys" ("key", "job_id", "expires_at", "ticket")
+VALUES ('a', NULL, NULL, :token)
+ON CONFLICT("key") DO UPDATE
+SET "ticket" = EXCLUDED."ticket";
+
+SELECT "steady_queue_unique_keys"."key", "steady_queue_unique_keys"."job_id",
+  "steady_queue_unique_keys"."expires_at", "steady_queue_unique_keys"."ticket"
+FROM "steady_queue_unique_keys"
+WHERE "steady_queue_unique_keys"."key" IN ('a');
+
+-- SELECT "steady_queue_jobs"."id", "steady_queue_jobs"."queue_name", ... as under "a duplicate"
+
+SELECT "steady_queue_jobs"."concurrency_key" AS "concurrency_key"
+FROM "steady_queue_jobs"
+WHERE (
+  "steady_queue_jobs"."id" IN (:job_1) AND NOT ("steady_queue_jobs"."concurrency_key" IS NULL)
+);
+
+SELECT "steady_queue_scheduled_executions"."created_at",
+  "steady_queue_scheduled_executions"."job_id",
+  "steady_queue_scheduled_executions"."queue_name",
+  "steady_queue_scheduled_executions"."rank", "steady_queue_scheduled_executions"."token",
+  "steady_queue_scheduled_executions"."due_at",
+  "steady_queue_scheduled_executions"."concurrency_key"
+FROM "steady_queue_scheduled_executions"
+WHERE "steady_queue_scheduled_executions"."job_id" = :job_1
+FOR UPDATE;
+
+SELECT "steady_queue_blocked_executions"."created_at",
+  "steady_queue_blocked_executions"."job_id",
+  "steady_queue_blocked_executions"."queue_name",
+  "steady_queue_blocked_executions"."rank", "steady_queue_blocked_executions"."token",
+  "steady_queue_blocked_executions"."concurrency_key"
+FROM "steady_queue_blocked_executions"
+WHERE "steady_queue_blocked_executions"."job_id" = :job_1
+FOR UPDATE;
+
+SELECT "steady_queue_ready_executions"."created_at",
+  "steady_queue_ready_executions"."job_id", "steady_queue_ready_executions"."queue_name",
+  "steady_queue_ready_executions"."rank", "steady_queue_ready_executions"."token"
+FROM "steady_queue_ready_executions"
+WHERE "steady_queue_ready_executions"."job_id" = :job_1
+FOR UPDATE;
+
+DELETE FROM "steady_queue_ready_executions"
+WHERE "steady_queue_ready_executions"."job_id" = :job_1;
+
+DELETE FROM "steady_queue_permits" WHERE "steady_queue_permits"."job_id" = :job_1;
+
+SELECT STATEMENT_TIMESTAMP();
+
+UPDATE "steady_queue_jobs"
+SET "queue_name" = 'mail', "task_path" = 'conformance.tasks.work',
+  "backend_name" = 'default', "rank" = 0, "arguments" = '{}',
+  "metadata" = '{"unique":{"__sq_tuple__":["a","finished",{"__sq_timedelta__":[0,0,0]},"replace"]}}',
+  "max_attempts" = 1, "enqueued_at" = ':time', "scheduled_at" = NULL,
+  "concurrency_key" = NULL, "concurrency_limit" = NULL, "concurrency_duration" = NULL,
+  "concurrency_discards" = false
+WHERE "steady_queue_jobs"."id" = :job_1;
+
+INSERT INTO "steady_queue_ready_executions" (
+  "created_at", "job_id", "queue_name", "rank", "token"
+)
+VALUES (':time', :job_1, 'mail', 0, 0);
+
+COMMIT;
+
+-- -------- the end of a job
+
+BEGIN;
+
+SELECT set_config('lock_timeout', '2000ms', true),
+  set_config('idle_in_transaction_session_timeout', '8000ms', true);
+
+-- %(attempts)s = 1
+-- %(worker_ids)s = NULL
+-- %(errors)s = NULL
+-- %(preserve)s = true
+-- %(job_ids)s = '{:job_1}'
+-- %(tokens)s = '{:token}'
+-- %(started)s = '{NULL}'
+-- %(return_values)s = '{"1"}'
+WITH given AS MATERIALIZED (
+  SELECT job_id, token, 'finished' AS ending, %(attempts)s::int AS attempts,
+    %(worker_ids)s::text AS worker_ids, %(errors)s::text AS errors,
+    to_timestamp(started) AS started_at, to_timestamp(started) AS last_attempted_at,
+    return_value, %(preserve)s::boolean AS preserve
+  FROM unnest(
+    %(job_ids)s::bigint[], %(tokens)s::bigint[], %(started)s::float8[],
+    %(return_values)s::text[]
+  ) AS outcome(job_id, token, started, return_value)
+),
+ended AS (
+  DELETE FROM steady_queue_claimed_executions AS claim USING given
+  WHERE claim.job_id = ANY(ARRAY(SELECT job_id FROM given))
+    AND claim.job_id = given.job_id
+    AND claim.token = given.token
+  RETURNING given.*
+),
+updated AS (
+  UPDATE steady_queue_jobs AS job
+  SET attempts = ended.attempts, token = ended.token, worker_ids = ended.worker_ids,
+    errors = ended.errors, return_value = ended.return_value, started_at = ended.started_at,
+    last_attempted_at = ended.last_attempted_at,
+    finished_at = CASE WHEN ending <> 'retried' THEN statement_timestamp() END
+  FROM ended
+  WHERE job.id = ANY(ARRAY(SELECT job_id FROM ended))
+    AND job.id = ended.job_id
+    AND ending <> 'released'
+    AND (ending <> 'finished' OR preserve)
+  RETURNING ended.*
+),
+held AS (SELECT job_id FROM updated)
+SELECT (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting;
+
+DELETE FROM "steady_queue_unique_keys"
+WHERE "key" = 'a' AND ("job_id" = :job_1 OR "job_id" IS NULL);
+
+COMMIT;
+
+-- -------- the end of a job that keeps its key
+
+BEGIN;
+
+SELECT set_config('lock_timeout', '2000ms', true),
+  set_config('idle_in_transaction_session_timeout', '8000ms', true);
+
+-- %(attempts)s = 1
+-- %(worker_ids)s = NULL
+-- %(errors)s = NULL
+-- %(preserve)s = true
+-- %(job_ids)s = '{:job_1}'
+-- %(tokens)s = '{:token}'
+-- %(started)s = '{NULL}'
+-- %(return_values)s = '{"1"}'
+-- WITH given AS MATERIALIZED ( ... as under "the end of a job"
+
+SELECT STATEMENT_TIMESTAMP();
+
+UPDATE "steady_queue_unique_keys"
+SET "expires_at" = ':time'
+WHERE ("steady_queue_unique_keys"."job_id" = :job_1 AND "steady_queue_unique_keys"."key" = 'a');
+
+COMMIT;
+
+-- -------- the start of a job that gives its key up
+
+BEGIN;
+
+SELECT set_config('lock_timeout', '2000ms', true),
+  set_config('idle_in_transaction_session_timeout', '8000ms', true);
+
+SELECT "steady_queue_claimed_executions"."job_id" AS "pk",
+  "steady_queue_claimed_executions"."token" AS "token"
+FROM "steady_queue_claimed_executions"
+WHERE "steady_queue_claimed_executions"."job_id" IN (:job_1);
+
+SELECT "steady_queue_unique_keys"."key", "steady_queue_unique_keys"."job_id",
+  "steady_queue_unique_keys"."expires_at", "steady_queue_unique_keys"."ticket"
+FROM "steady_queue_unique_keys"
+WHERE "steady_queue_unique_keys"."key" IN ('a')
+ORDER BY "steady_queue_unique_keys"."key" ASC
+FOR UPDATE SKIP LOCKED;
+
+DELETE FROM "steady_queue_unique_keys"
+WHERE "key" = 'a' AND ("job_id" = :job_1 OR "job_id" IS NULL);
+
+SELECT STATEMENT_TIMESTAMP();
+
+UPDATE "steady_queue_jobs"
+SET "started_at" = ':time'
+WHERE ("steady_queue_jobs"."id" IN (:job_1) AND "steady_queue_jobs"."started_at" IS NULL);
+
+COMMIT;
