@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from django.db.models import Model
@@ -42,6 +42,16 @@ class Unique:
     keep: timedelta = timedelta(0)
     on_conflict: Literal["existing", "raise", "replace"] = "existing"
     group: str | None = None
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *args, **options):
+            """Name the nearest option in place of one that there is not."""
+            valid = cls.__dataclass_fields__
+            unknown = next((name for name in options if name not in valid), None)
+            if unknown is not None:
+                raise TypeError(f"Unique: unknown option {unknown!r}; {suggest(unknown, valid)}")
+            return object.__new__(cls)
 
     def __post_init__(self) -> None:
         key: object = self.key

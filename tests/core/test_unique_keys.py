@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from dataclasses import replace
 from datetime import date, timedelta
 from enum import Enum
 from typing import Any
@@ -144,6 +147,7 @@ def test_a_callable_that_fails() -> None:
         ({"key": ""}, "key is empty"),
         ({"group": "a/b"}, "group 'a/b' is not valid"),
         ({"group": 5}, "group must be a string, not int"),
+        ({"untill": "started"}, "unknown option 'untill'; did you mean 'until'?"),
     ],
 )  # fmt: skip
 def test_wrong_values(options: dict[str, Any], told: str) -> None:
@@ -213,3 +217,9 @@ def test_the_canonical_form_of_hostile_text() -> None:
     assert canonical(encode_call([{"b": 1, "a": 2}], {})) == canonical(
         encode_call([{"a": 2, "b": 1}], {})
     )
+
+
+def test_the_option_is_copied_like_any_value() -> None:
+    unique = Unique(key="a", keep=HOUR)
+    assert copy.deepcopy(unique) == pickle.loads(pickle.dumps(unique)) == unique
+    assert replace(unique, key="b") == Unique(key="b", keep=HOUR)

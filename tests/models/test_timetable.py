@@ -13,6 +13,7 @@ from django.db import OperationalError, connections
 from django.db.transaction import atomic
 
 from steady_queue_core import (
+    Unique,
     change_recurring_task,
     limits_concurrency,
     recurring,
@@ -34,6 +35,22 @@ from .everywhere import on_every_database, on_every_server
 from .recurrence import DAY, HOUR, MINUTE, SECOND, Recurrence, greet, send, tasks
 
 FRAMEWORK = "django.tasks" if NATIVE else "django_tasks"
+
+
+@task(unique=True)
+def once() -> None:
+    """Do nothing."""
+
+
+@task(unique=Unique(key="one", on_conflict="raise"))
+def once_or_refused() -> None:
+    """Do nothing."""
+
+
+@task(unique=Unique(key="one", on_conflict="replace"))
+def the_last_time() -> None:
+    """Do nothing."""
+
 
 FOR_ANYBODY = '{"args":[],"kwargs":{}}'
 FOR_BOB = '{"args":["Bob"],"kwargs":{}}'
@@ -116,6 +133,25 @@ def test_a_task_that_is_added_is_enqueued_from_the_next_look_on(plan: Plan) -> N
         ("slow", -2, '{"args":["ada"],"kwargs":{}}'),
         ("slow", -2, '{"args":["ada"],"kwargs":{}}'),
     ]
+
+
+@on_every_database
+@pytest.mark.parametrize("on_conflict", ["existing", "raise", "replace"])
+def test_a_run_whose_unique_key_is_taken_is_that_of_the_other_job(
+    plan: Plan, on_conflict: str
+) -> None:
+    unique = {"existing": once, "raise": once_or_refused, "replace": the_last_time}[on_conflict]
+    plan.look()
+    schedule_recurring_task("beat", unique, schedule=30 * SECOND)
+    plan.look()
+    began = plan.clock
+    plan.pass_by(30 * SECOND)
+    plan.pass_by(30 * SECOND)
+    assert plan.slots_from("beat", began) == [30 * SECOND, MINUTE]
+    [job] = plan.jobs()
+    job.discard()
+    plan.pass_by(30 * SECOND)
+    assert [each.pk for each in plan.jobs()] != [job.pk]
 
 
 @on_every_database

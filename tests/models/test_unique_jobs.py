@@ -429,8 +429,8 @@ def test_a_job_that_waits_is_replaced(using: str) -> None:
     assert abs(due.due_at - row.enqueued_at - HOUR) < timedelta(minutes=1)
     latest.enqueue(3)
     assert ScheduledExecution.objects.using(using).count() == 0
-    [done] = Driver(using).work()
-    assert done.task_result.args == [3]
+    assert arguments_of(using, first) == [3]
+    assert len(Driver(using).work()) == 1
     assert keys(using) == {}
 
 

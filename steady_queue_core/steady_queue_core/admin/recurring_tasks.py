@@ -110,6 +110,8 @@ class RecurringTaskAdmin(QueueAdmin):
         message = f"{past} as job #{result.id}" if verb == "run" else past
         if getattr(result, "discarded", False):
             message = "Not enqueued because its concurrency limit is reached"
+        if getattr(result, "duplicate", False):
+            message = f"Not enqueued because job #{result.id} has its unique key"
         self.message_user(request, f"{message}: {name}.", messages.SUCCESS)
         log_action(request, name, message)
         add_history(request, RecurringTask, message, {row.key: name})
