@@ -17,7 +17,6 @@ from ..execution import FailedExecution
 from ..recurring import RecurringExecution
 from ..retention import Retention
 
-
 #: For sweeps that do not ask for the age of rows.
 NEVER = datetime.min.replace(tzinfo=UTC)
 
