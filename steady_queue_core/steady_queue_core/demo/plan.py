@@ -48,6 +48,7 @@ def enqueue() -> list[Planned]:
         *(("flaky", tasks.flaky, number, 3, True) for number in range(1, 4)),
         ("convert", tasks.convert, 1, 2, True),
         ("broken", tasks.broken, 1, 2, False),
+        ("stall", tasks.stall, 1, 1, False),
     ]
     planned = [_enqueue(*call) for call in calls]
     watching = _enqueue("watch", tasks.watch, 1, 1, False)

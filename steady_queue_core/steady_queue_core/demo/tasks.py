@@ -84,7 +84,7 @@ async def fetch(number: int) -> int:
 
 @task(queue_name="reports", takes_context=True, max_attempts=2, backoff=constant(0.3))
 def convert(context: Any, number: int) -> int:
-    """Tell how far it is, fail half-way, and go on from there."""
+    """Tell how far it is, fail half-way, and go on from there; return how many pages that were."""
     first = context.checkpointed or 0
     with effect("convert", number):
         for page in range(first, 20):
@@ -94,13 +94,20 @@ def convert(context: Any, number: int) -> int:
             context.progress(page + 1, 20, "pages")
             if page % 5 == 4:
                 context.checkpoint(page + 1)
-        return number
+        return 20 - first
 
 
 @task(queue_name="web")
 async def watch(number: int) -> None:
     """Run until it is cancelled."""
     with effect("watch", number):
+        await asyncio.sleep(3600)
+
+
+@task(queue_name="web", timeout=0.5)
+async def stall(number: int) -> None:
+    """Wait for something that never comes, as long as it may."""
+    with effect("stall", number):
         await asyncio.sleep(3600)
 
 

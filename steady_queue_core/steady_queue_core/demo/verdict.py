@@ -14,6 +14,8 @@ from .plan import BACKOFF, DELAY, LATEST, TICK, TICKS, Planned
 
 #: By how many seconds two looks at the same clock may differ: the database's has milliseconds.
 TOLERANCE = 0.002
+#: Seconds after which a task has ended that may take half a second.
+LATEST_END = 5.0
 
 
 class Different(Exception):
@@ -39,6 +41,7 @@ class Verdict:
             self._retried,
             self._resumed,
             self._cancelled,
+            self._timed_out,
             self._delayed,
             self._coroutines,
             self._schedule,
@@ -115,9 +118,8 @@ class Verdict:
         told = result.progress
         _expect(told is not None, f"convert #{converted.result_id} has told no progress")
         _expect(told.percent == 100, f"convert #{converted.result_id} has told {told} last")
-        _, second = self._runs_of(converted)
-        took = second.ended - second.began
-        _expect(took < 1.9, f"convert #{converted.result_id} began anew: it took {took:.1f} s")
+        pages = result.return_value
+        _expect(pages == 10, f"convert #{converted.result_id} began anew: {pages} pages of 10")
         return (
             f"1 task failed half-way, resumed at its checkpoint, and told its progress: "
             f"{told.done} of {told.total} {told.text}"
@@ -130,6 +132,14 @@ class Verdict:
             _expect_errors(each, result, ["steady_queue_core.errors.TaskCancelled"])
             self._expect_runs(each)
         return f"{len(cancelled)} task was cancelled while it ran"
+
+    def _timed_out(self) -> str:
+        [stalled] = self._of("stall")
+        _expect_errors(stalled, _result(stalled), ["steady_queue_core.errors.TaskTimeout"])
+        [run] = self._runs_of(stalled)
+        took = run.ended - run.began
+        _expect(took < LATEST_END, f"stall #{stalled.result_id} was ended after {took:.1f} s")
+        return f"1 task that never ends was ended by its time-out of 0.5 s, after {took:.2f} s"
 
     def _delayed(self) -> str:
         late = []
