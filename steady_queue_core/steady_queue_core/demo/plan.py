@@ -46,7 +46,7 @@ def enqueue() -> list[Planned]:
         *(("greet", tasks.greet, number, 1, True) for number in range(1, 11)),
         *(("report", tasks.report, number, 1, True) for number in range(1, 6)),
         *(("flaky", tasks.flaky, number, 3, True) for number in range(1, 4)),
-        ("convert", tasks.convert, 1, 2, True),
+        ("convert", tasks.convert, 10, 2, True),
         ("broken", tasks.broken, 1, 2, False),
         ("stall", tasks.stall, 1, 1, False),
     ]

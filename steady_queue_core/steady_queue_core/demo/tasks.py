@@ -84,17 +84,17 @@ async def fetch(number: int) -> int:
 
 @task(queue_name="reports", takes_context=True, max_attempts=2, backoff=constant(0.3))
 def convert(context: Any, number: int) -> int:
-    """Tell how far it is, fail half-way, and go on from there; return how many pages that were."""
+    """Fail after a number of pages, go on from there, and return how many these were."""
     first = context.checkpointed or 0
     with effect("convert", number):
-        for page in range(first, 20):
-            if page == 10 and not first:
+        for page in range(first, 2 * number):
+            if page == number and not first:
                 raise ConnectionError("lost half-way")
             time.sleep(0.1)
-            context.progress(page + 1, 20, "pages")
+            context.progress(page + 1, 2 * number, "pages")
             if page % 5 == 4:
                 context.checkpoint(page + 1)
-        return 20 - first
+        return 2 * number - first
 
 
 @task(queue_name="web")
