@@ -24,6 +24,7 @@
         TaskExpired              a job had not started when it expired
         Preempted                an attempt has lost its claim, and is to stop
         CheckpointRefusedError   a task cannot store a checkpoint in its transaction
+        TaskTimeout (also TimeoutError) an attempt took longer than it may
         MigrationsMissing        the tables do not exist yet
         UndiscardableError       a running or finished job cannot be discarded
         SupervisorContextError   a supervisor cannot run where it was started
@@ -139,6 +140,14 @@ class Preempted(SteadyQueueError):
 class CheckpointRefusedError(SteadyQueueError):
     """A task that is delivered transactionally stores a checkpoint, which would be rolled back with
     everything else."""
+
+
+class TaskTimeout(SteadyQueueError, TimeoutError):
+    """An attempt took longer than its time-out. Raised inside a task that runs in a thread; a
+    coroutine gets ``asyncio.CancelledError``."""
+
+    def __init__(self, message: str = "The attempt has taken longer than its time-out.") -> None:
+        super().__init__(message)
 
 
 class MigrationsMissing(SteadyQueueError):

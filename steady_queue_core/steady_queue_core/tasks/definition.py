@@ -34,10 +34,12 @@ from ..compat import (
     task_backends,
 )
 from ..concurrency import ConcurrencyLimit
+from ..configuration.errors import suggest
 from ..delivery import Delivery
 from ..errors import UnregisteredTaskError
 from ..retention import Period
 from ..retries import Backoff
+from ..time_limits import Grace, Timeout
 from . import metadata as of_jobs
 from . import other_backends as foreign
 from .callback_reference import require_declared_options
@@ -70,6 +72,10 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
     concurrency: ConcurrencyLimit | None = None
     #: Earliest start, counted from the enqueue; set by ``using(run_after=timedelta)``.
     delay: timedelta | None = None
+    #: How long an attempt may take, and how much longer if it does not end then; ``None``: the
+    #: backend's ``timeout`` and ``timeout_grace``.
+    timeout: Timeout | None = None
+    timeout_grace: Grace | None = None
     #: What its jobs keep beyond their columns; ``None``: nothing.
     job_metadata: JobMetadata | None = None
 
@@ -98,6 +104,8 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         expires: Expires | None = None,
         retention: Period | None = None,
         failure_retention: Period | None = None,
+        timeout: Timeout | None = None,
+        timeout_grace: Grace | None = None,
         on_success: Task | str | None = None,
         on_failure: Task | str | None = None,
     ) -> SteadyQueueTask[P, R]:
@@ -114,6 +122,8 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
             "expires": expires,
             "retention": retention,
             "failure_retention": failure_retention,
+            "timeout": timeout,
+            "timeout_grace": timeout_grace,
             "on_success": on_success,
             "on_failure": on_failure,
         }
@@ -223,6 +233,8 @@ def task(
     expires: timedelta | Literal["never"] | None = ...,
     retention: Period | None = ...,
     failure_retention: Period | None = ...,
+    timeout: Timeout | None = ...,
+    timeout_grace: Grace | None = ...,
     on_success: Task | str | None = ...,
     on_failure: Task | str | None = ...,
 ) -> TaskDecorator: ...
@@ -245,6 +257,8 @@ def task(
     expires: timedelta | Literal["never"] | None = ...,
     retention: Period | None = ...,
     failure_retention: Period | None = ...,
+    timeout: Timeout | None = ...,
+    timeout_grace: Grace | None = ...,
     on_success: Task | str | None = ...,
     on_failure: Task | str | None = ...,
 ) -> ContextTaskDecorator: ...
@@ -267,9 +281,9 @@ def task(
     """
     own = _field_names(SteadyQueueTask) - _field_names(Task) - _NO_OPTIONS
     stored = {name: options.pop(name) for name in of_jobs.OPTIONS if name in options}
-    unknown = options.keys() - own
-    if unknown:
-        raise TypeError(f"task() got an unexpected keyword argument {sorted(unknown)[0]!r}")
+    for name in sorted(options.keys() - own):
+        near = suggest(name, {*own, *of_jobs.OPTIONS})
+        raise TypeError(f"task() got an unexpected keyword argument {name!r}; {near}")
 
     def wrap(func: Callable[..., Any]) -> Task:
         if any(value is not None for value in stored.values()):
