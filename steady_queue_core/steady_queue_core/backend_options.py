@@ -59,6 +59,11 @@ class BackendOptions:
     expires: timedelta | None = None
     """Time from the enqueue after which a job no longer starts, unless its task or call says so
     itself; None: a job does not expire."""
+    timeout: timedelta | None = None
+    """How long an attempt may take, unless its task or call says so itself; None: any time."""
+    timeout_grace: timedelta = timedelta(seconds=10)
+    """How much longer a task may run that does not end when its time is over, unless its task or
+    call says so itself; then its worker is replaced."""
     max_payload_bytes: int = 2**20
     """Largest size in bytes of a job's encoded arguments, and of its result."""
     max_payload_depth: int = 64
@@ -105,6 +110,8 @@ class BackendOptions:
                 else None
             ),
             expires=reader.duration("expires") if reader.given("expires") else None,
+            timeout=reader.duration("timeout") if reader.given("timeout") else None,
+            timeout_grace=reader.duration("timeout_grace", zero=True),
             max_payload_bytes=reader.integer("max_payload_bytes", least=1, most=LARGEST_PAYLOAD),
             max_payload_depth=reader.integer("max_payload_depth", least=1, most=DEEPEST),
             payload=read_payload(reader),

@@ -23,6 +23,7 @@
         OutsideTransactionError  a task writes to another database than that of its transaction
         TaskExpired              a job had not started when it expired
         DuplicateTask            another job has the unique key of a call, or of a job
+        TaskTimeout (also TimeoutError) an attempt took longer than it may
         MigrationsMissing        the tables do not exist yet
         UndiscardableError       a running or finished job cannot be discarded
         SupervisorContextError   a supervisor cannot run where it was started
@@ -142,6 +143,14 @@ class DuplicateTask(SteadyQueueError):
         self.result = result
         #: The id of the other job, if it is stored.
         self.job_id = job_id
+
+
+class TaskTimeout(SteadyQueueError, TimeoutError):
+    """An attempt took longer than its time-out. Raised inside a task that runs in a thread; a
+    coroutine gets ``asyncio.CancelledError``."""
+
+    def __init__(self, message: str = "The attempt has taken longer than its time-out.") -> None:
+        super().__init__(message)
 
 
 class MigrationsMissing(SteadyQueueError):

@@ -344,7 +344,7 @@ def test_wrong_options_of_ours_are_refused_in_the_decorator(
         task(**{option: value})(plain)
 
 
-@pytest.mark.parametrize("option", ["max_atempts", "run_after", "delay", "func", "timeout"])
+@pytest.mark.parametrize("option", ["max_atempts", "run_after", "delay", "func", "time_out"])
 def test_the_decorator_refuses_what_it_does_not_know(option: str) -> None:
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{option}'"):
         task(**{option: None})

@@ -20,7 +20,7 @@ def _no_start_marks() -> None:
     """Dead workers seem to have started nothing: their running jobs are run again."""
     from steady_queue_core.processes.base.journal import RunJournal
 
-    RunJournal.start = lambda self, job_id, token: None  # type: ignore[method-assign]  # mutant
+    RunJournal.start = lambda self, job_id, token, ends_at=None: None  # type: ignore[method-assign]  # mutant
 
 
 def _every_claim_started() -> None:
@@ -135,6 +135,29 @@ def _no_heirs_for_transactions() -> None:
     lane.follows_in_chain = worker.follows_in_chain = lambda claim: True
 
 
+def _no_blame_for_blocking() -> None:
+    """Whichever coroutine is late is to blame for it."""
+    from steady_queue_core.processes.worker.event_loop import EventLoop
+
+    EventLoop.is_to_blame = lambda self, job_id: True  # type: ignore[method-assign]  # mutant
+
+
+def _no_look_at_waiting_threads() -> None:
+    """Threads that wait for the interpreter are as guilty as the one that holds it."""
+    from steady_queue_core.processes.supervisor import held_interpreters
+
+    held_interpreters.LEAST_WAKEUPS = 10**9
+
+
+def _no_end_to_time_outs() -> None:
+    """An attempt that has ended is still told that its time is over."""
+    from steady_queue_core.processes.worker.interruptions import Interruptions
+    from steady_queue_core.processes.worker.time_outs import TimeOuts
+
+    TimeOuts.end = lambda self, job_id: None  # type: ignore[method-assign]  # mutant
+    Interruptions.leave = lambda self, job_id: None  # type: ignore[method-assign]  # mutant
+
+
 MUTANTS: dict[str, Callable[[], None]] = {
     "no start marks": _no_start_marks,
     "every claim started": _every_claim_started,
@@ -148,4 +171,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
     "no fence around transactions": _no_fence_around_transactions,
     "no delivery in recovery": _no_delivery_in_recovery,
     "no heirs for transactions": _no_heirs_for_transactions,
+    "no blame for blocking": _no_blame_for_blocking,
+    "no look at waiting threads": _no_look_at_waiting_threads,
+    "no end to time-outs": _no_end_to_time_outs,
 }

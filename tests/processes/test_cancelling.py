@@ -141,6 +141,27 @@ def test_what_a_task_makes_of_it_is_its_own_affair(make_project: MakeProject) ->
     assert json.loads(value) == [False, True]
 
 
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_a_task_that_does_not_end_is_given_up_with_its_worker(
+    where: dict[str, str], make_project: MakeProject
+) -> None:
+    project = make_project(patient(threads=2, task_modules=["tests.faultapp.hanging"]), **where)
+    supervisor = project.start()
+    [worker] = supervisor.wait_ready(1)
+    [job] = project.enqueue("hanging:sleep", [], periods={"timeout_grace": 1.0})
+    [beside] = project.enqueue("patient:stay", [4.0])
+    for each in (job, beside):
+        project.wait_started(each)
+    cancel(project, job)
+    wait_for(lambda: project.state_of(job) == "failed", 20, f"the end of job {job}")
+    assert errors_of(project, job) == [CANCELLED]
+    assert "did not end in the next 1 s: its worker was replaced." in traceback_of(project, job)
+    project.wait_done(20)
+    assert project.state_of(beside) == "finished"
+    assert len(project.attempts_at(beside)) == 1
+    assert not proc.alive(worker)
+
+
 def test_the_permit_of_an_interrupted_job_passes_on(make_project: MakeProject) -> None:
     project = make_project(patient(threads=2))
     project.start().wait_ready(1)
@@ -155,12 +176,13 @@ def test_the_permit_of_an_interrupted_job_passes_on(make_project: MakeProject) -
 
 def test_cancelled_jobs_whose_worker_is_killed_do_not_run_again(make_project: MakeProject) -> None:
     project = make_project(patient(threads=1))
+    project.mutant = "no deadlines in chains"  # The second job stays with the worker for any time.
     running, held = project.enqueue("patient:stay", [LONG], [LONG])
     supervisor = project.start()
     [worker] = supervisor.wait_ready(1)
     project.wait_started(running)
+    wait_for(lambda: project.state_of(held) == "claimed", 5, "the claim of a second job")
     supervisor.send(signal.SIGSTOP, worker)  # It does not hear of it.
-    assert (project.state_of(running), project.state_of(held)) == ("claimed", "claimed")
     cancel(project, running, held)
     assert project.state_of(held) == "claimed"
     supervisor.send(signal.SIGKILL, worker)

@@ -45,11 +45,11 @@ class Runner:
                 sum(range(200))
             except TaskCancelled:
                 pass
-            was_sent = interruptions.leave(job)
+            was_sent: object = interruptions.leave(job)
         except TaskCancelled:
             interruptions.leave(job)
             was_sent = True
-        self.hit += was_sent
+        self.hit += bool(was_sent)
 
 
 @contextmanager
@@ -87,11 +87,11 @@ def test_an_interruption_on_its_way_is_taken_back_by_the_thread_that_leaves(
     interruptions.interrupt(1)
     interruptions.interrupt(1)  # It is sent but once.
     assert (sent, taken_back) == ([here], [])
-    assert interruptions.leave(1) is True
+    assert interruptions.leave(1) is TaskCancelled
     assert taken_back == [here]
-    assert interruptions.leave(1) is False
+    assert interruptions.leave(1) is None
     interruptions.enter(1)
-    assert interruptions.leave(1) is False
+    assert interruptions.leave(1) is None
     assert taken_back == [here]
 
 
@@ -100,7 +100,7 @@ def test_a_job_that_runs_nowhere_is_not_interrupted() -> None:
     interruptions.interrupt(7)
     interruptions.enter(8)
     interruptions.interrupt(7)
-    assert interruptions.leave(8) is False
+    assert interruptions.leave(8) is None
 
 
 #: What stands for Django's database code: it is told by the name of the module.
@@ -123,7 +123,7 @@ def test_nothing_is_raised_inside_database_code() -> None:
                 time.sleep(0.001)
         except TaskCancelled:
             told.append("cancelled")
-        told.append(str(interruptions.leave(1)))
+        told.append(str(interruptions.leave(1) is TaskCancelled))
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -148,7 +148,7 @@ def test_the_next_statement_is_refused_and_no_other(monkeypatch: pytest.MonkeyPa
         with pytest.raises(TaskCancelled):
             cursor.execute("SELECT 1")
         cursor.execute("SELECT 1")  # It may be a rollback.
-    assert interruptions.leave(1) is True
+    assert interruptions.leave(1) is TaskCancelled
     assert not [each for each in connection.execute_wrappers if isinstance(each, module.Refusal)]
 
 

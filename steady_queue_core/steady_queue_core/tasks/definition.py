@@ -34,10 +34,12 @@ from ..compat import (
     task_backends,
 )
 from ..concurrency import ConcurrencyLimit
+from ..configuration.errors import suggest
 from ..delivery import Delivery
 from ..errors import UnregisteredTaskError
 from ..retention import Period
 from ..retries import Backoff
+from ..time_limits import Grace, Timeout
 from ..unique import CallKey, Unique, checked_call_key, checked_unique
 from . import metadata as of_jobs
 from . import other_backends as foreign
@@ -73,6 +75,10 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
     unique: Unique | None = None
     #: Earliest start, counted from the enqueue; set by ``using(run_after=timedelta)``.
     delay: timedelta | None = None
+    #: How long an attempt may take, and how much longer if it does not end then; ``None``: the
+    #: backend's ``timeout`` and ``timeout_grace``.
+    timeout: Timeout | None = None
+    timeout_grace: Grace | None = None
     #: What its jobs keep beyond their columns; ``None``: nothing.
     job_metadata: JobMetadata | None = None
 
@@ -105,6 +111,8 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         failure_retention: Period | None = None,
         unique: Unique | Literal[True] | None = None,
         unique_key: CallKey | None = None,
+        timeout: Timeout | None = None,
+        timeout_grace: Grace | None = None,
         on_success: Task | str | None = None,
         on_failure: Task | str | None = None,
     ) -> SteadyQueueTask[P, R]:
@@ -121,6 +129,8 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
             "expires": expires,
             "retention": retention,
             "failure_retention": failure_retention,
+            "timeout": timeout,
+            "timeout_grace": timeout_grace,
             "on_success": on_success,
             "on_failure": on_failure,
         }
@@ -240,6 +250,8 @@ def task(
     retention: Period | None = ...,
     failure_retention: Period | None = ...,
     unique: Unique | Literal[True] | None = ...,
+    timeout: Timeout | None = ...,
+    timeout_grace: Grace | None = ...,
     on_success: Task | str | None = ...,
     on_failure: Task | str | None = ...,
 ) -> TaskDecorator: ...
@@ -263,6 +275,8 @@ def task(
     retention: Period | None = ...,
     failure_retention: Period | None = ...,
     unique: Unique | Literal[True] | None = ...,
+    timeout: Timeout | None = ...,
+    timeout_grace: Grace | None = ...,
     on_success: Task | str | None = ...,
     on_failure: Task | str | None = ...,
 ) -> ContextTaskDecorator: ...
@@ -285,9 +299,9 @@ def task(
     """
     own = _field_names(SteadyQueueTask) - _field_names(Task) - _NO_OPTIONS
     stored = {name: options.pop(name) for name in of_jobs.OPTIONS if name in options}
-    unknown = options.keys() - own
-    if unknown:
-        raise TypeError(f"task() got an unexpected keyword argument {sorted(unknown)[0]!r}")
+    for name in sorted(options.keys() - own):
+        near = suggest(name, {*own, *of_jobs.OPTIONS})
+        raise TypeError(f"task() got an unexpected keyword argument {name!r}; {near}")
 
     def wrap(func: Callable[..., Any]) -> Task:
         if any(value is not None for value in stored.values()):

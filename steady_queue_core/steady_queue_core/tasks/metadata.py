@@ -16,6 +16,15 @@ from ..delivery import MODES, checked_crashes, checked_mode
 from ..dialects import ClaimedJob, JobKey
 from ..durations import LONGEST
 from ..retention import FOREVER, OF_FAILURE, OF_SUCCESS, Period, is_period
+from ..time_limits import (
+    GRACE,
+    TIMEOUT,
+    Timeout,
+    checked_grace,
+    checked_timeout,
+    is_grace,
+    is_timeout,
+)
 from . import expiry
 from .callback_reference import ON_FAILURE, ON_SUCCESS, checked_callback, is_callback
 from .expiry import NEVER, Expires
@@ -50,6 +59,10 @@ class JobMetadata:
     failure_retention: Period | None = None
     #: The values of the job's unique key; see ``dialects.JobKey``.
     unique: tuple[Any, ...] | None = None
+    #: How long an attempt may take, and how much longer if it does not end then, in seconds;
+    #: ``None``: as its task or backend says.
+    timeout: Timeout | None = None
+    timeout_grace: float | None = None
     #: What is enqueued once the job has succeeded, and once it has failed for good: the values of
     #: a ``Callback``; of a task, also a path alone.
     on_success: str | tuple[Any, ...] | None = None
@@ -102,6 +115,10 @@ class JobMetadata:
         for name in (OF_SUCCESS, OF_FAILURE):
             if options.get(name) is not None:
                 changes[name] = _checked_period(name, options[name], where)
+        if options.get(TIMEOUT) is not None:
+            changes[TIMEOUT] = checked_timeout(options[TIMEOUT], where)
+        if options.get(GRACE) is not None:
+            changes[GRACE] = checked_grace(options[GRACE], where)
         for name in (ON_SUCCESS, ON_FAILURE):
             if options.get(name) is not None:
                 changes[name] = checked_callback(name, options[name], where)
@@ -191,6 +208,8 @@ _VALID: dict[str, Callable[[Any], bool]] = {
     OF_SUCCESS: is_period,
     OF_FAILURE: is_period,
     "unique": lambda value: JobKey.of(value) is not None,
+    TIMEOUT: is_timeout,
+    GRACE: is_grace,
     "on_success": is_callback,
     "on_failure": is_callback,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
 from asgiref.sync import sync_to_async
@@ -24,6 +25,8 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs mi
     #: The fencing token: grows with every claim of this job. A resource that refuses tokens
     #: smaller than the largest one seen is safe from a worker that lost the job unnoticed.
     token: int
+    #: When this attempt has to end, by the database's clock; ``None``: whenever.
+    deadline: datetime | None = None
     #: What ``enqueue()`` fills.
     outbox: Calls | None = field(default=None, repr=False, compare=False)
 

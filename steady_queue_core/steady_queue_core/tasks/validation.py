@@ -9,6 +9,7 @@ from ..configuration.errors import describe
 from ..configuration.queues import LONGEST_NAME, name_objection
 from ..delivery import require_deliverable
 from ..durations import LONGEST
+from ..time_limits import require_time_limit
 from ..timezones import to_utc
 from .callbacks import require_callbacks
 from .definition import rebuilt
@@ -59,6 +60,7 @@ def require_valid(task: Task, default_delivery: object = None) -> None:
             "backoff must be a plain function of the exception and the task result, such as "
             f"steady_queue_core.retries.constant(seconds), not {describe(backoff)}."
         )
+    require_time_limit(task)
     _check_due(task)
     own: JobMetadata = getattr(task, "job_metadata", None) or NONE
     require_deliverable(

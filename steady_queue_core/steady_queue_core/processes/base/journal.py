@@ -13,7 +13,9 @@ import mmap
 import os
 import stat
 import tempfile
+import threading
 from collections import deque
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,11 +23,19 @@ from ...dialects import Ending, Outcome
 from . import system
 from .journal_reader import (
     DATA_OFFSET,
+    END_OFFSET,
     ENTRY_SIZE,
     HEADER_SIZE,
     ID_SIZE,
+    MOST_DATA,
+    STUCK_OFFSET,
+    THREAD_OFFSET,
     FinishedEntry,
     JournalSnapshot,
+    LimitedEntry,
+    entries,
+    limited_entries,
+    number_at,
     remove_journal,
 )
 
@@ -41,6 +51,8 @@ class RunJournal:
         self._free = deque(range(HEADER_SIZE, len(memory), ENTRY_SIZE))
         #: By job and token: a restored database hands out the same job ids again.
         self._entries: dict[tuple[int, int], int] = {}
+        #: Entries of attempts with a time limit, or that were given up.
+        self._limited: set[int] = set()
 
     @classmethod
     def create(cls, name: str, capacity: int, folder: Path | None) -> RunJournal:
@@ -59,9 +71,16 @@ class RunJournal:
         """Record the pid of the process that writes the journal."""
         self._header[1] = pid
 
-    def start(self, job_id: int, token: int) -> None:
-        """Record that a claimed job starts. Called by the thread that is about to run it."""
+    def start(self, job_id: int, token: int, ends_at: float | None = None) -> None:
+        """Record that a claimed job starts. Called by the thread that is about to run it.
+
+        ``ends_at``: by when it has to have ended, on the monotonic clock, if it has a time limit.
+        """
         entry = self._entries[job_id, token] = self._free.popleft()
+        if ends_at is not None:
+            self._limited.add(entry)
+            self._write(entry + THREAD_OFFSET, threading.get_native_id())
+            self._write(entry + END_OFFSET, max(1, int(ends_at * 1e9)))
         self._write(entry, job_id)
 
     def end(self, outcome: Outcome) -> None:
@@ -72,7 +91,7 @@ class RunJournal:
         if outcome.sequel is not None and not outcome.sequel.is_implied:
             return  # Only this process knows what else has to happen.
         data = FinishedEntry.of(outcome)
-        if len(data) <= ENTRY_SIZE - DATA_OFFSET:
+        if len(data) <= MOST_DATA:
             self._memory[entry + DATA_OFFSET : entry + DATA_OFFSET + len(data)] = data
             # The length comes last, so that a kill in between leaves no half of an outcome.
             self._write(entry + ID_SIZE, len(data))
@@ -83,7 +102,31 @@ class RunJournal:
         if entry is not None:
             self._write(entry, 0)
             self._write(entry + ID_SIZE, 0)
+            if entry in self._limited:
+                self._limited.discard(entry)
+                self._write(entry + END_OFFSET, 0)
+                self._write(entry + STUCK_OFFSET, 0)
             self._free.append(entry)
+
+    def mark_stuck(self, job_id: int, token: int) -> None:
+        """Record that a job did not end when it was told to: it is charged for that, whatever
+        becomes of the worker."""
+        entry = self._entries.get((job_id, token))
+        if entry is not None:
+            self._limited.add(entry)
+            self._write(entry + STUCK_OFFSET, 1)
+
+    def mark_all_stuck(self, jobs: Collection[int]) -> None:
+        """Record the same of several jobs, of a process that is dead."""
+        data = self._memory[:]
+        for entry in entries(data):
+            if number_at(data, entry) in jobs:
+                self._write(entry + STUCK_OFFSET, 1)
+
+    @property
+    def limited(self) -> list[LimitedEntry]:
+        """The running attempts with a time limit, as another process sees them."""
+        return limited_entries(self._memory[:])
 
     def mark_clean_exit(self) -> None:
         """Record that the worker exits cleanly: the jobs that it interrupts lose no attempt."""

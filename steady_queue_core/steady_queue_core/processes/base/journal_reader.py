@@ -17,7 +17,12 @@ from . import system
 
 #: Bytes of an entry: the job's id, the length of its outcome, the outcome.
 ENTRY_SIZE = 1024
-ID_SIZE, LENGTH_SIZE, DATA_OFFSET = 8, 8, 16
+ID_SIZE, DATA_OFFSET = 8, 16
+#: At its end, of an attempt with a time limit: whether it was given up, by when it has to have
+#: ended (ns, monotonic clock), and the thread that runs it.
+STUCK_OFFSET, END_OFFSET, THREAD_OFFSET = ENTRY_SIZE - 24, ENTRY_SIZE - 16, ENTRY_SIZE - 8
+#: The longest outcome.
+MOST_DATA = STUCK_OFFSET - DATA_OFFSET
 #: Bytes before the first entry: whether the worker exited cleanly, and its pid.
 HEADER_SIZE = 16
 #: The name of a journal's file.
@@ -49,6 +54,16 @@ class FinishedEntry(NamedTuple):
         return f"{outcome.token} {began:.6f} {preserve} {outcome.return_value}".encode()
 
 
+class LimitedEntry(NamedTuple):
+    """A running attempt with a time limit."""
+
+    job_id: int
+    #: By when it has to have ended, on the monotonic clock, in seconds.
+    ends_at: float
+    #: The id that the system gives its thread.
+    thread: int
+
+
 class JournalSnapshot(NamedTuple):
     """The claimed jobs that a dead process had started."""
 
@@ -56,25 +71,49 @@ class JournalSnapshot(NamedTuple):
     running: frozenset[int] = frozenset()
     #: Jobs that succeeded and whose outcome was not stored in the database yet.
     finished: Mapping[int, FinishedEntry] = MappingProxyType({})
+    #: Jobs that had started and did not end when they were told to.
+    stuck: frozenset[int] = frozenset()
 
     @classmethod
     def read(cls, data: bytes) -> JournalSnapshot:
         """Parse the memory of a journal."""
-        running, finished = set(), {}
-        for entry in range(HEADER_SIZE, len(data) - ENTRY_SIZE + 1, ENTRY_SIZE):
-            job_id = int.from_bytes(data[entry : entry + ID_SIZE], "little")
-            length = int.from_bytes(data[entry + ID_SIZE : entry + ID_SIZE + LENGTH_SIZE], "little")
+        running, stuck, finished = set(), set(), {}
+        for entry in entries(data):
+            job_id, length = number_at(data, entry), number_at(data, entry + ID_SIZE)
             if job_id and length:
                 outcome = data[entry + DATA_OFFSET : entry + DATA_OFFSET + length]
                 try:
                     finished[job_id] = FinishedEntry.read(outcome)
                 except (ValueError, OverflowError, OSError):
                     running.add(job_id)
+            elif job_id and number_at(data, entry + STUCK_OFFSET):
+                stuck.add(job_id)
             elif job_id:
                 running.add(job_id)
         # Jobs that a clean exit interrupted use up no attempt.
         exited_cleanly = any(data[:8])
-        return cls(frozenset() if exited_cleanly else frozenset(running), finished)
+        charged = frozenset() if exited_cleanly else frozenset(running)
+        return cls(charged, finished, frozenset(stuck))
+
+
+def entries(data: bytes) -> range:
+    """Return where the entries of a journal begin."""
+    return range(HEADER_SIZE, len(data) - ENTRY_SIZE + 1, ENTRY_SIZE)
+
+
+def number_at(data: bytes, position: int) -> int:
+    return int.from_bytes(data[position : position + 8], "little")
+
+
+def limited_entries(data: bytes) -> list[LimitedEntry]:
+    """Return the running attempts with a time limit, from the memory of a journal."""
+    found = []
+    for entry in entries(data):
+        job_id, ends_at = number_at(data, entry), number_at(data, entry + END_OFFSET)
+        if job_id and ends_at and not number_at(data, entry + ID_SIZE):
+            thread = number_at(data, entry + THREAD_OFFSET)
+            found.append(LimitedEntry(job_id, ends_at / 1e9, thread))
+    return found
 
 
 def read_journal(path: Path | None) -> JournalSnapshot | None:

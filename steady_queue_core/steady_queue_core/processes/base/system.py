@@ -97,6 +97,18 @@ def await_thread_exit(native_id: int | None) -> None:
         time.sleep(0.001)
 
 
+def wakeups_of(pid: int, thread: int) -> int | None:
+    """Return how often a thread of a process has waited and gone on, or ``None`` if unknown."""
+    try:
+        with open(f"{PROC}/{pid}/task/{thread}/status") as file:
+            for line in file:
+                if line.startswith("voluntary_ctxt_switches:"):
+                    return int(line.split()[1])
+    except (OSError, ValueError):
+        pass
+    return None
+
+
 def resident_bytes() -> int:
     """Return how much memory this process occupies, with what it shares; 0 where the system does
     not tell, see ``tells_memory``."""

@@ -55,6 +55,8 @@ class ManagedProcess(ABC):
     predecessor: ManagedProcess | None = None
     #: When to kill it: it was declared dead and replaced, but may still wake up and exit by itself.
     kill_at: float | None = None
+    #: The jobs for which it was killed: they were to end, and held its interpreter.
+    held_by: frozenset[int] = frozenset()
     #: The exit status, negative for the signal that killed it; ``None`` for a thread.
     exit_code: int | None = None
     #: Whether tasks of it may still hang in this process.

@@ -11,6 +11,7 @@ from ...configuration import ResolvedOptions
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...signals import ProcessLifecycle, process_restarted, send
+from .held_interpreters import HeldInterpreters
 from .managed_process import Launcher, ManagedProcess, ProcessSpec
 from .restarts import PlannedStart, Restarts
 
@@ -35,6 +36,7 @@ class ManagedProcesses:
         self._checked_at = time.monotonic()
         #: Whether tasks of an ended child may still hang in this process.
         self.left_tasks = False
+        self._held = HeldInterpreters()
 
     def __iter__(self) -> Iterator[ManagedProcess]:
         return iter(list(self._by_name.values()))
@@ -85,6 +87,7 @@ class ManagedProcesses:
             del self._by_name[child.name]
             child.read_reports(0.0)
             child.close()
+            child.journal.mark_all_stuck(child.held_by)
             self.left_tasks = self.left_tasks or child.left_tasks
             for other in self:
                 if other.predecessor is child:
@@ -121,6 +124,28 @@ class ManagedProcesses:
                 self.replace(child)
             if child.kill_at is not None and now > child.kill_at:
                 child.kill()
+            elif held_by := self._held.look_at(child):
+                self._kill_held(child, held_by)
+
+    def _kill_held(self, child: ManagedProcess, held_by: frozenset[int]) -> None:
+        """Kill a child for the sake of jobs that should have ended: no other job is charged."""
+        logger.error(
+            "%s (pid %d) does nothing any more, because of tasks that did not end when their time "
+            "was over; killing it. Jobs: %s",
+            child.name,
+            child.pid,
+            ", ".join(map(str, sorted(held_by))),
+            extra=about(
+                "process.held",
+                child=child.name,
+                child_pid=child.pid,
+                kind=child.spec.kind,
+                jobs=len(held_by),
+            ),
+        )
+        child.held_by = held_by
+        child.journal.mark_clean_exit()
+        child.kill()
 
     def replace(self, child: ManagedProcess) -> None:
         """Replace a child that counts as dead; kill it later unless it exits by itself."""

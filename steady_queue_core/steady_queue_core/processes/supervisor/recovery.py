@@ -28,6 +28,8 @@ from ..worker import outcomes
 from ..worker.attempt import Attempt, RunResult
 from ..worker.callbacks import with_callback
 from ..worker.signal_sender import send_signals
+from ..worker.time_limits import longest_of
+from ..worker.time_outs import given_up
 
 logger = get_logger("steady_queue.supervisor")
 
@@ -179,6 +181,10 @@ def _done(claim: ClaimedJob, snapshot: JournalSnapshot | None, death: Death) -> 
     """Return the result of a claim, even if its row is damaged: it has to end."""
     worker = death.worker
     try:
+        if snapshot is not None and claim.job_id in snapshot.stuck:
+            attempt = _attempt(claim, worker)
+            limit = longest_of(claim, attempt.task, attempt.backend)
+            return attempt.failed(given_up(claim, limit), claim.claimed_at)
         if snapshot is None or claim.job_id in snapshot.running:
             attempt = _attempt(claim, worker)
             lost = attempt.lost(death.error, claim.claimed_at, death.process)

@@ -212,7 +212,9 @@ class Supervisor:
                 snapshot = self.maintenance.child_ended(child, how)
                 self.maintenance_thread.call()
                 if not self._stopping and child.kill_at is None and not child.is_succeeded:
-                    self.children.restarts.plan(child, at_work=bool(snapshot.running))
+                    self.children.restarts.plan(
+                        child, at_work=bool(snapshot.running or snapshot.stuck)
+                    )
 
     def _stop(self) -> None:
         """Stop the children, and have their claims released."""

@@ -138,6 +138,7 @@ class ThreadLauncher:
             name=name,
             journal=journal,
             report=lambda process_id: child.note_alive(timeout, ready=process_id is not None),
+            report_used_up=lambda: setattr(child, "wants_successor", True),
             supervisor_id=supervisor_id,
             titled=False,
         )

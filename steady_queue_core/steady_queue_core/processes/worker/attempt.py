@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ... import arguments
@@ -38,6 +38,7 @@ from ..base.journal_reader import FinishedEntry
 from ..base.log_context import about_job, milliseconds
 from . import outcomes, unknown_tasks
 from .error_text import LONGEST_MESSAGE, LONGEST_PATH, bounded, describe
+from .time_limits import time_limit_of
 
 if TYPE_CHECKING:
     from ...backend import SteadyQueueBackend
@@ -163,8 +164,14 @@ class Attempt:
         """What the task, and middleware, learn of the attempt."""
         if self._outbox is None:
             self._outbox = Outbox(self.backend)
+        limit = time_limit_of(self.claim, self.task, self.backend)
         return SteadyQueueTaskContext(
-            task_result=self.task_result, token=self.claim.token, outbox=self._outbox
+            task_result=self.task_result,
+            token=self.claim.token,
+            outbox=self._outbox,
+            deadline=from_utc(self.started_at + timedelta(seconds=limit.timeout))
+            if limit
+            else None,
         )
 
     def succeeded(

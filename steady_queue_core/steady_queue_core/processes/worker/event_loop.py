@@ -16,7 +16,7 @@ from typing import Any
 from ...compat import Task
 from ...dialects import ClaimedJob
 from ...internal_errors import log_internal_error
-from ...logging import about, get_logger
+from ...logging import about, get_logger, running_task
 from ..base.thread_interrupt import TaskInterrupted, interrupt
 from .thread_pool import Work
 
@@ -45,6 +45,10 @@ class EventLoop:
         self._context = copy_context()
         self._thread: Thread | None = None
         self._closing = self._cancelled = False
+        #: Jobs for whose sake the loop was asked whether it goes on, and whether it has answered.
+        self._asked: dict[int, bool] = {}
+        #: The job that blocks the loop, although its time is over.
+        self.blocked_by: int | None = None
         #: Whether a task is in its first step: so far it has left no time to others.
         self.is_starting = False
 
@@ -96,6 +100,47 @@ class EventLoop:
         if self._loop is not None:
             with suppress(RuntimeError):  # The loop has ended already.
                 self._loop.call_soon_threadsafe(self._cancel_job, job_id)
+
+    @property
+    def jobs(self) -> set[int]:
+        """The jobs whose tasks run here."""
+        return {claim.job_id for (claim, _), _ in list(self._running.values())}
+
+    def is_to_blame(self, job_id: int) -> bool:
+        """Whether a job that should have ended runs on by its own doing, and not because another
+        one blocks the loop. Not known when it is first asked: to be asked again, a moment later.
+        """
+        if self._loop is None or job_id not in self.jobs:
+            return True
+        goes_on = self._asked.pop(job_id, None)
+        if goes_on is None:
+            self._asked[job_id] = False
+            with suppress(RuntimeError):  # The loop has ended already.
+                self._loop.call_soon_threadsafe(self._answer, job_id)
+            return False
+        if goes_on:
+            return True
+        blocking = self._current_job(self._loop)
+        if blocking not in (None, job_id):
+            return False
+        self.blocked_by = job_id
+        return True
+
+    def _answer(self, job_id: int) -> None:
+        if job_id in self._asked:
+            self._asked[job_id] = True
+        if self.blocked_by == job_id:
+            self.blocked_by = None
+
+    def _current_job(self, loop: asyncio.AbstractEventLoop) -> int | None:
+        """Return the job whose code the loop runs now, or ``None`` if that is unknown."""
+        current: Any = asyncio.current_task(loop)
+        if current in self._running:
+            return self._running[current][0][0].job_id
+        if current is not None and hasattr(current, "get_context"):  # Python 3.12
+            found = current.get_context().get(running_task)
+            return None if found is None else int(found.task_id)
+        return None
 
     def close(self) -> None:
         """End the thread once no task is running."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from asyncio import CancelledError
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from functools import cache, lru_cache, partial
@@ -18,7 +19,7 @@ from ...delivery import AT_MOST_ONCE, TRANSACTIONAL
 from ...dialects import ClaimedJob, Ending
 from ...errors import (
     NotRepeatedError,
-    TaskCancelled,
+    TaskTimeout,
     UndeliverableError,
     UnregisteredTaskError,
 )
@@ -29,6 +30,7 @@ from ...tasks.definition import SteadyQueueTask, find_task, rebuilt
 from ...tasks.metadata import delivery_of
 from ...tasks.results import task_of
 from ...tasks.task_signals import Audience, asend_task_signal, send_task_signal
+from ...time_limits import TimeLimit
 from ..base.connections import (
     atidy_connections,
     running_coroutine,
@@ -42,7 +44,10 @@ from .attempt import Attempt, RunResult
 from .callbacks import with_callback
 from .expiry import ExpiryClock
 from .forked_copies import end_if_copy
+from .interruptions import Reason
 from .task_transaction import NotBegun, TaskTransaction
+from .time_limits import longest_of, time_limit_of
+from .time_outs import exceeded
 
 logger = get_logger("steady_queue.worker")
 task_logger = get_logger(OF_TASKS)
@@ -95,8 +100,10 @@ class Executor:
         self.worker, self.clock, self.pid = worker, clock, os.getpid()
         #: The alias of the database whose jobs it executes; ``None``: that of each job's backend.
         self.using = using
-        #: Keeps a job from being interrupted from then on; tells whether that was under way.
-        self.end_interruptions: Callable[[int], bool] = lambda job_id: False
+        #: Keeps a job from being interrupted from then on; returns by what it was to be.
+        self.end_interruptions: Callable[[int], Reason | None] = lambda job_id: None
+        #: Returns the time limit of a job that was told to end, because it has taken longer.
+        self.exceeded_limit: Callable[[int], TimeLimit | None] = lambda job_id: None
         self.expiry_clock = ExpiryClock()
         #: Whether a task never gets a connection that another task has used.
         self.fresh_connections = fresh_connections
@@ -181,10 +188,33 @@ class Executor:
         except Exception as problem:
             return self.broken(claim, problem)
 
+    def time_limit(self, claim: ClaimedJob, task: Task) -> TimeLimit | None:
+        """Return how long the attempt at a job may take."""
+        return time_limit_of(claim, task, self.backend_of(claim.backend_name))
+
+    def longest_limit(self, claim: ClaimedJob) -> TimeLimit:
+        """Return the same of a job that may be told to end for other reasons."""
+        return longest_of(claim, self.task_of(claim), self.backend_of(claim.backend_name))
+
+    def was_interrupted(self, claim: ClaimedJob, error: BaseException) -> bool:
+        """Whether a job has ended with ``error`` because the worker has told it to end."""
+        return self._ending_of(claim, error) is not error
+
     def interrupted(self, claim: ClaimedJob, error: BaseException) -> RunResult:
-        """Return the result of a job that was cancelled, although ``error`` was raised outside of
-        its task."""
-        return self._attempt_of(claim).failed(as_cancelled(error), self.clock.now())
+        """Return the result of a job that was told to end, although ``error`` was raised outside
+        of its task."""
+        return self._attempt_of(claim).failed(self._ending_of(claim, error), self.clock.now())
+
+    def _ending_of(self, claim: ClaimedJob, error: BaseException) -> BaseException:
+        """Return the error of an attempt that ``error`` has ended: what it was told to end with, if
+        it was. After the end of its time, a task may choose another one."""
+        if is_requested(claim.job_id, claim.token):
+            return as_cancelled(error)
+        if isinstance(error, (TaskTimeout, CancelledError)):
+            limit = self.exceeded_limit(claim.job_id)
+            if limit is not None:
+                return exceeded(limit, error)
+        return error
 
     def broken_off(self, claim: ClaimedJob) -> RunResult:
         """Return the result of a job that had started, and that the worker itself has ended: it
@@ -250,8 +280,8 @@ class Executor:
             return with_callback(self._succeeded(attempt, value), claim)
 
         def seal() -> None:
-            if self.end_interruptions(claim.job_id):
-                raise TaskCancelled
+            if reason := self.end_interruptions(claim.job_id):
+                raise reason
 
         try:
             return TaskTransaction(self._database_of(attempt)).run(work, seal)
@@ -328,6 +358,4 @@ class Executor:
         end_if_copy(self.pid, error)
         if self.breaking_off:
             raise error
-        if is_requested(attempt.claim.job_id, attempt.claim.token):
-            return attempt.failed(as_cancelled(error), self.clock.now())
-        return attempt.raised(error, self.clock.now)
+        return attempt.raised(self._ending_of(attempt.claim, error), self.clock.now)

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import connections
 
-from ...errors import TaskCancelled
+from ...errors import TaskCancelled, TaskTimeout
 from ..base.connections import connections_of
 from ..base.thread_interrupt import clear_exception, is_within, raise_in
 
@@ -19,8 +19,12 @@ DATABASE = "django.db"
 PAUSE = 0.005
 
 
+#: What is raised in the thread of a job.
+Reason = type[TaskCancelled] | type[TaskTimeout]
+
+
 class Interruptions:
-    """Raises ``TaskCancelled`` in threads, each time in the job that is meant.
+    """Raises an exception in threads, each time in the job that is meant.
 
     The exception arrives in its thread a moment after it was sent, and the job may have ended by
     then. A thread that leaves a job therefore takes back what is still on its way.
@@ -29,23 +33,28 @@ class Interruptions:
     def __init__(self) -> None:
         #: The thread that runs each job.
         self._threads: dict[int, int] = {}
-        #: Jobs to whose threads the exception was sent, or is to be.
-        self._sent: set[int] = set()
+        #: Jobs to whose threads an exception was sent, or is to be.
+        self._sent: dict[int, Reason] = {}
         self._lock = Lock()
 
     def enter(self, job_id: int) -> None:
         """Let the job that the calling thread begins be interrupted."""
         self._threads[job_id] = get_ident()
 
-    def leave(self, job_id: int) -> bool:
-        """End what ``enter`` began, after which nothing is raised any more; return whether an
-        exception had been sent. To be called again if ``TaskCancelled`` is raised inside."""
+    def is_running(self, job_id: int) -> bool:
+        """Whether a thread runs the job."""
+        return job_id in self._threads
+
+    def leave(self, job_id: int) -> Reason | None:
+        """End what ``enter`` began, after which nothing is raised any more; return what had been
+        sent. To be called again if that is raised inside."""
         # In this order, and in the other one in interrupt(): one of both sees the other.
         self._threads.pop(job_id, None)
-        return bool(self._sent) and self._take_back(job_id)
+        return self._take_back(job_id) if self._sent else None
 
-    def interrupt(self, job_id: int) -> None:
-        """Raise ``TaskCancelled`` in the thread that runs the job, if any does, and only once.
+    def interrupt(self, job_id: int, reason: Reason = TaskCancelled) -> None:
+        """Raise ``reason`` in the thread that runs the job, if any does, and only once: what is
+        sent first counts.
 
         While it is at work in Django's database code, it goes on to its next statement, or until it
         is found elsewhere.
@@ -53,15 +62,15 @@ class Interruptions:
         with self._lock:
             if job_id in self._sent:
                 return
-            self._sent.add(job_id)
+            self._sent[job_id] = reason
             thread = self._threads.get(job_id)
             if thread is None:
-                self._sent.discard(job_id)
+                del self._sent[job_id]
                 return
             if not is_within(thread, DATABASE):
-                raise_in(thread, TaskCancelled)
+                raise_in(thread, reason)
                 return
-            refusal = Refusal()
+            refusal = Refusal(reason)
             for connection in connections_of(thread):
                 connection.execute_wrappers.append(refusal)
         Thread(target=self._pursue, args=[job_id, thread, refusal], daemon=True).start()
@@ -73,30 +82,30 @@ class Interruptions:
                 if job_id not in self._sent or refusal.raised:
                     return  # The job has ended, or is about to.
                 if not is_within(thread, DATABASE):
-                    raise_in(thread, TaskCancelled)
+                    raise_in(thread, refusal.reason)
                     return
 
-    def _take_back(self, job_id: int) -> bool:
+    def _take_back(self, job_id: int) -> Reason | None:
         with self._lock:
-            if job_id not in self._sent:
-                return False
-            self._sent.discard(job_id)
+            reason = self._sent.pop(job_id, None)
+            if reason is None:
+                return None
             clear_exception(get_ident())
             for connection in connections.all(initialized_only=True):
                 wrappers = connection.execute_wrappers
                 wrappers[:] = [each for each in wrappers if not isinstance(each, Refusal)]
-            return True
+            return reason
 
 
 class Refusal:
-    """Raises ``TaskCancelled`` in place of the next statement of a thread."""
+    """Raises ``reason`` in place of the next statement of a thread."""
 
-    def __init__(self) -> None:
-        self.raised = False
+    def __init__(self, reason: Reason) -> None:
+        self.reason, self.raised = reason, False
 
     def __call__(self, execute: Any, sql: Any, params: Any, many: Any, context: Any) -> Any:
         # Once: what follows may be a rollback.
         if self.raised:
             return execute(sql, params, many, context)
         self.raised = True
-        raise TaskCancelled
+        raise self.reason

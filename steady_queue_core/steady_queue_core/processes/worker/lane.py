@@ -12,13 +12,16 @@ from ...compat import Task
 from ...configuration import Configuration
 from ...delivery import TRANSACTIONAL
 from ...dialects import ClaimedJob, Ending, Outcome
-from ...errors import TaskCancelled
+from ...errors import TaskCancelled, TaskTimeout
+from ...logging import get_logger
 from ...tasks import cancellation
 from ...tasks.cancellation import is_requested
 from ...tasks.definition import registered_tasks
 from ...tasks.metadata import delivery_of
+from ...time_limits import TimeLimit
 from ..base.connections import close_own_connections
 from ..base.context import ProcessContext
+from ..base.log_context import about_job
 from ..base.registration import ProcessRegistration
 from . import outcomes
 from .attempt import RunResult
@@ -28,6 +31,9 @@ from .followers import Followers
 from .prefetch import Prefetch, Throughput
 from .process_executor import ProcessExecutor
 from .thread_pool import ThreadPool, Work
+from .time_outs import TimeOuts
+
+logger = get_logger("steady_queue.worker")
 
 #: Seconds after which jobs that wait behind long tasks go back to the queue.
 STALL = 0.25
@@ -107,6 +113,8 @@ class Lanes:
         self._interruptions = pool.interruptions
         if processes is None:
             executor.end_interruptions = pool.interruptions.leave
+        self.time_outs = TimeOuts(self._tell_to_end, self._give_up)
+        executor.exceeded_limit = self.time_outs.expired
         #: What interrupts a job that runs in a thread, or in the process of that thread.
         self._interrupt_job = (processes or pool).interrupt_job
         self.threads = Lane(pool, self.prefetch.threads)
@@ -165,6 +173,8 @@ class Lanes:
             result, lane, seconds = self._finished.popleft()
             results.append(result)
             lane.note_end()
+            if self.time_outs.is_watching:  # It may have ended when it was being told to.
+                self.time_outs.end(result.outcome.job_id)
             if result.outcome.ending is not Ending.RELEASED:
                 durations[lane].append(seconds)
             results += self._go_on_after(result.outcome)
@@ -189,11 +199,25 @@ class Lanes:
         return withdrawn + self._given_up(late)
 
     def cancel(self, claim: ClaimedJob) -> None:
-        """Interrupt the task of a job; one that has not started does not start."""
+        """Interrupt the task of a job; one that has not started does not start. A task that does
+        not end is given up as after a time-out."""
         # In this order: a job that starts meanwhile sees the request, or can be interrupted.
         cancellation.requested.add((claim.job_id, claim.token))
-        self._interrupt_job(claim.job_id)
+        self._interrupt_job(claim.job_id, TaskCancelled)
         self._event_loop.interrupt_job(claim.job_id)
+        if self._interruptions.is_running(claim.job_id) or claim.job_id in self._event_loop.jobs:
+            self.time_outs.note_told(claim, self.executor.longest_limit(claim))
+
+    @property
+    def stuck(self) -> set[int]:
+        """Jobs whose tasks did not end when they were told to, and whose worker has to."""
+        return set(self.time_outs.stuck)
+
+    @property
+    def unending(self) -> set[int]:
+        """The stuck jobs, and those whose tasks can go on only once these have ended."""
+        stuck = self.stuck
+        return stuck | self._event_loop.jobs if self._event_loop.blocked_by in stuck else stuck
 
     def _go_on_after(self, ended: Outcome) -> list[RunResult]:
         """Start what follows a job, unless its thread has done so, or it is too late."""
@@ -234,6 +258,7 @@ class Lanes:
 
     def close(self) -> None:
         """End the threads as soon as their tasks have ended."""
+        self.time_outs.close()
         self.threads.runner.close()
         self.loop.runner.close()
 
@@ -241,19 +266,27 @@ class Lanes:
 
     def _run(self, claim: ClaimedJob, task: Task) -> Work | None:
         began = time.monotonic()
+        limit = self._limit_of(claim, task)
         if self._has_expired(claim):
             result = self.executor.expired(claim)
-        elif self._may_start(claim):
-            result = self._run_interruptibly(claim, task)
+        elif self._may_start(claim, limit):
+            result = self._run_interruptibly(claim, task, limit)
         else:
             result = RunResult(outcomes.released(claim))
+        if self.time_outs.is_watching:
+            self.time_outs.end(claim.job_id)
         following = self._following(result, on_loop=False)
         self._finish(result, self.threads, time.monotonic() - began)
         return following
 
-    def _run_interruptibly(self, claim: ClaimedJob, task: Task) -> RunResult:
+    def _run_interruptibly(
+        self, claim: ClaimedJob, task: Task, limit: TimeLimit | None
+    ) -> RunResult:
+        was_interrupted: object
         try:
             self._interruptions.enter(claim.job_id)
+            if limit is not None:
+                self.time_outs.begin(claim, limit)
             if is_requested(claim.job_id, claim.token):
                 result = self.executor.cancelled(claim)
             else:
@@ -262,7 +295,7 @@ class Lanes:
                 except BaseException as error:
                     result = self._broken(claim, error)
             was_interrupted = self._interruptions.leave(claim.job_id)
-        except TaskCancelled as error:
+        except (TaskCancelled, TaskTimeout) as error:
             # It was raised between two of these steps. It is sent but once.
             self._interruptions.leave(claim.job_id)
             result, was_interrupted = self.executor.interrupted(claim, error), True
@@ -275,10 +308,13 @@ class Lanes:
         return self._arun(claim, task, began=time.monotonic())
 
     async def _arun(self, claim: ClaimedJob, task: Task, began: float) -> None:
+        limit = self._limit_of(claim, task)
         if self._has_expired(claim):
             result = self.executor.expired(claim)
-        elif self._may_start(claim):
+        elif self._may_start(claim, limit):
             try:
+                if limit is not None:
+                    self.time_outs.begin(claim, limit)
                 if is_requested(claim.job_id, claim.token):
                     result = self.executor.cancelled(claim)
                 else:
@@ -287,6 +323,8 @@ class Lanes:
                 result = self._broken(claim, error)
         else:
             result = RunResult(outcomes.released(claim))
+        if self.time_outs.is_watching:
+            self.time_outs.end(claim.job_id)
         following = self._following(result, on_loop=True)
         seconds = time.monotonic() - began
         if self._event_loop.is_starting:  # It has had all of the loop to itself.
@@ -307,13 +345,20 @@ class Lanes:
         worker is killed then, the job is given back and expires with another one."""
         return claim.metadata is not None and self.executor.expiry_clock.has_expired(claim)
 
-    def _may_start(self, claim: ClaimedJob) -> bool:
+    def _limit_of(self, claim: ClaimedJob, task: Task) -> TimeLimit | None:
+        try:
+            return self.executor.time_limit(claim, task)
+        except Exception:
+            return None  # The attempt itself will fail of what is wrong with its backend.
+
+    def _may_start(self, claim: ClaimedJob, limit: TimeLimit | None) -> bool:
         """Mark a job as started, unless the worker may have lost it while the host was asleep."""
         if self.executor.breaking_off:
             return False  # The worker has ended, and another one will run its jobs.
         # In this order: either the mark is found when this worker is declared dead, or the lease
         # is seen to have expired.
-        self.context.journal.start(claim.job_id, claim.token)
+        ends_at = None if limit is None else time.monotonic() + limit.longest
+        self.context.journal.start(claim.job_id, claim.token, ends_at)
         if self.registration.holds_lease:
             return True
         self.context.journal.clear(claim.job_id, claim.token)
@@ -322,9 +367,27 @@ class Lanes:
     def _broken(self, claim: ClaimedJob, error: BaseException) -> RunResult:
         if self.executor.breaking_off:
             return self.executor.broken_off(claim)
-        if is_requested(claim.job_id, claim.token):
+        if self.executor.was_interrupted(claim, error):
             return self.executor.interrupted(claim, error)
         return self.executor.broken(claim, error)
+
+    def _tell_to_end(self, claim: ClaimedJob) -> None:
+        """Interrupt the task of a job whose time is over."""
+        logger.warning(
+            "Job %d has taken longer than its time-out: its task is told to end",
+            claim.job_id,
+            extra=about_job("task.timed_out", claim),
+        )
+        self._interrupt_job(claim.job_id, TaskTimeout)
+        self._event_loop.interrupt_job(claim.job_id)
+
+    def _give_up(self, claim: ClaimedJob) -> bool:
+        """Note that the task of such a job still runs, unless another one keeps it from ending."""
+        if not self._event_loop.is_to_blame(claim.job_id):
+            return False
+        self.context.journal.mark_stuck(claim.job_id, claim.token)
+        self.context.waiter.wake()
+        return True
 
     def _finish(self, result: RunResult, lane: Lane, seconds: float) -> None:
         if result.settled is None:

@@ -20,8 +20,10 @@ from ..base.forking import describe_exit
 from . import outcomes
 from .attempt import Attempt, RunResult
 from .executor import Executor
+from .interruptions import Reason
 from .nursery import Nursery, NurseryLost
 from .task_process import EndedAtWork, NotStarted, TaskProcess
+from .time_outs import exceeded
 from .wire import read_outcome, write_job
 
 logger = get_logger("steady_queue.worker")
@@ -55,8 +57,8 @@ class ProcessExecutor:
         except NurseryLost as error:
             return self._given_back(claim, error)
 
-    def interrupt_job(self, job_id: int) -> None:
-        """Have the process that runs a job be killed, if one does."""
+    def interrupt_job(self, job_id: int, reason: Reason) -> None:
+        """Have the process that runs a job be killed, if one does, whatever the reason."""
         with self._lock:
             process = self._at_work.get(job_id)
             if process is not None:
@@ -143,6 +145,8 @@ class ProcessExecutor:
         attempt = self._attempt(claim, task, began)
         if is_requested(claim.job_id, claim.token):
             return attempt.failed(as_cancelled(error), self.executor.clock.now())
+        if (limit := self.executor.exceeded_limit(claim.job_id)) is not None:
+            return attempt.failed(exceeded(limit), self.executor.clock.now())
         process = f"{self.executor.worker} (task process {pid} on {socket.gethostname()})"
         result = attempt.lost(error, self.executor.clock.now(), process)
         return result._replace(lost_process=self.executor.worker)

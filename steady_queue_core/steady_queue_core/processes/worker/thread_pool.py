@@ -13,7 +13,7 @@ from ...compat import Task
 from ...dialects import ClaimedJob
 from ..base.connections import close_own_connections
 from ..base.thread_interrupt import TaskInterrupted, interrupt
-from .interruptions import Interruptions
+from .interruptions import Interruptions, Reason
 
 #: Seconds after which jobs that follow each other let others go first. They mostly take less.
 TURN = 0.05
@@ -73,9 +73,9 @@ class ThreadPool:
         for thread in list(self._busy):
             interrupt(thread)
 
-    def interrupt_job(self, job_id: int) -> None:
-        """Raise ``TaskCancelled`` in the task of a job, if it runs here."""
-        self.interruptions.interrupt(job_id)
+    def interrupt_job(self, job_id: int, reason: Reason) -> None:
+        """Raise ``reason`` in the task of a job, if it runs here."""
+        self.interruptions.interrupt(job_id, reason)
 
     def close(self) -> None:
         """End each thread once the queued jobs are done."""

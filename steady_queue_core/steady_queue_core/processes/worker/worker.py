@@ -106,6 +106,8 @@ class Worker:
         self.context.report_at_work()
         while not self.context.stopping and not self._has_to_end:
             self._iterate(claiming=True)
+        if self.lanes.stuck:
+            self._ask_for_successor_of_stuck()
         self.context.lifecycle.stopping()
         self._shut_down()
 
@@ -113,8 +115,8 @@ class Worker:
         timeout = self.context.options.shutdown_timeout.total_seconds()
         deadline = math.inf
         self._release(self.lanes.withdraw())
-        while self.settlement.held and not self.context.giving_up:
-            if deadline == math.inf and not self.context.retires_at_leisure:
+        while self._awaits_ends and not self.context.giving_up:
+            if deadline == math.inf and not self._may_take_its_time:
                 deadline = time.monotonic() + timeout
             if (left := deadline - time.monotonic()) <= 0:
                 break
@@ -135,9 +137,25 @@ class Worker:
         self.settlement.signal_sender.log_dropped()
 
     @property
+    def _awaits_ends(self) -> bool:
+        """Whether jobs are held of which an end can be expected."""
+        held = self.settlement.held
+        return bool(held) and not held.keys() <= self.lanes.unending
+
+    @property
+    def _may_take_its_time(self) -> bool:
+        """Whether running tasks may take any time, for a successor is at work, or about to be."""
+        if self.context.retires_at_leisure:
+            return True
+        is_ending = self.context.stop_requested or self.context.orphaned or self._declared_dead
+        return bool(self.lanes.stuck) and not is_ending
+
+    @property
     def _has_to_end(self) -> bool:
         """Whether this worker can run no more jobs, and another one has to."""
-        return self._declared_dead or (self.processes is not None and self.processes.is_crippled)
+        if self._declared_dead or self.lanes.stuck:
+            return True
+        return self.processes is not None and self.processes.is_crippled
 
     # --- for the supervisor of a worker thread --------------------------------------------------
 
@@ -196,6 +214,17 @@ class Worker:
                 extra=about("worker.recycled", jobs=self.recycling.jobs),
             )
             self.context.ask_for_successor()
+
+    def _ask_for_successor_of_stuck(self) -> None:
+        """Ask to be replaced because of tasks that do not end."""
+        logger.error(
+            "%s is to be replaced: it has tasks that did not end when they were told to, of the "
+            "jobs %s",
+            self.context.name,
+            ", ".join(map(str, sorted(self.lanes.stuck))),
+            extra=about("worker.stuck", jobs=len(self.lanes.stuck)),
+        )
+        self.context.ask_for_successor()
 
     def _cancel(self) -> None:
         """Interrupt the jobs that were cancelled, if it is time to ask for them."""

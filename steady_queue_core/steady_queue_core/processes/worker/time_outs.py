@@ -1,0 +1,162 @@
+"""Attempts that may take a limited time: who is told to end, and who has not ended then."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from threading import Condition, Thread
+from typing import NamedTuple
+
+from ...dialects import ClaimedJob
+from ...errors import TaskCancelled, TaskTimeout
+from ...internal_errors import log_internal_error
+from ...logging import about, get_logger
+from ...time_limits import TimeLimit
+
+logger = get_logger("steady_queue.worker")
+
+#: Seconds between two looks at a job that is not to be blamed for its delay.
+DELAY = 0.5
+
+
+class Timed(NamedTuple):
+    """A running attempt with a time limit, by the monotonic clock."""
+
+    claim: ClaimedJob
+    limit: TimeLimit
+    #: When to tell it to end.
+    due: float
+    #: When to give it up, once it was told.
+    hopeless: float
+    is_told: bool = False
+
+    @property
+    def next(self) -> float:
+        """When there is something to do."""
+        return self.hopeless if self.is_told else self.due
+
+
+class TimeOuts:
+    """Tells attempts to end when their time is over, in a thread of its own, which starts with the
+    first of them: neither the database nor the tasks can keep it waiting.
+
+    ``tell(claim)`` tells the attempt to end; ``give_up(claim)`` is called if it still runs after
+    its grace, and returns false if something else keeps it from ending, so that it has to wait.
+    """
+
+    def __init__(
+        self, tell: Callable[[ClaimedJob], None], give_up: Callable[[ClaimedJob], bool]
+    ) -> None:
+        self._tell, self._give_up = tell, give_up
+        self._timed: dict[int, Timed] = {}
+        #: Held while an attempt is told: an attempt that has ended is not told any more.
+        self._changed = Condition()
+        self._thread: Thread | None = None
+        self._wakes_at = 0.0
+        self._is_closed = False
+        #: Jobs that were given up.
+        self.stuck: set[int] = set()
+
+    def begin(self, claim: ClaimedJob, limit: TimeLimit) -> None:
+        """Watch an attempt that begins now."""
+        due = time.monotonic() + limit.timeout
+        self._watch_one(Timed(claim, limit, due, due + limit.longest_grace))
+
+    def note_told(self, claim: ClaimedJob, limit: TimeLimit) -> None:
+        """Watch an attempt that was told to end for another reason."""
+        now = time.monotonic()
+        self._watch_one(Timed(claim, limit, now, now + limit.longest_grace, is_told=True))
+
+    def _watch_one(self, timed: Timed) -> None:
+        with self._changed:
+            self._timed[timed.claim.job_id] = timed
+            if self._thread is None:
+                self._start()
+            elif timed.next < self._wakes_at:
+                self._changed.notify()
+
+    def end(self, job_id: int) -> None:
+        """Stop watching an attempt, which has ended."""
+        with self._changed:
+            self._timed.pop(job_id, None)
+            self.stuck.discard(job_id)
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether an attempt is watched."""
+        return bool(self._timed)
+
+    def expired(self, job_id: int) -> TimeLimit | None:
+        """Return the limit of an attempt that was told to end."""
+        timed = self._timed.get(job_id)
+        return timed.limit if timed is not None and timed.is_told else None
+
+    def close(self) -> None:
+        """End the thread."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+
+    def _start(self) -> None:
+        self._thread = Thread(target=self._watch, name="steady-queue-time-outs", daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        with self._changed:
+            while not self._is_closed:
+                now = time.monotonic()
+                for job_id, timed in list(self._timed.items()):
+                    if timed.next <= now:
+                        self._act(job_id, timed, now)
+                # A job that has ended may leave us a time at which there is nothing to do.
+                moments = [each.next for each in self._timed.values()]
+                self._wakes_at = min(moments, default=math.inf)
+                self._changed.wait(_pause(self._wakes_at))
+
+    def _act(self, job_id: int, timed: Timed, now: float) -> None:
+        try:
+            if not timed.is_told:
+                # In this order: what the attempt ends with is then known to be our doing.
+                self._timed[job_id] = timed._replace(is_told=True)
+                self._tell(timed.claim)
+            elif self._give_up(timed.claim):
+                self.stuck.add(job_id)
+                self._timed[job_id] = timed._replace(hopeless=math.inf)
+            else:
+                self._timed[job_id] = timed._replace(hopeless=now + DELAY)
+        except Exception as error:
+            self._timed[job_id] = self._timed[job_id]._replace(hopeless=now + DELAY)
+            log_internal_error(
+                logger,
+                "Job %d could not be told that its time is over",
+                job_id,
+                error=error,
+                extra=about("worker.time_out_failed", task_id=str(job_id)),
+            )
+
+
+def _pause(until: float) -> float | None:
+    # Conditions take no infinite time-outs.
+    return None if until == math.inf else max(0.0, min(until - time.monotonic(), 3600.0))
+
+
+def exceeded(limit: TimeLimit, error: BaseException | None = None) -> TaskTimeout:
+    """Return the error of an attempt that has taken too long; ``error`` is what ended it."""
+    found = TaskTimeout(f"The attempt has taken longer than its time-out of {limit.timeout:g} s.")
+    if isinstance(error, TaskTimeout):
+        return found.with_traceback(error.__traceback__)
+    found.__cause__ = error
+    return found
+
+
+def given_up(claim: ClaimedJob, limit: TimeLimit) -> TaskTimeout | TaskCancelled:
+    """Return the error of an attempt that ran on until its worker was ended."""
+    told = f"did not end in the next {limit.longest_grace:g} s: its worker was replaced."
+    if claim.is_cancelled:
+        return TaskCancelled(f"The job was cancelled while it ran, and {told}")
+    if limit.timeout == math.inf:  # The code or the settings have changed meanwhile.
+        return TaskTimeout(f"The attempt has taken longer than its time-out, and {told}")
+    return TaskTimeout(
+        f"The attempt has taken longer than its time-out of {limit.timeout:g} s and {told}"
+    )
