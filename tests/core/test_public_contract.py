@@ -40,7 +40,8 @@ steady_queue_core.errors: DialectConflict DialectError DialectInvalid DialectNot
     DialectUnsupported DuplicateTask MigrationsMissing NotRepeatedError OutsideTransactionError
     ProcessExitError ProcessMissingError ProcessPrunedError RecurringTaskError
     RecurringTaskExistsError RollbackRequestedError StaticRecurringTaskError SteadyQueueError
-    TaskCancelled TaskExpired TaskTimeout ThreadTerminatedError TooManyCrashesError TransactionEndedError UndeliverableError
+    TaskCancelled TaskExpired TaskTimeout ThreadTerminatedError TooManyCrashesError
+    TransactionEndedError UndeliverableError
     UndiscardableError UnknownRecurringTaskError UnregisteredTaskError UnusableRecurringTaskError
 steady_queue_core.hooks: on_dispatcher_exit on_dispatcher_start on_dispatcher_stop on_exit
     on_internal_error on_scheduler_exit on_scheduler_start on_scheduler_stop on_start on_stop
