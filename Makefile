@@ -50,7 +50,8 @@ coverage: $(VENV)/.installed ## run the suite and say how many lines its own pro
 soak: $(VENV)/.installed ## search for rare faults for an hour: more runs, kills, and longer outages
 	STEADY_QUEUE_TEST_RUNS=200 STEADY_QUEUE_FAULT_SCALE=5 $(BIN)/python -m pytest --timeout 7200 \
 		tests/models/test_machine.py tests/processes/test_kills.py tests/processes/test_limits.py \
-		tests/processes/test_stops.py tests/processes/test_contention.py $(PYTEST_ARGS)
+		tests/processes/test_stops.py tests/processes/test_contention.py \
+		tests/models/test_unique_races.py $(PYTEST_ARGS)
 
 sql: $(VENV)/.installed ## write the SQL of the dialects to tests/golden_sql anew, for its diff
 	$(BIN)/python -m pytest tests/golden_sql --write-sql $(PYTEST_ARGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -22,7 +23,9 @@ from .everywhere import on_every_database, on_every_server
 from .recurrence import tasks
 
 THREADS = 50
-ROUNDS, FEW = 200, 4
+#: ``make soak`` has 200 of them.
+ROUNDS = int(os.environ.get("STEADY_QUEUE_TEST_RUNS", "40"))
+FEW = 4
 #: Seconds until a test is given up.
 PATIENCE = 600
 HOUR = timedelta(hours=1)
