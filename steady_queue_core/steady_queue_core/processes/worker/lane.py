@@ -113,7 +113,7 @@ class Lanes:
         self._interruptions = pool.interruptions
         if processes is None:
             executor.end_interruptions = pool.interruptions.leave
-        self.time_outs = TimeOuts(self._tell_to_end, self._give_up)
+        self.time_outs = TimeOuts(self._tell_to_end, self._give_up, _report_time_out)
         executor.exceeded_limit = self.time_outs.expired
         #: What interrupts a job that runs in a thread, or in the process of that thread.
         self._interrupt_job = (processes or pool).interrupt_job
@@ -373,11 +373,6 @@ class Lanes:
 
     def _tell_to_end(self, claim: ClaimedJob) -> None:
         """Interrupt the task of a job whose time is over."""
-        logger.warning(
-            "Job %d has taken longer than its time-out: its task is told to end",
-            claim.job_id,
-            extra=about_job("task.timed_out", claim),
-        )
         self._interrupt_job(claim.job_id, TaskTimeout)
         self._event_loop.interrupt_job(claim.job_id)
 
@@ -406,6 +401,14 @@ def follows_in_chain(claim: ClaimedJob) -> bool:
 
 def _takes_part_in_chains(claim: ClaimedJob) -> bool:
     return claim.concurrency_key is not None and follows_in_chain(claim)
+
+
+def _report_time_out(claim: ClaimedJob) -> None:
+    logger.warning(
+        "Job %d has taken longer than its time-out: its task is told to end",
+        claim.job_id,
+        extra=about_job("task.timed_out", claim),
+    )
 
 
 def _never(task: Task) -> bool:

@@ -43,12 +43,16 @@ class TimeOuts:
 
     ``tell(claim)`` tells the attempt to end; ``give_up(claim)`` is called if it still runs after
     its grace, and returns false if something else keeps it from ending, so that it has to wait.
+    ``report(claim)`` is called after ``tell``; it may take its time.
     """
 
     def __init__(
-        self, tell: Callable[[ClaimedJob], None], give_up: Callable[[ClaimedJob], bool]
+        self,
+        tell: Callable[[ClaimedJob], None],
+        give_up: Callable[[ClaimedJob], bool],
+        report: Callable[[ClaimedJob], None],
     ) -> None:
-        self._tell, self._give_up = tell, give_up
+        self._tell, self._give_up, self._report = tell, give_up, report
         self._timed: dict[int, Timed] = {}
         #: Held while an attempt is told: an attempt that has ended is not told any more.
         self._changed = Condition()
@@ -103,16 +107,27 @@ class TimeOuts:
         self._thread.start()
 
     def _watch(self) -> None:
-        with self._changed:
-            while not self._is_closed:
-                now = time.monotonic()
-                for job_id, timed in list(self._timed.items()):
-                    if timed.next <= now:
-                        self._act(job_id, timed, now)
-                # A job that has ended may leave us a time at which there is nothing to do.
-                moments = [each.next for each in self._timed.values()]
-                self._wakes_at = min(moments, default=math.inf)
-                self._changed.wait(_pause(self._wakes_at))
+        while not self._is_closed:
+            with self._changed:
+                due = self._act_on_due()
+                if not due:
+                    # A job that ends before leaves us a time at which there is nothing to do.
+                    moments = [each.next for each in self._timed.values()]
+                    self._wakes_at = min(moments, default=math.inf)
+                    if not self._is_closed:
+                        self._changed.wait(_pause(self._wakes_at))
+            # Not while others would have to wait: a task may hold the lock of a log.
+            for timed in due:
+                if not timed.is_told:
+                    self._report(timed.claim)
+
+    def _act_on_due(self) -> list[Timed]:
+        """Do what is due; return what it was."""
+        now = time.monotonic()
+        due = [each for each in self._timed.values() if each.next <= now]
+        for timed in due:
+            self._act(timed.claim.job_id, timed, now)
+        return due
 
     def _act(self, job_id: int, timed: Timed, now: float) -> None:
         try:
@@ -126,7 +141,8 @@ class TimeOuts:
             else:
                 self._timed[job_id] = timed._replace(hopeless=now + DELAY)
         except Exception as error:
-            self._timed[job_id] = self._timed[job_id]._replace(hopeless=now + DELAY)
+            again = now + DELAY
+            self._timed[job_id] = timed._replace(due=again, hopeless=max(timed.hopeless, again))
             log_internal_error(
                 logger,
                 "Job %d could not be told that its time is over",
