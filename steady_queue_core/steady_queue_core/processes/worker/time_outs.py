@@ -142,7 +142,8 @@ class TimeOuts:
                 self._timed[job_id] = timed._replace(hopeless=now + DELAY)
         except Exception as error:
             again = now + DELAY
-            self._timed[job_id] = timed._replace(due=again, hopeless=max(timed.hopeless, again))
+            grace = 0.0 if timed.is_told else timed.limit.longest_grace
+            self._timed[job_id] = timed._replace(due=again, hopeless=again + grace)
             log_internal_error(
                 logger,
                 "Job %d could not be told that its time is over",
