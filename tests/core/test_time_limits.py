@@ -125,3 +125,7 @@ def test_wrong_limits_are_refused_where_they_are_given(
 def test_an_unknown_option_names_the_nearest() -> None:
     with pytest.raises(TypeError, match=r"argument 'time_out'; did you mean 'timeout'\?"):
         task(time_out=3)(plain.func)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match=r"argument 'time_out'; did you mean 'timeout'\?"):
+        plain.using(time_out=3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"argument 'max_attempts'; only @task has this option"):
+        plain.using(max_attempts=3)  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from typing import (
     Concatenate,
     Generic,
     Literal,
+    Never,
     ParamSpec,
     Protocol,
     TypeVar,
@@ -115,12 +116,15 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         unique_key: CallKey | None = None,
         on_success: Task | str | None = None,
         on_failure: Task | str | None = None,
+        **unknown: Never,
     ) -> SteadyQueueTask[P, R]:
         """Return this task with other options.
 
         A timedelta as ``run_after`` or ``expires`` counts from the enqueue, by the database's
         clock. ``unique_key`` replaces the key of ``unique``, of the task or given here.
         """
+        for name in unknown:
+            raise TypeError(_unknown_option(name))
         stored = {
             "metadata": metadata,
             "max_snoozes": max_snoozes,
@@ -324,6 +328,15 @@ def task(
         )
 
     return wrap if function is None else wrap(function)
+
+
+def _unknown_option(name: str) -> str:
+    """Return what to say of an option that ``using()`` has not."""
+    told = f"using() got an unexpected keyword argument {name!r}"
+    if name in _field_names(SteadyQueueTask) - _NO_OPTIONS:
+        return f"{told}; only @task has this option"
+    known: Any = SteadyQueueTask.using
+    return f"{told}; {suggest(name, known.__kwdefaults__)}"
 
 
 #: The fields of a task that are not options of ``@task`` under their own names.
