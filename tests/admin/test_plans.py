@@ -81,6 +81,11 @@ def fill(vendor: str, cursor: Any) -> None:
         "job_id, created_at, exception_class, message",
         f"i + {4 * ROWS}, {instant}, 'e', 'm'",
     )
+    insert(
+        tables.CHECKPOINTS,
+        "job_id, token, done, total, text, updated_at",
+        f"i + {3 * ROWS}, 0, 1, 2, '', {instant}",
+    )
     cursor.execute("ANALYZE")
 
 

@@ -40,6 +40,7 @@ KEYS: dict[str, tuple[str, set[tuple[str, ...]], set[tuple[str, ...]]]] = {
     "semaphores": ("key", set(), set()),
     "permits": ("job_id", set(), {("key",)}),
     "checkpoints": ("job_id", set(), set()),
+    "unique_keys": ("key", set(), {("job_id",), ("expires_at",)}),
     "retentions": ("job_id", set(), {("expires_at",)}),
     "pauses": ("queue_name", set(), set()),
     "recurring_tasks": ("key", set(), set()),

@@ -266,7 +266,7 @@ class Journal:
     def __init__(self) -> None:
         self.started: list[int] = []
 
-    def start(self, job_id: int, token: int) -> None:
+    def start(self, job_id: int, token: int, ends_at: float | None = None) -> None:
         self.started.append(job_id)
 
     def end(self, outcome: Any) -> None:
