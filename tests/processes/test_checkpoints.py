@@ -22,6 +22,9 @@ from .waiting import wait_for
 
 MODULE = ["tests.faultapp.checkpoints"]
 
+#: Seconds that a step takes.
+PAUSE = 0.02
+
 
 def settings_of(processes: int = 2, executor: str = "threads", **options: Any) -> dict[str, Any]:
     settings = queue(processes=processes, threads=2, task_modules=MODULE, **options)
@@ -75,7 +78,7 @@ def test_each_attempt_resumes_where_the_one_before_was_killed(
 ) -> None:
     project = make_project(settings_of(), **where)
     steps = int(150 * SCALE)
-    ids = project.enqueue(f"checkpoints:{task}", *[[steps, 0.02]] * 4)
+    ids = project.enqueue(f"checkpoints:{task}", *[[steps, PAUSE]] * 4)
     supervisor = project.start()
     supervisor.wait_ready(2)
     troubles = Troubles(project, supervisor, seed=3, pause=0.7)
@@ -88,7 +91,9 @@ def test_each_attempt_resumes_where_the_one_before_was_killed(
         # The data are of no use any more; the progress is shown.
         row = row_of(project, job_id)
         assert row is not None
-        assert row[1:] == (None, steps, steps, f"step {steps - 1}")
+        assert (row[1], row[3]) == (None, steps)
+        # A worker that is killed after the end of a task may lose what was told in the last second.
+        assert steps - 1 / PAUSE <= row[2] <= steps
     print(f"\n{troubles.killed} kills, {attempts} attempts")
 
 
@@ -98,7 +103,7 @@ def test_in_task_processes_too(make_project: MakeProject, where: dict[str, str])
     project = make_project(settings_of(processes=1, executor="processes"), **where)
     steps = int(100 * SCALE)
     tasks = ("count", "count_in_a_coroutine")
-    ids = [project.enqueue(f"checkpoints:{task}", [steps, 0.02])[0] for task in tasks]
+    ids = [project.enqueue(f"checkpoints:{task}", [steps, PAUSE])[0] for task in tasks]
     [worker] = project.start().wait_ready(1)
     chance, killed = random.Random(5), 0
     while project.unfinished():
@@ -112,7 +117,10 @@ def test_in_task_processes_too(make_project: MakeProject, where: dict[str, str])
     assert sum(attempts) > len(ids)
     assert killed
     for job_id in ids:
-        assert (row_of(project, job_id) or ())[1:3] == (None, steps)
+        row = row_of(project, job_id)
+        assert row is not None
+        assert row[1] is None
+        assert steps - 1 / PAUSE <= row[2] <= steps
 
 
 @pytest.mark.slow

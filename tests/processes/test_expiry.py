@@ -65,7 +65,9 @@ def test_jobs_that_a_suspended_worker_holds_expire(make_project: MakeProject) ->
     project = make_project(settings())
     supervisor = project.start()
     [worker] = supervisor.wait_ready(1)
-    running, *held = project.enqueue("patient:stay", *[[0.5]] * 4, periods={"expires": 2})
+    calls = [[2.0], [0.5], [0.5], [0.5]]
+    running, *held = project.enqueue("patient:stay", *calls, periods={"expires": 2})
+    project.wait_started(running)
     wait_for(lambda: "claimed" in map(project.state_of, held), 20, "the claim of another job")
     supervisor.send(signal.SIGSTOP, worker)
     wait_for_expiry(project, seconds=2)
