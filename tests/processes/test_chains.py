@@ -177,9 +177,14 @@ def test_a_worker_that_was_asleep_goes_on_with_no_chain(make_project: MakeProjec
 def test_without_deadlines_a_worker_that_was_asleep_goes_on_with_its_chain(
     make_project: MakeProject,
 ) -> None:
-    project = briefly(make_project)
-    project.mutant = "no deadlines in chains"
-    assert len(resume_a_worker_with_a_chain(project)) > 1
+    overlapping = 0
+    for _ in range(6):  # The permit may come back before the worker goes on.
+        project = briefly(make_project)
+        project.mutant = "no deadlines in chains"
+        overlapping = len(resume_a_worker_with_a_chain(project))
+        if overlapping > 1:
+            break
+    assert overlapping > 1
 
 
 def test_a_chain_that_takes_long_lets_others_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
