@@ -67,7 +67,7 @@ def _enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[EnqueuedJ
     limits = {
         job.limit.key: job.limit.to
         for job in jobs
-        if job.limit is not None and _due(job, present) is None
+        if job.limit is not None and not job.waits and _due(job, present) is None
     }
     # Locked first: a transaction that admits blocked jobs would wait for the rows of this one.
     statements = [TAKE_TIME]
@@ -124,6 +124,8 @@ def insertions(jobs: Sequence[NewJob], due: Sequence[Value]) -> list[Statement]:
             job.max_attempts, 0, 0, NOW, run_at,
         )  # fmt: skip
         rows.append((*row, *_limited(job.limit), job.metadata) if detailed else row)
+        if job.waits:
+            continue
         job_id = SQL(f"LAST_INSERT_ID() + {number} * @@auto_increment_increment")
         execution = (job_id, job.queue_name, job.rank, 0, NOW)
         if due_at is not None:
@@ -154,7 +156,7 @@ def _due(job: NewJob, present: datetime | None) -> Value:
 
     ``present`` may be left out for jobs without ``run_at``: a delay is added by the server.
     """
-    due = portable.due_at(job, present or EPOCH)
+    due = None if job.waits else portable.due_at(job, present or EPOCH)
     if due is None:
         return None
     if job.delay is not None:

@@ -36,7 +36,7 @@ def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
     return DialectInfo(
         name="mysql",
         display_name="MySQL or MariaDB",
-        api_version=2,
+        api_version=3,
         has_wakeup=True,
         excludes_queues=True,
     )

@@ -19,6 +19,7 @@ from .enqueue_sql import (
     ENQUEUE_LIMITED,
     ENQUEUE_ONE,
     ENQUEUE_ONE_AND_NOTIFY,
+    ENQUEUE_WAITING,
 )
 from .permits import admit_locked, discard_refused, set_limits
 from .prepared import fetch, fetch_named
@@ -33,6 +34,9 @@ _ALIKE = attrgetter(*_SHARED)
 def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
     if not jobs:
         return []
+    if jobs[0].waits:
+        [row] = fetch(connection, ENQUEUE_WAITING, {"jobs": _to_json(jobs)})
+        return _in_order(row)
     if any(job.limit is not None for job in jobs):
         return _enqueue_limited(connection, jobs)
     shared = _common(jobs)
@@ -40,6 +44,10 @@ def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[Enq
         [row] = fetch(connection, ENQUEUE, {"jobs": _to_json(jobs)})
     else:
         row = _enqueue_alike(connection, jobs, shared)
+    return _in_order(row)
+
+
+def _in_order(row: tuple[Any, ...]) -> list[EnqueuedJob]:
     job_ids, enqueued_at = row[0], read(row[1])
     # Ids come in any order, but are assigned in the order of the jobs.
     return [EnqueuedJob(job_id, enqueued_at) for job_id in sorted(job_ids)]

@@ -80,6 +80,24 @@ WITH given AS (
   {REPLACE_SCHEDULED}
 ) SELECT array_agg(id) AS job_ids, {seconds(NOW_SQL)} AS enqueued_at FROM job"""
 
+#: For jobs whose executions the core inserts.
+ENQUEUE_WAITING = f"""
+WITH job AS (
+  INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, "rank", arguments, max_attempts,
+                             attempts, token, enqueued_at, scheduled_at, concurrency_key,
+                             concurrency_limit, concurrency_duration, concurrency_discards,
+                             metadata)
+  SELECT queue_name, task_path, backend_name, "rank", arguments, max_attempts, 0, 0, {NOW_SQL},
+         run_at, "key", "to", duration * interval '1 microsecond', COALESCE(discards, false),
+         metadata
+  FROM json_to_recordset(%(jobs)s::json) AS job(
+    ordinal int, queue_name text, "rank" smallint, task_path text, backend_name text,
+    arguments text, max_attempts smallint, run_at timestamptz, "key" text, "to" int,
+    duration bigint, discards boolean, metadata text)
+  ORDER BY ordinal
+  RETURNING id
+) SELECT array_agg(id) AS job_ids, {seconds(NOW_SQL)} AS enqueued_at FROM job"""
+
 # At most one job of each key takes a permit here, so that the semaphore's row alone decides. It is
 # locked even if no permit is left: a transaction that ends a permit must not look for waiting jobs
 # before this one waits. If the limit has changed while no permit is left, the row does not say how

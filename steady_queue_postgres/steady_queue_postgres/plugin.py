@@ -36,7 +36,7 @@ def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
     return DialectInfo(
         name="postgres",
         display_name="PostgreSQL",
-        api_version=2,
+        api_version=3,
         has_wakeup=wakeup.can_listen(connection),
         excludes_queues=True,
     )

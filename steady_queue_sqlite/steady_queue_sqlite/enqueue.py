@@ -68,13 +68,18 @@ def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[Enq
         ids = _next_ids(cursor, len(jobs))
         new = [_New(i, job, _due(job, enqueued_at)) for i, job in zip(ids, jobs, strict=True)]
         cursor.executemany(INSERT_JOB, [_job_row(each, now) for each in new])
+        if jobs[0].waits:
+            return [EnqueuedJob(job_id, enqueued_at) for job_id in ids]
         _insert_executions(cursor, new, now)
         refused = _admit(cursor, [each for each in new if each.due is None])
     return [EnqueuedJob(None if job_id in refused else job_id, enqueued_at) for job_id in ids]
 
 
 def _is_plain(job: NewJob) -> bool:
-    return job.run_at is None and job.delay is None and job.limit is None and job.metadata is None
+    return (
+        job.run_at is None and job.delay is None and job.limit is None and job.metadata is None
+        and not job.waits
+    )  # fmt: skip
 
 
 def _enqueue_one(connection: BaseDatabaseWrapper, job: NewJob) -> EnqueuedJob:
@@ -95,7 +100,7 @@ def _next_ids(cursor: Any, count: int) -> range:
 
 
 def _due(job: NewJob, enqueued_at: datetime) -> str | None:
-    due = portable.due_at(job, enqueued_at)
+    due = None if job.waits else portable.due_at(job, enqueued_at)
     return None if due is None else to_text(due)
 
 

@@ -33,7 +33,7 @@ def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
     return DialectInfo(
         name="sqlite",
         display_name=f"SQLite {checks.require_version()}",
-        api_version=2,
+        api_version=3,
         skips_locked=False,
         has_wakeup=wakeup.can_listen(connection),
         excludes_queues=True,

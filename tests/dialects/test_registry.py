@@ -239,7 +239,7 @@ def test_a_plugin_of_another_contract_is_refused_with_both_versions() -> None:
         "Dialect plugin 'fast' was written for version 7 of the dialect contract; this Steady "
         "Queue has version 2. Install versions of both that match. If the plugin is yours: "
         "docs/writing-a-dialect.md says what has changed, after which its DialectInfo states "
-        "api_version=2."
+        "api_version=3."
     )
 
 

@@ -20,6 +20,8 @@ from .chains import Chain, chained, chains_of
 from .dialect import Dialect
 from .hookspecs import hookimpl
 from .job_key import JobKey, is_storable
+from .joins import BatchClosed, Joins
+from .membership import DependencyState, Link, MemberState, RunWhen
 from .outcome import Destination, Ending, Outcome, limited_keys
 from .records import (
     API_VERSION,
@@ -46,9 +48,11 @@ __all__ = [
     "CLAIM_COLUMNS",
     "EXECUTION_COLUMNS",
     "JOB_COLUMNS",
+    "BatchClosed",
     "Chain",
     "CheckpointChange",
     "ClaimedJob",
+    "DependencyState",
     "Destination",
     "Dialect",
     "DialectConflict",
@@ -62,12 +66,16 @@ __all__ = [
     "EnqueuedJob",
     "FollowUp",
     "JobKey",
+    "Joins",
     "KeyTaken",
     "Limit",
+    "Link",
+    "MemberState",
     "NewJob",
     "Outcome",
     "ProcessIdentity",
     "QueueSelector",
+    "RunWhen",
     "Sequel",
     "Wakeup",
     "chained",

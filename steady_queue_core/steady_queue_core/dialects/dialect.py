@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -22,6 +23,8 @@ from ..retention import Period
 from . import batches
 from .contention import until_free
 from .job_key import JobKey
+from .joins import BatchClosed, Joins
+from .membership import MemberState
 from .outcome import Outcome, limited_keys
 from .portable import current_time
 from .portable.checkpoints import (
@@ -30,6 +33,7 @@ from .portable.checkpoints import (
     end_checkpoints,
     last_progress,
 )
+from .portable.members import insert_members
 from .portable.models import model
 from .portable.sequels import (
     follow_ups_of,
@@ -123,9 +127,27 @@ class Dialect:
         One whose unique key another job has becomes that one. Raises ``KeyTaken`` if a job is not
         to be enqueued then.
         """
+        if any(job.batch_id is not None for job in jobs):
+            return self._enqueue_members(connection, jobs)
+        return self._enqueue_any(connection, jobs)
+
+    def _enqueue_any(
+        self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
+    ) -> list[EnqueuedJob]:
         if any(job.metadata is not None and JobKey.read(job.metadata) for job in jobs):
             return self._enqueue_unique(connection, jobs)
         return self.insert_jobs(connection, jobs)
+
+    def _enqueue_members(
+        self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
+    ) -> list[EnqueuedJob]:
+        batch_ids = {job.batch_id for job in jobs if job.batch_id is not None}
+        with self.transaction(connection):
+            closed = Joins(connection, self).lock_open(batch_ids)
+            if not closed:
+                return self._enqueue_any(connection, jobs)
+        # Raised outside of the transaction: the caller's stays usable.
+        raise BatchClosed(closed)
 
     def _enqueue_unique(
         self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
@@ -143,7 +165,16 @@ class Dialect:
     def insert_jobs(
         self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
     ) -> list[EnqueuedJob]:
-        """Insert ``jobs``, whatever their unique keys are, in statements of bounded size."""
+        """Insert ``jobs``, whatever their unique keys are, in statements of bounded size. Those of
+        batches become their members."""
+        if any(job.batch_id is not None for job in jobs):
+            with self.transaction(connection):
+                stored = self._insert(connection, jobs)
+                insert_members(connection, jobs, stored)
+                return stored
+        return self._insert(connection, jobs)
+
+    def _insert(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
         if len(jobs) == 1 or len(split := list(batches.split(jobs))) == 1:
             return self._enqueue(connection, jobs)
         with self.transaction(connection):
@@ -210,16 +241,47 @@ class Dialect:
                 stored = self._enqueue_follow_ups(connection, [each.job for each in follow_ups])
                 for follow_up, new in zip(follow_ups, stored, strict=True):
                     follow_up.stored = new
+            # After the jobs that the last one may have added to its batch.
+            self._end_members(connection, held)
         if follow_ups:
             queue_names = dict.fromkeys(each.job.queue_name for each in follow_ups)
             self.ring_after_commit(connection, list(queue_names))
         return {outcome.job_id for outcome in held}
+
+    def _end_members(self, connection: BaseDatabaseWrapper, held: Sequence[Outcome]) -> None:
+        ended = [outcome for outcome in held if outcome.ends_member]
+        if ended:
+            self.end_members(
+                connection,
+                {outcome.job_id: outcome.member_state for outcome in ended},
+                have_dependents=any(o.link.has_dependents for o in ended if o.link is not None),
+            )
+
+    def end_members(
+        self,
+        connection: BaseDatabaseWrapper,
+        ended: Mapping[int, MemberState],
+        *,
+        have_dependents: bool = True,
+    ) -> None:
+        """End the members of batches whose jobs have ended in the current transaction."""
+        joins = Joins(connection, self)
+        joins.end(ended, have_dependents=have_dependents)
+        self.ring_moved(connection, joins)
+
+    def ring_moved(self, connection: BaseDatabaseWrapper, joins: Joins) -> None:
+        """Notify listeners of the jobs that were moved on."""
+        if joins.queue_names:
+            self.ring_after_commit(connection, list(joins.queue_names))
 
     def _enqueue_follow_ups(
         self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
     ) -> list[EnqueuedJob]:
         """Insert jobs in the transaction of an outcome, where there is nobody to tell that a key is
         taken."""
+        batch_ids = {job.batch_id for job in jobs if job.batch_id is not None}
+        if batch_ids and (closed := Joins(connection, self).lock_open(batch_ids)):
+            jobs = [replace(job, batch_id=None) if job.batch_id in closed else job for job in jobs]
         if not any(JobKey.read(job.metadata) for job in jobs):
             return self.insert_jobs(connection, jobs)
         enqueued = UniqueEnqueue(connection, self, jobs, refuses=False).run()

@@ -15,7 +15,7 @@ portable building blocks::
     def steady_queue_dialect(connection):
         if connection.vendor == "cockroachdb":
             return DialectInfo(
-                name="cockroach", display_name="CockroachDB", api_version=2
+                name="cockroach", display_name="CockroachDB", api_version=3
             )
 
     steady_queue_claim = hookimpl(portable.claim)

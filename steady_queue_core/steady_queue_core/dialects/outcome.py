@@ -7,8 +7,13 @@ from datetime import datetime
 from enum import Enum
 from typing import NamedTuple
 
+from ..errors import TaskCancelled
 from .job_key import JobKey
+from .membership import Link, MemberState
 from .sequel import Sequel
+
+#: The exception of jobs that were cancelled.
+CANCELLED = f"{TaskCancelled.__module__}.{TaskCancelled.__qualname__}"
 
 
 class Ending(Enum):
@@ -63,6 +68,8 @@ class Outcome(NamedTuple):
     heir: tuple[int, int] | None = None
     #: The unique key of the job. The facade frees it with the end of the job, not the dialect.
     unique_key: JobKey | None = None
+    #: What the job has to do with a batch. The facade ends its membership, not the dialect.
+    link: Link | None = None
     #: What else happens in the same transaction. The facade sees to it, not the dialect.
     sequel: Sequel | None = None
 
@@ -100,7 +107,22 @@ class Outcome(NamedTuple):
     @property
     def has_sequel(self) -> bool:
         """Whether something else happens in the same transaction."""
-        return self.sequel is not None or (self.unique_key is not None and self.completes_job)
+        if self.sequel is not None:
+            return True
+        return self.completes_job and (self.unique_key is not None or self.ends_member)
+
+    @property
+    def ends_member(self) -> bool:
+        """Whether the job is a member of a batch that does not wait for it any more."""
+        return self.link is not None and not self.link.is_callback and self.completes_job
+
+    @property
+    def member_state(self) -> MemberState:
+        """What becomes of the member whose job has ended."""
+        if self.has_succeeded:
+            return MemberState.SUCCEEDED
+        is_cancelled = self.exception_class == CANCELLED
+        return MemberState.CANCELLED if is_cancelled else MemberState.FAILED
 
     @property
     def destination(self) -> Destination:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..progress import Progress
 from .job_key import JobKey
+from .membership import Link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,11 @@ class NewJob:
     limit: Limit | None = None
     #: What is stored of the call beyond the columns: a JSON object as text.
     metadata: str | None = None
+    #: The batch that it is a member of; the facade sees to it, not the dialect.
+    batch_id: int | None = None
+    #: Whether the job has no execution at first, no permit, and no due time: the facade inserts the
+    #: row that says what it waits for. A dialect inserts the row of the job alone.
+    waits: bool = False
 
 
 class EnqueuedJob(NamedTuple):
@@ -110,6 +116,11 @@ class ClaimedJob(NamedTuple):
     def unique_key(self) -> JobKey | None:
         """The unique key of the job, read from its metadata; ``None`` for most jobs."""
         return None if self.metadata is None else JobKey.read(self.metadata)
+
+    @property
+    def link(self) -> Link | None:
+        """What the job has to do with a batch, read from its metadata; ``None`` for most jobs."""
+        return None if self.metadata is None else Link.read(self.metadata)
 
     @property
     def ends_key_at_start(self) -> bool:
@@ -248,7 +259,7 @@ class Wakeup(Protocol):
 
 
 #: The version of the contract, which a plugin states in its ``DialectInfo``.
-API_VERSION = 2
+API_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

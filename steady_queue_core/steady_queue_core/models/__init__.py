@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .batch import BatchMember, Dependency, JobBatch
 from .checkpoint import Checkpoint
 from .execution import (
     BlockedExecution,
@@ -9,6 +10,7 @@ from .execution import (
     FailedExecution,
     ReadyExecution,
     ScheduledExecution,
+    WaitingExecution,
 )
 from .job import Job
 from .pause import Pause
@@ -20,11 +22,14 @@ from .semaphore import Permit, Semaphore
 from .unique_key import UniqueKey
 
 __all__ = [
+    "BatchMember",
     "BlockedExecution",
     "Checkpoint",
     "ClaimedExecution",
+    "Dependency",
     "FailedExecution",
     "Job",
+    "JobBatch",
     "Pause",
     "Permit",
     "Process",
@@ -36,4 +41,5 @@ __all__ = [
     "ScheduledExecution",
     "Semaphore",
     "UniqueKey",
+    "WaitingExecution",
 ]

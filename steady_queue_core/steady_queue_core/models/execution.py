@@ -78,6 +78,21 @@ class BlockedExecution(QueuedExecution):
         )
 
 
+class WaitingExecution(QueuedExecution):
+    """The job waits for the end of other members of its batch."""
+
+    #: How many members it waits for, or has waited for.
+    width = models.IntegerField()
+    #: When the job is due, if it is to be later than the end of these: a time, or how long after.
+    due_at = InstantField(null=True)
+    delay = models.DurationField(null=True)
+    concurrency_key = ExactCharField(max_length=255, null=True)
+
+    class Meta:
+        db_table = tables.WAITING
+        default_permissions = ()
+
+
 class ClaimedExecution(QueuedExecution):
     """The job has been claimed by a process. ``created_at`` is the time of the claim."""
 

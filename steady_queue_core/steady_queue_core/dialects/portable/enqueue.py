@@ -21,15 +21,17 @@ def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[Enq
     jobs_manager = model("Job").objects.using(using)
     with atomic(using=using, savepoint=False):
         present = current_time(connection, now(connection))
-        due = [due_at(job, present) for job in jobs]
+        due = [None if job.waits else due_at(job, present) for job in jobs]
         rows = [job_row(job, present, later) for job, later in zip(jobs, due, strict=True)]
         if connection.features.can_return_rows_from_bulk_insert:
             rows = jobs_manager.bulk_create(rows)
         else:
             for row in rows:
                 row.save(using=using, force_insert=True)
-        _insert_executions(using, jobs, rows, due, present)
-        refused = _admit(connection, jobs, rows, due)
+        refused = set[int]()
+        if not (jobs and jobs[0].waits):
+            _insert_executions(using, jobs, rows, due, present)
+            refused = _admit(connection, jobs, rows, due)
     return [EnqueuedJob(None if row.pk in refused else row.pk, present) for row in rows]
 
 

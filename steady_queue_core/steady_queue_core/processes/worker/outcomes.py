@@ -26,6 +26,7 @@ def finished(
         rank=claim.rank,
         concurrency_key=claim.concurrency_key,
         unique_key=None if claim.metadata is None else claim.unique_key,
+        link=None if claim.metadata is None else claim.link,
         attempts=claim.attempts + 1,
         worker_ids=with_worker(claim.worker_ids, worker),
         errors=claim.errors,
@@ -139,6 +140,7 @@ def released(claim: ClaimedJob) -> Outcome:
         rank=claim.rank,
         concurrency_key=claim.concurrency_key,
         unique_key=claim.unique_key,
+        link=claim.link,
     )
 
 

@@ -11,7 +11,7 @@ from ...progress import Progress
 from .follow_up_wire import read_follow_ups, write_follow_up
 
 #: What the claim says of its outcome; whoever ran the job has no say in it.
-_OF_CLAIM = ("job_id", "token", "queue_name", "rank", "concurrency_key", "unique_key")
+_OF_CLAIM = ("job_id", "token", "queue_name", "rank", "concurrency_key", "unique_key", "link")
 _DEFAULTS = Outcome._field_defaults
 #: The fields of an outcome that are sent, and their types.
 _TYPES = {

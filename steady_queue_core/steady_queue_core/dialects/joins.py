@@ -1,0 +1,261 @@
+"""Batches as their members end: who ends last moves on what has waited, exactly once.
+
+Two transactions that each end one of the last two members see each other's member as pending. So
+whoever does not end the last one either locks one that is pending, so that the transaction that
+ends it comes later and looks again; or, if others are ending all of those, locks what waits, and
+looks in a new statement. The first way lets thousands of members of one batch end at once.
+
+Lock order: after everything that a settlement locks. First what members and dependencies have to
+be written; then batches, the youngest first, so that a batch comes before the one that it belongs
+to; then the jobs that wait, in the order of their ids. Whoever holds a lock of one kind waits for no
+earlier one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Count, F, QuerySet
+
+from .batches import MOST_JOBS
+from .callbacks import jobs_at_end
+from .membership import FAILURES, DependencyState, MemberState, RunWhen
+from .operations import Operations
+from .portable import aware, storable
+from .portable.models import model, moved
+
+#: Jobs that wait for more members than this are not locked by each that ends.
+FEW = 8
+
+
+class BatchClosed(Exception):
+    """Jobs were to be added to batches that have ended. Nothing was stored."""
+
+    def __init__(self, batch_ids: Collection[int]) -> None:
+        super().__init__(f"batches {sorted(batch_ids)} have ended, or are gone")
+        self.batch_ids = batch_ids
+
+
+class Joins:
+    """Ends members of batches. What it changes belongs in the transaction that ends their jobs."""
+
+    def __init__(self, connection: BaseDatabaseWrapper, dialect: Operations) -> None:
+        self.connection, self.dialect = connection, dialect
+        #: The queues of the jobs that were moved on.
+        self.queue_names: dict[str, None] = {}
+
+    def end(self, ended: Mapping[int, MemberState], *, have_dependents: bool = True) -> None:
+        """End the members whose jobs are the keys of ``ended``.
+
+        ``have_dependents``: whether jobs may wait for one of them, rather than for its batch.
+        """
+        members = self._pending(ended)
+        self._write(members, ended)
+        waiting = set[int]()
+        if have_dependents:
+            waiting = self._resolve({pk: ended[job_id] for pk, job_id, _ in members})
+        self._end_batches({batch_id for _, _, batch_id in members}, waiting)
+        self._move_on(waiting)
+
+    def try_end(self, batch_id: int) -> bool:
+        """End a batch if none of its members is pending; return whether it has ended now."""
+        waiting = set[int]()
+        has_ended = self._end_batches({batch_id}, waiting)
+        self._move_on(waiting)
+        return has_ended
+
+    def release(self, job_ids: Collection[int]) -> None:
+        """Move on those of these jobs that wait for nothing any more."""
+        self._move_on(set(job_ids))
+
+    def lock_open(self, batch_ids: Collection[int]) -> set[int]:
+        """Lock batches to which members are added; return those that take none any more."""
+        rows = self._batches.filter(pk__in=batch_ids).order_by("-pk")
+        locked = self.dialect.lock_rows(self.connection, rows, wait=True)
+        taking = {row.pk for row in locked if row.finished_at is None and row.cancelled_at is None}
+        return set(batch_ids) - taking
+
+    def _pending(self, ended: Mapping[int, MemberState]) -> list[tuple[int, int, int]]:
+        """Return the pending members of these jobs: their ids, jobs and batches."""
+        found: list[tuple[int, int, int]] = []
+        for some in _parts(ended):
+            rows = self._members.filter(job_id__in=some, state=MemberState.PENDING)
+            found += rows.order_by("pk").values_list("pk", "job_id", "batch_id")
+        return found
+
+    def _write(
+        self, members: Sequence[tuple[int, int, int]], ended: Mapping[int, MemberState]
+    ) -> None:
+        by_state: dict[MemberState, list[int]] = {}
+        for pk, job_id, _ in members:
+            by_state.setdefault(ended[job_id], []).append(pk)
+        for state, pks in by_state.items():
+            for some in _parts(pks):
+                self._members.filter(pk__in=some).update(state=state)
+
+    def _resolve(self, parents: Mapping[int, MemberState]) -> set[int]:
+        """Close what waits for these members; return the jobs that do."""
+        waiting = set[int]()
+        for some in _parts(parents):
+            rows = self._dependencies.filter(parent_id__in=some, state=DependencyState.OPEN)
+            closed: dict[DependencyState, list[int]] = {}
+            for pk, job_id, parent_id, run_when in rows.order_by("pk").values_list(
+                "pk", "job_id", "parent_id", "run_when"
+            ):
+                is_met = RunWhen(run_when).is_met_by(success=parents[parent_id].is_success)
+                state = DependencyState.MET if is_met else DependencyState.UNMET
+                closed.setdefault(state, []).append(pk)
+                waiting.add(job_id)
+            for state, pks in closed.items():
+                for part in _parts(pks):
+                    self._dependencies.filter(pk__in=part).update(state=state)
+        return waiting
+
+    def _end_batches(self, batch_ids: set[int], waiting: set[int]) -> bool:
+        """End those of these batches, and of those that they belong to, whose members have all
+        ended; add the jobs that wait for one to ``waiting``."""
+        has_ended = False
+        while batch_ids:
+            batch_id = max(batch_ids)
+            batch_ids.remove(batch_id)
+            batch = self._ending(batch_id)
+            if batch is None:
+                continue
+            has_ended = True
+            state = self._finish(batch)
+            if batch.member_id is None:
+                continue
+            member = self._members.filter(pk=batch.member_id, state=MemberState.PENDING)
+            if member.update(state=state):
+                waiting |= self._resolve({batch.member_id: state})
+                batch_ids |= set(
+                    self._members.filter(pk=batch.member_id).values_list("batch_id", flat=True)
+                )
+        return has_ended
+
+    def _ending(self, batch_id: int) -> Any | None:
+        """Return the locked row of a batch if it ends now."""
+        members = self._members.filter(batch_id=batch_id, state=MemberState.PENDING)
+        if self._is_left_to_another(members):
+            return None
+        rows = self.dialect.lock_rows(self.connection, self._batches.filter(pk=batch_id), wait=True)
+        batch = next(iter(rows), None)
+        if batch is None or batch.started_at is None or batch.finished_at is not None:
+            return None
+        # In a new statement, which sees what was committed before the lock was granted.
+        return None if members.exists() else batch
+
+    def _is_left_to_another(self, pending: QuerySet[Any]) -> bool:
+        """Lock one of these rows without waiting; return whether there was one. Whoever ends it
+        looks for the others after this transaction."""
+        last = pending.order_by("-pk")[:1]
+        return bool(list(self.dialect.lock_rows(self.connection, last, wait=False)))
+
+    def _finish(self, batch: Any) -> MemberState:
+        """Write the end of a batch, and insert its callbacks."""
+        counted = self._members.filter(batch_id=batch.pk).order_by().values_list("state")
+        numbers = dict(counted.annotate(Count("pk")))
+        failed = sum(numbers.get(state, 0) for state in FAILURES)
+        present = storable(self.dialect.current_time(self.connection))
+        self._batches.filter(pk=batch.pk).update(
+            finished_at=present, total=sum(numbers.values()), failed=failed
+        )
+        if batch.callbacks is not None:
+            jobs = jobs_at_end(batch, failed=bool(failed))
+            self.dialect.insert_jobs(self.connection, jobs)
+            self.queue_names |= dict.fromkeys(job.queue_name for job in jobs)
+        if batch.cancelled_at is not None:
+            return MemberState.CANCELLED
+        return MemberState.FAILED if failed else MemberState.SUCCEEDED
+
+    def _move_on(self, job_ids: Collection[int]) -> None:
+        """Move on those of these jobs that wait for nothing any more."""
+        many = len(job_ids) > FEW
+        for some in _parts(sorted(job_ids)):
+            rows = self._waiting.filter(pk__in=some).order_by("pk")
+            left = [
+                row.pk for row in rows
+                if many or row.width <= FEW or not self._is_left_to_another(self._open([row.pk]))
+            ]  # fmt: skip
+            if left:
+                self._move_on_locked(left)
+
+    def _move_on_locked(self, job_ids: Sequence[int]) -> None:
+        rows = self._waiting.filter(pk__in=job_ids).order_by("pk")
+        locked = list(self.dialect.lock_rows(self.connection, rows, wait=True))
+        several = [row.pk for row in locked if row.width > 1]
+        # In a new statement, as above.
+        held = set(self._open(several).values_list("job_id", flat=True)) if several else set()
+        moving = [row for row in locked if row.pk not in held]
+        if moving:
+            self._cancel_unmet([row.pk for row in moving])
+            self._insert_executions(moving)
+            self._waiting.filter(pk__in=[row.pk for row in moving])._raw_delete(
+                self.connection.alias
+            )
+
+    def _cancel_unmet(self, job_ids: Sequence[int]) -> None:
+        """Ask those of these jobs to end that are not to run: a worker claims and ends them, and
+        so on with those that wait for them, however many these are."""
+        unmet = self._dependencies.filter(job_id__in=job_ids, state=DependencyState.UNMET)
+        skipped = set(unmet.values_list("job_id", flat=True))
+        if skipped:
+            jobs = model("Job").objects.using(self.connection.alias)
+            jobs.filter(pk__in=skipped, max_attempts__gt=0).update(max_attempts=-F("max_attempts"))
+
+    def _insert_executions(self, rows: Sequence[Any]) -> None:
+        present = self.dialect.current_time(self.connection)
+        made: dict[str, list[Any]] = {}
+        for row in rows:
+            due = present + row.delay if row.delay is not None else row.due_at and aware(row.due_at)
+            later = due if due is not None and due > present else None
+            if later is None and row.concurrency_key is None:
+                made.setdefault("ReadyExecution", []).append(
+                    moved("ReadyExecution", row, row.token, present)
+                )
+                self.queue_names[row.queue_name] = None
+            else:
+                # The dispatcher gives out permits: a semaphore cannot be locked so late.
+                made.setdefault("ScheduledExecution", []).append(
+                    moved(
+                        "ScheduledExecution",
+                        row,
+                        row.token,
+                        present,
+                        due_at=storable(later or present),
+                        concurrency_key=row.concurrency_key,
+                    )
+                )
+        for name, executions in made.items():
+            model(name).objects.using(self.connection.alias).bulk_create(executions)
+
+    def _open(self, job_ids: Sequence[int]) -> QuerySet[Any]:
+        return self._dependencies.filter(job_id__in=job_ids, state=DependencyState.OPEN)
+
+    @property
+    def _batches(self) -> QuerySet[Any]:
+        return self._rows("JobBatch")
+
+    @property
+    def _members(self) -> QuerySet[Any]:
+        return self._rows("BatchMember")
+
+    @property
+    def _dependencies(self) -> QuerySet[Any]:
+        return self._rows("Dependency")
+
+    @property
+    def _waiting(self) -> QuerySet[Any]:
+        return self._rows("WaitingExecution")
+
+    def _rows(self, name: str) -> QuerySet[Any]:
+        rows: QuerySet[Any] = model(name).objects.using(self.connection.alias)
+        return rows
+
+
+def _parts(keys: Collection[int]) -> Iterator[Sequence[int]]:
+    ordered = list(keys)
+    for start in range(0, len(ordered), MOST_JOBS):
+        yield ordered[start : start + MOST_JOBS]

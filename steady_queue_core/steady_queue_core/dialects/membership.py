@@ -1,0 +1,103 @@
+"""What a job has to do with a batch, in the terms that the core and the dialects share."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from .. import arguments
+from ..arguments import DeserializationError, PayloadLimits
+
+#: The name of the link in the metadata of a job.
+NAME = "batch"
+
+
+class MemberState(IntEnum):
+    """What has become of a member of a batch."""
+
+    PENDING = 0
+    SUCCEEDED = 1
+    FAILED = 2
+    CANCELLED = 3
+    #: Its job was deleted before it ran, by somebody who did not want it.
+    DISCARDED = 4
+
+    @property
+    def is_success(self) -> bool:
+        """Whether jobs that wait for a success go on; a job that was discarded has had none, but
+        does not make its batch fail."""
+        return self is MemberState.SUCCEEDED
+
+
+#: The states of members that make a batch fail.
+FAILURES = (MemberState.FAILED, MemberState.CANCELLED)
+
+
+class RunWhen(IntEnum):
+    """How the member has to end that a job waits for."""
+
+    SUCCESS = 0
+    FAILURE = 1
+    FINISHED = 2
+
+    def is_met_by(self, *, success: bool) -> bool:
+        """Whether the job goes on after this end."""
+        return self is RunWhen.FINISHED or success is (self is RunWhen.SUCCESS)
+
+
+class DependencyState(IntEnum):
+    """Whether a member has ended that a job waits for, and as it had to."""
+
+    OPEN = 0
+    MET = 1
+    UNMET = 2
+
+
+class Link(NamedTuple):
+    """Which batch a job belongs to; stored with its metadata."""
+
+    batch_id: int
+    #: Whether other jobs may wait for this one.
+    has_dependents: bool = False
+    #: Whether the job is a callback of the batch, rather than a member.
+    is_callback: bool = False
+
+    @property
+    def stored(self) -> tuple[Any, ...]:
+        """The values, without those at the end that are as usual."""
+        if self.is_callback:
+            return tuple(self)
+        return tuple(self[:2]) if self.has_dependents else (self.batch_id,)
+
+    @classmethod
+    def of(cls, values: object) -> Link | None:
+        """Return what was stored, or ``None`` for anything else."""
+        if not isinstance(values, tuple) or not 1 <= len(values) <= len(cls._fields):
+            return None
+        found = cls(*values)
+        is_valid = type(found.batch_id) is int and 0 < found.batch_id < 2**63
+        return found if is_valid and all(type(each) is bool for each in values[1:]) else None
+
+    @classmethod
+    def read(cls, metadata: object) -> Link | None:
+        """Return the link in the metadata of a job; ``None``: it has none, or they are damaged."""
+        if metadata is None or f'"{NAME}"' not in (text := str(metadata)):
+            return None
+        try:
+            found: Any = arguments.decode(text, resolve_models=False)
+        except DeserializationError:
+            return None
+        return cls.of(found.get(NAME)) if isinstance(found, dict) else None
+
+
+def linked(metadata: str | None, link: Link) -> str:
+    """Return the metadata of a job with this link added.
+
+    Raises ``DeserializationError`` if they are damaged.
+    """
+    known: Any = {} if metadata is None else arguments.decode(metadata, resolve_models=False)
+    return arguments.encode({**known, NAME: link.stored}, limits=_UNLIMITED, root="metadata")
+
+
+#: They were measured before, and the link adds a few bytes.
+_UNLIMITED = PayloadLimits(max_bytes=2**40, max_depth=arguments.DEFAULT_LIMITS.max_depth + 2)
