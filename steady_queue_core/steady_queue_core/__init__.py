@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .batches.batch import Batch
     from .bulk import aenqueue_many, call, enqueue_many
     from .concurrency import limits_concurrency
     from .dynamic_tasks import (
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
         unschedule_recurring_task,
     )
     from .endings import Discard, Fail, Retry, Snooze
-    from .errors import DuplicateTask, Preempted
+    from .errors import AlreadyFinished, BatchDoesNotExist, DuplicateTask, Preempted
     from .schedules.definition import recurring
     from .tasks.definition import task
     from .unique import Unique
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AlreadyFinished",
+    "Batch",
+    "BatchDoesNotExist",
     "Discard",
     "DuplicateTask",
     "Fail",
@@ -84,7 +88,11 @@ def __getattr__(name: str) -> Any:
         from . import endings
 
         return getattr(endings, name)
-    if name in ("DuplicateTask", "Preempted"):
+    if name == "Batch":
+        from .batches.batch import Batch
+
+        return Batch
+    if name in ("AlreadyFinished", "BatchDoesNotExist", "DuplicateTask", "Preempted"):
         from . import errors
 
         return getattr(errors, name)

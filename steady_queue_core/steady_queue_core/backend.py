@@ -39,12 +39,13 @@ from .compat import (
 from .concurrency import ConcurrencyLimit
 from .configuration import ConfigurationError
 from .delivery import AT_MOST_ONCE
-from .dialects import EnqueuedJob, KeyTaken, Limit, NewJob, dialect_for
-from .errors import DuplicateTask
+from .dialects import BatchClosed, EnqueuedJob, KeyTaken, Limit, Link, NewJob, dialect_for
+from .errors import AlreadyFinished, DuplicateTask
 from .middleware import MiddlewareChain
 from .payloads import PayloadCodec, Scope, call_scope
 from .tasks.callbacks import require_callbacks, resolved
 from .tasks.checkpoint_store import DatabaseStore
+from .tasks.current_batch import batch_of_call
 from .tasks.definition import SteadyQueueTask, require_declared
 from .tasks.expiry import Expires, require_start_before
 from .tasks.metadata import NONE, JobMetadata
@@ -78,6 +79,8 @@ class EncodedCall:
     limit: Limit | None
     #: What the job keeps beyond its columns, as text.
     metadata: str | None = None
+    #: The batch that it is added to.
+    batch_id: int | None = None
 
 
 class SteadyQueueBackend(BaseTaskBackend):
@@ -186,7 +189,8 @@ class SteadyQueueBackend(BaseTaskBackend):
         return self._store_or_wait(calls)
 
     def _store_or_wait(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
-        later = [self._waits_for_commit(call.task) for call in calls]
+        # What is added to a batch belongs in its transaction.
+        later = [call.batch_id is None and self._waits_for_commit(call.task) for call in calls]
         stored = iter(self.insert([c for c, waits in zip(calls, later, strict=True) if not waits]))
         return [
             self._insert_after_commit(call) if waits else next(stored)
@@ -338,8 +342,10 @@ class SteadyQueueBackend(BaseTaskBackend):
             self._require_start(task, own.expires)
         if key is not None:
             own = replace(own or NONE, unique=key.stored)
+        if (batch_id := batch_of_call(self, task)) is not None:
+            own = replace(own or NONE, batch=Link(batch_id).stored)
         metadata = None if own is None else resolved(own).text(self.payload_limits)
-        return EncodedCall(task, args, kwargs, text, limit, metadata)
+        return EncodedCall(task, args, kwargs, text, limit, metadata, batch_id)
 
     def delivery_of(self, task: Task) -> str | None:
         """Return the delivery of the jobs of ``task``; ``None`` for most."""
@@ -377,6 +383,10 @@ class SteadyQueueBackend(BaseTaskBackend):
             raise
         except KeyTaken as taken:
             raise self._duplicate(calls, taken) from None
+        except BatchClosed as closed:
+            raise AlreadyFinished(
+                f"The calls were not enqueued: {closed}. Enqueue them outside, or in another batch."
+            ) from None
         dialect.ring_after_commit(
             connection, list(dict.fromkeys(call.task.queue_name for call in calls))
         )
@@ -437,6 +447,7 @@ class SteadyQueueBackend(BaseTaskBackend):
             delay=getattr(task, "delay", None),
             limit=call.limit,
             metadata=call.metadata,
+            batch_id=call.batch_id,
         )
         return new if self.payload_codec is None else _sealed(new, self.payload_codec)
 

@@ -24,6 +24,8 @@
         TaskExpired              a job had not started when it expired
         DuplicateTask            another job has the unique key of a call, or of a job
         TaskTimeout (also TimeoutError) an attempt took longer than it may
+        AlreadyFinished          a batch takes no more jobs
+        BatchDoesNotExist        no batch has the id
         Preempted                an attempt has lost its claim, and is to stop
         CheckpointRefusedError   a task cannot store a checkpoint in its transaction
         MigrationsMissing        the tables do not exist yet
@@ -145,6 +147,14 @@ class DuplicateTask(SteadyQueueError):
         self.result = result
         #: The id of the other job, if it is stored.
         self.job_id = job_id
+
+
+class AlreadyFinished(SteadyQueueError):
+    """A batch takes no more jobs: it has ended, or was cancelled."""
+
+
+class BatchDoesNotExist(SteadyQueueError):
+    """No batch has this id, or it was cleared."""
 
 
 class TaskTimeout(SteadyQueueError, TimeoutError):

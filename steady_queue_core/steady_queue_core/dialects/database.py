@@ -15,6 +15,8 @@ from django.db.models import Expression, Model, QuerySet
 from ..retention import Period
 from . import portable
 from .dialect import Dialect
+from .joins import Joins
+from .membership import MemberState
 from .registry import dialect_for
 from .unique_keys import UniqueKeys
 
@@ -73,6 +75,19 @@ class Database:
     @property
     def unique_keys(self) -> UniqueKeys:
         return UniqueKeys(self.connection, self.dialect)
+
+    @property
+    def joins(self) -> Joins:
+        return Joins(self.connection, self.dialect)
+
+    def end_members(self, ended: Mapping[int, MemberState]) -> None:
+        self.dialect.end_members(self.connection, ended)
+
+    def end_if_done(self, batch_id: int) -> None:
+        """End a batch, in the current transaction, if none of its members is pending."""
+        joins = self.joins
+        if joins.try_end(batch_id):
+            self.dialect.ring_moved(self.connection, joins)
 
     def ring(self, queue_names: Sequence[str]) -> None:
         self.dialect.ring(self.connection, queue_names)

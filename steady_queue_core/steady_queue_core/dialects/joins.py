@@ -7,8 +7,8 @@ looks in a new statement. The first way lets thousands of members of one batch e
 
 Lock order: after everything that a settlement locks. First what members and dependencies have to
 be written; then batches, the youngest first, so that a batch comes before the one that it belongs
-to; then the jobs that wait, in the order of their ids. Whoever holds a lock of one kind waits for no
-earlier one.
+to; then the jobs that wait, in the order of their ids. Whoever holds a lock of one kind waits for
+no earlier one.
 """
 
 from __future__ import annotations
@@ -65,6 +65,16 @@ class Joins:
         has_ended = self._end_batches({batch_id}, waiting)
         self._move_on(waiting)
         return has_ended
+
+    def reopen(self, job_ids: Collection[int]) -> None:
+        """Let the members whose jobs run again be pending, unless their batch has ended."""
+        members = self._members.filter(job_id__in=job_ids).exclude(state=MemberState.PENDING)
+        batch_ids = set(members.values_list("batch_id", flat=True)) if job_ids else set()
+        if not batch_ids:
+            return
+        rows = self._batches.filter(pk__in=batch_ids, finished_at=None).order_by("-pk")
+        locked = [row.pk for row in self.dialect.lock_rows(self.connection, rows, wait=True)]
+        members.filter(batch_id__in=locked).update(state=MemberState.PENDING)
 
     def release(self, job_ids: Collection[int]) -> None:
         """Move on those of these jobs that wait for nothing any more."""

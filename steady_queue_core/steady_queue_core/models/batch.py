@@ -1,4 +1,4 @@
-"""JobBatch: jobs that belong together. Members and dependencies: what a batch and its jobs await."""
+"""JobBatch: jobs that belong together, as members. Dependencies: which members a job awaits."""
 
 from __future__ import annotations
 

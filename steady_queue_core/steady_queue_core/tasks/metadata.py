@@ -13,7 +13,7 @@ from ..backend_options import MOST_SNOOZES
 from ..compat import InvalidTask
 from ..configuration.errors import describe
 from ..delivery import MODES, checked_crashes, checked_mode
-from ..dialects import ClaimedJob, JobKey
+from ..dialects import ClaimedJob, JobKey, Link
 from ..durations import LONGEST
 from ..retention import FOREVER, OF_FAILURE, OF_SUCCESS, Period, is_period
 from ..time_limits import (
@@ -63,6 +63,8 @@ class JobMetadata:
     timeout_grace: float | None = None
     #: The values of the job's unique key; see ``dialects.JobKey``.
     unique: tuple[Any, ...] | None = None
+    #: The values of what the job has to do with a batch; see ``dialects.Link``.
+    batch: tuple[Any, ...] | None = None
     #: What is enqueued once the job has succeeded, and once it has failed for good: the values of
     #: a ``Callback``; of a task, also a path alone.
     on_success: str | tuple[Any, ...] | None = None
@@ -210,6 +212,7 @@ _VALID: dict[str, Callable[[Any], bool]] = {
     TIMEOUT: is_timeout,
     GRACE: is_grace,
     "unique": lambda value: JobKey.of(value) is not None,
+    "batch": lambda value: Link.of(value) is not None,
     "on_success": is_callback,
     "on_failure": is_callback,
 }

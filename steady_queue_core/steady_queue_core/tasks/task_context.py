@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -43,8 +44,23 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs mi
     deadline: datetime | None = None
     #: What ``enqueue()`` fills.
     outbox: Calls | None = field(default=None, repr=False, compare=False)
+    #: Finds the batch of the job; ``None``: it has none.
+    find_batch: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
     #: What checkpoints and progress go to.
     notes: Notes | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def batch(self) -> Any:
+        """The ``Batch`` that the job is a member or a callback of, as it is now; ``None`` if there
+        is none.
+
+        Raises ``BatchDoesNotExist`` if it was cleared, and errors of the database.
+        """
+        return None if self.find_batch is None else self.find_batch()
+
+    async def abatch(self) -> Any:
+        """Async version of :attr:`batch`."""
+        return await sync_to_async(lambda: self.batch, thread_sensitive=True)()
 
     @property
     def cancel_requested(self) -> bool:

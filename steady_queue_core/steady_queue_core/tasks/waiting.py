@@ -59,7 +59,7 @@ class Wait:
     """Looks whether a job has ended, and knows when to look again."""
 
     def __init__(self, result: TaskResult, timeout: float | timedelta | None) -> None:
-        self.result, self.timeout = result, _seconds(timeout)
+        self.result, self.timeout = result, seconds(timeout)
         backend: Any = result.task.get_backend()
         self.stores_jobs: bool = getattr(backend, "stores_jobs", True)
         #: Alias of the database of the jobs; ``None``: the backend of another package knows.
@@ -181,7 +181,8 @@ class Wait:
             )
 
 
-def _seconds(timeout: float | timedelta | None) -> float:
+def seconds(timeout: float | timedelta | None) -> float:
+    """Return a time-out in seconds. Raises ``TypeError`` and ``ValueError``."""
     if timeout is None:
         return math.inf
     if isinstance(timeout, timedelta):

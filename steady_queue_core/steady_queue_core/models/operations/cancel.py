@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import F, QuerySet
 
+from ...dialects import MemberState
 from ...dialects.database import Database
 from ...errors import CANCELLED_BEFORE_START, TaskCancelled
 from ...retention import of_failure
@@ -20,13 +21,19 @@ from ..execution import (
     FailedExecution,
     ReadyExecution,
     ScheduledExecution,
+    WaitingExecution,
 )
 from .keys import free_unique_keys, keys_of, lock_unique_keys
 from .removal import remove_executions
 
 #: The states of jobs that wait. In the order in which jobs pass through them: a job that moves on
 #: while its row is awaited is found in the next.
-WAITING: tuple[type[Execution], ...] = (ScheduledExecution, BlockedExecution, ReadyExecution)
+WAITING: tuple[type[Execution], ...] = (
+    WaitingExecution,
+    ScheduledExecution,
+    BlockedExecution,
+    ReadyExecution,
+)
 #: All states in which a job can be cancelled.
 STATES: tuple[type[Execution], ...] = (*WAITING, ClaimedExecution)
 
@@ -44,7 +51,7 @@ def end(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     """
     using, database = jobs.db, Database.of(jobs.db)
     with database.transaction():
-        keys, wanted = keys_of(jobs, job_ids)
+        keys, wanted, members = keys_of(jobs, job_ids)
         unique = lock_unique_keys(database, wanted)
         found = remove_executions(database, WAITING, job_ids, keys)
         free_unique_keys(database, unique, [row.pk for row in found])
@@ -56,6 +63,8 @@ def end(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
             task_ids = [str(row.pk) for row in found]
             send_after_commit(task_cancelled, jobs.model, using, task_ids=task_ids)
         admitted = database.admit(keys)
+        gone = {row.pk for row in found}
+        database.end_members({pk: MemberState.CANCELLED for pk in members if pk in gone})
     if admitted:
         database.ring_after_commit([])
     return len(found)

@@ -12,6 +12,7 @@ from django.db.models import Q, QuerySet
 from ...dialects import portable
 from ...dialects.database import Database
 from ..base import unfiltered
+from ..batch import BatchMember
 from ..checkpoint import Checkpoint
 from ..execution import FailedExecution
 from ..recurring import RecurringExecution
@@ -58,9 +59,15 @@ class Sweep(ABC):
         """Delete those of these rows that need not be kept; return their number."""
 
     def _without_own(self, keys: Iterable[int]) -> set[int]:
-        """Return ``keys`` without those of jobs that are kept for a time of their own."""
-        own = Retention.objects.using(self.using).filter(pk__in=keys)
-        return set(keys) - set(own.values_list("pk", flat=True))
+        """Return ``keys`` without those of jobs that are kept for a time of their own, or as long
+        as their batch goes on."""
+        kept = set(keys)
+        own = Retention.objects.using(self.using).filter(pk__in=kept)
+        members = BatchMember.objects.using(self.using).filter(
+            job_id__in=kept, batch__finished_at=None
+        )
+        kept -= set(own.values_list("pk", flat=True))
+        return kept - set(members.values_list("job_id", flat=True))
 
     def _delete_jobs(self, jobs: QuerySet[Any], job_ids: Sequence[int]) -> None:
         """Delete jobs, and what was stored beside them. Within a transaction."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from ...dialects import MemberState
 from ...dialects.database import Database
 from ...signals import send_after_commit, task_discarded
 from ..checkpoint import Checkpoint
@@ -16,6 +17,7 @@ from ..execution import (
     FailedExecution,
     ReadyExecution,
     ScheduledExecution,
+    WaitingExecution,
 )
 from ..retention import Retention
 from .keys import free_unique_keys, keys_of, lock_unique_keys
@@ -24,6 +26,7 @@ from .removal import remove_executions
 #: The states in which a job can be discarded: it is neither running nor finished. In the order in
 #: which jobs pass through them: a job that moves on while its row is awaited is found in the next.
 STATES: tuple[type[Execution], ...] = (
+    WaitingExecution,
     ScheduledExecution,
     BlockedExecution,
     ReadyExecution,
@@ -38,7 +41,7 @@ def discard(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     """
     using, database = jobs.db, Database.of(jobs.db)
     with database.transaction():
-        keys, wanted = keys_of(jobs, job_ids)
+        keys, wanted, members = keys_of(jobs, job_ids)
         unique = lock_unique_keys(database, wanted)
         found = [row.pk for row in remove_executions(database, STATES, job_ids, keys)]
         free_unique_keys(database, unique, found)
@@ -46,6 +49,7 @@ def discard(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
         Checkpoint.objects.using(using).filter(pk__in=found)._raw_delete(using)
         Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)
         admitted = database.admit(keys)
+        database.end_members({pk: MemberState.DISCARDED for pk in members if pk in found})
         if found:
             task_ids = [str(job_id) for job_id in found]
             send_after_commit(task_discarded, jobs.model, using, task_ids=task_ids)

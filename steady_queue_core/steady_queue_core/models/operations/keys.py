@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Q, QuerySet
 
-from ...dialects import JobKey
+from ...dialects import JobKey, Link
 from ...dialects.database import Database
 
 
@@ -18,6 +18,8 @@ class Keys(NamedTuple):
     concurrency: list[str]
     #: The unique ones that they have, or want, by the ids of the jobs.
     unique: dict[int, JobKey]
+    #: The jobs that are members of batches.
+    members: list[int]
 
 
 def keys_of(jobs: QuerySet[Any], job_ids: Sequence[int]) -> Keys:
@@ -25,13 +27,15 @@ def keys_of(jobs: QuerySet[Any], job_ids: Sequence[int]) -> Keys:
     # In one statement, for most jobs have neither.
     has_some = Q(concurrency_key__isnull=False) | Q(metadata__isnull=False)
     rows = jobs.filter(has_some, pk__in=job_ids)
-    concurrency, unique = set(), {}
+    concurrency, unique, members = set(), {}, []
     for pk, key, metadata in rows.values_list("pk", "concurrency_key", "metadata"):
         if key is not None:
             concurrency.add(key)
         if (own := JobKey.read(metadata)) is not None:
             unique[pk] = own
-    return Keys(sorted(concurrency), unique)
+        if (link := Link.read(metadata)) is not None and not link.is_callback:
+            members.append(pk)
+    return Keys(sorted(concurrency), unique, members)
 
 
 def lock_unique_keys(database: Database, wanted: Mapping[int, JobKey]) -> dict[str, int]:

@@ -29,7 +29,7 @@ def retry(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     using, database = jobs.db, Database.of(jobs.db)
     with database.transaction():
         # Of all of them, for one that has not failed yet may have, by the time it is locked.
-        keys, wanted = keys_of(jobs, job_ids)
+        keys, wanted, members = keys_of(jobs, job_ids)
         locked = database.unique_keys.lock({key.key for key in wanted.values()})
         holders = database.unique_keys.holders(locked)
         lock_semaphores(database, keys)
@@ -51,6 +51,7 @@ def retry(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
         FailedExecution.objects.using(using).filter(pk__in=found)._raw_delete(using)
         Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)
         database.admit(sorted({row.concurrency_key for row in blocked}))
+        database.joins.reopen([pk for pk in members if pk in found])
     if rows:
         database.ring_after_commit(sorted({row.queue_name for row in rows}))
     return len(rows)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ... import arguments
 from ...arguments import DeserializationError, TaskArgumentError
+from ...batches.batch import Batch
 from ...compat import Task, TaskResult, TaskResultStatus
 from ...configuration import ConfigurationError
 from ...delivery import AT_LEAST_ONCE, AT_MOST_ONCE, TRANSACTIONAL
-from ...dialects import ClaimedJob, Ending, Outcome, Sequel
+from ...dialects import ClaimedJob, Ending, Link, Outcome, Sequel
 from ...endings import Discard, Fail, Retry, Snooze
 from ...errors import (
     CANCELLED_BEFORE_START,
@@ -179,8 +180,13 @@ class Attempt:
             deadline=from_utc(self.started_at + timedelta(seconds=limit.timeout))
             if limit
             else None,
+            find_batch=self._find_batch if self.metadata.batch is not None else None,
             notes=self.notes,
         )
+
+    def _find_batch(self) -> Batch:
+        link = cast(Link, Link.of(self.metadata.batch))
+        return Batch.of(link.batch_id, self.backend)
 
     @property
     def notes(self) -> AttemptNotes:

@@ -1,0 +1,3 @@
+"""Batches: jobs that belong together, and what follows when all of them have ended."""
+
+from __future__ import annotations

@@ -1,0 +1,182 @@
+"""Batch: jobs that belong together, from where they are enqueued to their end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Self
+
+from asgiref.sync import sync_to_async
+from django.db import transaction
+
+from ..bulk import Call, enqueue_many
+from ..compat import DEFAULT_TASK_BACKEND_ALIAS, InvalidTask, Task, TaskResult, task_backends
+from ..dialects.callbacks import ON_FAILURE, ON_FINISH, ON_SUCCESS
+from ..dialects.database import Database
+from ..errors import AlreadyFinished
+from ..tasks import current_batch
+from ..tasks.current_batch import OpenBatch
+from .handle import BatchHandle
+from .rows import cancel, create, start
+from .values import checked_description, encoded_callbacks, encoded_metadata
+
+#: What ``Batch`` makes, as opposed to chains, groups and workflows.
+KIND = "batch"
+
+
+class Batch(BatchHandle):
+    """Jobs that belong together. What is enqueued in its ``with`` block is stored when that ends,
+    in one transaction on the queue's database, or in the caller's; if it raises, nothing is.
+
+    Callbacks are calls of tasks, which are enqueued with the end of the last job: ``on_success`` if
+    all have succeeded, else ``on_failure``; then ``on_finish``. They find the batch as
+    ``context.batch``. A batch takes more jobs until it has ended: open it again with ``with``, in
+    one of its jobs with ``with context.batch``. One that is made in the block of another is one
+    member of that.
+
+    Raises ``InvalidTask``, ``TypeError`` and ``TaskArgumentError`` for callbacks and metadata that
+    cannot be stored.
+    """
+
+    def __init__(
+        self,
+        description: str = "",
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        on_success: Call | Task | None = None,
+        on_failure: Call | Task | None = None,
+        on_finish: Call | Task | None = None,
+        backend: str = DEFAULT_TASK_BACKEND_ALIAS,
+    ) -> None:
+        super().__init__(_storing_backend(backend))
+        callbacks = {ON_SUCCESS: on_success, ON_FAILURE: on_failure, ON_FINISH: on_finish}
+        self._new: dict[str, Any] | None = {
+            "kind": KIND,
+            "description": checked_description(description),
+            "metadata": encoded_metadata(metadata),
+            "callbacks": encoded_callbacks(callbacks, self.backend),
+            "backend_name": backend,
+        }
+        self._opened: list[tuple[Any, AbstractContextManager[Any] | None]] = []
+
+    @classmethod
+    def get(cls, batch_id: int, *, backend: str = DEFAULT_TASK_BACKEND_ALIAS) -> Batch:
+        """Return the batch with this id. Raises ``BatchDoesNotExist``."""
+        return cls.of(batch_id, _storing_backend(backend))
+
+    @classmethod
+    def of(cls, batch_id: int, backend: Any) -> Batch:
+        """Return a batch in the database of ``backend``. Raises ``BatchDoesNotExist``."""
+        batch = cls.__new__(cls)
+        BatchHandle.__init__(batch, backend)
+        batch._new, batch._opened = None, []
+        batch._set_id(batch_id)
+        batch.refresh()
+        return batch
+
+    def add(self, calls: Iterable[Call]) -> list[TaskResult]:
+        """Enqueue calls as members of the batch, all or none; return their results.
+
+        Raises what ``enqueue_many()`` raises, and ``AlreadyFinished``.
+        """
+        with self:
+            return enqueue_many(calls)
+
+    async def aadd(self, calls: Iterable[Call]) -> list[TaskResult]:
+        """Async version of :meth:`add`."""
+        added: list[TaskResult] = await sync_to_async(self.add, thread_sensitive=True)(calls)
+        return added
+
+    def __enter__(self) -> Self:
+        manager = _transaction(self.using)
+        manager.__enter__()
+        try:
+            is_open = self._open()
+        except BaseException as error:
+            manager.__exit__(type(error), error, error.__traceback__)
+            raise
+        if not is_open:
+            manager.__exit__(None, None, None)
+            raise self._closed()
+        token = current_batch.enter(OpenBatch(self.id, self.using))
+        self._opened.append((token, manager))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        token, manager = self._opened.pop()
+        assert manager is not None
+        current_batch.leave(token)
+        try:
+            if error is None and not self._opened:
+                start(Database.of(self.using), self.id)
+        except BaseException as own:
+            manager.__exit__(type(own), own, own.__traceback__)
+            raise
+        manager.__exit__(kind, error, traceback)
+        if error is None and not self._opened:
+            self.refresh()
+
+    async def __aenter__(self) -> Self:
+        """Open the batch without a transaction: each call is stored at once."""
+        if not await sync_to_async(self._open, thread_sensitive=True)():
+            raise self._closed()
+        token = current_batch.enter(OpenBatch(self.id, self.using))
+        self._opened.append((token, None))
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        token, _ = self._opened.pop()
+        current_batch.leave(token)
+        if not self._opened:
+            await sync_to_async(self._close, thread_sensitive=True)(error is None)
+
+    def _open(self) -> bool:
+        """Create the batch if it is new, else lock it; return whether it takes calls."""
+        database = Database.of(self.using)
+        if self._new is not None:
+            # Nobody else knows it: a block that is tried again makes another one.
+            self._set_id(create(database, self._new, current_batch.current()))
+            return True
+        with database.transaction():
+            return not database.joins.lock_open({self.id})
+
+    def _close(self, is_complete: bool) -> None:
+        database = Database.of(self.using)
+        if not is_complete:
+            cancel(database, self.id)
+        start(database, self.id)
+        self.refresh()
+
+    def _closed(self) -> AlreadyFinished:
+        return AlreadyFinished(
+            f"Batch {self.id} takes no more jobs: it has ended, was cancelled, or is gone. Make "
+            "another one."
+        )
+
+
+def _transaction(using: str) -> AbstractContextManager[Any]:
+    """Return a transaction; in one of the caller a savepoint, so that the caller's can go on."""
+    database = Database.of(using)
+    if database.connection.in_atomic_block:
+        return transaction.atomic(using=using)
+    return database.transaction()
+
+
+def _storing_backend(alias: str) -> Any:
+    backend: Any = task_backends[alias]
+    if not getattr(backend, "stores_jobs", False):
+        raise InvalidTask(
+            f"TASKS[{alias!r}] does not store its jobs in a database, and so has no batches."
+        )
+    return backend

@@ -1,0 +1,53 @@
+"""Creating, starting, cancelling and reading the rows of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..dialects import MemberState
+from ..dialects.database import Database
+from ..models import BatchMember, Job, JobBatch
+from ..tasks.current_batch import OpenBatch
+
+
+def create(database: Database, values: Mapping[str, Any], parent: OpenBatch | None) -> int:
+    """Insert a batch that is not started; return its id. ``parent`` is the batch that is open, of
+    which it becomes a member unless that is in another database."""
+    using = database.alias
+    with database.transaction():
+        row = JobBatch(**values, created_at=database.storable_time())
+        if parent is not None and parent.using == using:
+            database.joins.lock_open({parent.batch_id})
+            row.member = BatchMember(batch_id=parent.batch_id)
+            row.member.save(using=using, force_insert=True)
+        row.save(using=using, force_insert=True)
+    return int(row.pk)
+
+
+def start(database: Database, batch_id: int) -> None:
+    """Let a batch end as soon as none of its members is pending, which may be now."""
+    rows = JobBatch.objects.using(database.alias).filter(pk=batch_id, started_at=None)
+    with database.transaction():
+        if rows.update(started_at=database.storable_time()):
+            database.end_if_done(batch_id)
+
+
+def cancel(database: Database, batch_id: int) -> bool:
+    """Cancel a batch and its pending members; return whether it had not ended. No more members are
+    added."""
+    using = database.alias
+    unfinished = JobBatch.objects.using(using).filter(pk=batch_id, finished_at=None)
+    with database.transaction():
+        rows = database.lock_rows(unfinished, wait=True)
+        if not list(rows):
+            return False
+        unfinished.filter(cancelled_at=None).update(cancelled_at=database.storable_time())
+    pending = {"membership__batch_id": batch_id, "membership__state": MemberState.PENDING}
+    Job.objects.using(using).filter(**pending).cancel()
+    nested = JobBatch.objects.using(using).filter(member__batch_id=batch_id, finished_at=None)
+    for pk in list(nested.order_by("pk").values_list("pk", flat=True)):
+        cancel(database, pk)
+    with database.transaction():
+        database.end_if_done(batch_id)
+    return True

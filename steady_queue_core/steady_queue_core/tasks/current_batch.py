@@ -1,0 +1,61 @@
+"""The batch to which the calls are added that the present context enqueues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from typing import Any, NamedTuple
+
+from ..compat import InvalidTask, Task
+
+
+class OpenBatch(NamedTuple):
+    """A batch that takes calls."""
+
+    batch_id: int
+    #: The alias of its database.
+    using: str
+
+
+_current: ContextVar[OpenBatch | None] = ContextVar("steady_queue_batch", default=None)
+
+
+def current() -> OpenBatch | None:
+    """Return the batch that is open in this context."""
+    return _current.get()
+
+
+def enter(batch: OpenBatch) -> Token[OpenBatch | None]:
+    """Open a batch until ``leave()`` is called with what is returned."""
+    return _current.set(batch)
+
+
+def leave(token: Token[OpenBatch | None]) -> None:
+    """Open the batch again that was open before."""
+    _current.reset(token)
+
+
+@contextmanager
+def outside() -> Iterator[None]:
+    """Have calls belong to no batch."""
+    token = _current.set(None)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def batch_of_call(backend: Any, task: Task) -> int | None:
+    """Return the batch that a call of ``task`` is added to. Raises ``InvalidTask`` if that is in
+    another database."""
+    batch = _current.get()
+    if batch is None or not backend.stores_jobs:
+        return None
+    if backend.database != batch.using:
+        raise InvalidTask(
+            f"{task.module_path} stores its jobs in the database {backend.database!r}, and cannot "
+            f"be added to batch {batch.batch_id}, which is in {batch.using!r}. Enqueue it outside "
+            "of the batch, or use a backend on the same database."
+        )
+    return batch.batch_id
