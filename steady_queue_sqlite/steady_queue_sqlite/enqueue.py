@@ -68,7 +68,7 @@ def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[Enq
         ids = _next_ids(cursor, len(jobs))
         new = [_New(i, job, _due(job, enqueued_at)) for i, job in zip(ids, jobs, strict=True)]
         cursor.executemany(INSERT_JOB, [_job_row(each, now) for each in new])
-        if jobs[0].waits:
+        if jobs and jobs[0].waits:
             return [EnqueuedJob(job_id, enqueued_at) for job_id in ids]
         _insert_executions(cursor, new, now)
         refused = _admit(cursor, [each for each in new if each.due is None])

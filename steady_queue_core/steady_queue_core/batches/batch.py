@@ -119,8 +119,8 @@ class Batch(BatchHandle):
             manager.__exit__(type(own), own, own.__traceback__)
             raise
         manager.__exit__(kind, error, traceback)
-        if error is None and not self._opened:
-            self.refresh()
+        if not self._opened:
+            self._end_block(is_stored=error is None)
 
     async def __aenter__(self) -> Self:
         """Open the batch without a transaction: each call is stored at once."""
@@ -144,8 +144,7 @@ class Batch(BatchHandle):
     def _open(self) -> bool:
         """Create the batch if it is new, else lock it; return whether it takes calls."""
         database = Database.of(self.using)
-        if self._new is not None:
-            # Nobody else knows it: a block that is tried again makes another one.
+        if self._new is not None and not self._opened:
             self._set_id(create(database, self._new, current_batch.current()))
             return True
         with database.transaction():
@@ -156,7 +155,14 @@ class Batch(BatchHandle):
         if not is_complete:
             cancel(database, self.id)
         start(database, self.id)
-        self.refresh()
+        self._end_block(is_stored=True)
+
+    def _end_block(self, *, is_stored: bool) -> None:
+        if is_stored:
+            self._new = None
+            self.refresh()
+        elif self._new is not None:
+            self._id = None  # A block that is tried again makes another one.
 
     def _closed(self) -> AlreadyFinished:
         return AlreadyFinished(

@@ -172,8 +172,7 @@ class Joins:
         self._batches.filter(pk=batch.pk).update(
             finished_at=present, total=sum(numbers.values()), failed=failed
         )
-        if batch.callbacks is not None:
-            jobs = jobs_at_end(batch, failed=bool(failed))
+        if batch.callbacks is not None and (jobs := jobs_at_end(batch, failed=bool(failed))):
             self.dialect.insert_jobs(self.connection, jobs)
             self.queue_names |= dict.fromkeys(job.queue_name for job in jobs)
         if batch.cancelled_at is not None:
