@@ -19,8 +19,9 @@ def create(database: Database, values: Mapping[str, Any], parent: OpenBatch | No
         row = JobBatch(**values, created_at=database.storable_time())
         if parent is not None and parent.using == using:
             database.joins.lock_open({parent.batch_id})
-            row.member = BatchMember(batch_id=parent.batch_id)
-            row.member.save(using=using, force_insert=True)
+            member = BatchMember(batch_id=parent.batch_id)
+            member.save(using=using, force_insert=True)
+            row.member_id = member.pk
         row.save(using=using, force_insert=True)
     return int(row.pk)
 
