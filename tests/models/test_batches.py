@@ -23,7 +23,16 @@ from steady_queue_core import (
     task,
 )
 from steady_queue_core.compat import InvalidTask, TaskResultStatus
-from steady_queue_core.models import BatchMember, FailedExecution, Job, JobBatch
+from steady_queue_core.dialects import portable
+from steady_queue_core.dialects.database import Database
+from steady_queue_core.models import (
+    BatchMember,
+    FailedExecution,
+    Job,
+    JobBatch,
+    ReadyExecution,
+)
+from steady_queue_core.models.operations.batch_maintenance import BatchMaintenance, FinishedBatches
 from steady_queue_core.models.operations.clear import FailedJobs, FinishedJobs
 
 from ..core.driver import Driver
@@ -400,6 +409,114 @@ def test_an_unsuccessful_status_shows_in_results(using: str) -> None:
     [result] = batch.results()
     assert result.status == TaskResultStatus.FAILED
     assert FailedExecution.objects.using(using).count() == 1
+
+
+@task(max_attempts=1)
+def moody() -> str:
+    if moods and moods.pop(0):
+        raise LookupError
+    return "well"
+
+
+moods: list[bool] = []
+
+
+@on_every_database
+def test_a_batch_is_retried_as_a_whole(using: str) -> None:
+    moods[:] = [True, True]
+    with Batch(**telling()) as outer:
+        enqueue_many([call(moody), call(work, 1)])
+        with Batch(on_finish=call(tell, "inner")) as inner:
+            enqueue_many([call(moody), call(work, 2)])
+    driver = Driver(using)
+    driver.work()
+    outer.refresh()
+    assert (outer.status, outer.failed, sorted(names())) == (
+        "failed", 2, ["failure", "finish", "inner"]
+    )  # fmt: skip
+    told.clear()
+    assert outer.retry() == 2
+    assert (outer.status, outer.failed, outer.pending) == ("running", 0, 2)
+    driver.work()
+    outer.refresh()
+    inner.refresh()
+    assert (outer.status, inner.status) == ("succeeded", "succeeded")
+    assert sorted(names()) == ["finish", "inner", "success"]
+    assert outer.retry() == 0
+    assert outer.status == "succeeded"
+
+
+@on_every_database
+def test_a_cancelled_batch_is_retried(using: str) -> None:
+    with Batch(**telling()) as batch:
+        enqueue_many([call(work, 1), call(work, 2)])
+    batch.cancel()
+    assert (batch.status, batch.retry(), batch.status) == ("cancelled", 2, "running")
+    Driver(using).work()
+    batch.refresh()
+    assert (batch.status, batch.completed) == ("succeeded", 2)
+    assert names() == ["failure", "finish", "success", "finish"]
+
+
+def repair(using: str) -> int:
+    return BatchMaintenance(using, Job.objects.using(using)).do()
+
+
+@on_every_database
+def test_what_others_have_damaged_is_repaired(using: str) -> None:
+    with Batch(**telling()) as batch:
+        results = enqueue_many([call(work, number) for number in range(4)])
+    gone, ended, failed, _ = (int(result.id) for result in results)
+    jobs = Job.objects.using(using)
+    assert repair(using) == 0
+    jobs.filter(pk=gone)._raw_delete(using)
+    ReadyExecution.objects.using(using).filter(pk__lte=failed).delete()
+    present = Database.of(using).storable_time()
+    jobs.filter(pk__in=[ended, failed]).update(finished_at=present)
+    FailedExecution.objects.using(using).create(
+        job_id=failed, created_at=present, exception_class="a.B", message=""
+    )
+    assert repair(using) == 3
+    batch.refresh()
+    assert (batch.status, batch.completed, batch.failed, batch.pending) == ("running", 2, 1, 1)
+    members(using).filter(batch_id=batch.id).update(state=1)
+    assert repair(using) == 1
+    batch.refresh()
+    assert batch.status == "succeeded"
+    assert repair(using) == 0
+
+
+@on_every_database
+def test_a_batch_is_started_whose_block_was_broken_off(using: str) -> None:
+    with Batch(**telling()) as batch:
+        work.enqueue(1)
+    rows = JobBatch.objects.using(using)
+    rows.update(started_at=None)
+    Driver(using).work()
+    assert (repair(using), told) == (0, [])
+    rows.update(created_at=portable.storable(Database.of(using).current_time() - 2 * HOUR))
+    assert repair(using) == 1
+    Driver(using).work()
+    batch.refresh()
+    assert (batch.status, names()) == ("succeeded", ["success", "finish"])
+
+
+@on_every_database
+def test_batches_are_cleared_with_their_members(using: str) -> None:
+    with Batch() as outer:
+        with Batch() as inner:
+            enqueue_many([call(work, number) for number in range(3)])
+        later = work.using(run_after=HOUR).enqueue()
+    Driver(using).work()
+    soon = Database.of(using).current_time() + HOUR
+    inner.refresh()
+    assert (inner.status, FinishedBatches(using, soon).clear(10)) == ("succeeded", 0)
+    assert later.cancel()
+    assert FinishedBatches(using, soon - 2 * HOUR).clear(10) == 0
+    assert FinishedBatches(using, soon).clear(10) == 2
+    assert not members(using).exists()
+    with pytest.raises(BatchDoesNotExist):
+        outer.refresh()
 
 
 @on_every_database

@@ -215,3 +215,18 @@ class BatchHandle:
         """Async version of :meth:`cancel`."""
         cancelled: bool = await sync_to_async(self.cancel, thread_sensitive=True)()
         return cancelled
+
+    def retry(self) -> int:
+        """Run the jobs again that have failed or were cancelled, and after them those that had
+        waited for them; return their number. Jobs that have succeeded stay as they are.
+
+        If the batch had ended, it goes on, and enqueues its callbacks again at its end.
+        """
+        number = rows.retry(Database.of(self.using), self.id)
+        self.refresh()
+        return number
+
+    async def aretry(self) -> int:
+        """Async version of :meth:`retry`."""
+        number: int = await sync_to_async(self.retry, thread_sensitive=True)()
+        return number

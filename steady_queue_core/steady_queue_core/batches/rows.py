@@ -8,6 +8,7 @@ from typing import Any
 from ..dialects import MemberState
 from ..dialects.database import Database
 from ..models import BatchMember, Job, JobBatch
+from ..models.operations.batches import retry_batch
 from ..tasks.current_batch import OpenBatch
 
 
@@ -52,3 +53,8 @@ def cancel(database: Database, batch_id: int) -> bool:
     with database.transaction():
         database.end_if_done(batch_id)
     return True
+
+
+def retry(database: Database, batch_id: int) -> int:
+    """Run the jobs of a batch again that have failed or were cancelled; return their number."""
+    return retry_batch(database, Job.objects.using(database.alias), batch_id)

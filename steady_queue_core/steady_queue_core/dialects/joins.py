@@ -52,6 +52,8 @@ class Joins:
         ``have_dependents``: whether jobs may wait for one of them, rather than for its batch.
         """
         members = self._pending(ended)
+        if have_dependents:
+            ended = self._with_skipped(ended)
         self._write(members, ended)
         waiting = set[int]()
         if have_dependents:
@@ -76,6 +78,10 @@ class Joins:
         locked = [row.pk for row in self.dialect.lock_rows(self.connection, rows, wait=True)]
         members.filter(batch_id__in=locked).update(state=MemberState.PENDING)
 
+    def resolve(self, ended: Mapping[int, MemberState]) -> None:
+        """Move on what waits for these members, which have ended so."""
+        self._move_on(self._resolve(ended))
+
     def release(self, job_ids: Collection[int]) -> None:
         """Move on those of these jobs that wait for nothing any more."""
         self._move_on(set(job_ids))
@@ -94,6 +100,17 @@ class Joins:
             rows = self._members.filter(job_id__in=some, state=MemberState.PENDING)
             found += rows.order_by("pk").values_list("pk", "job_id", "batch_id")
         return found
+
+    def _with_skipped(self, ended: Mapping[int, MemberState]) -> dict[int, MemberState]:
+        """Tell those that were skipped from those that were cancelled."""
+        cancelled = [pk for pk, state in ended.items() if state is MemberState.CANCELLED]
+        skipped: dict[int, bool] = {}
+        for some in _parts(cancelled):
+            unmet = self._dependencies.filter(job_id__in=some, state=DependencyState.UNMET)
+            for job_id, run_when, state in unmet.values_list("job_id", "run_when", "parent__state"):
+                by_failure = run_when == RunWhen.SUCCESS and state in FAILURES
+                skipped[job_id] = skipped.get(job_id, True) and not by_failure
+        return dict(ended) | {pk: MemberState.SKIPPED for pk, whole in skipped.items() if whole}
 
     def _write(
         self, members: Sequence[tuple[int, int, int]], ended: Mapping[int, MemberState]
@@ -114,7 +131,7 @@ class Joins:
             for pk, job_id, parent_id, run_when in rows.order_by("pk").values_list(
                 "pk", "job_id", "parent_id", "run_when"
             ):
-                is_met = RunWhen(run_when).is_met_by(success=parents[parent_id].is_success)
+                is_met = RunWhen(run_when).is_met_by(parents[parent_id])
                 state = DependencyState.MET if is_met else DependencyState.UNMET
                 closed.setdefault(state, []).append(pk)
                 waiting.add(job_id)

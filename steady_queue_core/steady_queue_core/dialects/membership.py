@@ -21,12 +21,8 @@ class MemberState(IntEnum):
     CANCELLED = 3
     #: Its job was deleted before it ran, by somebody who did not want it.
     DISCARDED = 4
-
-    @property
-    def is_success(self) -> bool:
-        """Whether jobs that wait for a success go on; a job that was discarded has had none, but
-        does not make its batch fail."""
-        return self is MemberState.SUCCEEDED
+    #: It was to run only after a failure, or after one that was to, and nothing has failed.
+    SKIPPED = 5
 
 
 #: The states of members that make a batch fail.
@@ -40,9 +36,12 @@ class RunWhen(IntEnum):
     FAILURE = 1
     FINISHED = 2
 
-    def is_met_by(self, *, success: bool) -> bool:
-        """Whether the job goes on after this end."""
-        return self is RunWhen.FINISHED or success is (self is RunWhen.SUCCESS)
+    def is_met_by(self, state: MemberState) -> bool:
+        """Whether the job goes on after this end. One that was discarded or skipped has neither
+        succeeded nor failed."""
+        if self is RunWhen.FINISHED:
+            return True
+        return state is MemberState.SUCCEEDED if self is RunWhen.SUCCESS else state in FAILURES
 
 
 class DependencyState(IntEnum):

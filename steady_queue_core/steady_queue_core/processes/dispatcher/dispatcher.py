@@ -9,6 +9,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from ...configuration import Configuration
 from ...dialects import Dialect, Dispatched
 from ...logging import about, get_logger
+from ...models import Job
+from ...models.operations.batch_maintenance import BatchMaintenance
 from ...models.operations.semaphore_maintenance import SemaphoreMaintenance
 from ..base.context import ProcessContext
 from .retention import Cleaner
@@ -31,7 +33,7 @@ class Dispatcher:
     def __init__(self, context: ProcessContext, settings: Configuration.Dispatcher) -> None:
         self.context, self.settings = context, settings
         self.cleaner = Cleaner(context.using)
-        self._next_maintenance = time.monotonic()
+        self._next_maintenance = self._next_repair = time.monotonic()
         self._pause = 0.0
 
     def run(self) -> None:
@@ -42,7 +44,25 @@ class Dispatcher:
         waits = [self._dispatch(), self.context.database.run(self.cleaner.clean)]
         if self.settings.concurrency_maintenance:
             waits.append(self._maintain_semaphores())
+        waits.append(self._repair_batches())
         return min(waits)
+
+    def _repair_batches(self) -> float:
+        """Look for batches that are stuck if it is time; return the seconds until the next time."""
+        if time.monotonic() >= self._next_repair:
+            using = self.context.using
+            repaired = self.context.database.run(
+                lambda *_: BatchMaintenance(using, Job.objects.using(using)).do()
+            )
+            if repaired:
+                logger.warning(
+                    "Repaired %d rows of batches, which nothing in Steady Queue leaves so",
+                    repaired,
+                    extra=about("dispatcher.batches_repaired", rows=repaired),
+                )
+            interval = self.settings.concurrency_maintenance_interval.total_seconds()
+            self._next_repair = time.monotonic() + interval
+        return max(0.0, self._next_repair - time.monotonic())
 
     def _maintain_semaphores(self) -> float:
         """Maintain the semaphores if it is time; return the seconds until the next time."""

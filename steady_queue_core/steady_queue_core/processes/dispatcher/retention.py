@@ -15,6 +15,7 @@ from ...dialects import Dialect
 from ...durations import LONGEST
 from ...logging import about, get_logger
 from ...models import Job, RecurringTask
+from ...models.operations.batch_maintenance import FinishedBatches
 from ...models.operations.clear import (
     FailedJobs,
     FinishedJobs,
@@ -96,6 +97,7 @@ def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
     yield "StrayCheckpoints", StrayCheckpoints(using, Job.objects.using(using))
     longest = _longest(finished)
     if longest is not None:
+        yield "FinishedBatches", FinishedBatches(using, present - longest)
         kept = max(longest, _longest_catch_up(using) + RUNS_BEYOND)
         yield "slots", PastRuns(using, present - kept)
 

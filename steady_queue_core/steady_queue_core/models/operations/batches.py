@@ -1,0 +1,137 @@
+"""Running the jobs of a batch again that have failed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from django.db.models import Count, QuerySet
+from django.db.models.functions import Abs
+
+from ...dialects import DependencyState, MemberState
+from ...dialects.database import Database
+from ...dialects.membership import FAILURES
+from ..batch import BatchMember, Dependency, JobBatch
+from ..execution import FailedExecution, WaitingExecution
+from ..retention import Retention
+from . import retry
+
+#: Most rows of one statement.
+MOST = 500
+
+
+class Failed(NamedTuple):
+    """What has failed, or was cancelled, of a batch and of those in it."""
+
+    batch_ids: list[int]
+    #: The jobs of the members; ``None`` for those that are batches.
+    jobs: dict[int, int | None]
+
+    @property
+    def job_ids(self) -> list[int]:
+        return [job_id for job_id in self.jobs.values() if job_id is not None]
+
+    @property
+    def nested(self) -> list[int]:
+        """The members that are batches."""
+        return [pk for pk, job_id in self.jobs.items() if job_id is None]
+
+
+def retry_batch(database: Database, jobs: QuerySet[Any], batch_id: int) -> int:
+    """Run the jobs of a batch again that have failed or were cancelled; return their number.
+
+    Those that had waited for one of these wait again. A batch that had ended goes on, takes jobs
+    again, and enqueues its callbacks at its end once more. ``jobs`` are all jobs.
+    """
+    failed = _failed(database.alias, batch_id)
+    if not failed.jobs:
+        return 0
+    _go_on(database, failed)
+    # Before the others run, which might end unnoticed by those that wait for them.
+    dependent = _dependent(database.alias, failed)
+    number = sum(_wait_again(database, jobs, some) for some in _parts(dependent))
+    others = [pk for pk in failed.job_ids if pk not in set(dependent)]
+    number += sum(retry.retry(jobs, some) for some in _parts(others))
+    with database.transaction():
+        for pk in sorted(failed.batch_ids, reverse=True):
+            database.end_if_done(pk)
+    return number
+
+
+def _failed(using: str, batch_id: int) -> Failed:
+    failed = Failed([batch_id], {})
+    for pk in failed.batch_ids:  # Which grows meanwhile.
+        members = BatchMember.objects.using(using).filter(batch_id=pk, state__in=FAILURES)
+        found = dict(members.order_by("pk").values_list("pk", "job_id"))
+        failed.jobs.update(found)
+        batches = [member for member, job_id in found.items() if job_id is None]
+        for some in _parts(batches):
+            nested = JobBatch.objects.using(using).filter(member_id__in=some)
+            failed.batch_ids.extend(nested.order_by("pk").values_list("pk", flat=True))
+    return failed
+
+
+def _go_on(database: Database, failed: Failed) -> None:
+    """Let the batches be going on, and be awaited, with what had waited for one of the members."""
+    using, jobs = database.alias, set(failed.job_ids)
+    with database.transaction():
+        for pk in sorted(failed.batch_ids, reverse=True):
+            JobBatch.objects.using(using).filter(pk=pk).update(
+                finished_at=None, cancelled_at=None, total=None, failed=None
+            )
+        for some in _parts(failed.nested):
+            BatchMember.objects.using(using).filter(pk__in=some).update(state=MemberState.PENDING)
+        for some in _parts(failed.jobs):
+            rows = Dependency.objects.using(using).filter(parent_id__in=some)
+            rows = rows.exclude(state=DependencyState.OPEN)
+            again = [pk for pk, job_id in rows.values_list("pk", "job_id") if job_id in jobs]
+            for part in _parts(again):
+                Dependency.objects.using(using).filter(pk__in=part).update(
+                    state=DependencyState.OPEN
+                )
+
+
+def _dependent(using: str, failed: Failed) -> list[int]:
+    """Return the jobs that have something to wait for."""
+    found: set[int] = set()
+    for some in _parts(failed.job_ids):
+        rows = Dependency.objects.using(using).filter(job_id__in=some, state=DependencyState.OPEN)
+        found |= set(rows.values_list("job_id", flat=True))
+    return sorted(found)
+
+
+def _wait_again(database: Database, jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
+    """Move failed jobs to those that wait; return their number."""
+    using = database.alias
+    with database.transaction():
+        failures = FailedExecution.objects.using(using).filter(pk__in=job_ids).order_by("pk")
+        found = [row.pk for row in database.lock_rows(failures, wait=True)]
+        counted = Dependency.objects.using(using).filter(job_id__in=found).order_by()
+        widths = dict(counted.values_list("job_id").annotate(Count("pk")))
+        chosen = jobs.filter(pk__in=found)
+        present = database.storable_time()
+        WaitingExecution.objects.using(using).bulk_create(
+            WaitingExecution(
+                job_id=job.pk,
+                queue_name=job.queue_name,
+                rank=job.rank,
+                token=job.token,
+                created_at=present,
+                width=widths.get(job.pk, 0),
+                concurrency_key=job.concurrency_key,
+            )
+            for job in chosen
+        )
+        chosen.update(
+            attempts=0, finished_at=None, return_value=None, max_attempts=Abs("max_attempts")
+        )
+        FailedExecution.objects.using(using).filter(pk__in=found)._raw_delete(using)
+        Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)
+        database.joins.reopen(found)
+    return len(found)
+
+
+def _parts(keys: Collection[int]) -> Iterator[list[int]]:
+    ordered = list(keys)
+    for start in range(0, len(ordered), MOST):
+        yield ordered[start : start + MOST]
