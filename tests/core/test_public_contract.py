@@ -21,9 +21,9 @@ from steady_queue_core.migrations import __path__ as migrations
 pytestmark = pytest.mark.shared
 
 PATHS = """
-steady_queue_core: DuplicateTask Preempted Unique __version__ aenqueue_many call
-    change_recurring_task enqueue_many limits_concurrency recurring schedule_recurring_task task
-    unschedule_recurring_task
+steady_queue_core: AlreadyFinished Batch BatchDoesNotExist DuplicateTask Preempted Unique
+    __version__ aenqueue_many call change_recurring_task enqueue_many limits_concurrency recurring
+    schedule_recurring_task task unschedule_recurring_task
 steady_queue_core.admin: JobAdmin ProcessAdmin QueuesAdmin RecurringTaskAdmin SemaphoreAdmin
     register
 steady_queue_core.arguments: DeserializationError TaskArgumentError
@@ -36,7 +36,7 @@ steady_queue_core.dialects: API_VERSION ClaimedJob Dialect DialectConflict Diale
     Outcome ProcessIdentity QueueSelector Wakeup dialect_for get_logger hookimpl portable tables
 steady_queue_core.dialects.conformance: DialectConformance
 steady_queue_core.embedding: EmbeddedQueue
-steady_queue_core.errors: CheckpointRefusedError DialectConflict DialectError DialectInvalid
+steady_queue_core.errors: AlreadyFinished BatchDoesNotExist CheckpointRefusedError DialectConflict DialectError DialectInvalid
     DialectNotFound DialectUnsupported DuplicateTask MigrationsMissing NotRepeatedError
     OutsideTransactionError Preempted ProcessExitError ProcessMissingError ProcessPrunedError
     RecurringTaskError RecurringTaskExistsError RollbackRequestedError StaticRecurringTaskError
@@ -48,7 +48,8 @@ steady_queue_core.hooks: on_dispatcher_exit on_dispatcher_start on_dispatcher_st
     on_worker_exit on_worker_start on_worker_stop
 steady_queue_core.logging: JSONFormatter TaskContextFilter TextFormatter
 steady_queue_core.middleware: Middleware
-steady_queue_core.models: BlockedExecution Checkpoint ClaimedExecution FailedExecution Job Pause
+steady_queue_core.models: BatchMember BlockedExecution Checkpoint Dependency JobBatch
+    WaitingExecution ClaimedExecution FailedExecution Job Pause
     Permit Process Queue ReadyExecution RecurringExecution RecurringTask Retention
     ScheduledExecution Semaphore UniqueKey
 steady_queue_core.models.fields: ExactCharField ExactTextField InstantField
@@ -171,9 +172,12 @@ BACKEND = {
     "error_reporter": None,
 }
 TABLES = [
+    "steady_queue_batch_members",
+    "steady_queue_batches",
     "steady_queue_blocked_executions",
     "steady_queue_checkpoints",
     "steady_queue_claimed_executions",
+    "steady_queue_dependencies",
     "steady_queue_failed_executions",
     "steady_queue_jobs",
     "steady_queue_pauses",
@@ -186,5 +190,6 @@ TABLES = [
     "steady_queue_scheduled_executions",
     "steady_queue_semaphores",
     "steady_queue_unique_keys",
+    "steady_queue_waiting_executions",
 ]
 MIGRATION = "be1a81a3e5a9dc871dc8d3e9c339e18c235402e0fcffd17465addc51f9b68895"

@@ -17,7 +17,7 @@ def steady_queue_dialect(connection: BaseDatabaseWrapper) -> DialectInfo | None:
     return DialectInfo(
         name="plain_postgres",
         display_name="PostgreSQL, untuned",
-        api_version=2,
+        api_version=3,
         excludes_queues=True,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
+from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
 
@@ -39,6 +40,9 @@ class Batch(BatchHandle):
     cannot be stored.
     """
 
+    #: What is to be stored, until it is.
+    _new: dict[str, Any] | None = None
+
     def __init__(
         self,
         description: str = "",
@@ -51,29 +55,23 @@ class Batch(BatchHandle):
     ) -> None:
         super().__init__(_storing_backend(backend))
         callbacks = {ON_SUCCESS: on_success, ON_FAILURE: on_failure, ON_FINISH: on_finish}
-        self._new: dict[str, Any] | None = {
+        self._new = {
             "kind": KIND,
             "description": checked_description(description),
             "metadata": encoded_metadata(metadata),
             "callbacks": encoded_callbacks(callbacks, self.backend),
             "backend_name": backend,
         }
-        self._opened: list[tuple[Any, AbstractContextManager[Any] | None]] = []
+
+    @cached_property
+    def _opened(self) -> list[tuple[Any, AbstractContextManager[Any] | None]]:
+        """The blocks that are open: what was open before each, and its transaction."""
+        return []
 
     @classmethod
     def get(cls, batch_id: int, *, backend: str = DEFAULT_TASK_BACKEND_ALIAS) -> Batch:
         """Return the batch with this id. Raises ``BatchDoesNotExist``."""
         return cls.of(batch_id, _storing_backend(backend))
-
-    @classmethod
-    def of(cls, batch_id: int, backend: Any) -> Batch:
-        """Return a batch in the database of ``backend``. Raises ``BatchDoesNotExist``."""
-        batch = cls.__new__(cls)
-        BatchHandle.__init__(batch, backend)
-        batch._new, batch._opened = None, []
-        batch._set_id(batch_id)
-        batch.refresh()
-        return batch
 
     def add(self, calls: Iterable[Call]) -> list[TaskResult]:
         """Enqueue calls as members of the batch, all or none; return their results.

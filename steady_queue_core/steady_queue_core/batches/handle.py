@@ -51,6 +51,15 @@ class BatchHandle:
         self._row: Any = None
         self._counts: Mapping[int, int] = {}
 
+    @classmethod
+    def of(cls, batch_id: int, backend: Any) -> Self:
+        """Return a batch in the database of ``backend``. Raises ``BatchDoesNotExist``."""
+        batch = cls.__new__(cls)
+        BatchHandle.__init__(batch, backend)
+        batch._set_id(batch_id)
+        batch.refresh()
+        return batch
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._id if self._id is not None else 'not stored'}>"
 
@@ -159,9 +168,7 @@ class BatchHandle:
 
     def results(self) -> list[TaskResult | Any]:
         """Return the results of the members in their order: of jobs that still exist their
-        results, of batches a ``Batch``."""
-        from .batch import Batch
-
+        results, of batches these."""
         found: list[Any] = []
         members = BatchMember.objects.using(self.using).filter(batch_id=self.id).order_by("pk")
         last = 0
@@ -173,7 +180,7 @@ class BatchHandle:
                 if row.job_id in jobs:
                     found.append(task_result_of(jobs[row.job_id]))
                 elif row.pk in nested:
-                    found.append(Batch.of(nested[row.pk], self.backend))
+                    found.append(BatchHandle.of(nested[row.pk], self.backend))
         return found
 
     async def aresults(self) -> list[TaskResult | Any]:

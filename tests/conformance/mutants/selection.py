@@ -9,7 +9,7 @@ from .mutant import add, claiming, fails, rows, sqlite
 
 add("has_no_name_to_show", {"dialect": claiming(display_name=" ")},
     "info_names_the_dialect_and_the_product")  # fmt: skip
-add("was_written_for_another_contract", {"dialect": selecting("sqlite", api_version=3)},
+add("was_written_for_another_contract", {"dialect": selecting("sqlite", api_version=4)},
     "info_names_the_dialect_and_the_product")  # fmt: skip
 add("says_that_it_skips_locked_rows", {"dialect": claiming(skips_locked=True)},
     "rows_locked_by_another_transaction_are_passed_over",
