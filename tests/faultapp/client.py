@@ -159,6 +159,13 @@ def enqueue_stubbornly(count: int, pause: float) -> Any:
     return {"ids": ids, "errors": errors}
 
 
+def make_batches(seconds: float, number: int) -> Any:
+    """Enqueue a batch with another one in it; return the ids of both."""
+    from .batches import make
+
+    return make(seconds, number)
+
+
 def main() -> None:
     django.setup()
     functions: dict[str, Callable[..., Any]] = {
@@ -168,6 +175,7 @@ def main() -> None:
             enqueue,
             enqueue_one_by_one,
             enqueue_stubbornly,
+            make_batches,
             recur,
             wait_for_end,
             write_like_a_web_process,

@@ -81,6 +81,7 @@ STATES = {
     "ready": "steady_queue_ready_executions",
     "scheduled": "steady_queue_scheduled_executions",
     "blocked": "steady_queue_blocked_executions",
+    "waiting": "steady_queue_waiting_executions",
     "claimed": "steady_queue_claimed_executions",
     "failed": "steady_queue_failed_executions",
 }
