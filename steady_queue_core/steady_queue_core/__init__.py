@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .batches.batch import Batch
+    from .batches.chain import chain
+    from .batches.group import group
+    from .batches.placeholders import Previous, ResultOf
+    from .batches.results import BatchResult
+    from .batches.workflow import Workflow
     from .bulk import aenqueue_many, call, enqueue_many
     from .concurrency import limits_concurrency
     from .dynamic_tasks import (
@@ -31,18 +36,24 @@ __all__ = [
     "AlreadyFinished",
     "Batch",
     "BatchDoesNotExist",
+    "BatchResult",
     "Discard",
     "DuplicateTask",
     "Fail",
     "Preempted",
+    "Previous",
+    "ResultOf",
     "Retry",
     "Snooze",
     "Unique",
+    "Workflow",
     "__version__",
     "aenqueue_many",
     "call",
+    "chain",
     "change_recurring_task",
     "enqueue_many",
+    "group",
     "limits_concurrency",
     "recurring",
     "schedule_recurring_task",
@@ -70,6 +81,17 @@ clear_finished_jobs_after = timedelta(days=1)
 default_concurrency_control_period = timedelta(minutes=3)
 
 
+#: Modules of the names that chains, groups and workflows have.
+_OF_BATCHES = {
+    "BatchResult": "results",
+    "Previous": "placeholders",
+    "ResultOf": "placeholders",
+    "Workflow": "workflow",
+    "chain": "chain",
+    "group": "group",
+}
+
+
 def __getattr__(name: str) -> Any:
     # Public names are imported on first use: they need configured settings, unlike this module.
     if name == "task":
@@ -92,6 +114,10 @@ def __getattr__(name: str) -> Any:
         from .batches.batch import Batch
 
         return Batch
+    if name in _OF_BATCHES:
+        from importlib import import_module
+
+        return getattr(import_module(f"{__name__}.batches.{_OF_BATCHES[name]}"), name)
     if name in ("AlreadyFinished", "BatchDoesNotExist", "DuplicateTask", "Preempted"):
         from . import errors
 

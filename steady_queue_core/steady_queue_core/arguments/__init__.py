@@ -18,16 +18,18 @@ and text that is not ours is a :class:`DeserializationError`.
 from __future__ import annotations
 
 from .canonical import canonical
-from .decoding import decode, decode_call, has_models
+from .decoding import decode, decode_call, has_models, has_results
 from .encoding import encode, encode_call
 from .errors import DeserializationError, TaskArgumentError
 from .limits import DEFAULT_LIMITS, PayloadLimits
+from .parent_result import ParentResult
 from .references import ModelReference
 
 __all__ = [
     "DEFAULT_LIMITS",
     "DeserializationError",
     "ModelReference",
+    "ParentResult",
     "PayloadLimits",
     "TaskArgumentError",
     "canonical",
@@ -36,4 +38,5 @@ __all__ = [
     "encode",
     "encode_call",
     "has_models",
+    "has_results",
 ]

@@ -12,20 +12,29 @@ from functools import partial
 from typing import Any, Final, NoReturn
 from uuid import UUID
 
-from . import moments, references, tags
+from . import moments, parent_result, references, tags
 from .errors import DeserializationError
 from .limits import DEEPEST, MOST_ALIKE, PayloadLimits
+from .parent_result import ParentResult
 from .paths import quoted
 
 _Reader = Callable[[Any], Any]
 _Parser = Callable[[str], Any]
+ResultOf = Callable[[ParentResult], Any]
 
 
-def decode(text: str, *, resolve_models: bool = True, limits: PayloadLimits | None = None) -> Any:
+def decode(
+    text: str,
+    *,
+    resolve_models: bool = True,
+    limits: PayloadLimits | None = None,
+    result_of: ResultOf | None = None,
+) -> Any:
     """Return the value that :func:`.encode` wrote as ``text``.
 
     Model instances are read from the database, one query each, or with
-    ``resolve_models=False`` left as :class:`.ModelReference`. With ``limits``, text that is
+    ``resolve_models=False`` left as :class:`.ModelReference`. Results of other jobs are what
+    ``result_of`` returns, by default left as :class:`.ParentResult`. With ``limits``, text that is
     larger than these is not read; no text nests deeper than ``DEEPEST``.
 
     :raises DeserializationError: ``text`` is not ours or too large, or an instance no longer
@@ -45,6 +54,9 @@ def decode(text: str, *, resolve_models: bool = True, limits: PayloadLimits | No
         parse = _parse_resolving
     else:
         parse = _parse_referring
+    if result_of is not None and has_results(text):
+        resolve = _resolved if resolve_models else references.read
+        parse = _parser(resolve, lambda stored: result_of(parent_result.read(stored)))
     try:
         value = parse(text)
     except RecursionError:
@@ -57,13 +69,17 @@ def decode(text: str, *, resolve_models: bool = True, limits: PayloadLimits | No
 
 
 def decode_call(
-    text: str, *, resolve_models: bool, limits: PayloadLimits | None = None
+    text: str,
+    *,
+    resolve_models: bool,
+    limits: PayloadLimits | None = None,
+    result_of: ResultOf | None = None,
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the positional and the keyword arguments that :func:`.encode_call` wrote.
 
     :raises DeserializationError: as :func:`decode` does, or ``text`` is not that of a call
     """
-    call = decode(text, resolve_models=resolve_models, limits=limits)
+    call = decode(text, resolve_models=resolve_models, limits=limits, result_of=result_of)
     if type(call) is dict and len(call) == 2:
         args, kwargs = call.get("args"), call.get("kwargs")
         if (
@@ -78,6 +94,11 @@ def decode_call(
 def has_models(text: str) -> bool:
     """Say whether there may be references to model instances in ``text``."""
     return tags.MODEL in text
+
+
+def has_results(text: str) -> bool:
+    """Say whether there may be references to results of other jobs in ``text``."""
+    return tags.RESULT in text
 
 
 def _too_deep() -> DeserializationError:
@@ -96,7 +117,7 @@ def _is_too_deep(value: Any) -> bool:
     return False
 
 
-def _restore(resolve: _Reader, data: dict[str, Any]) -> Any:
+def _restore(resolve: _Reader, result: _Reader, data: dict[str, Any]) -> Any:
     """Return the value that ``data``, an object in the text, stands for.
 
     The parser calls this from the inside out: what is in ``data`` is restored already.
@@ -106,7 +127,10 @@ def _restore(resolve: _Reader, data: dict[str, Any]) -> Any:
     ((tag, stored),) = data.items()
     if not tag.startswith(tags.PREFIX):
         return data
-    reader = resolve if tag == tags.MODEL else _READERS.get(tag)
+    if tag == tags.MODEL:
+        reader: _Reader | None = resolve
+    else:
+        reader = result if tag == tags.RESULT else _READERS.get(tag)
     if reader is None:
         raise DeserializationError(f"The stored text has an unknown tag, {quoted(tag)}.")
     try:
@@ -188,8 +212,8 @@ _READERS: Final[dict[str, _Reader]] = {
 _CONTAINERS: Final = frozenset({list, tuple, dict, set, frozenset})
 
 
-def _parser(resolve: _Reader | None) -> _Parser:
-    hook = partial(_restore, resolve) if resolve else None
+def _parser(resolve: _Reader | None, result: _Reader = parent_result.read) -> _Parser:
+    hook = partial(_restore, resolve, result) if resolve else None
     return json.JSONDecoder(object_hook=hook, parse_constant=_refused_constant).decode
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from . import moments, references, tags
+from .parent_result import ParentResult
 from .paths import ELEMENT, PRIMARY_KEY, type_name
 from .references import ModelReference
 from .refusals import unsupported
@@ -164,6 +165,9 @@ class Encoder(Walk):
         self._leave()
         return {tags.MODEL: stored}
 
+    def _result(self, value: ParentResult) -> Any:
+        return self._tagged(tags.RESULT, value.number)
+
     def _moment(self, kind: type[moments.Moment], value: moments.Moment) -> str | list[Any]:
         try:
             return moments.store(kind, value)
@@ -259,4 +263,5 @@ _STORES: Final[dict[type, Callable[[Encoder, Any], Any]]] = {
     Decimal: Encoder._decimal,
     UUID: Encoder._uuid,
     ModelReference: Encoder._reference,
+    ParentResult: Encoder._result,
 }

@@ -21,7 +21,7 @@ from django.db.models import Count, F, QuerySet
 
 from .batches import MOST_JOBS
 from .callbacks import jobs_at_end
-from .membership import FAILURES, DependencyState, MemberState, RunWhen
+from .membership import FAILURES, SEQUENCES, DependencyState, MemberState, RunWhen
 from .operations import Operations
 from .portable import aware, storable
 from .portable.models import model, moved
@@ -194,6 +194,8 @@ class Joins:
             self.queue_names |= dict.fromkeys(job.queue_name for job in jobs)
         if batch.cancelled_at is not None:
             return MemberState.CANCELLED
+        if not failed and batch.kind in SEQUENCES and numbers.get(MemberState.SKIPPED):
+            return MemberState.SKIPPED
         return MemberState.FAILED if failed else MemberState.SUCCEEDED
 
     def _move_on(self, job_ids: Collection[int]) -> None:

@@ -28,6 +28,10 @@ class MemberState(IntEnum):
 #: The states of members that make a batch fail.
 FAILURES = (MemberState.FAILED, MemberState.CANCELLED)
 
+#: What batches are made as, in which each member counts: if one is skipped, so is the whole.
+CHAIN, GROUP, WORKFLOW = "chain", "group", "workflow"
+SEQUENCES = (CHAIN, GROUP)
+
 
 class RunWhen(IntEnum):
     """How the member has to end that a job waits for."""

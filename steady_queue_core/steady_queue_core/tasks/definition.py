@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import (
@@ -22,6 +22,7 @@ from typing import (
 
 from asgiref.sync import sync_to_async
 from django.utils import timezone
+from django.utils.module_loading import import_string
 
 from ..compat import (
     DEFAULT_TASK_BACKEND_ALIAS,
@@ -193,6 +194,15 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         else:
             result = await sync_to_async(self.enqueue, thread_sensitive=True)(*args, **kwargs)
         return result
+
+    def map(self, items: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+        """Return a group of calls of this task, one for each item, which is its first argument;
+        the others are the same for all. Enqueue it, or collect its results with ``|``.
+
+        Raises ``ValueError`` if there are no items.
+        """
+        # By name: groups are made of calls, and these of tasks.
+        return import_string("steady_queue_core.batches.group.mapped")(self, items, args, kwargs)
 
     if TYPE_CHECKING:
         # Not every Django has types for these.

@@ -46,6 +46,8 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs mi
     outbox: Calls | None = field(default=None, repr=False, compare=False)
     #: Finds the batch of the job; ``None``: it has none.
     find_batch: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
+    #: Finds the workflow of the job; ``None``: it has none.
+    find_workflow: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
     #: What checkpoints and progress go to.
     notes: Notes | None = field(default=None, repr=False, compare=False)
 
@@ -61,6 +63,12 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs mi
     async def abatch(self) -> Any:
         """Async version of :attr:`batch`."""
         return await sync_to_async(lambda: self.batch, thread_sensitive=True)()
+
+    @property
+    def workflow(self) -> Any:
+        """The workflow that the job is a node of, which takes more of them with ``add()``; ``None``
+        if there is none."""
+        return None if self.find_workflow is None else self.find_workflow()
 
     @property
     def cancel_requested(self) -> bool:

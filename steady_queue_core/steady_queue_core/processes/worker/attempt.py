@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from ... import arguments
 from ...arguments import DeserializationError, TaskArgumentError
 from ...batches.batch import Batch
+from ...batches.parent_results import ParentResults
+from ...batches.workflow import workflow_of
 from ...compat import Task, TaskResult, TaskResultStatus
 from ...configuration import ConfigurationError
 from ...delivery import AT_LEAST_ONCE, AT_MOST_ONCE, TRANSACTIONAL
@@ -144,9 +146,11 @@ class Attempt:
 
     @property
     def needs_models(self) -> bool:
-        """Whether decoding the arguments queries the database. Raises ``PayloadError``."""
+        """Whether decoding the arguments queries the database, for models or for results of
+        other jobs. Raises ``PayloadError``."""
         # SQLite lets a row hold something other than text.
-        return arguments.has_models(str(self._opened()))
+        text = str(self._opened())
+        return arguments.has_models(text) or arguments.has_results(text)
 
     def decode(self) -> None:
         """Decode the arguments. Raises ``DeserializationError``."""
@@ -154,7 +158,15 @@ class Attempt:
             args, kwargs = self._decode(resolve_models=False)
             permitted = self.backend.settings.argument_models
             require_permitted_models(self.task, args, kwargs, permitted)
-        self._set_call(*self._decode(resolve_models=True))
+        results = None
+        if arguments.has_results(str(self._opened())):
+            using = self.using or self.backend.database
+            results = ParentResults(using, self.claim.job_id, self._require_permitted)
+        self._set_call(*self._decode(resolve_models=True, result_of=results))
+
+    def _require_permitted(self, value: Any) -> None:
+        permitted = self.backend.settings.argument_models
+        require_permitted_models(self.task, [value], {}, permitted)
 
     def decode_for_signals(self) -> None:
         """Decode the arguments without their models, or leave them empty if they are unreadable."""
@@ -181,12 +193,17 @@ class Attempt:
             if limit
             else None,
             find_batch=self._find_batch if self.metadata.batch is not None else None,
+            find_workflow=self._find_workflow if self.metadata.batch is not None else None,
             notes=self.notes,
         )
 
     def _find_batch(self) -> Batch:
         link = cast(Link, Link.of(self.metadata.batch))
         return Batch.of(link.batch_id, self.backend)
+
+    def _find_workflow(self) -> Any:
+        link = cast(Link, Link.of(self.metadata.batch))
+        return workflow_of(link.batch_id, self.backend)
 
     @property
     def notes(self) -> AttemptNotes:
@@ -420,9 +437,14 @@ class Attempt:
             object.__setattr__(self._task_result, "progress", self._notes.latest)
         return self._notes.added_to(outcome)
 
-    def _decode(self, *, resolve_models: bool) -> tuple[list[Any], dict[str, Any]]:
+    def _decode(
+        self, *, resolve_models: bool, result_of: ParentResults | None = None
+    ) -> tuple[list[Any], dict[str, Any]]:
         return arguments.decode_call(
-            self._opened(), resolve_models=resolve_models, limits=self.backend.payload_limits
+            self._opened(),
+            resolve_models=resolve_models,
+            limits=self.backend.payload_limits,
+            result_of=result_of,
         )
 
     def _opened(self) -> str:

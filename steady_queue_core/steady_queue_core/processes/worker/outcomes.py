@@ -17,6 +17,7 @@ def finished(
     claim: ClaimedJob, worker: str, started_at: datetime, return_value: str, preserve: bool
 ) -> Outcome:
     """Return the outcome of a task that returned."""
+    link = None if claim.metadata is None else claim.link
     # Made in one step: most outcomes are of this kind.
     return Outcome(
         ending=Ending.FINISHED,
@@ -26,14 +27,15 @@ def finished(
         rank=claim.rank,
         concurrency_key=claim.concurrency_key,
         unique_key=None if claim.metadata is None else claim.unique_key,
-        link=None if claim.metadata is None else claim.link,
+        link=link,
         attempts=claim.attempts + 1,
         worker_ids=with_worker(claim.worker_ids, worker),
         errors=claim.errors,
         started_at=claim.started_at or started_at,
         last_attempted_at=started_at,
         return_value=return_value,
-        preserve=preserve,
+        # Results of graphs are passed on.
+        preserve=preserve or (link is not None and link.has_dependents),
     )
 
 
@@ -153,7 +155,7 @@ def kept(outcome: Outcome, metadata: JobMetadata, usual: timedelta | None) -> Ou
         Ending.FINISHED: _as_long_as_its_key(outcome, metadata, usual),
         Ending.FAILED: metadata.failure_retention,
     }.get(outcome.ending)
-    if period is None:
+    if period is None or (period == timedelta(0) and _is_awaited(outcome)):
         return outcome
     if outcome.ending is Ending.FINISHED:
         outcome = outcome._replace(preserve=period != timedelta(0))
@@ -161,6 +163,10 @@ def kept(outcome: Outcome, metadata: JobMetadata, usual: timedelta | None) -> Ou
         return outcome
     sequel = outcome.sequel or Sequel(is_implied=True)
     return outcome._replace(sequel=sequel._replace(retention=period))
+
+
+def _is_awaited(outcome: Outcome) -> bool:
+    return outcome.link is not None and outcome.link.has_dependents
 
 
 def _as_long_as_its_key(

@@ -1,0 +1,86 @@
+"""The values that a job's arguments refer to: results of the members that it has waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import arguments
+from ..arguments import DeserializationError, ParentResult
+from ..dialects import MemberState
+from ..dialects.membership import CHAIN
+from ..models import BatchMember, Dependency, JobBatch
+from ..tasks.stored_payloads import limits_of, result_text
+
+#: Most members that are read at once.
+MOST_READ = 1000
+
+
+class ParentResults:
+    """Reads the results of the parents of one job. ``require`` raises for a value, with references
+    in place of its model instances, that the job must not be given."""
+
+    def __init__(self, using: str, job_id: int, require: Callable[[Any], None]) -> None:
+        self.using, self.job_id, self.require = using, job_id, require
+        self._found: dict[int, Any] = {}
+
+    def __call__(self, reference: ParentResult) -> Any:
+        """Return the value that is referred to: of a group the list of its values, of a chain that
+        of its last step; ``None`` for what did not succeed.
+
+        Raises ``DeserializationError`` if it is gone, or cannot be read.
+        """
+        if reference.number not in self._found:
+            rows = Dependency.objects.using(self.using).select_related("parent__job")
+            row = rows.filter(job_id=self.job_id, number=reference.number).first()
+            if row is None:
+                raise DeserializationError(
+                    f"The arguments refer to the result of a job, number {reference.number}, for "
+                    "which this one has not waited, or which was deleted."
+                )
+            self._found[reference.number] = self._value(row.parent)
+        return self._found[reference.number]
+
+    def _value(self, member: BatchMember) -> Any:
+        if member.state == MemberState.PENDING:
+            raise DeserializationError(
+                f"The arguments refer to the result of {member}, which has not ended."
+            )
+        batch = None
+        if member.job_id is None:
+            batch = JobBatch.objects.using(self.using).filter(member_id=member.pk).first()
+        return self._of_job(member) if batch is None else self._of_batch(batch)
+
+    def _of_batch(self, batch: JobBatch) -> Any:
+        rows = BatchMember.objects.using(self.using).filter(batch_id=batch.pk)
+        rows = rows.select_related("job")
+        if batch.kind == CHAIN:
+            last = rows.order_by("-pk").first()
+            return None if last is None else self._value(last)
+        values: list[Any] = []
+        after = 0
+        while some := list(rows.filter(pk__gt=after).order_by("pk")[:MOST_READ]):
+            after = some[-1].pk
+            values += [self._value(member) for member in some]
+        return values
+
+    def _of_job(self, member: BatchMember) -> Any:
+        if member.state != MemberState.SUCCEEDED:
+            return None
+        job = member.job
+        if job is None or job.return_value is None:
+            raise DeserializationError(
+                f"The result of {member} is gone: its job was cleared before this one ran. Keep "
+                "finished jobs longer, with clear_finished_jobs_after or retention."
+            )
+        try:
+            limits, text = limits_of(job.backend_name), result_text(job)
+            value = arguments.decode(text, resolve_models=False, limits=limits)
+            if arguments.has_models(text):
+                self.require(value)
+                value = arguments.decode(text, limits=limits)
+        except DeserializationError as error:
+            raise DeserializationError(
+                f"The result of job {job.pk} cannot be passed on: {error}"
+            ) from error
+        return value

@@ -1,0 +1,282 @@
+"""Stores compiled graphs: batches, jobs, members, and what these wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from django.db import connections, transaction
+
+from ..bulk import REFUSALS, Call
+from ..compat import InvalidTask, TaskResult, task_enqueued
+from ..dialects import EnqueuedJob, JobKey, Link, NewJob
+from ..dialects.database import Database
+from ..dialects.membership import DependencyState, MemberState, RunWhen, linked
+from ..dialects.portable import storable
+from ..models import BatchMember, Dependency, JobBatch
+from ..models.execution import WaitingExecution
+from ..tasks import current_batch
+from ..tasks.callbacks import share_a_database
+from ..tasks.task_signals import Audience, send_task_signal
+from .graph import Graph, Member
+from .values import checked_description, encoded_callbacks, encoded_metadata
+
+#: Most rows of one statement, and of one that writes a value for each.
+MOST, MOST_VALUES = 1000, 500
+
+
+@dataclass(eq=False, slots=True)
+class _Node:
+    """A call of a graph, with its job."""
+
+    graph: Graph
+    member: Member
+    backend: Any
+    encoded: Any
+    job: NewJob
+    stored: EnqueuedJob | None = None
+
+
+class GraphStore:
+    """Stores one graph: encodes its calls first, and then inserts everything."""
+
+    def __init__(self, graph: Graph, backend: Any) -> None:
+        self.graph, self.backend = graph, backend
+        self.database = Database.of(backend.database)
+        self.using = self.database.alias
+        with current_batch.outside():
+            self.nodes = [
+                self._node(owner, member, member.call)
+                for owner, member in graph.walk()
+                if member.call is not None
+            ]
+
+    def insert(self) -> list[TaskResult]:
+        """Insert everything below the graph, whose batch exists, in the current transaction."""
+        self._through([node.backend for node in self.nodes])
+        return [node.backend.new_result(node.encoded, node.stored) for node in self.nodes]
+
+    def _through(self, backends: Sequence[Any]) -> None:
+        """Insert everything through the middleware of these backends."""
+        if not backends:
+            self._insert_all()
+            return
+        first, rest = backends[0], [each for each in backends if each is not backends[0]]
+        nodes = [node for node in self.nodes if node.backend is first]
+
+        def store(calls: Sequence[Any]) -> list[TaskResult]:
+            for node, encoded in zip(nodes, calls, strict=True):
+                if encoded is not node.encoded:
+                    node.encoded = encoded
+                    node.job = replace(first.new_job(encoded), waits=node.job.waits)
+            self._through(rest)
+            return [first.new_result(node.encoded, node.stored) for node in nodes]
+
+        if first.middleware is None:
+            self._through(rest)
+        else:
+            first.middleware.enqueue([node.encoded for node in nodes], store)
+
+    def _insert_all(self) -> None:
+        self._insert_batches()
+        self._insert_jobs()
+        self._insert_members()
+        self._insert_waits()
+        queues = [node.job.queue_name for node in self.nodes if not node.job.waits]
+        self.database.ring_after_commit(list(dict.fromkeys(queues)))
+        self._tell()
+
+    def _node(self, graph: Graph, member: Member, given: Call) -> _Node:
+        own: Any = given.task.get_backend()
+        path = given.task.module_path
+        if not share_a_database(self.backend, own) or not self.backend.stores_jobs:
+            raise InvalidTask(
+                f"{path} cannot be part of it: its backend {given.task.backend!r} does not store "
+                f"its jobs in the database of {self.backend.alias!r}. Use backends on one database."
+            )
+        try:
+            encoded = own.encode(given.task, list(given.args), dict(given.kwargs))
+        except REFUSALS as error:
+            kind = next(each for each in REFUSALS if isinstance(error, each))
+            raise kind(f"{path}: {error}") from error
+        job: NewJob = own.new_job(encoded)
+        if JobKey.read(job.metadata) is not None:
+            raise InvalidTask(
+                f"{path} cannot be part of a chain, group or workflow: its calls are unique, and "
+                "a duplicate would be a job of somebody else. Call a task without a unique key."
+            )
+        return _Node(graph, member, own, encoded, replace(job, waits=bool(member.waits)))
+
+    def _insert_batches(self) -> None:
+        """Insert the batches in the batch, each after the one that it belongs to."""
+        nested = [member.graph for _, member in self.graph.walk() if member.graph is not None]
+        if not nested:
+            return
+        present = self.database.storable_time()
+        rows = [
+            JobBatch(
+                **values_of(graph, self.backend),
+                created_at=present,
+                started_at=present,
+            )
+            for graph in nested
+        ]
+        self._insert(JobBatch, rows)
+        for graph, row in zip(nested, rows, strict=True):
+            graph.batch_id = row.pk
+
+    def _insert_jobs(self) -> None:
+        for node in self.nodes:
+            assert node.graph.batch_id is not None
+            link = Link(node.graph.batch_id, has_dependents=True)
+            node.job = replace(node.job, metadata=linked(node.job.metadata, link))
+        for waits in (False, True):
+            some = [node for node in self.nodes if node.job.waits is waits]
+            jobs = [node.job for node in some]
+            stored = self.database.dialect.insert_jobs(self.database.connection, jobs)
+            for node, new in zip(some, stored, strict=True):
+                node.stored = new
+
+    def _insert_members(self) -> None:
+        stored = {id(node.member): node.stored for node in self.nodes}
+        rows, members, nested = [], [], []
+        for graph, member in self.graph.walk():
+            new = stored.get(id(member))
+            job_id = None if new is None else new.job_id
+            if new is not None and job_id is None:  # It found no permit.
+                member.state = MemberState.DISCARDED
+            row = BatchMember(
+                batch_id=graph.batch_id, job_id=job_id, name=member.name, state=member.state
+            )
+            rows.append(row)
+            members.append(member)
+        self._insert(BatchMember, rows)
+        for member, row in zip(members, rows, strict=True):
+            member.member_id = row.pk
+            if member.graph is not None:
+                nested.append(JobBatch(pk=member.graph.batch_id, member_id=row.pk))
+        batches = JobBatch.objects.using(self.using)
+        for some in _parts(nested, MOST_VALUES):
+            batches.bulk_update(some, ["member"])
+
+    def _insert_waits(self) -> None:
+        waiting = [node for node in self.nodes if node.job.waits]
+        self._bulk(WaitingExecution, [self._waiting_row(node) for node in waiting])
+        self._bulk(Dependency, [row for node in waiting for row in _dependencies(node)])
+        if done := [
+            node.stored.job_id for node in waiting
+            if node.stored is not None and node.stored.job_id is not None
+            and all(parent.state is not MemberState.PENDING for parent, _ in node.member.waits)
+        ]:  # fmt: skip
+            joins = self.database.joins
+            joins.release(done)
+            self.database.dialect.ring_moved(self.database.connection, joins)
+        if any(member.state is MemberState.DISCARDED for _, member in self.graph.walk()):
+            nested = [each.graph for _, each in self.graph.walk() if each.graph is not None]
+            for graph in reversed(nested):
+                assert graph.batch_id is not None
+                self.database.end_if_done(graph.batch_id)
+
+    def _waiting_row(self, node: _Node) -> WaitingExecution:
+        job, new = node.job, node.stored
+        assert new is not None
+        return WaitingExecution(
+            job_id=new.job_id,
+            queue_name=job.queue_name,
+            rank=job.rank,
+            created_at=storable(new.enqueued_at),
+            width=len(node.member.waits),
+            due_at=None if job.run_at is None else storable(job.run_at),
+            delay=job.delay,
+            concurrency_key=None if job.limit is None else job.limit.key,
+        )
+
+    def _bulk(self, model: Any, rows: Sequence[Any]) -> None:
+        for some in _parts(rows, MOST):
+            model.objects.using(self.using).bulk_create(some)
+
+    def _insert(self, model: Any, rows: Sequence[Any]) -> None:
+        """Insert rows in their order, and set their ids."""
+        if connections[self.using].features.can_return_rows_from_bulk_insert:
+            self._bulk(model, rows)
+            return
+        for has_job, run in groupby(rows, lambda row: getattr(row, "job_id", None) is not None):
+            if has_job:
+                self._insert_by_job(model, list(run))
+            else:
+                for row in run:
+                    row.save(using=self.using, force_insert=True)
+
+    def _insert_by_job(self, model: Any, rows: Sequence[Any]) -> None:
+        for some in _parts(rows, MOST):
+            model.objects.using(self.using).bulk_create(some)
+            found = model.objects.using(self.using).filter(job_id__in=[row.job_id for row in some])
+            ids = dict(found.values_list("job_id", "pk"))
+            for row in some:
+                row.pk = ids[row.job_id]
+
+    def _tell(self) -> None:
+        """Send ``task_enqueued`` for each job."""
+        if Audience().hears(task_enqueued):
+            for node in self.nodes:
+                if node.stored is not None and node.stored.job_id is not None:
+                    result = node.backend.new_result(node.encoded, node.stored)
+                    send_task_signal(task_enqueued, type(node.backend), result)
+        return results
+
+
+def storing_backend(graph: Graph) -> Any:
+    """Return the backend of the first call of a graph. Raises ``InvalidTask`` if that stores its
+    jobs elsewhere than in a database."""
+    task = next(member.call.task for _, member in graph.walk() if member.call is not None)
+    backend: Any = task.get_backend()
+    if not getattr(backend, "stores_jobs", False):
+        raise InvalidTask(
+            f"TASKS[{task.backend!r}] does not store its jobs in a database, and so has no chains, "
+            "groups and workflows."
+        )
+    return backend
+
+
+def values_of(graph: Graph, backend: Any) -> dict[str, Any]:
+    """Return what the row of the batch says of a graph."""
+    options = graph.options
+    return {
+        "kind": graph.kind,
+        "description": checked_description(options.description),
+        "metadata": encoded_metadata(options.metadata),
+        "callbacks": encoded_callbacks(options.callbacks, backend),
+        "backend_name": backend.alias,
+    }
+
+
+def transaction_on(database: Database) -> Any:
+    """Return a transaction; in one of the caller a savepoint, so that the caller's can go on."""
+    if database.connection.in_atomic_block:
+        return transaction.atomic(using=database.alias)
+    return database.transaction()
+
+
+def _dependencies(node: _Node) -> Iterator[Dependency]:
+    assert node.stored is not None
+    for number, (parent, run_when) in enumerate(node.member.waits):
+        yield Dependency(
+            job_id=node.stored.job_id,
+            parent_id=parent.member_id,
+            run_when=run_when,
+            state=_state(parent.state, run_when),
+            number=number,
+        )
+
+
+def _state(parent: MemberState, run_when: RunWhen) -> DependencyState:
+    if parent is MemberState.PENDING:
+        return DependencyState.OPEN
+    return DependencyState.MET if run_when.is_met_by(parent) else DependencyState.UNMET
+
+
+def _parts(rows: Sequence[Any], most: int) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(rows), most):
+        yield rows[start : start + most]

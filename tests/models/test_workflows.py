@@ -1,0 +1,295 @@
+"""Chains, groups and workflows: what runs when, and what is passed on, on every database."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+
+from steady_queue_core import (
+    AlreadyFinished,
+    Batch,
+    BatchResult,
+    Discard,
+    Fail,
+    Previous,
+    ResultOf,
+    Workflow,
+    call,
+    chain,
+    group,
+    limits_concurrency,
+    task,
+)
+from steady_queue_core.compat import InvalidTask
+from steady_queue_core.models import BatchMember, Dependency, Job, JobBatch, WaitingExecution
+
+from ..core.driver import Driver
+from .everywhere import on_every_database
+from .recurrence import tasks
+
+ran: list[Any] = []
+
+
+@pytest.fixture(autouse=True)
+def _project(using: str, settings: Any) -> None:
+    settings.TASKS = tasks(using, backoff=0)
+    ran.clear()
+
+
+@task(max_attempts=1)
+def work(value: Any = None, how: str = "") -> Any:
+    ran.append(value)
+    if how == "fail":
+        raise Fail("no stock")
+    if how == "discard":
+        raise Discard("nobody wants it")
+    return value
+
+
+@task
+def add(*numbers: Any, more: int = 0) -> Any:
+    ran.append(("add", numbers))
+    return sum(sum(each) if isinstance(each, list) else each for each in numbers) + more
+
+
+@task
+async def aadd(left: int, right: int) -> int:
+    return left + right
+
+
+@limits_concurrency(key="one", to=1)
+@task
+def limited(value: int) -> int:
+    ran.append(value)
+    return value
+
+
+@task(unique=True)
+def once(value: int = 0) -> None:
+    """Do nothing."""
+
+
+@task(takes_context=True)
+def grow(context: Any) -> str:
+    workflow = context.workflow
+    first = workflow.add(call(add, 1), name="grown", after=["fetch"])
+    workflow.add(call(add, first.result, 10), name="sum")
+    workflow.add(call(work, "never"), after="fetch", run_when="failure")
+    workflow.add(group(call(work, 7), call(work, 8)), name="both", after=[first])
+    workflow.add(call(add, 1), name="grown")
+    return "grown"
+
+
+def left(using: str) -> int:
+    return WaitingExecution.objects.using(using).count()
+
+
+def finished(using: str, result: BatchResult) -> BatchResult:
+    driver = Driver(using)
+    driver.work()
+    driver.dispatch()
+    driver.work()
+    result.refresh()
+    assert left(using) == 0
+    assert result.is_finished
+    return result
+
+
+@on_every_database
+def test_chain_runs_one_after_the_other_and_passes_values_on(using: str) -> None:
+    steps = call(work, 1), call(add, Previous(), 2), call(aadd, ResultOf(0), right=ResultOf(1))
+    result = chain(*steps, description="sums").enqueue()
+    assert left(using) == 2
+    assert str(result.status) == "running"
+    finished(using, result)
+    assert result.values() == [1, 3, 4]
+    assert (result.kind, result.description, str(result.status)) == ("chain", "sums", "succeeded")
+    assert BatchResult.get(result.id).values() == [1, 3, 4]
+
+
+@on_every_database
+def test_failure_ends_a_chain(using: str) -> None:
+    result = chain(call(work, 1), call(work, 2, "fail"), call(work, 3), call(work, 4)).enqueue()
+    finished(using, result)
+    assert ran == [1, 2]
+    assert [str(each.status).lower() for each in result.results()] == [
+        "successful", "failed", "failed", "failed",
+    ]  # fmt: skip
+    assert [each.errors[-1].exception_class_path for each in result.results()[2:]] == [
+        "steady_queue_core.errors.TaskCancelled"
+    ] * 2
+    assert str(result.status) == "failed"
+    with pytest.raises(ValueError, match="has not succeeded"):
+        result.values()
+
+
+@on_every_database
+def test_group_is_collected_in_order(using: str) -> None:
+    both = group(call(work, 1), call(limited, 2), call(limited, 3)) | call(add, more=10)
+    result = both.enqueue()
+    assert Dependency.objects.using(using).count() == 1
+    finished(using, result)
+    assert result.values() == [[1, 2, 3], 16]
+
+
+@on_every_database
+def test_chains_and_groups_nest(using: str) -> None:
+    inner = chain(call(work, 1), call(add, Previous(), 1))
+    first = group(inner, call(work, 5), call(work, 6))
+    second = group(call(add, Previous()), call(add, Previous(), 100), inner)
+    result = chain(first, second, call(add, Previous(), ResultOf(0))).enqueue()
+    waits = Dependency.objects.using(using).count()
+    assert waits == 1 + 3 + 1 + 2
+    finished(using, result)
+    assert result.values() == [[2, 5, 6], [13, 113, 2], 128 + 13]
+
+
+@on_every_database
+def test_map_makes_a_group(using: str) -> None:
+    result = work.map(range(5)).enqueue()
+    finished(using, result)
+    assert result.values() == list(range(5))
+    assert result.total == 5
+
+
+@on_every_database
+def test_workflow_follows_its_branches(using: str) -> None:
+    workflow = Workflow("import", on_finish=call(work, "done"), metadata={"shop": 1})
+    fetch = workflow.add(call(work, 1, "fail"), name="fetch")
+    workflow.add(call(work, "store"), name="store", after=[fetch])
+    workflow.add(call(work, "mend"), name="mend", after="fetch", run_when="failure")
+    workflow.add(call(work, "always"), after=["store", "mend"], run_when="finished")
+    result = finished(using, workflow.enqueue())
+    assert ran == [1, "mend", "always", "done"]
+    assert str(result.status) == "failed"
+    assert result.metadata == {"shop": 1}
+
+
+@on_every_database
+def test_skipped_branch_is_no_failure(using: str) -> None:
+    workflow = Workflow()
+    first = workflow.add(call(work, 1))
+    mend = workflow.add(group(call(work, 2), call(work, 3)), after=[first], run_when="failure")
+    workflow.add(call(work, 4), after=[mend])
+    result = finished(using, workflow.enqueue())
+    assert ran == [1]
+    assert str(result.status) == "succeeded"
+
+
+@on_every_database
+def test_workflow_grows_while_it_runs(using: str) -> None:
+    workflow = Workflow("grows")
+    fetch = workflow.add(call(work, 1), name="fetch")
+    workflow.add(call(grow), name="grow", after=[fetch])
+    result = finished(using, workflow.enqueue())
+    assert "never" not in ran
+    members = BatchMember.objects.using(using).filter(batch_id=result.id).order_by("pk")
+    names = list(members.values_list("name", flat=True))
+    assert names == ["fetch", "grow", "grown", "sum", "", "both"]
+    assert str(result.status) == "succeeded"
+    values = [each.return_value for each in result.results()[:4]]
+    assert values == [1, "grown", 1, 11]
+
+
+@on_every_database
+def test_ended_workflow_takes_no_more_nodes(using: str) -> None:
+    from steady_queue_core.batches.workflow import workflow_of
+
+    workflow = Workflow()
+    workflow.add(call(work, 1))
+    result = finished(using, workflow.enqueue())
+    with pytest.raises(AlreadyFinished):
+        workflow_of(result.id, result.backend).add(call(work, 2))  # type: ignore[union-attr]
+
+
+@on_every_database
+def test_graphs_belong_to_the_open_batch_and_wait_together(using: str) -> None:
+    with Batch(on_success=call(work, "all")) as batch:
+        result = chain(call(work, 1), call(work, 2)).enqueue()
+    finished(using, result)
+    batch.refresh()
+    assert (batch.total, str(batch.status)) == (1, "succeeded")
+    assert ran == [1, 2, "all"]
+
+
+@on_every_database
+def test_results_are_kept_for_those_that_wait(using: str, settings: Any) -> None:
+    settings.TASKS = tasks(using, backoff=0, preserve_finished_jobs=False)
+    brief = work.using(retention=timedelta(0))
+    result = chain(call(brief, 1), call(work, Previous())).enqueue()
+    assert finished(using, result).values() == [1, 1]
+
+
+@on_every_database
+def test_result_that_is_gone_fails_the_job(using: str) -> None:
+    result = chain(call(work, 1), call(work, Previous())).enqueue()
+    driver = Driver(using)
+    [claim] = driver.claim()
+    driver.settle(driver.run(claim))
+    Job.objects.using(using).filter(pk=claim.job_id).update(return_value=None)
+    finished(using, result)
+    assert "is gone" in result.results()[1].errors[-1].traceback
+
+
+@on_every_database
+def test_cancelled_chain_ends(using: str) -> None:
+    result = chain(call(work, 1), group(call(work, 2), call(work, 3)), call(work, 4)).enqueue()
+    assert result.cancel()
+    assert str(finished(using, result).status) == "cancelled"
+    assert ran == []
+
+
+@on_every_database
+def test_large_workflow_is_stored_in_few_statements(using: str) -> None:
+    def build(size: int) -> Workflow:
+        workflow = Workflow()
+        nodes = [workflow.add(call(work, 0))]
+        for number in range(1, size):
+            nodes.append(workflow.add(call(work, number), after=[nodes[(number - 1) // 2]]))
+        return workflow
+
+    counts = []
+    for size in (100, 2100):
+        with CaptureQueriesContext(connections[using]) as queries:
+            build(size).enqueue()
+        counts.append(len(queries))
+    assert counts[1] - counts[0] < 40
+
+
+@on_every_database
+def test_mistakes_are_named(using: str) -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        chain()
+    with pytest.raises(ValueError, match="at least one"):
+        group()
+    with pytest.raises(TypeError, match=r"chain\[0\] is of type int"):
+        chain(3)
+    with pytest.raises(ValueError, match="no step before"):
+        chain(call(work, Previous())).enqueue()
+    with pytest.raises(ValueError, match="1 steps before it"):
+        chain(call(work), call(work, ResultOf(1))).enqueue()
+    with pytest.raises(InvalidTask, match="unique"):
+        chain(call(work), call(once)).enqueue()
+    with pytest.raises(ValueError, match="did you mean 'success'"):
+        Workflow().add(call(work), run_when="sucess")
+    with pytest.raises(ValueError, match="at least one"):
+        Workflow().enqueue()
+    one, other = Workflow(), Workflow()
+    node = one.add(call(work), name="fetch", after=["store"])
+    one.add(call(work), name="store", after=["fetch"])
+    with pytest.raises(ValueError, match=r"cycle: '(fetch|store)' -> '(fetch|store)' -> '"):
+        one.enqueue()
+    other.add(call(work, node.result))
+    with pytest.raises(InvalidTask, match="another workflow"):
+        other.enqueue()
+    third = Workflow()
+    third.add(call(work), name="fetch")
+    third.add(call(work), after="fech")
+    with pytest.raises(ValueError, match="did you mean 'fetch'"):
+        third.enqueue()
+    assert JobBatch.objects.using(using).count() == 0
+    assert Job.objects.using(using).count() == 0
