@@ -148,7 +148,7 @@ class GraphStore:
             if new is not None and job_id is None:  # It found no permit.
                 member.state = MemberState.DISCARDED
             row = BatchMember(
-                batch_id=graph.batch_id, job_id=job_id, name=member.name, state=member.state
+                batch_id=_known(graph.batch_id), job_id=job_id, name=member.name, state=member.state
             )
             rows.append(row)
             members.append(member)
@@ -183,7 +183,7 @@ class GraphStore:
         job, new = node.job, node.stored
         assert new is not None
         return WaitingExecution(
-            job_id=new.job_id,
+            job_id=_known(new.job_id),
             queue_name=job.queue_name,
             rank=job.rank,
             created_at=storable(new.enqueued_at),
@@ -224,7 +224,6 @@ class GraphStore:
                 if node.stored is not None and node.stored.job_id is not None:
                     result = node.backend.new_result(node.encoded, node.stored)
                     send_task_signal(task_enqueued, type(node.backend), result)
-        return results
 
 
 def storing_backend(graph: Graph) -> Any:
@@ -263,12 +262,17 @@ def _dependencies(node: _Node) -> Iterator[Dependency]:
     assert node.stored is not None
     for number, (parent, run_when) in enumerate(node.member.waits):
         yield Dependency(
-            job_id=node.stored.job_id,
-            parent_id=parent.member_id,
+            job_id=_known(node.stored.job_id),
+            parent_id=_known(parent.member_id),
             run_when=run_when,
             state=_state(parent.state, run_when),
             number=number,
         )
+
+
+def _known(pk: int | None) -> int:
+    assert pk is not None  # It was stored before.
+    return pk
 
 
 def _state(parent: MemberState, run_when: RunWhen) -> DependencyState:
