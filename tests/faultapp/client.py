@@ -166,6 +166,20 @@ def make_batches(seconds: float, number: int) -> Any:
     return make(seconds, number)
 
 
+def make_examples() -> Any:
+    """Enqueue a chain, a group and a workflow; return the ids of their batches."""
+    from . import workflows
+
+    return workflows.make_examples()
+
+
+def make_random(seed: int, size: int, seconds: float) -> Any:
+    """Enqueue a random workflow; return the id of its batch."""
+    from . import workflows
+
+    return workflows.make_random(seed, size, seconds)
+
+
 def main() -> None:
     django.setup()
     functions: dict[str, Callable[..., Any]] = {
@@ -176,6 +190,8 @@ def main() -> None:
             enqueue_one_by_one,
             enqueue_stubbornly,
             make_batches,
+            make_examples,
+            make_random,
             recur,
             wait_for_end,
             write_like_a_web_process,
