@@ -376,6 +376,7 @@ def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -
         "callbacks.md",
         "checkpoints.md",
         "unique-jobs.md",
+        "workflows.md",
     ],
 )
 def test_the_code_of_a_page_runs(name: str, project: Project) -> None:

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.shared
 
 PATHS = """
 steady_queue_core: AlreadyFinished Batch BatchDoesNotExist DuplicateTask Preempted Unique
+    BatchResult Previous ResultOf Workflow chain group
     __version__ aenqueue_many call change_recurring_task enqueue_many limits_concurrency recurring
     schedule_recurring_task task unschedule_recurring_task
 steady_queue_core.admin: JobAdmin ProcessAdmin QueuesAdmin RecurringTaskAdmin SemaphoreAdmin
