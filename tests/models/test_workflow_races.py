@@ -1,0 +1,59 @@
+"""Workflows that grow while what the new nodes wait for ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from steady_queue_core import Workflow, call, task
+from steady_queue_core.batches.workflow import workflow_of
+from steady_queue_core.dialects import Ending
+from steady_queue_core.dialects.conformance import threads
+from steady_queue_core.dialects.conformance.base import ending
+from steady_queue_core.dialects.registry import dialect_for
+from steady_queue_core.models import WaitingExecution
+
+from ..core.driver import Driver
+from .everywhere import on_every_database
+from .recurrence import tasks
+
+ROUNDS, PATIENCE = 30, 60
+
+
+@pytest.fixture(autouse=True)
+def _project(using: str, settings: Any) -> None:
+    settings.TASKS = tasks(using, backoff=0)
+
+
+@task
+def work(number: int = 0) -> None:
+    """Do nothing."""
+
+
+@on_every_database
+def test_node_after_one_that_is_ending_runs(using: str) -> None:
+    driver = Driver(using)
+    for _ in range(ROUNDS):
+        workflow = Workflow()
+        workflow.add(call(work), name="ending")
+        workflow.add(call(work), name="open")
+        result = workflow.enqueue()
+        first, second = driver.claim()
+        outcome = ending(Ending.FINISHED, first, attempts=1, link=first.link, return_value="null")
+
+        def settle(outcome: Any = outcome) -> None:
+            dialect_for(using).settle(connections[using], [outcome])
+
+        def grow(result: Any = result) -> None:
+            running = workflow_of(result.id, result.backend)
+            assert running is not None
+            running.add(call(work), after="ending")
+
+        threads.run_all(using, [settle, grow, grow], PATIENCE)
+        assert WaitingExecution.objects.using(using).count() == 0
+        driver.settle(driver.run(second))
+        driver.work()
+        result.refresh()
+        assert (str(result.status), result.total) == ("succeeded", 4)
