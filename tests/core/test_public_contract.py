@@ -37,22 +37,21 @@ steady_queue_core.dialects: API_VERSION ClaimedJob Dialect DialectConflict Diale
     Outcome ProcessIdentity QueueSelector Wakeup dialect_for get_logger hookimpl portable tables
 steady_queue_core.dialects.conformance: DialectConformance
 steady_queue_core.embedding: EmbeddedQueue
-steady_queue_core.errors: AlreadyFinished BatchDoesNotExist CheckpointRefusedError DialectConflict DialectError DialectInvalid
-    DialectNotFound DialectUnsupported DuplicateTask MigrationsMissing NotRepeatedError
-    OutsideTransactionError Preempted ProcessExitError ProcessMissingError ProcessPrunedError
-    RecurringTaskError RecurringTaskExistsError RollbackRequestedError StaticRecurringTaskError
-    SteadyQueueError TaskCancelled TaskExpired TaskTimeout ThreadTerminatedError TooManyCrashesError
-    TransactionEndedError UndeliverableError UndiscardableError UnknownRecurringTaskError
-    UnregisteredTaskError UnusableRecurringTaskError
+steady_queue_core.errors: AlreadyFinished BatchDoesNotExist CheckpointRefusedError DialectConflict
+    DialectError DialectInvalid DialectNotFound DialectUnsupported DuplicateTask MigrationsMissing
+    NotRepeatedError OutsideTransactionError Preempted ProcessExitError ProcessMissingError
+    ProcessPrunedError RecurringTaskError RecurringTaskExistsError RollbackRequestedError
+    StaticRecurringTaskError SteadyQueueError TaskCancelled TaskExpired TaskTimeout
+    ThreadTerminatedError TooManyCrashesError TransactionEndedError UndeliverableError
+    UndiscardableError UnknownRecurringTaskError UnregisteredTaskError UnusableRecurringTaskError
 steady_queue_core.hooks: on_dispatcher_exit on_dispatcher_start on_dispatcher_stop on_exit
     on_internal_error on_scheduler_exit on_scheduler_start on_scheduler_stop on_start on_stop
     on_worker_exit on_worker_start on_worker_stop
 steady_queue_core.logging: JSONFormatter TaskContextFilter TextFormatter
 steady_queue_core.middleware: Middleware
-steady_queue_core.models: BatchMember BlockedExecution Checkpoint Dependency JobBatch
-    WaitingExecution ClaimedExecution FailedExecution Job Pause
-    Permit Process Queue ReadyExecution RecurringExecution RecurringTask Retention
-    ScheduledExecution Semaphore UniqueKey
+steady_queue_core.models: BatchMember BlockedExecution Checkpoint ClaimedExecution Dependency
+    FailedExecution Job JobBatch Pause Permit Process Queue ReadyExecution RecurringExecution
+    RecurringTask Retention ScheduledExecution Semaphore UniqueKey WaitingExecution
 steady_queue_core.models.fields: ExactCharField ExactTextField InstantField
 steady_queue_core.models.tuning: TuneTables
 steady_queue_core.processes: ProcessExitError ProcessMissingError ProcessPrunedError

@@ -237,7 +237,7 @@ def test_a_plugin_of_another_contract_is_refused_with_both_versions() -> None:
     newer = complete("fast", dialect=selecting("fast", api_version=7))
     assert refusal(DialectInvalid, newer) == (
         "Dialect plugin 'fast' was written for version 7 of the dialect contract; this Steady "
-        "Queue has version 2. Install versions of both that match. If the plugin is yours: "
+        "Queue has version 3. Install versions of both that match. If the plugin is yours: "
         "docs/writing-a-dialect.md says what has changed, after which its DialectInfo states "
         "api_version=3."
     )

@@ -6,6 +6,7 @@ They are the SQLite dialect with one hook replaced. A mutant names the cases tha
 from __future__ import annotations
 
 from . import (
+    batches,
     cancellation,
     chains,
     checkpoints,
@@ -38,6 +39,7 @@ from .mutant import ALL
 
 __all__ = [
     "ALL",
+    "batches",
     "cancellation",
     "chains",
     "checkpoints",

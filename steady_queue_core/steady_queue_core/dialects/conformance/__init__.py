@@ -17,6 +17,7 @@ the dialect does not promise them.
 
 from __future__ import annotations
 
+from .batches import BatchCases
 from .cancellation import CancellationCases
 from .chains import ChainCases
 from .checkpoints import CheckpointCases
@@ -78,6 +79,7 @@ class DialectConformance(
     ExpiryCases,
     RetentionCases,
     CheckpointCases,
+    BatchCases,
     UniqueKeyCases,
     ClockCases,
     WakeupCases,

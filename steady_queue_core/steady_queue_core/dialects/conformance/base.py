@@ -28,10 +28,10 @@ else:
 T = TypeVar("T")
 
 #: The tables in which a job has a row: exactly one of them, which is its state.
-STATES = ("Ready", "Scheduled", "Blocked", "Claimed", "Failed")
+STATES = ("Waiting", "Ready", "Scheduled", "Blocked", "Claimed", "Failed")
 TABLES = (
     "Job", *(f"{state}Execution" for state in STATES), "Semaphore", "Permit", "Retention",
-    "Checkpoint", "UniqueKey", "Pause", "Process",
+    "Checkpoint", "UniqueKey", "JobBatch", "BatchMember", "Dependency", "Pause", "Process",
 )  # fmt: skip
 
 
@@ -63,7 +63,11 @@ def stored_id(new: EnqueuedJob) -> int:
 def ending(ending: Ending, claim: ClaimedJob, **fields: Any) -> Outcome:
     """Return an outcome that matches ``claim``."""
     outcome = Outcome(ending, claim.job_id, claim.token, claim.queue_name, claim.rank)
-    known = {"concurrency_key": claim.concurrency_key, "unique_key": claim.unique_key}
+    known = {
+        "concurrency_key": claim.concurrency_key,
+        "unique_key": claim.unique_key,
+        "link": claim.link,
+    }
     return outcome._replace(**(known | fields))
 
 

@@ -1,0 +1,249 @@
+"""Members of batches, and jobs that wait for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from django.db.transaction import atomic
+
+from ...arguments import DEFAULT_LIMITS
+from ..callbacks import ON_FAILURE, ON_FINISH, ON_SUCCESS, encoded
+from ..membership import DependencyState, Link, MemberState, RunWhen, linked
+from ..outcome import Ending
+from ..records import NewJob
+from .base import ConformanceCase, ending, limited_job, new_job
+from .transactions import Refused
+
+HOUR = timedelta(hours=1)
+#: The queues of the callbacks of a batch.
+CALLBACKS = {name: name for name in (ON_SUCCESS, ON_FAILURE, ON_FINISH)}
+
+
+class BatchCases(ConformanceCase):
+    def new_batch(self, member: Any = None, *, has_started: bool = True) -> int:
+        """Insert a batch with all callbacks; return its id."""
+        present = self.stored(self.present())
+        callbacks = encoded({name: new_job(name) for name in CALLBACKS}, DEFAULT_LIMITS)
+        row = self.rows("JobBatch").create(
+            kind="batch", backend_name="default", callbacks=callbacks, created_at=present,
+            started_at=present if has_started else None, member=member,
+        )  # fmt: skip
+        return int(row.pk)
+
+    def members(self, batch_id: int, *jobs: NewJob) -> list[int]:
+        """Add jobs to a batch; return their ids."""
+        metadata = linked(None, Link(batch_id, has_dependents=True))
+        added = [replace(job, batch_id=batch_id, metadata=metadata) for job in jobs]
+        return self.enqueue(*added)
+
+    def waiting(
+        self,
+        batch_id: int,
+        *parents: int,
+        job: NewJob | None = None,
+        run_when: Any = RunWhen.SUCCESS,
+    ) -> int:
+        """Add a job that waits for the members with these jobs; return its id."""
+        with self.dialect.transaction(self.connection):
+            [job_id] = self.members(batch_id, replace(job or new_job(), waits=True))
+            row = self.job(job_id)
+            self.rows("WaitingExecution").create(
+                job_id=job_id, queue_name=row.queue_name, rank=row.rank,
+                created_at=row.enqueued_at, width=len(parents),
+                concurrency_key=row.concurrency_key,
+            )  # fmt: skip
+            for number, parent in enumerate(parents):
+                self.rows("Dependency").create(
+                    job_id=job_id, parent=self.rows("BatchMember").get(job_id=parent),
+                    run_when=run_when, state=DependencyState.OPEN, number=number,
+                )  # fmt: skip
+        return job_id
+
+    def callbacks(self) -> list[str]:
+        """Return the names of the callbacks that were enqueued, in their order."""
+        jobs = self.rows("Job").filter(queue_name__in=list(CALLBACKS)).order_by("pk")
+        return list(jobs.values_list("queue_name", flat=True))
+
+    def state_of(self, job_id: int) -> MemberState:
+        return MemberState(self.rows("BatchMember").get(job_id=job_id).state)
+
+    def settle_all(self, *outcomes: Any) -> None:
+        self.assertEqual(self.settle(*outcomes), {each.job_id for each in outcomes})
+
+    # --- jobs that wait
+
+    def test_a_job_that_waits_has_no_execution(self) -> None:
+        batch = self.new_batch()
+        self.claim()
+        later = self.present() + HOUR
+        jobs = [
+            new_job(waits=True), limited_job("a", 1, waits=True), limited_job("a", 1, waits=True),
+            new_job("other", waits=True, run_at=later), new_job(waits=True, rank=-7),
+        ]  # fmt: skip
+        with self.assertRaises(Refused), atomic(using=self.using):
+            ids = self.members(batch, *jobs)
+            self.assertEqual(ids, sorted(ids))
+            for state in ("Ready", "Scheduled", "Blocked", "Claimed", "Failed"):
+                self.assertEqual(self.ids(state), [], state)
+            self.assertFalse(self.rows("Permit").exists())
+            self.assertFalse(self.rows("Semaphore").exists())
+            found = [self.job(job_id) for job_id in ids]
+            self.assertEqual([job.queue_name for job in found], [j.queue_name for j in jobs])
+            self.assertEqual([job.rank for job in found], [0, 0, 0, 0, -7])
+            self.assertEqual([job.concurrency_key for job in found], [None, "a", "a", None, None])
+            self.assertEqual(found[1].concurrency_limit, 1)
+            self.assertEqual(self.aware(found[3].scheduled_at), later)
+            self.assertEqual({job.scheduled_at for job in found[:3]}, {None})
+            self.assertTrue(all(Link.read(job.metadata) for job in found))
+            raise Refused
+
+    def test_a_waiting_job_moves_on_after_the_last_member(self) -> None:
+        batch = self.new_batch()
+        first, second = self.members(batch, new_job(), new_job())
+        waiting = self.waiting(batch, first, second)
+        claims = self.claim()
+        self.assertEqual([claim.job_id for claim in claims], [first, second])
+        self.settle_all(self.finished(claims[0]))
+        self.assertEqual((self.ids("Waiting"), self.claim()), ([waiting], []))
+        self.settle_all(self.finished(claims[1]))
+        [claim] = self.claim()
+        self.assertEqual((claim.job_id, claim.is_cancelled), (waiting, False))
+
+    def test_a_job_that_is_not_to_run_is_asked_to_end(self) -> None:
+        batch = self.new_batch()
+        first, second = self.members(batch, new_job(), new_job())
+        after_success = self.waiting(batch, first)
+        after_failure = self.waiting(batch, second, run_when=RunWhen.FAILURE)
+        self.waiting(batch, after_success)
+        in_any_case = self.waiting(batch, first, second, run_when=RunWhen.FINISHED)
+        claims = self.claim()
+        self.settle_all(self.failed(claims[0]), self.finished(claims[1]))
+        found = {claim.job_id: claim for claim in self.claim()}
+        self.assertEqual(found.keys(), {after_success, after_failure, in_any_case})
+        self.assertEqual(
+            {pk for pk, claim in found.items() if claim.is_cancelled},
+            {after_success, after_failure},
+        )
+        error = "steady_queue_core.errors.TaskCancelled"
+        self.settle_all(
+            self.failed(found[after_success], exception_class=error),
+            self.failed(found[after_failure], exception_class=error),
+        )
+        self.assertIs(self.state_of(after_success), MemberState.CANCELLED)
+        self.assertIs(self.state_of(after_failure), MemberState.SKIPPED)
+        [last] = self.claim()
+        self.assertTrue(last.is_cancelled)
+
+    def test_a_waiting_job_with_a_limit_is_dispatched(self) -> None:
+        batch = self.new_batch()
+        [first] = self.members(batch, new_job())
+        waiting = [self.waiting(batch, first, job=limited_job("a", 1)) for _ in range(2)]
+        self.settle_all(self.finished(self.claim()[0]))
+        self.assertEqual(self.ids("Scheduled"), waiting)
+        self.wait_until(lambda: bool(self.dispatch_all()), "the jobs to be due")
+        self.assertEqual((self.ids("Ready"), self.ids("Blocked")), (waiting[:1], waiting[1:]))
+        self.check_permits()
+
+    def dispatch_all(self) -> int:
+        return self.dialect.dispatch(self.connection, 10).moved
+
+    # --- batches
+
+    def test_the_last_member_ends_its_batch(self) -> None:
+        batch = self.new_batch()
+        self.members(batch, new_job(), new_job(), new_job())
+        claims = self.claim()
+        self.settle_all(self.finished(claims[0]), self.finished(claims[1]))
+        self.assertEqual(self.callbacks(), [])
+        self.settle_all(self.finished(claims[2], preserve=False))
+        self.assertEqual(self.callbacks(), [ON_SUCCESS, ON_FINISH])
+        row = self.rows("JobBatch").get()
+        self.assertEqual((row.total, row.failed), (3, 0))
+        self.assertIsNotNone(row.finished_at)
+        self.assertEqual({claim.link for claim in self.claim()}, {Link(batch, is_callback=True)})
+
+    def test_a_failure_is_counted(self) -> None:
+        batch = self.new_batch()
+        self.members(batch, new_job(), new_job())
+        claims = self.claim()
+        self.settle_all(self.failed(claims[0]), self.finished(claims[1]))
+        self.assertEqual(self.callbacks(), [ON_FAILURE, ON_FINISH])
+        self.assertEqual(self.rows("JobBatch").get().failed, 1)
+
+    def test_a_job_that_has_not_ended_keeps_its_batch_open(self) -> None:
+        batch = self.new_batch()
+        self.members(batch, new_job(), new_job(), new_job())
+        claims = self.claim()
+        self.settle_all(
+            ending(Ending.RETRIED, claims[0], attempts=1),
+            ending(Ending.RETRIED, claims[1], attempts=1, delay=3600.0),
+            ending(Ending.RELEASED, claims[2]),
+        )
+        self.assertEqual(self.callbacks(), [])
+        self.assertFalse(self.rows("BatchMember").exclude(state=MemberState.PENDING).exists())
+
+    def test_a_lost_claim_ends_no_member(self) -> None:
+        batch = self.new_batch()
+        self.members(batch, new_job())
+        [claim] = self.claim()
+        self.settle_all(ending(Ending.RELEASED, claim))
+        self.assertEqual(self.settle(self.finished(claim)), set())
+        self.assertEqual(self.callbacks(), [])
+        [again] = self.claim()
+        self.settle_all(self.finished(again))
+        self.assertEqual(self.callbacks(), [ON_SUCCESS, ON_FINISH])
+
+    def test_the_end_of_a_batch_is_the_transaction_of_its_last_member(self) -> None:
+        batch = self.new_batch()
+        self.members(batch, new_job())
+        [claim] = self.claim()
+        with self.assertRaises(Refused), atomic(using=self.using):
+            self.settle_all(self.finished(claim))
+            self.assertEqual(self.callbacks(), [ON_SUCCESS, ON_FINISH])
+            raise Refused
+        self.assertEqual((self.callbacks(), self.ids("Claimed")), ([], [claim.job_id]))
+        self.assertIsNone(self.rows("JobBatch").get().finished_at)
+        self.settle_all(self.finished(claim))
+        self.assertEqual(self.callbacks(), [ON_SUCCESS, ON_FINISH])
+
+    def test_a_batch_within_a_batch_is_one_member(self) -> None:
+        outer = self.new_batch()
+        member = self.rows("BatchMember").create(batch_id=outer)
+        inner = self.new_batch(member)
+        self.members(outer, new_job())
+        self.members(inner, new_job())
+        claims = self.claim()
+        self.settle_all(self.finished(claims[0]))
+        self.assertEqual(self.callbacks(), [])
+        self.settle_all(self.finished(claims[1]))
+        self.assertEqual(self.callbacks(), [ON_SUCCESS, ON_FINISH] * 2)
+        self.assertFalse(self.rows("JobBatch").filter(finished_at=None).exists())
+
+    def test_a_batch_that_is_not_complete_does_not_end(self) -> None:
+        batch = self.new_batch(has_started=False)
+        self.members(batch, new_job())
+        self.settle_all(self.finished(self.claim()[0]))
+        self.assertIsNone(self.rows("JobBatch").get().finished_at)
+
+    def test_members_that_end_at_once_end_their_batch_once(self) -> None:
+        for number in range(1, 6):
+            batch = self.new_batch()
+            self.members(batch, *[new_job() for _ in range(4)])
+            claims = [claim for claim in self.claim() if not claim.queue_name.startswith("on_")]
+            self.in_threads([
+                lambda claim=claim: self.again(lambda: self.settle(self.finished(claim)))
+                for claim in claims
+            ])  # fmt: skip
+            self.assertEqual(self.callbacks(), [ON_SUCCESS, ON_FINISH] * number)
+
+    def test_the_last_two_members_do_not_overlook_each_other(self) -> None:
+        batch = self.new_batch()
+        self.members(batch, new_job(), new_job())
+        first, second = self.claim()
+        with self.holding(lambda: self.settle(self.finished(first))) as end:
+            other = self.begin(lambda: self.again(lambda: self.settle(self.finished(second))))
+            end(commit=True)
+        self.assertEqual(other.result(self.patience), {second.job_id})
+        self.assertEqual(self.callbacks(), [ON_SUCCESS, ON_FINISH])
