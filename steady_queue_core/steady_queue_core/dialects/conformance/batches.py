@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django.db.transaction import atomic
@@ -12,7 +13,7 @@ from ...arguments import DEFAULT_LIMITS
 from ..callbacks import ON_FAILURE, ON_FINISH, ON_SUCCESS, encoded
 from ..membership import DependencyState, Link, MemberState, RunWhen, linked
 from ..outcome import Ending
-from ..records import NewJob
+from ..records import ClaimedJob, NewJob
 from .base import ConformanceCase, ending, limited_job, new_job
 from .transactions import Refused
 
@@ -232,11 +233,11 @@ class BatchCases(ConformanceCase):
             batch = self.new_batch()
             self.members(batch, *[new_job() for _ in range(4)])
             claims = [claim for claim in self.claim() if not claim.queue_name.startswith("on_")]
-            self.in_threads([
-                lambda claim=claim: self.again(lambda: self.settle(self.finished(claim)))
-                for claim in claims
-            ])  # fmt: skip
+            self.in_threads([partial(self._end, claim) for claim in claims])
             self.assertEqual(self.callbacks(), [ON_SUCCESS, ON_FINISH] * number)
+
+    def _end(self, claim: ClaimedJob) -> None:
+        self.again(lambda: self.settle(self.finished(claim)))
 
     def test_the_last_two_members_do_not_overlook_each_other(self) -> None:
         batch = self.new_batch()
