@@ -1,0 +1,32 @@
+"""System checks. Their ids are documented and stable; importing this registers them."""
+
+from __future__ import annotations
+
+from .databases import check_databases, check_dialects, check_routers
+from .known_backends import TAG
+from .schedules import check_recurring_tasks
+from .settings import (
+    check_configuration,
+    check_framework,
+    check_mode,
+    check_pools,
+    check_signatures,
+)
+from .tasks import check_callbacks, check_limits, check_task_modules, check_transactional_tasks
+
+__all__ = [
+    "TAG",
+    "check_callbacks",
+    "check_configuration",
+    "check_databases",
+    "check_dialects",
+    "check_framework",
+    "check_limits",
+    "check_mode",
+    "check_pools",
+    "check_recurring_tasks",
+    "check_routers",
+    "check_signatures",
+    "check_task_modules",
+    "check_transactional_tasks",
+]

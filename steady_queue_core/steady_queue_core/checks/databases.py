@@ -1,0 +1,87 @@
+"""Checks of the databases that hold a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import AppConfig, apps
+from django.core.checks import CheckMessage, Error, register
+from django.core.checks import Tags as DjangoTags
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError, InterfaceError, connections, router
+
+from ..errors import DialectConflict, DialectError
+from .known_backends import TAG, present_databases
+
+
+@register(TAG)
+def check_dialects(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """E001, E002: each database that holds a queue has exactly one dialect, which serves the queue
+    lists of all workers."""
+    from ..configuration import Configuration, ConfigurationError
+    from ..dialects import QueueSelector, dialect_for
+
+    problems: list[CheckMessage] = []
+    for using in present_databases():
+        try:
+            dialect = dialect_for(using)
+            for worker in Configuration.load().workers:
+                dialect.require_exclusion(QueueSelector.of(worker.queues))
+        except ConfigurationError:
+            continue  # check_configuration reports it.
+        except DialectConflict as error:
+            problems.append(Error(str(error), id="steady_queue.E002"))
+        except DialectError as error:
+            problems.append(Error(str(error), id="steady_queue.E001"))
+    return problems
+
+
+@register(TAG)
+def check_routers(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """E009: the database routers allow all tables of a queue in its database."""
+    problems: list[CheckMessage] = []
+    models = list(apps.get_app_config("steady_queue").get_models())
+    for using in present_databases():
+        kept_out = [
+            model._meta.db_table for model in models if not router.allow_migrate_model(using, model)
+        ]
+        if kept_out:
+            problems.append(
+                Error(
+                    f"The routers in DATABASE_ROUTERS keep tables of the queue out of the database "
+                    f"{using!r}, where its jobs are: {', '.join(sorted(kept_out))}.",
+                    hint="Put 'steady_queue_core.routers.SteadyQueueRouter' first in "
+                    "DATABASE_ROUTERS, or let yours allow the app 'steady_queue' there.",
+                    id="steady_queue.E009",
+                )
+            )
+    return problems
+
+
+@register(TAG, DjangoTags.database)
+def check_databases(
+    app_configs: Sequence[AppConfig] | None,
+    databases: Sequence[str] | None = None,
+    **kwargs: Any,
+) -> list[CheckMessage]:
+    """The dialects' own checks of the servers, for ``check --database``. E008: a server does not
+    answer."""
+    from ..dialects import dialect_for
+
+    problems: list[CheckMessage] = []
+    for using in present_databases():
+        if using in (databases or ()):
+            try:
+                problems += dialect_for(using).checks(connections[using])
+            except ImproperlyConfigured:
+                continue  # check_dialects or check_configuration reports it.
+            except (DatabaseError, InterfaceError) as error:
+                problems.append(
+                    Error(
+                        f"Database {using!r} could not be examined: {str(error).strip()}",
+                        hint="The queue's processes wait until the server is back.",
+                        id="steady_queue.E008",
+                    )
+                )
+    return problems

@@ -1,0 +1,33 @@
+"""The backends and databases of the project, as far as its settings can be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
+
+if TYPE_CHECKING:
+    from ..backend import SteadyQueueBackend
+
+#: The tag of the checks, for ``check --tag``.
+TAG = "steady_queue"
+
+
+def present_databases() -> list[str]:
+    """Return the databases that hold a queue; none while another check reports why."""
+    try:
+        from ..configured_backends import queue_databases
+
+        return [using for using in queue_databases() if using in connections]
+    except ImproperlyConfigured:
+        return []
+
+
+def known_backends() -> dict[str, SteadyQueueBackend]:
+    """Return the backends that store jobs; none without a task framework, which E003 reports."""
+    try:
+        from ..configured_backends import own_backends
+    except ImproperlyConfigured:
+        return {}
+    return own_backends()
