@@ -257,7 +257,9 @@ def test_large_workflow_is_stored_in_few_statements(using: str) -> None:
         with CaptureQueriesContext(connections[using]) as queries:
             build(size).enqueue()
         counts.append(len(queries))
-    assert counts[1] - counts[0] < 40
+    # Before Django 6.0, a statement has at most 999 parameters on SQLite: 90 rows of ten columns.
+    few = 40 if (connections[using].features.max_query_params or 10_000) >= 10_000 else 60
+    assert counts[1] - counts[0] < few
 
 
 @on_every_database
