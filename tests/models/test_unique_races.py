@@ -24,7 +24,7 @@ from .recurrence import tasks
 
 THREADS = 50
 #: ``make soak`` has 200 of them.
-ROUNDS = int(os.environ.get("STEADY_QUEUE_TEST_RUNS", "40"))
+ROUNDS = int(os.environ.get("STEADY_QUEUE_TEST_RUNS", "15"))
 FEW = 4
 #: Seconds until a test is given up.
 PATIENCE = 600

@@ -64,11 +64,16 @@ def test_each_final_outcome_has_one_callback_under_kills(
     make_project: MakeProject, where: dict[str, str], task: str
 ) -> None:
     project = make_project(settings_of(), **where)
-    ids = project.enqueue(f"callbacks:{task}", *durations(int(200 * SCALE), 0.1))
+    ids: list[int] = []
+
+    def more() -> None:
+        ids.extend(project.enqueue(f"callbacks:{task}", *durations(int(200 * SCALE), 0.1)))
+
+    more()
     supervisor = project.start()
     supervisor.wait_ready(2)
     troubles = Troubles(project, supervisor, seed=11, pause=0.5)
-    troubles.make_until_done(120)
+    troubles.make_until_done(120, kills=3, more=more)
     stop_all(project)
     ended = check(project, ids)
     assert troubles.killed >= 3

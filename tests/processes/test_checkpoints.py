@@ -78,11 +78,16 @@ def test_each_attempt_resumes_where_the_one_before_was_killed(
 ) -> None:
     project = make_project(settings_of(), **where)
     steps = int(150 * SCALE)
-    ids = project.enqueue(f"checkpoints:{task}", *[[steps, PAUSE]] * 4)
+    ids: list[int] = []
+
+    def more() -> None:
+        ids.extend(project.enqueue(f"checkpoints:{task}", *[[steps, PAUSE]] * 4))
+
+    more()
     supervisor = project.start()
     supervisor.wait_ready(2)
     troubles = Troubles(project, supervisor, seed=3, pause=0.7)
-    troubles.make_until_done(120)
+    troubles.make_until_done(120, kills=2, more=more)
     stop_all(project)
     attempts = [resumed_where_it_ended(project, job_id, steps) for job_id in ids]
     assert troubles.killed >= 2
@@ -130,11 +135,16 @@ def test_with_the_writes_of_its_transaction_each_step_is_done_once(
 ) -> None:
     project = make_project(settings_of(), **where)
     steps = int(60 * SCALE)
-    ids = project.enqueue("checkpoints:insert_each", *[[steps, 0.01]] * 3)
+    ids: list[int] = []
+
+    def more() -> None:
+        ids.extend(project.enqueue("checkpoints:insert_each", *[[steps, 0.01]] * 3))
+
+    more()
     supervisor = project.start()
     supervisor.wait_ready(2)
     troubles = Troubles(project, supervisor, seed=4, pause=0.7)
-    troubles.make_until_done(120)
+    troubles.make_until_done(120, kills=1, more=more)
     stop_all(project)
     written = Counter(text for (text,) in project.query("SELECT text FROM faultapp_note"))
     assert written == Counter(f"{job_id} {step}" for job_id in ids for step in range(steps))

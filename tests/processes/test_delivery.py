@@ -9,6 +9,7 @@ import shutil
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing, suppress
 from itertools import pairwise
 from typing import Any
@@ -67,10 +68,20 @@ class Troubles:
         self.chance = random.Random(seed)
         self.killed = self.cut = 0
 
-    def make_until_done(self, seconds: float, *, cuts: bool = False) -> None:
-        """Go on until all jobs have ended."""
+    def make_until_done(
+        self,
+        seconds: float,
+        *,
+        cuts: bool = False,
+        kills: int = 0,
+        more: Callable[[], Any] | None = None,
+    ) -> None:
+        """Go on until all jobs have ended. On a slow machine they may have before there were so
+        many ``kills``: then ``more`` makes others."""
         project, deadline, number = self.project, time.monotonic() + seconds, 0
-        while project.unfinished():
+        while project.unfinished() or (more is not None and self.killed < kills):
+            if more is not None and not project.unfinished():
+                more()
             next_one, number = time.monotonic() + self.pause, number + 1
             one_state_each(project)
             self._kill()
@@ -318,7 +329,11 @@ def test_kills_fail_no_job_that_is_delivered_at_least_once(
     supervisor = project.start()
     supervisor.wait_ready(2)
     troubles = Troubles(project, supervisor, seed=7, pause=0.5)
-    troubles.make_until_done(120)
+
+    def more() -> None:
+        ids.extend(project.enqueue("delivery:work_at_least_once", *durations(jobs, 0.1)))
+
+    troubles.make_until_done(120, kills=3, more=more)
     stop_all(project)
     assert troubles.killed >= 3
     starts = starts_of(project)

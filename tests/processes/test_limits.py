@@ -122,7 +122,7 @@ def test_a_permit_of_a_process_that_is_silent_for_its_duration_is_given_to_the_n
     assert project.state_of(waiting) == "blocked"
     holding = first if held.pid in first.children() else second
     holding.send(signal.SIGSTOP, held.pid)
-    project.wait_started(waiting, seconds=10)
+    project.wait_started(waiting)
     holding.send(signal.SIGCONT, held.pid)
     project.wait_done(20)
     assert project.count("permits") == project.count("blocked_executions") == 0
