@@ -23,6 +23,12 @@ STEADY_QUEUE = {
 }
 """
 
+TASK_PROCESSES = """\
+STEADY_QUEUE = {
+    "workers": [{"queues": QUEUES, "threads": PROCESSES, "executor": "processes"}],
+}
+"""
+
 QUIET = """\
 LOGGING = {
     "version": 1,
@@ -82,6 +88,11 @@ VARIANTS = (
         name="steady_queue-quiet",
         note="the same, with `django.tasks` and `steady_queue.task` at WARNING",
         settings=WORKERS + QUIET,
+    ),
+    Variant(
+        name="steady_queue-forked",
+        note="this working tree, with one worker that has 2 task processes",
+        settings=TASK_PROCESSES,
     ),
     Variant(
         name="steady_queue-defaults",
