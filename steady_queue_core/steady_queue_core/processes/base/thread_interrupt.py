@@ -7,8 +7,8 @@ import sys
 from threading import Thread
 
 #: Code that takes locks in steps of Python: who is interrupted between having got one and the
-#: ``try`` that gives it back keeps it, and everybody who writes to that log, or imports that module,
-#: waits for ever. Whoever waits for such a lock is interrupted just there.
+#: ``try`` that gives it back keeps it, and everybody who writes to that log, or imports that
+#: module, waits for ever. Whoever waits for such a lock would be interrupted just there.
 LOCKING = ("logging", "importlib")
 
 

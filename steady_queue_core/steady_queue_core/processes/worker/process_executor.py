@@ -109,9 +109,7 @@ class ProcessExecutor:
         limit = self.executor.exceeded_limit(claim.job_id)
         if limit is None or is_requested(claim.job_id, claim.token):
             return self.executor.cancelled(claim)
-        return self._attempt(claim, task, began).failed(
-            exceeded(limit), self.executor.clock.now()
-        )
+        return self._attempt(claim, task, began).failed(exceeded(limit), self.executor.clock.now())
 
     def _process(self) -> TaskProcess:
         """Return the task process of the calling thread."""
