@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from ..membership import Link, relinked
 from ..records import NewJob
 from .clock import storable
 from .enqueue import due_at, execution_row, job_row
@@ -43,13 +44,18 @@ def replace_jobs(
     also: Sequence[NewJob],
 ) -> dict[int, Any]:
     """Make jobs what they are to become, by their ids, and return them. One that is claimed
-    meanwhile is left alone. ``also``: jobs that are enqueued in the same transaction."""
+    meanwhile is left alone. ``also``: jobs that are enqueued in the same transaction.
+
+    They stay in their batches, and get into no other one, which has not counted them.
+    """
     using = connection.alias
     jobs = model("Job").objects.using(using)
-    old_keys = set(
-        jobs.filter(pk__in=replacing).exclude(concurrency_key=None)
-        .values_list("concurrency_key", flat=True)
-    )  # fmt: skip
+    old = jobs.filter(pk__in=replacing).values_list("pk", "concurrency_key", "metadata")
+    old_keys, links = set(), {}
+    for pk, key, metadata in old:
+        links[pk] = Link.read(metadata)
+        if key is not None:
+            old_keys.add(key)
     keys = {*old_keys, *(job.limit.key for job in also if job.limit is not None)}
     found = _take_out(connection, dialect, list(replacing), keys)
     new = {pk: replacing[pk] for pk in found}
@@ -59,6 +65,7 @@ def replace_jobs(
         due = due_at(job, present)
         row = replaced[pk] = job_row(job, present, due)
         row.pk, row.token = pk, found[pk].token
+        row.metadata = relinked(job.metadata, links.get(pk))
         jobs.filter(pk=pk).update(**{name: getattr(row, name) for name in FIELDS})
         execution = execution_row(job, row, due, storable(present))
         execution.save(using=using, force_insert=True)
