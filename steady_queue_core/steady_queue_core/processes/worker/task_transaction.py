@@ -15,11 +15,9 @@ from ...dialects import Ending, dialect_for
 from ...errors import OutsideTransactionError, RollbackRequestedError, TransactionEndedError
 from ...logging import about, get_logger
 from .attempt import RunResult
+from .sql_writes import is_write
 
 logger = get_logger("steady_queue.worker")
-
-#: How the statements begin that change rows.
-WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "TRUNCATE")
 
 ENDED = (
     "The task has ended, or tried to end, the transaction that it is part of: that is for the "
@@ -181,7 +179,7 @@ def only_writes_to(using: str) -> Iterator[None]:
     refuses = True
 
     def refuse(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
-        if refuses and str(sql).lstrip(" \n\t(")[:8].upper().startswith(WRITES):
+        if refuses and is_write(sql, context["connection"]):
             alias = context["connection"].alias
             raise OutsideTransactionError(
                 f"The task is part of a transaction on {using!r}, and writes to {alias!r}, where "
