@@ -87,6 +87,11 @@ class TaskTransaction:
 
     def _begin(self, transaction: ExitStack) -> None:
         try:
+            if not self.connection.get_autocommit():
+                # With AUTOCOMMIT = False, Django would leave the commit to the task. The next one
+                # gets a new connection.
+                self.connection.rollback()  # What was read so far has begun a transaction.
+                self.connection.set_autocommit(True)
             transaction.enter_context(self.dialect.transaction(self.connection))
         except Error as error:
             if self.dialect.is_contention(self.connection, error):
