@@ -50,12 +50,8 @@ def replace_jobs(
     """
     using = connection.alias
     jobs = model("Job").objects.using(using)
-    old = jobs.filter(pk__in=replacing).values_list("pk", "concurrency_key", "metadata")
-    old_keys, links = set(), {}
-    for pk, key, metadata in old:
-        links[pk] = Link.read(metadata)
-        if key is not None:
-            old_keys.add(key)
+    old = _limits_and_metadata(connection, dialect, list(replacing))
+    old_keys = {key for key, _ in old.values() if key is not None}
     keys = {*old_keys, *(job.limit.key for job in also if job.limit is not None)}
     found = _take_out(connection, dialect, list(replacing), keys)
     new = {pk: replacing[pk] for pk in found}
@@ -65,13 +61,26 @@ def replace_jobs(
         due = due_at(job, present)
         row = replaced[pk] = job_row(job, present, due)
         row.pk, row.token = pk, found[pk].token
-        row.metadata = relinked(job.metadata, links.get(pk))
+        row.metadata = relinked(job.metadata, Link.read(old[pk][1]))
         jobs.filter(pk=pk).update(**{name: getattr(row, name) for name in FIELDS})
         execution = execution_row(job, row, due, storable(present))
         execution.save(using=using, force_insert=True)
     dialect.lock_semaphores(connection, list(new.values()))
     dialect.admit(connection, sorted(old_keys))
     return replaced
+
+
+def _limits_and_metadata(
+    connection: BaseDatabaseWrapper, dialect: Any, job_ids: Sequence[int]
+) -> dict[int, tuple[str | None, str | None]]:
+    jobs = model("Job").objects.using(connection.alias)
+    rows = jobs.filter(pk__in=job_ids).values_list("pk", "concurrency_key", "metadata")
+    found = {pk: (key, metadata) for pk, key, metadata in rows}
+    for job_id in sorted(set(job_ids) - found.keys()):
+        # It is newer than this transaction's snapshot: a lock looks at what is there.
+        for row in dialect.lock_rows(connection, jobs.filter(pk=job_id), wait=True):
+            found[job_id] = row.concurrency_key, row.metadata
+    return found
 
 
 def _take_out(
