@@ -38,6 +38,11 @@ def text_of(
     if value is None:
         return None
     if isinstance(value, Model):
+        if value.pk is None:
+            raise InvalidTask(
+                f"{where} is an instance of {value._meta.label} that is not saved: all of these "
+                "would have the same key. Save it first."
+            )
         value = f"{value._meta.label_lower}{SEPARATOR}{value.pk}"
     if not isinstance(value, str | int | UUID):
         raise InvalidTask(

@@ -52,10 +52,12 @@ def lock_file(connection: BaseDatabaseWrapper) -> Iterator[None]:
     """Hold the database's lock file during a transaction, if there is one and it can be locked."""
     wrapper: Any = connection
     own = _own_file(database_path(connection))
-    if own is None or own.held or not own.acquire(_timeout(wrapper)):
+    if own is None or own.held:
         yield
         return
     try:
+        # In here: a task that is interrupted in between must not keep the lock.
+        own.acquire(_timeout(wrapper))
         yield
     finally:
         own.release()
@@ -102,9 +104,10 @@ class LockFile:
                 return True
 
     def release(self) -> None:
-        """Release the lock."""
+        """Release the lock, if it was acquired."""
         self.held = False
-        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        with suppress(OSError):  # The file system has no locks.
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self, close: Callable[[int], None] = os.close) -> None:
         """Close the file, if it is open."""

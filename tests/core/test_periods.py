@@ -133,6 +133,24 @@ def test_a_time_is_for_one_call_and_has_a_zone() -> None:
 
 
 @pytest.mark.django_db
+def test_without_use_tz_a_naive_time_is_local(settings: Any) -> None:
+    settings.USE_TZ, settings.TIME_ZONE = False, "Asia/Kathmandu"
+    now = present.now()
+    assert now.tzinfo is None
+    naive = greet.using(expires=now + HOUR)
+    aware = greet.using(expires=datetime.now(UTC) + HOUR)
+    assert abs(naive.job_metadata.expires - aware.job_metadata.expires) < timedelta(minutes=1)
+    for due in (now, now.astimezone(UTC), timedelta(0)):
+        naive.using(run_after=due).enqueue()
+        greet.using(expires=HOUR, run_after=due).enqueue()
+    assert Job.objects.count() == 6
+    for due in (now + 2 * HOUR, 2 * HOUR):
+        for variant in (naive, greet.using(expires=HOUR)):
+            with pytest.raises(InvalidTask, match="would expire before it is due"):
+                variant.using(run_after=due).enqueue()
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("run_after", "expires"),
     [

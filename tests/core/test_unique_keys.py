@@ -114,6 +114,15 @@ def test_a_long_key_ends_with_its_hash() -> None:
     assert one != other
 
 
+def test_an_instance_without_a_primary_key_is_no_key() -> None:
+    for of in (
+        usual.using(unique_key=Item()),
+        usual.using(unique=Unique(key=lambda first: Item())),
+    ):
+        with pytest.raises(InvalidTask, match=r"is an instance of testapp.Item that is not saved"):
+            key(of, 1)
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [

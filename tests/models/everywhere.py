@@ -32,6 +32,8 @@ def _on(*aliases: str) -> Any:
 on_every_database = _on("default", *KINDS)
 #: Where transactions lock rows, not the whole database.
 on_every_server = _on(*KINDS)
+#: Where a transaction that has an old snapshot may write what others have changed since.
+where_snapshots_are_old = _on("mysql", "mariadb")
 
 
 class Jobs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
@@ -36,6 +37,7 @@ from steady_queue_core.processes.base.journal_reader import JournalSnapshot
 from steady_queue_core.processes.supervisor.recovery import Rescuer
 from steady_queue_core.processes.worker.attempt import RunResult
 from steady_queue_core.processes.worker.executor import Executor
+from steady_queue_core.processes.worker.sql_writes import is_write
 from steady_queue_core.processes.worker.task_transaction import only_writes_to
 from steady_queue_core.tasks import cancellation
 from steady_queue_core.tasks.metadata import JobMetadata
@@ -544,13 +546,44 @@ def test_writes_to_other_databases_are_refused_until_the_commit(using: str) -> N
 
 @pytest.mark.parametrize("using", ["default"])
 @pytest.mark.django_db
-def test_what_is_a_write_is_told_by_its_first_word(using: str) -> None:
+def test_what_is_a_write_is_told_by_its_words(using: str) -> None:
     with connections[using].cursor() as cursor, only_writes_to("elsewhere"):
-        cursor.execute("SELECT 1")
-        for statement in ("INSERT INTO a VALUES (1)", " \n(delete from a)", "update a set b = 1"):
+        for statement in (
+            "SELECT 1",
+            "/* insert */ SELECT 1",
+            "WITH a AS (SELECT 'delete' AS updated) SELECT updated FROM a",
+        ):
+            cursor.execute(statement)
+        for statement in (
+            "INSERT INTO a VALUES (1)",
+            " \n(delete from a)",
+            "update a set b = 1",
+            "/* of a tool */ -- and by hand\nINSERT INTO a VALUES (1)",
+            "WITH a AS (SELECT 1) INSERT INTO b SELECT * FROM a",
+            "with a as (delete from b returning c) select c from a",
+            "WITH a AS (SELECT 1) UPDATE b SET c = 1",
+        ):
             with pytest.raises(OutsideTransactionError):
                 cursor.execute(statement)
     assert "refuse" not in repr(connections[using].execute_wrappers)
+
+
+@pytest.mark.parametrize("using", ["default"])
+@pytest.mark.django_db
+def test_a_query_that_locks_rows_is_no_write(using: str) -> None:
+    for lock in ("FOR UPDATE", "for no key update", "FOR KEY SHARE"):
+        assert not is_write(f"WITH a AS (SELECT 1) SELECT * FROM a {lock} SKIP LOCKED", None)
+
+
+@pytest.mark.parametrize("using", ["default"])
+@pytest.mark.django_db
+def test_a_statement_that_the_driver_puts_together_is_told_as_well(using: str) -> None:
+    sql = pytest.importorskip("psycopg").sql
+    write = sql.SQL("INSERT INTO {} VALUES (1)").format(sql.Identifier("a"))
+    read = sql.SQL("SELECT 1 FROM {}").format(sql.Identifier("insert"))
+    unopened = SimpleNamespace(connection=None)
+    assert [is_write(each, unopened) for each in (write, read)] == [True, False]
+    assert [is_write(each, unopened) for each in (b"INSERT", b"SELECT 1")] == [True, False]
 
 
 @on_every_server

@@ -11,6 +11,7 @@ from django.db import connections, transaction
 from django.db.models import F
 
 from steady_queue_core import (
+    Batch,
     DuplicateTask,
     Fail,
     Snooze,
@@ -466,6 +467,34 @@ def test_a_replaced_job_changes_its_limit(using: str) -> None:
     assert held.keys() == {int(holder.id), int(waits.id)}
     assert set(Semaphore.objects.using(using).values_list("value", flat=True)) == {0}
     assert len(Driver(using).work()) == 3
+
+
+@on_every_database
+def test_a_replaced_job_stays_in_its_batch(using: str) -> None:
+    with Batch() as batch:
+        first = latest.enqueue(1)
+    for number in (2, 3):
+        assert latest.using(metadata={"by": "hand"}).enqueue(number).id == first.id
+        assert [each.id for each in batch.results()] == [first.id]
+    Driver(using).work()
+    batch.refresh()
+    assert (batch.status, batch.total, batch.pending) == ("succeeded", 1, 0)
+
+
+@on_every_database
+def test_a_call_that_replaces_a_job_is_no_member_of_its_batch(using: str) -> None:
+    first = latest.enqueue(1)
+    with Batch() as batch:
+        assert latest.enqueue(2).id == first.id
+        latest.using(unique_key="other").enqueue(3)
+    assert arguments_of(using, first) == [2]
+    assert '"batch"' not in str(jobs(using).get(pk=first.id).metadata)
+    jobs(using).get(pk=first.id).cancel()
+    batch.refresh()
+    assert (batch.status, batch.total, batch.pending) == ("running", 1, 1)
+    Driver(using).work()
+    batch.refresh()
+    assert (batch.status, batch.total, batch.pending) == ("succeeded", 1, 0)
 
 
 # --- bulk, commits, contexts, limits

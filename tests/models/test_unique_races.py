@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connections, transaction
 
-from steady_queue_core import Unique, task
+from steady_queue_core import Batch, Unique, task
 from steady_queue_core.dialects import unique_enqueue
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import Job, ReadyExecution, UniqueKey
 
 from ..core.driver import Driver
-from .everywhere import on_every_database, on_every_server
+from .everywhere import on_every_database, on_every_server, where_snapshots_are_old
 from .recurrence import tasks
 
 THREADS = 50
@@ -132,6 +132,29 @@ def test_many_at_once_make_one_job_in_each_round(using: str) -> None:
 @pytest.mark.parametrize("way", [alone, in_atomic, sometimes_rolled_back])
 def test_a_few_rounds(using: str, way: Callable[..., Any]) -> None:
     race(using, way, FEW)
+
+
+@where_snapshots_are_old
+def test_a_job_that_is_newer_than_the_snapshot_stays_in_its_batch(using: str) -> None:
+    batches: list[Batch] = []
+
+    def add() -> None:
+        with Batch() as batch:
+            latest.enqueue(1)
+        batches.append(batch)
+
+    def replace() -> Any:
+        threads.run_all(using, [add], 20.0)
+        return latest.enqueue(2)
+
+    with_a_snapshot(using, replace, 1)
+    connections[using].close()
+    [batch] = batches
+    [member] = batch.results()
+    assert member.args == [2]
+    Driver(using).work()
+    batch.refresh()
+    assert batch.status == "succeeded"
 
 
 @on_every_server

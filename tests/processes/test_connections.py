@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from django.db import connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.logging import RunningTask, running_task
+from steady_queue_core.processes.base.connection_setup import preparing_connections
 from steady_queue_core.processes.base.connections import tidy_connections, watch_connections
+from steady_queue_core.processes.worker.task_transaction import TaskTransaction
 
 from ..models.everywhere import on_every_database
 
@@ -162,6 +165,28 @@ def test_without_autocommit_nothing_uncommitted_reaches_the_next_task(
     connections[using].close()
     assert pauses(using) == 0
     assert caplog.records == []
+
+
+@on_every_database
+def test_without_autocommit_the_queue_commits_what_is_its_own(using: str) -> None:
+    with pytest.MonkeyPatch.context() as patch, preparing_connections(using, lambda changes: None):
+        patch.setitem(connections.settings[using], "AUTOCOMMIT", False)
+        execute(using, INSERT)
+        connections[using].close()
+    assert pauses(using) == 1
+
+
+@on_every_database
+def test_without_autocommit_a_transactional_task_is_committed(using: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(connections.settings[using], "AUTOCOMMIT", False)
+        fresh(using)
+        assert pauses(using) == 0
+        with ExitStack() as transaction:
+            TaskTransaction(using)._begin(transaction)
+            execute(using, INSERT)
+        connections[using].close()
+    assert pauses(using) == 1
 
 
 @on_every_database

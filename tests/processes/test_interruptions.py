@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from django.db import connection
 
 from steady_queue_core.errors import TaskCancelled
+from steady_queue_core.processes.base.thread_interrupt import (
+    TaskInterrupted,
+    interrupt_task,
+    is_within,
+)
 from steady_queue_core.processes.worker import interruptions as module
+from steady_queue_core.processes.worker import time_outs
 from steady_queue_core.processes.worker.interruptions import Interruptions
 
 
@@ -103,13 +111,23 @@ def test_a_job_that_runs_nowhere_is_not_interrupted() -> None:
     assert interruptions.leave(8) is None
 
 
-#: What stands for Django's database code: it is told by the name of the module.
+#: What stands for code that must not be interrupted: it is told by the name of the module.
 WAIT = "def wait(entered, go_on):\n    entered.set()\n    assert go_on.wait(10)\n"
 
 
 @pytest.mark.django_db
-def test_nothing_is_raised_inside_database_code() -> None:
-    namespace: dict[str, Any] = {"__name__": "django.db.backends.some"}
+@pytest.mark.parametrize(
+    "name",
+    [
+        "django.db.backends.some",
+        "logging",
+        "logging.handlers",
+        "importlib._bootstrap",
+        time_outs.__name__,
+    ],
+)
+def test_nothing_is_raised_inside_code_that_must_not_be_interrupted(name: str) -> None:
+    namespace: dict[str, Any] = {"__name__": name}
     exec(WAIT, namespace)
     interruptions, entered, go_on = Interruptions(), threading.Event(), threading.Event()
     told: list[str] = []
@@ -139,7 +157,7 @@ def test_nothing_is_raised_inside_database_code() -> None:
 @pytest.mark.django_db
 def test_the_next_statement_is_refused_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     connection.ensure_connection()
-    monkeypatch.setattr(module, "is_within", lambda thread, package: True)
+    monkeypatch.setattr(module, "is_within", lambda thread, *packages: True)
     monkeypatch.setattr(module, "connections_of", lambda thread: [connection])
     interruptions = Interruptions()
     interruptions.enter(1)
@@ -150,6 +168,53 @@ def test_the_next_statement_is_refused_and_no_other(monkeypatch: pytest.MonkeyPa
         cursor.execute("SELECT 1")  # It may be a rollback.
     assert interruptions.leave(1) is TaskCancelled
     assert not [each for each in connection.execute_wrappers if isinstance(each, module.Refusal)]
+
+
+def wait_for_the_lock_of_a_log(interrupt: Callable[[threading.Thread], None]) -> list[str]:
+    """Interrupt a thread that writes to a log, by ``interrupt``, while another one holds the lock;
+    return what that thread has told."""
+    handler, told = logging.NullHandler(), ["before"]
+    handler.lock = threading.RLock()
+    handler.handle = partial(logging.Handler.handle, handler)  # type: ignore[method-assign]
+
+    def write() -> None:
+        with suppress(TaskCancelled, TaskInterrupted):
+            handler.handle(logging.makeLogRecord({}))
+            told.append("written")
+            while len(told) < 3:
+                time.sleep(0.001)
+
+    thread = threading.Thread(target=write, daemon=True)
+    with handler.lock:
+        thread.start()
+        while not is_within(cast(int, thread.ident), "logging"):
+            time.sleep(0.001)
+        interrupt(thread)
+    while thread.is_alive() and len(told) < 2:
+        time.sleep(0.001)
+    # The lock is not held by a thread that has ended without giving it back.
+    assert handler.lock.acquire(timeout=5)
+    handler.lock.release()
+    return told
+
+
+@pytest.mark.django_db
+def test_the_lock_of_a_log_is_given_back_when_who_waits_for_it_is_interrupted() -> None:
+    interruptions = Interruptions()
+
+    def interrupt(thread: threading.Thread) -> None:
+        interruptions._threads[1] = cast(int, thread.ident)
+        interruptions.interrupt(1)
+
+    told = wait_for_the_lock_of_a_log(interrupt)
+    told.append("end")
+    assert "written" in told
+
+
+def test_a_task_that_is_broken_off_gives_the_lock_of_a_log_back() -> None:
+    told = wait_for_the_lock_of_a_log(interrupt_task)
+    told.append("end")
+    assert "written" in told
 
 
 def test_a_task_is_interrupted_within_its_python_code() -> None:

@@ -10,10 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from django.db.backends.sqlite3.base import DatabaseWrapper
 
 from steady_queue_core.processes.base.journal_reader import ENTRY_SIZE, HEADER_SIZE, JournalSnapshot
+from steady_queue_core.processes.base.thread_interrupt import TaskInterrupted
 from steady_queue_core.processes.supervisor.pidfile import Pidfile, PidfileError
-from steady_queue_sqlite.lock_file import LockFile
+from steady_queue_sqlite.lock_file import LockFile, lock_file
 
 
 def mode(path: Path) -> int:
@@ -153,3 +155,24 @@ def test_marks_with_an_impossible_instant_count_as_running(instant: str) -> None
     slot = (7).to_bytes(8, "little") + len(outcome).to_bytes(8, "little") + outcome
     found = JournalSnapshot.read(bytes(HEADER_SIZE) + slot.ljust(ENTRY_SIZE, b"\0"))
     assert found == JournalSnapshot(frozenset({7}), {})
+
+
+@pytest.mark.parametrize("got", [True, False])
+def test_a_task_that_is_interrupted_just_then_does_not_keep_the_lock_of_a_database(
+    got: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = tmp_path / "db.sqlite3"
+    database.touch()
+    acquire = LockFile.acquire
+
+    def interrupted(self: LockFile, timeout: float) -> bool:
+        assert acquire(self, timeout)
+        self.held = got  # The system call has returned; what follows may be too late.
+        raise TaskInterrupted
+
+    connection = DatabaseWrapper({"NAME": str(database)})
+    with monkeypatch.context() as patched:
+        patched.setattr(LockFile, "acquire", interrupted)
+        with pytest.raises(TaskInterrupted), lock_file(connection):
+            raise AssertionError("the lock was acquired")
+    assert LockFile(str(database)).acquire(0.0)

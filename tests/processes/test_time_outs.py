@@ -191,6 +191,25 @@ def test_who_waits_for_a_blocked_loop_is_not_given_up(make_project: MakeProject)
     assert supervisor.wait_ready(1) == [worker]
 
 
+def test_a_time_that_is_over_before_the_task_process_is_there_costs_no_worker(
+    make_project: MakeProject,
+) -> None:
+    settings = hanging()
+    settings["workers"][0]["executor"] = "processes"
+    project = make_project(settings)
+    supervisor = project.start()
+    [worker] = supervisor.wait_ready(1)
+    # Less than it takes to fork one.
+    limits = {"timeout": 0.0001, "timeout_grace": 2.0}
+    jobs = project.enqueue("hanging:sleep", *[[]] * 3, periods=limits)
+    for job in jobs:
+        assert "longer than its time-out of 0.0001 s." in wait_timed_out(project, job, 10)
+    later = project.enqueue("hanging:work", [0.0])
+    project.wait_done(10)
+    assert [project.state_of(job) for job in later] == ["finished"]
+    assert supervisor.workers() == [worker]
+
+
 @pytest.mark.parametrize("where", EVERYWHERE)
 def test_task_processes_are_killed(where: dict[str, str], make_project: MakeProject) -> None:
     settings = hanging(threads=2)

@@ -102,5 +102,19 @@ def linked(metadata: str | None, link: Link) -> str:
     return arguments.encode({**known, NAME: link.stored}, limits=_UNLIMITED, root="metadata")
 
 
+def relinked(metadata: str | None, link: Link | None) -> str | None:
+    """Return the metadata of a job with this link in place of its own.
+
+    Raises ``DeserializationError`` if they are damaged.
+    """
+    if Link.read(metadata) == link:
+        return metadata
+    if link is not None:
+        return linked(metadata, link)
+    known: Any = arguments.decode(str(metadata), resolve_models=False)
+    del known[NAME]
+    return arguments.encode(known, limits=_UNLIMITED, root="metadata") if known else None
+
+
 #: They were measured before, and the link adds a few bytes.
 _UNLIMITED = PayloadLimits(max_bytes=2**40, max_depth=arguments.DEFAULT_LIMITS.max_depth + 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from django.conf import settings
 from django.utils import timezone
 
 from ..compat import InvalidTask, Task
@@ -39,7 +40,8 @@ def of_task(value: Any, where: str) -> Expires:
 
 
 def of_call(value: Any, where: str) -> Expires:
-    """Return the expiry of one call; a datetime is converted to UTC. Raises ``InvalidTask``."""
+    """Return the expiry of one call; a datetime is converted to UTC, a naive one from local time if
+    the project has no time zones. Raises ``InvalidTask``."""
     if value == NEVER or is_period(value):
         known: Expires = value
         return known
@@ -48,7 +50,7 @@ def of_call(value: Any, where: str) -> Expires:
             f"{where}: expires must be a timedelta of more than 0 and at most {LONGEST.days} days, "
             f"an aware datetime or {NEVER!r}, not {describe(value)}."
         )
-    if timezone.is_naive(value):
+    if settings.USE_TZ and timezone.is_naive(value):
         raise InvalidTask(
             f"{where}: expires is a naive datetime, {value.isoformat()}: give it a time zone, as "
             "timezone.now() has one."
@@ -98,7 +100,7 @@ def _is_before(expires: Any, due: timedelta | datetime) -> bool:
 
 def _moment(value: timedelta | datetime) -> datetime:
     # By this host's clock: the database's is read when the job is stored.
-    return timezone.now() + value if isinstance(value, timedelta) else to_utc(value)
+    return to_utc(timezone.now()) + value if isinstance(value, timedelta) else to_utc(value)
 
 
 def _shown(value: object) -> str:

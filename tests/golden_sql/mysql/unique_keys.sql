@@ -92,11 +92,11 @@ WHERE `steady_queue_unique_keys`.`key` IN ('a');
 
 -- SELECT `steady_queue_jobs`.`id`, `steady_queue_jobs`.`queue_name`, ... as under "a duplicate"
 
-SELECT `steady_queue_jobs`.`concurrency_key` AS `concurrency_key`
+SELECT `steady_queue_jobs`.`id` AS `pk`,
+  `steady_queue_jobs`.`concurrency_key` AS `concurrency_key`,
+  `steady_queue_jobs`.`metadata` AS `metadata`
 FROM `steady_queue_jobs`
-WHERE (
-  `steady_queue_jobs`.`id` IN (:job_1) AND NOT (`steady_queue_jobs`.`concurrency_key` IS NULL)
-);
+WHERE `steady_queue_jobs`.`id` IN (:job_1);
 
 SELECT `steady_queue_scheduled_executions`.`created_at`,
   `steady_queue_scheduled_executions`.`job_id`,

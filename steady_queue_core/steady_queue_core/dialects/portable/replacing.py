@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from ..membership import Link, relinked
 from ..records import NewJob
 from .clock import storable
 from .enqueue import due_at, execution_row, job_row
@@ -43,13 +44,14 @@ def replace_jobs(
     also: Sequence[NewJob],
 ) -> dict[int, Any]:
     """Make jobs what they are to become, by their ids, and return them. One that is claimed
-    meanwhile is left alone. ``also``: jobs that are enqueued in the same transaction."""
+    meanwhile is left alone. ``also``: jobs that are enqueued in the same transaction.
+
+    They stay in their batches, and get into no other one, which has not counted them.
+    """
     using = connection.alias
     jobs = model("Job").objects.using(using)
-    old_keys = set(
-        jobs.filter(pk__in=replacing).exclude(concurrency_key=None)
-        .values_list("concurrency_key", flat=True)
-    )  # fmt: skip
+    old = _limits_and_metadata(connection, dialect, list(replacing))
+    old_keys = {key for key, _ in old.values() if key is not None}
     keys = {*old_keys, *(job.limit.key for job in also if job.limit is not None)}
     found = _take_out(connection, dialect, list(replacing), keys)
     new = {pk: replacing[pk] for pk in found}
@@ -59,12 +61,26 @@ def replace_jobs(
         due = due_at(job, present)
         row = replaced[pk] = job_row(job, present, due)
         row.pk, row.token = pk, found[pk].token
+        row.metadata = relinked(job.metadata, Link.read(old[pk][1]))
         jobs.filter(pk=pk).update(**{name: getattr(row, name) for name in FIELDS})
         execution = execution_row(job, row, due, storable(present))
         execution.save(using=using, force_insert=True)
     dialect.lock_semaphores(connection, list(new.values()))
     dialect.admit(connection, sorted(old_keys))
     return replaced
+
+
+def _limits_and_metadata(
+    connection: BaseDatabaseWrapper, dialect: Any, job_ids: Sequence[int]
+) -> dict[int, tuple[str | None, str | None]]:
+    jobs = model("Job").objects.using(connection.alias)
+    rows = jobs.filter(pk__in=job_ids).values_list("pk", "concurrency_key", "metadata")
+    found = {pk: (key, metadata) for pk, key, metadata in rows}
+    for job_id in sorted(set(job_ids) - found.keys()):
+        # It is newer than this transaction's snapshot: a lock looks at what is there.
+        for row in dialect.lock_rows(connection, jobs.filter(pk=job_id), wait=True):
+            found[job_id] = row.concurrency_key, row.metadata
+    return found
 
 
 def _take_out(

@@ -54,6 +54,9 @@ def preparing_connections(
         ours = all_threads or threading.current_thread().name.startswith(THREAD_PREFIX)
         if connection.alias == using and (ours or short_lock_wait):
             try:
+                if short_lock_wait and not connection.get_autocommit():
+                    # The project's AUTOCOMMIT = False is for its tasks, which commit themselves.
+                    connection.set_autocommit(True)
                 changes = dialect_for(using).prepare(connection, impatient=short_lock_wait)
             except BaseException:
                 connection.close()  # Otherwise the next query would use it unprepared.

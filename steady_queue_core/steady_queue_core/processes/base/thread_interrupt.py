@@ -6,6 +6,11 @@ import ctypes
 import sys
 from threading import Thread
 
+#: Code that takes locks in steps of Python: who is interrupted between having got one and the
+#: ``try`` that gives it back keeps it, and everybody who writes to that log, or imports that
+#: module, waits for ever. Whoever waits for such a lock would be interrupted just there.
+LOCKING = ("logging", "importlib")
+
 
 class TaskInterrupted(BaseException):
     """Raised inside a running task to end it, because the queue stops or its worker has ended. A
@@ -19,16 +24,25 @@ def interrupt(thread: Thread) -> None:
         raise_in(thread.ident, TaskInterrupted)
 
 
+def interrupt_task(thread: Thread) -> None:
+    """Do the same to a task, unless it is at work where locks are taken: then nothing happens until
+    this is called again."""
+    if thread.ident is not None and not is_within(thread.ident, *LOCKING):
+        interrupt(thread)
+
+
 def raise_in(thread: int, exception: type[BaseException]) -> None:
     """Raise an exception in the thread of this identifier, likewise."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(exception))
 
 
-def is_within(thread: int, package: str) -> bool:
-    """Whether code of a package is on the stack of the thread of this identifier."""
+def is_within(thread: int, *packages: str) -> bool:
+    """Whether code of these packages, or modules, is on the stack of the thread of this
+    identifier."""
+    begins = tuple(f"{package}." for package in packages)
     frame = sys._current_frames().get(thread)
     while frame is not None:
-        if str(frame.f_globals.get("__name__")).startswith(f"{package}."):
+        if f"{frame.f_globals.get('__name__')}.".startswith(begins):
             return True
         frame = frame.f_back
     return False

@@ -17,7 +17,7 @@ from ...compat import Task
 from ...dialects import ClaimedJob
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger, running_task
-from ..base.thread_interrupt import TaskInterrupted, interrupt
+from ..base.thread_interrupt import TaskInterrupted, interrupt_task
 from .thread_pool import Work
 
 logger = get_logger("steady_queue.worker")
@@ -90,7 +90,7 @@ class EventLoop:
         if self._loop is None or self._thread is None or not self._running:
             return
         if self._cancelled:
-            interrupt(self._thread)
+            interrupt_task(self._thread)
         else:
             self._cancelled = True
             self._loop.call_soon_threadsafe(self._cancel)

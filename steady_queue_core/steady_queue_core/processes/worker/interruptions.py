@@ -10,11 +10,12 @@ from django.db import connections
 
 from ...errors import TaskCancelled, TaskTimeout
 from ..base.connections import connections_of
-from ..base.thread_interrupt import clear_exception, is_within, raise_in
+from ..base.thread_interrupt import LOCKING, clear_exception, is_within, raise_in
+from . import time_outs
 
 #: Code in which nothing is raised: a driver that is interrupted between a statement and its answer
-#: may wait for ever.
-DATABASE = "django.db"
+#: may wait for ever, and so may everybody for a lock that is not given back.
+PROTECTED = ("django.db", *LOCKING, time_outs.__name__)
 #: Seconds between two attempts to find a thread outside of it.
 PAUSE = 0.005
 
@@ -56,8 +57,8 @@ class Interruptions:
         """Raise ``reason`` in the thread that runs the job, if any does, and only once: what is
         sent first counts.
 
-        While it is at work in Django's database code, it goes on to its next statement, or until it
-        is found elsewhere.
+        While it is at work in code that must not be interrupted, it goes on to its next statement,
+        or until it is found elsewhere.
         """
         with self._lock:
             if job_id in self._sent:
@@ -67,7 +68,7 @@ class Interruptions:
             if thread is None:
                 del self._sent[job_id]
                 return
-            if not is_within(thread, DATABASE):
+            if not is_within(thread, *PROTECTED):
                 raise_in(thread, reason)
                 return
             refusal = Refusal(reason)
@@ -81,7 +82,7 @@ class Interruptions:
             with self._lock:
                 if job_id not in self._sent or refusal.raised:
                     return  # The job has ended, or is about to.
-                if not is_within(thread, DATABASE):
+                if not is_within(thread, *PROTECTED):
                     raise_in(thread, refusal.reason)
                     return
 

@@ -71,7 +71,7 @@ class ProcessExecutor:
             try:
                 answer = self._call(process, claim, job)
                 if answer is None:
-                    return self.executor.cancelled(claim)
+                    return self._not_called(claim, task, began)
                 outcome, settled = read_outcome(answer, claim)
                 outcome = self._kept(outcome, claim)
             except NotStarted:
@@ -88,17 +88,28 @@ class ProcessExecutor:
         raise NurseryLost(f"{MOST_STILLBORN} new task processes have ended at once")
 
     def _call(self, process: TaskProcess, claim: ClaimedJob, job: bytes) -> bytes | None:
-        """Have a job run; return its outcome, or ``None`` if it was cancelled before."""
+        """Have a job run; return its outcome, or ``None`` if it was told to end before."""
+        # In this order: either the process is found when the job is told to end, or we see it.
         with self._lock:
             self._at_work[claim.job_id] = process
         try:
             if is_requested(claim.job_id, claim.token):
+                return None
+            if self.executor.exceeded_limit(claim.job_id) is not None:
                 return None
             return process.call(job)
         finally:
             # Under the lock: it might run another job by the time it is abandoned.
             with self._lock:
                 del self._at_work[claim.job_id]
+
+    def _not_called(self, claim: ClaimedJob, task: Task, began: datetime) -> RunResult:
+        """Return the result of a job that was cancelled, or whose time was over, before a process
+        had received it: a new one takes a moment."""
+        limit = self.executor.exceeded_limit(claim.job_id)
+        if limit is None or is_requested(claim.job_id, claim.token):
+            return self.executor.cancelled(claim)
+        return self._attempt(claim, task, began).failed(exceeded(limit), self.executor.clock.now())
 
     def _process(self) -> TaskProcess:
         """Return the task process of the calling thread."""

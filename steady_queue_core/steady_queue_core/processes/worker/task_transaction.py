@@ -15,11 +15,9 @@ from ...dialects import Ending, dialect_for
 from ...errors import OutsideTransactionError, RollbackRequestedError, TransactionEndedError
 from ...logging import about, get_logger
 from .attempt import RunResult
+from .sql_writes import is_write
 
 logger = get_logger("steady_queue.worker")
-
-#: How the statements begin that change rows.
-WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "TRUNCATE")
 
 ENDED = (
     "The task has ended, or tried to end, the transaction that it is part of: that is for the "
@@ -89,6 +87,11 @@ class TaskTransaction:
 
     def _begin(self, transaction: ExitStack) -> None:
         try:
+            if not self.connection.get_autocommit():
+                # With AUTOCOMMIT = False, Django would leave the commit to the task. The next one
+                # gets a new connection.
+                self.connection.rollback()  # What was read so far has begun a transaction.
+                self.connection.set_autocommit(True)
             transaction.enter_context(self.dialect.transaction(self.connection))
         except Error as error:
             if self.dialect.is_contention(self.connection, error):
@@ -181,7 +184,7 @@ def only_writes_to(using: str) -> Iterator[None]:
     refuses = True
 
     def refuse(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
-        if refuses and str(sql).lstrip(" \n\t(")[:8].upper().startswith(WRITES):
+        if refuses and is_write(sql, context["connection"]):
             alias = context["connection"].alias
             raise OutsideTransactionError(
                 f"The task is part of a transaction on {using!r}, and writes to {alias!r}, where "

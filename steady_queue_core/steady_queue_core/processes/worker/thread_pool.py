@@ -12,7 +12,7 @@ from threading import Thread, current_thread
 from ...compat import Task
 from ...dialects import ClaimedJob
 from ..base.connections import close_own_connections
-from ..base.thread_interrupt import TaskInterrupted, interrupt
+from ..base.thread_interrupt import TaskInterrupted, interrupt_task
 from .interruptions import Interruptions, Reason
 
 #: Seconds after which jobs that follow each other let others go first. They mostly take less.
@@ -71,7 +71,7 @@ class ThreadPool:
     def interrupt(self) -> None:
         """Interrupt the running tasks."""
         for thread in list(self._busy):
-            interrupt(thread)
+            interrupt_task(thread)
 
     def interrupt_job(self, job_id: int, reason: Reason) -> None:
         """Raise ``reason`` in the task of a job, if it runs here."""
