@@ -257,7 +257,9 @@ def test_large_workflow_is_stored_in_few_statements(using: str) -> None:
         with CaptureQueriesContext(connections[using]) as queries:
             build(size).enqueue()
         counts.append(len(queries))
-    assert counts[1] - counts[0] < 40
+    # Django 5.2 gives SQLite at most 999 values in a statement.
+    takes_few = (connections[using].features.max_query_params or 10**6) < 1000
+    assert counts[1] - counts[0] < (60 if takes_few else 40)
 
 
 @on_every_database
