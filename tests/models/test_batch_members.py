@@ -7,11 +7,13 @@ from typing import Any
 import django
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
+from django.db import connections
 
-from steady_queue_core import Batch, Fail, call, enqueue_many, task
+from steady_queue_core import Batch, Fail, call, chain, enqueue_many, task
 from steady_queue_core.compat import InvalidTask, task_enqueued
 from steady_queue_core.dialects.conformance import threads
-from steady_queue_core.models import BatchMember, Job
+from steady_queue_core.errors import MigrationsMissing
+from steady_queue_core.models import BatchMember, Job, JobBatch
 
 from ..core.driver import Driver
 from .everywhere import on_every_database
@@ -171,3 +173,23 @@ def test_attempts_are_counted_once_each_job(using: str) -> None:
 def test_unknown_arguments_of_a_batch_are_refused(using: str) -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'shop'"):
         Batch("import", shop=3)  # type: ignore[call-arg]
+
+
+@on_every_database
+def test_without_their_tables_batches_are_refused_and_other_jobs_are_not(using: str) -> None:
+    table = JobBatch._meta.db_table
+    with connections[using].schema_editor() as editor:
+        editor.alter_db_table(JobBatch, table, "moved_away")
+    try:
+        with pytest.raises(MigrationsMissing, match=f"lacks the tables of .*{table}.*migrate"):
+            Batch().__enter__()
+        with pytest.raises(MigrationsMissing):
+            async_to_sync(Batch().__aenter__)()
+        with pytest.raises(MigrationsMissing):
+            chain(call(work, 1)).enqueue()
+        work.enqueue(1)
+        Driver(using).work()
+    finally:
+        with connections[using].schema_editor() as editor:
+            editor.alter_db_table(JobBatch, "moved_away", table)
+    assert not Job.objects.using(using).filter(finished_at=None).exists()
