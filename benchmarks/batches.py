@@ -25,11 +25,11 @@ from benchmarks.batch_costs import (
 from benchmarks.batch_workers import Together, measure_together
 from benchmarks.columns import aligned
 
+EARLY = 100
 #: What ending a late member may cost, as a multiple of an early one.
 LIMIT = 1.2
 #: The share of the rate of unrelated jobs that remains where members of one batch end at once.
 TOGETHER = 0.8
-EARLY = 100
 
 
 class Costs(NamedTuple):
@@ -94,7 +94,7 @@ def _keeps(costs: Costs) -> bool:
 def _tables(parsed: argparse.Namespace, found: Sequence[tuple[str, Costs]]) -> list[str]:
     return [
         aligned([
-            [f"storing {parsed.jobs:,} jobs, {parsed.nodes:,} nodes: s, us each, MiB",
+            [f"storing {parsed.jobs:,} jobs, {parsed.nodes:,} nodes: s; us each; MiB",
              "unrelated", "a batch", "in one call", "a graph"],
             *([version, *(_stored(each, parsed) for each in
                           (("jobs", costs.plain), ("jobs", costs.batch), ("jobs", costs.at_once),
