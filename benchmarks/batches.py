@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--late", type=int, default=10_000, metavar="N", help="the late member")
     parser.add_argument("--samples", type=int, default=300, metavar="N", help="ends of members")
     parser.add_argument("--processes", type=int, default=8, metavar="N")
-    parser.add_argument("--drained", type=int, default=4_000, metavar="N", help="jobs of a turn")
+    parser.add_argument("--drained", type=int, default=12_000, metavar="N", help="jobs of a turn")
     parser.add_argument("--turns", type=int, default=9, metavar="N")
     parsed = parser.parse_args(arguments)
     testbed.set_up()
