@@ -62,7 +62,8 @@ class Joins:
 
     def end_alone(self, ended: Mapping[int, MemberState], batch_ids: Collection[int]) -> None:
         """End the members whose jobs are the keys of ``ended``. Nothing waits for one of them,
-        rather than for its batch; these are the batches."""
+        rather than for its batch; these are the batches, as the jobs name them. One that a damaged
+        job does not name is left to maintenance."""
         self._write_by_job(ended)
         waiting = set[int]()
         self._end_batches(set(batch_ids), waiting)
