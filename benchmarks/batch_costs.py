@@ -27,6 +27,8 @@ class Stored(NamedTuple):
     """How long storing has taken, and by how much it has enlarged the process."""
 
     seconds: float
+    #: Seconds of CPU time of the process.
+    cpu: float
     #: Bytes at the most, above those before.
     memory: int
 
@@ -176,10 +178,10 @@ def _store(alias: str, store: Callable[[], None], pipe: Any) -> None:
 
         noop.enqueue(0)  # What the first call loads is no part of the cost.
         before = _reset_peak()
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), time.process_time()
         store()
-        seconds = time.perf_counter() - began
-        pipe.send((seconds, _memory("VmHWM") - before))
+        seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+        pipe.send((seconds, cpu, _memory("VmHWM") - before))
         connections[alias].close()
 
 

@@ -94,7 +94,7 @@ def _keeps(costs: Costs) -> bool:
 def _tables(parsed: argparse.Namespace, found: Sequence[tuple[str, Costs]]) -> list[str]:
     return [
         aligned([
-            [f"storing {parsed.jobs:,} jobs, {parsed.nodes:,} nodes: s; us each; MiB",
+            [f"storing {parsed.jobs:,} jobs, {parsed.nodes:,} nodes: s; CPU, us each; MiB",
              "unrelated", "a batch", "in one call", "a graph"],
             *([version, *(_stored(each, parsed) for each in
                           (("jobs", costs.plain), ("jobs", costs.batch), ("jobs", costs.at_once),
@@ -122,7 +122,7 @@ def _tables(parsed: argparse.Namespace, found: Sequence[tuple[str, Costs]]) -> l
 
 def _stored(given: tuple[str, Stored], parsed: argparse.Namespace) -> str:
     name, stored = given
-    each = stored.seconds / getattr(parsed, name) * 1e6
+    each = stored.cpu / getattr(parsed, name) * 1e6
     return f"{stored.seconds:.1f}; {each:.0f}; {stored.memory / 2**20:.0f}"
 
 
