@@ -18,5 +18,5 @@ def finished(claim: ClaimedJob) -> Outcome:
     return Outcome(
         Ending.FINISHED, claim.job_id, claim.token, claim.queue_name, claim.rank,
         attempts=1, worker_ids='["benchmark"]', started_at=claim.claimed_at,
-        last_attempted_at=claim.claimed_at, return_value="null",
+        last_attempted_at=claim.claimed_at, return_value="null", link=claim.link,
     )  # fmt: skip

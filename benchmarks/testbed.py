@@ -10,7 +10,8 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import django
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
+from django.test import override_settings
 
 from steady_queue_core.dialects import ProcessIdentity
 from tests.servers import client
@@ -25,6 +27,9 @@ from tests.servers.fleet import Fleet
 from tests.servers.kinds import KINDS
 
 DATABASES = (*KINDS, "sqlite")
+BACKEND = "steady_queue_core.backend.SteadyQueueBackend"
+
+_numbers = count()
 
 
 def chosen(names: str | None) -> list[str]:
@@ -43,7 +48,7 @@ def set_up() -> None:
         DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
         INSTALLED_APPS=["steady_queue_core", *backport],
         DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
-        TASKS={"default": {"BACKEND": "steady_queue_core.backend.SteadyQueueBackend"}},
+        TASKS={"default": {"BACKEND": BACKEND}},
     )
     django.setup()
 
@@ -70,12 +75,18 @@ def queues(kind: str, aliases: Sequence[str]) -> Iterator[str]:
         yield fleet.versions[kind]
 
 
+def backend_on(alias: str) -> AbstractContextManager[None]:
+    """Let tasks store their jobs in the queue of this alias."""
+    backend = {"BACKEND": BACKEND, "QUEUES": [], "OPTIONS": {"database": alias}}
+    return override_settings(TASKS={"default": backend})
+
+
 def register(alias: str) -> ProcessIdentity:
-    """Register this process as a worker."""
+    """Register this process as a worker, or as one more."""
     from steady_queue_core.models import process  # Not before Django is set up.
 
     return process.register(
-        alias, kind="worker", name=f"benchmark-{os.getpid()}", pid=os.getpid(),
+        alias, kind="worker", name=f"benchmark-{os.getpid()}-{next(_numbers)}", pid=os.getpid(),
         hostname="localhost", supervisor_id=None, metadata="{}",
     )  # fmt: skip
 

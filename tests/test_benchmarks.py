@@ -174,3 +174,24 @@ def test_the_harness_needs_no_environment(workspace: Path) -> None:
     )  # fmt: skip
     assert listed.returncode == 0, listed.stderr
     assert "floor" in listed.stdout
+
+
+@pytest.mark.slow
+def test_the_costs_of_batches_are_measured(workspace: Path) -> None:
+    measured = subprocess.run(
+        [sys.executable, "-m", "benchmarks.batches", "--database", "sqlite", "--jobs", "200",
+         "--nodes", "20", "--late", "150", "--samples", "5", "--processes", "1",
+         "--drained", "50", "--turns", "1"],
+        cwd=workspace, capture_output=True, text=True, check=False, timeout=100,
+    )  # fmt: skip
+    assert "Traceback" not in measured.stderr, measured.stderr
+    # So few samples say nothing of the limits.
+    assert measured.returncode in (0, 1)
+    storing, settling, together = measured.stdout.strip().split("\n\n")
+    assert "storing 200 jobs, 20 nodes" in storing
+    assert "no. 150" in settling
+    assert "1 workers" in together
+    for text in (storing, settling, together):
+        _, _, line = text.splitlines()
+        assert line.startswith("SQLite 3.")
+        assert "nan" not in line

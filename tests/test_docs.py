@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import logging.config
 import os
 import re
@@ -376,6 +377,7 @@ def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -
         "callbacks.md",
         "checkpoints.md",
         "unique-jobs.md",
+        "batches.md",
         "workflows.md",
     ],
 )
@@ -408,6 +410,54 @@ def test_the_code_of_a_page_runs(name: str, project: Project) -> None:
             "try:\n    page.order(1)\n"
             "except RuntimeError:\n    print(Job.objects.count() - before)"
         ) == ["0"]
+
+
+#: What becomes of the examples for those who come from other queues.
+FROM_OTHER_QUEUES = {
+    "passed_on": [[7, 1, 2], 4],
+    "on_their_own": [[7, 1, 2], 1],
+    "several": [[1, 1, 2], [2, 1, 2]],
+    "chord": [[1, 2], 3],
+    "each": [1, 2],
+    "chunks": [1, 5, 9],
+    "linked": [[7, 1, 2]],
+    "in_order": [[7, 1, 2], 1],
+    "again": [[7, 1, 2], 1],
+    "iterated": [1, 2],
+    "shops": [[1, 1, 2], [2, 1, 2]],
+    "told": [["ended", "shops", "succeeded"], ["imported", "import", "succeeded"],
+             ["well", "", "succeeded"]],
+    "batch": ["succeeded", {"shop": 7}, [[1, 1, 2], [2, 1, 2]]],
+}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_examples_for_those_who_come_from_other_queues_do_what_they_say(project: Project) -> None:
+    first, *_ = documents.blocks(page("README.md"), "python")
+    project.manage("startapp", "shop")
+    project.write(first)
+    project.configure()
+    project.manage("migrate")
+    tasks, *code = documents.blocks(page("workflows.md"), "python")
+    [start] = [number for number, block in enumerate(code) if "def tell(" in block]
+    (project.folder / "page.py").write_text("\n\n".join([tasks, *code[start:]]))
+
+    *_, found = project.shell(
+        "import json, page\n"
+        "from django.core.management import call_command\n"
+        "from steady_queue_core.models import Job\n"
+        "call_command('steady_queue', '--drain')\n"
+        f"names = {[*FROM_OTHER_QUEUES][:-2]}\n"
+        "found = {name: getattr(page, name).wait(5).values() for name in names}\n"
+        "told = Job.objects.filter(task_path='page.tell').values_list('return_value', flat=True)\n"
+        "found['told'] = sorted(map(json.loads, told))\n"
+        "batch = page.batch.wait(5)\n"
+        "values = [each.return_value for each in batch.results()]\n"
+        "found['batch'] = [batch.status, batch.metadata, values]\n"
+        "print(json.dumps(found))"
+    )
+
+    assert json.loads(found) == FROM_OTHER_QUEUES
 
 
 CHECKOUT = {

@@ -32,14 +32,14 @@ TIMEOUTS = {
 # A plan is made once, perhaps while the tables are empty, and lasts: so only what is right for full
 # tables is allowed. Rows are found by an index, in its order; rows found by their keys are joined
 # by hashing, for nested loops over a few hundred of them take longer than all the rest.
-SETTINGS = {
+PLANS = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
     "enable_nestloop": "off",
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
-    **TIMEOUTS,
 }
+SETTINGS = {**PLANS, **TIMEOUTS}
 
 
 def set_locally(values: Mapping[str, str]) -> str:
@@ -85,7 +85,7 @@ def _execute(
     # Without the mark, PostgreSQL would silently turn the commit of a caller that handles an error
     # into a rollback.
     with mark_for_rollback_on_error(connection.alias):
-        own = prepared if prepared is not None and prepared.owns_transaction else None
+        own = prepared if prepared is not None and prepared.may_be_used else None
         return _run(connection, own, statement, values, read)
 
 
@@ -122,6 +122,10 @@ class PreparedStatements:
         self.isolation = isolation
         #: Whether the current transaction consists of prepared statements alone.
         self.owns_transaction = False
+        #: Whether it is one of the queue's own, with other statements as well.
+        self.shares_transaction = False
+        #: What follows a prepared statement there; empty until it is needed.
+        self._restore = ""
 
     @classmethod
     def begin(cls, connection: BaseDatabaseWrapper, isolation: str) -> None:
@@ -138,6 +142,11 @@ class PreparedStatements:
             return None
         return found
 
+    @property
+    def may_be_used(self) -> bool:
+        """Whether the current transaction is one of the queue's own."""
+        return self.owns_transaction or self.shares_transaction
+
     def execute(
         self,
         connection: BaseDatabaseWrapper,
@@ -147,6 +156,7 @@ class PreparedStatements:
     ) -> Rows:
         """Run a statement under the settings, after preparing it the first time; ``read`` takes its
         rows from the cursor."""
+        restores = connection.in_atomic_block and not self.owns_transaction
         with client_side_cursor(connection) as cursor:
             if not self._prepared:
                 cursor.execute(PREPARE_SETTINGS)
@@ -155,10 +165,24 @@ class PreparedStatements:
             execute, names = self._prepared[statement]
             if not (connection.in_atomic_block or self.isolation == "read committed"):
                 execute = f"{READ_COMMITTED}; {execute}"
+            if restores:
+                execute += self._restoring(cursor)
             cursor.execute(execute, [values[name] for name in names])
+            if restores:
+                cursor.nextset()  # The first result is that of the settings, the last as well.
+                return read(cursor)
             while cursor.nextset():  # The last result is the statement's own.
                 pass
             return read(cursor)
+
+    def _restoring(self, cursor: Any) -> str:
+        """Return what gives the other statements of the transaction the session's own plans."""
+        if not self._restore:
+            cursor.execute("SELECT " + ", ".join(f"current_setting('{name}')" for name in PLANS))
+            found = dict(zip(PLANS, cursor.fetchone(), strict=True))
+            cursor.execute(f"PREPARE steady_queue_restore AS {set_locally(found)}")
+            self._restore = "; EXECUTE steady_queue_restore"
+        return self._restore
 
     def _prepare(self, cursor: Any, statement: str) -> None:
         names = list(dict.fromkeys(PLACEHOLDER.findall(statement)))

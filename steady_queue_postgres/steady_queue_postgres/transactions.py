@@ -21,10 +21,17 @@ def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
     waits for locks only briefly."""
     joins = connection.in_atomic_block
     with _read_committed(connection, joins):
-        if not joins and PreparedStatements.of(connection) is not None:
-            with connection.cursor() as cursor:
-                cursor.execute(SET_TIMEOUTS)
-        yield
+        prepared = None if joins else PreparedStatements.of(connection)
+        if prepared is None:
+            yield
+            return
+        with connection.cursor() as cursor:
+            cursor.execute(SET_TIMEOUTS)
+        prepared.shares_transaction = True
+        try:
+            yield
+        finally:
+            prepared.shares_transaction = False
 
 
 @contextmanager

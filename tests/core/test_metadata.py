@@ -91,6 +91,22 @@ def test_metadata_that_cannot_be_stored_is_refused_by_its_path() -> None:
         greet.using(metadata={"on": object()})
 
 
+@pytest.mark.parametrize("name", ["user", "\\u0075ser"])
+def test_what_is_changed_in_the_metadata_of_one_job_is_not_changed_in_those_of_another(
+    name: str,
+) -> None:
+    text = f'{{"{name}":{{"shops":[1]}}}}'
+    JobMetadata.read(text).shown["shops"].append(2)
+    assert JobMetadata.read(text).shown == {"shops": [1]}
+
+
+def test_metadata_that_differ_only_in_what_the_caller_passes_are_not_mixed_up() -> None:
+    one, other = JobMetadata(user={"a": 1}, snoozes=1), JobMetadata(user={"a": True}, snoozes=1)
+    assert one == other
+    assert one.text() != other.text()
+    assert JobMetadata(snoozes=1).text() == JobMetadata(snoozes=1).text() != one.text()
+
+
 @pytest.mark.django_db
 def test_metadata_hold_no_model_instances() -> None:
     group = Group.objects.create(name="a")

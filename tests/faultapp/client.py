@@ -180,6 +180,14 @@ def make_random(seed: int, size: int, seconds: float) -> Any:
     return workflows.make_random(seed, size, seconds)
 
 
+def repair_batches() -> Any:
+    """Look for batches that are stuck; return how many rows were repaired."""
+    from steady_queue_core.models import Job
+    from steady_queue_core.models.operations.batch_maintenance import BatchMaintenance
+
+    return BatchMaintenance("default", Job.objects.all()).do()
+
+
 def main() -> None:
     django.setup()
     functions: dict[str, Callable[..., Any]] = {
@@ -193,6 +201,7 @@ def main() -> None:
             make_examples,
             make_random,
             recur,
+            repair_batches,
             wait_for_end,
             write_like_a_web_process,
         )

@@ -10,15 +10,24 @@ from steady_queue_core import Fail, Previous, Workflow, call, chain, group, task
 from steady_queue_core.retries import constant
 
 from .effects import record
+from .models import Note
 
 
-@task(takes_context=True, max_attempts=50, backoff=constant(0))
+@task(takes_context=True, delivery="transactional", max_attempts=50, backoff=constant(0))
+def told(context: Any, name: str) -> None:
+    """Leave a row, once, whatever is killed."""
+    Note.objects.create(text=f"{context.batch.id} {name}")
+
+
+@task(takes_context=True, max_attempts=4, backoff=constant(0))
 def step(context: Any, value: Any, seconds: float = 0.0, how: str = "") -> Any:
     record("start", context)
     if how == "grow":
         context.workflow.add(call(step, value, seconds), name=f"grown {value}", after=[f"{value}"])
     time.sleep(seconds)
     record("end", context)
+    if how == "again" and context.attempt < 3:
+        raise LookupError("the first times")
     if how == "fail":
         raise Fail("in the task")
     return value
@@ -47,10 +56,11 @@ def make_examples() -> list[int]:
 def make_random(seed: int, size: int, seconds: float) -> int:
     """Enqueue a workflow in which each node waits for some of those before it."""
     chance = random.Random(seed)
-    workflow = Workflow(f"random {seed}")
+    callbacks = {f"on_{name}": call(told, name) for name in ("success", "failure", "finish")}
+    workflow = Workflow(f"random {seed}", **callbacks)  # type: ignore[arg-type]
     nodes: list[Any] = []
     for number in range(size):
-        how = chance.choices(["", "fail", "grow"], [8, 1, 2])[0]
+        how = chance.choices(["", "fail", "grow", "again"], [8, 1, 2, 2])[0]
         given: Any = call(step, number, seconds, how)
         if how == "" and chance.random() < 0.2:
             given = group(given, chain(call(step, -1, seconds), call(step, Previous(), seconds)))

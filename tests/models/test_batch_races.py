@@ -14,6 +14,7 @@ from steady_queue_core import Batch, call, enqueue_many, task
 from steady_queue_core.dialects import ClaimedJob, Ending
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.conformance.base import ending
+from steady_queue_core.dialects.database import Database
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import BatchMember, Job, JobBatch
 
@@ -107,6 +108,51 @@ def test_settlements_of_many_batches_within_batches_do_not_deadlock(using: str) 
     threads.run_all(using, [in_turn(part) for part in parts], PATIENCE)
     assert all(has_ended(using, batch) for batch in batches)
     assert callbacks(using) == len(batches)
+
+
+@on_every_database
+@pytest.mark.timeout(PATIENCE + 60)
+def test_who_adds_at_once_adds_exactly_once(using: str) -> None:
+    with Batch(on_finish=after) as batch:
+        work.enqueue(0)
+
+    def adding(number: int) -> Callable[[], None]:
+        def add() -> None:
+            for each in range(5):
+                Batch.get(batch.id).add([call(work, 10 * number + each), call(work, -1)])
+
+        return add
+
+    threads.run_all(using, [adding(number) for number in range(THREADS)], PATIENCE)
+    batch.refresh()
+    assert (batch.total, batch.pending) == (1 + THREADS * 10,) * 2
+    claims = Driver(using).claim(limit=200)
+    ends = [settle(using, [claim]) for claim in claims]
+    for start in range(0, len(ends), THREADS):
+        threads.run_all(using, ends[start : start + THREADS], PATIENCE)
+    batch.refresh()
+    assert (batch.total, batch.completed, str(batch.status)) == (1 + THREADS * 10,) * 2 + (
+        "succeeded",
+    )
+    assert callbacks(using) == 1
+
+
+@on_every_database
+@pytest.mark.timeout(PATIENCE + 60)
+def test_a_batch_whose_jobs_end_before_its_block_ends_with_that_once(using: str) -> None:
+    from steady_queue_core.batches.rows import start
+
+    with Batch(on_finish=after) as batch:
+        enqueue_many([call(work), call(work)])
+    JobBatch.objects.using(using).update(started_at=None)  # As in the block of a coroutine.
+    claims = Driver(using).claim()
+    for claim in claims:
+        settle(using, [claim])()
+    assert not has_ended(using, batch)
+    ends = [lambda: start(Database.of(using), batch.id)] * THREADS
+    threads.run_all(using, ends, PATIENCE)
+    assert has_ended(using, batch)
+    assert callbacks(using) == 1
 
 
 @on_every_server

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -19,7 +20,8 @@ from ..core.driver import Driver
 from .everywhere import on_every_database
 from .recurrence import tasks
 
-ROUNDS, PATIENCE = 30, 60
+#: ``make soak`` has more of them.
+ROUNDS, PATIENCE = int(os.environ.get("STEADY_QUEUE_TEST_RUNS", "30")), 60
 
 
 @pytest.fixture(autouse=True)

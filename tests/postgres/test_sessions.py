@@ -74,6 +74,32 @@ class TestPreparing(PostgresTestCase):
 
         self.elsewhere(work)
 
+    def test_other_statements_of_the_queues_transactions_have_plans_as_the_session_has_them(
+        self,
+    ) -> None:
+        shown = f"SELECT {', '.join(f'current_setting({name!r})' for name in prepared.SETTINGS)}"
+        seen = []
+
+        def work() -> None:
+            self.dialect.prepare(self.connection, impatient=True)
+            self.query("SET jit = on; SET enable_bitmapscan = off")
+            with self.dialect.transaction(self.connection):
+                for _ in range(2):
+                    seen.append(fetch(self.connection, shown, {})[0])
+                    seen.append(self.query(shown)[0])
+            seen.append(self.query(shown)[0])
+            with atomic(using=self.using):
+                fetch(self.connection, shown, {})
+                seen.append(self.query(shown)[0])
+
+        self.elsewhere(work)
+        plans, own = ("off", "off", "off", "force_generic_plan", "off"), ("2s", "8s")
+        usual = ("on", "off", "on", "auto", "on")
+        assert seen[:4] == [plans + own, usual + own] * 2
+        # Neither a single statement nor the project's transactions.
+        assert [each[:5] for each in seen[4:]] == [usual] * 2
+        assert [each[5:] for each in seen[4:]] == [("0", "0")] * 2
+
     def test_an_impatient_thread_gives_up_waiting_for_a_lock(self) -> None:
         [job_id] = self.enqueue_many(1)
         rows = self.rows("ReadyExecution").filter(pk=job_id)

@@ -64,6 +64,19 @@ def one_state_each(project: Project) -> None:
         assert len(row.states) == 1, f"job {job_id} is in states {row.states}"
 
 
+def swept(settings: dict[str, Any]) -> dict[str, Any]:
+    """Have the dispatcher look for what is stuck each second; see ``nothing_to_repair``."""
+    settings["dispatchers"][0]["concurrency_maintenance_interval"] = 1
+    return settings
+
+
+def nothing_to_repair(project: Project) -> None:
+    """What is killed leaves no batch stuck: neither did a dispatcher find one, nor does a sweep."""
+    for supervisor in project.supervisors:
+        assert "rows of batches" not in supervisor.errors()
+    assert project.client.call("repair_batches") == 0
+
+
 def registered(project: Project, pid: int) -> bool:
     return bool(project.query("SELECT 1 FROM steady_queue_processes WHERE pid = ?", pid))
 

@@ -10,7 +10,7 @@ import pytest
 
 from .conftest import EVERYWHERE, MakeProject
 from .harness import SCALE, Project
-from .scenarios import queue, stop_all
+from .scenarios import nothing_to_repair, queue, stop_all, swept
 from .test_delivery import Troubles
 
 MODULE = ["tests.faultapp.batches"]
@@ -18,7 +18,7 @@ BATCHES = int(40 * SCALE)
 
 
 def settings_of(processes: int = 2, executor: str = "threads") -> dict[str, Any]:
-    settings = queue(processes=processes, threads=3, task_modules=MODULE)
+    settings = swept(queue(processes=processes, threads=3, task_modules=MODULE))
     settings["workers"][0]["executor"] = executor
     return settings
 
@@ -77,6 +77,7 @@ def test_batches_end_once_under_kills(
     troubles.make_until_done(150)
     stop_all(project)
     ended = check(project, ids)
+    nothing_to_repair(project)
     assert ended["failed"] == 2 * len(range(0, BATCHES, 3))
     assert troubles.killed >= 3
     print(f"\n{troubles.killed} kills, {dict(ended)}")

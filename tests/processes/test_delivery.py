@@ -63,8 +63,8 @@ class Troubles:
     """What a test does to a project: a worker killed each second, and, every other second, all
     sessions of its database ended by the server."""
 
-    def __init__(self, project: Project, supervisor: Supervisor, seed: int, pause: float) -> None:
-        self.project, self.supervisor, self.pause = project, supervisor, pause
+    def __init__(self, project: Project, *supervisors: Supervisor, seed: int, pause: float) -> None:
+        self.project, self.supervisors, self.pause = project, supervisors, pause
         self.chance = random.Random(seed)
         self.killed = self.cut = 0
 
@@ -92,8 +92,9 @@ class Troubles:
             assert time.monotonic() < deadline, project.logs()
 
     def _kill(self) -> None:
-        if workers := self.supervisor.workers():
-            kill = self.supervisor.send(signal.SIGKILL, self.chance.choice(workers))
+        supervisor = self.chance.choice(self.supervisors)
+        if workers := supervisor.workers():
+            kill = supervisor.send(signal.SIGKILL, self.chance.choice(workers))
             self.killed += kill is not None
 
     def _cut(self, storage: ServerDatabase) -> None:

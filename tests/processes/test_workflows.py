@@ -10,17 +10,19 @@ import pytest
 
 from .conftest import EVERYWHERE, MakeProject
 from .harness import SCALE, Project
-from .scenarios import queue, stop_all
+from .scenarios import nothing_to_repair, queue, stop_all, swept
 from .test_delivery import Troubles
 
 MODULE = ["tests.faultapp.workflows"]
-GRAPHS, SIZE = int(6 * SCALE), 15
+#: ``make soak`` has 200 graphs of 50 nodes, and kills a worker each second.
+GRAPHS, SIZE = round(8 * SCALE**2), round(10 * SCALE)
+SECONDS, PAUSE = 0.1 / SCALE, min(1.0, 0.4 * SCALE)
 SUCCEEDED, FAILED = 1, 2
 SUCCESS, FAILURE = 0, 1
 
 
 def settings_of() -> dict[str, Any]:
-    return queue(processes=2, threads=3, task_modules=MODULE)
+    return swept(queue(processes=2, threads=3, task_modules=MODULE))
 
 
 def members_of(project: Project, batch_id: int) -> list[tuple[Any, ...]]:
@@ -52,11 +54,15 @@ def test_graphs_run_in_a_supervisor(make_project: MakeProject, where: dict[str, 
 def check(project: Project) -> Counter[int]:
     """Compare what ran with what each job has waited for; return how many members ended how."""
     started: dict[int, int] = {}
-    ended: dict[int, int] = {}
-    for attempt in project.attempts():
-        started[attempt.job_id] = min(attempt.started_at, started.get(attempt.job_id, 2**63))
-        if attempt.ended_at is not None:
-            ended[attempt.job_id] = max(attempt.ended_at, ended.get(attempt.job_id, 0))
+    last: dict[int, int] = {}
+    starts = Counter[int]()
+    for attempt in project.attempts():  # In the order of their starts.
+        started.setdefault(attempt.job_id, attempt.started_at)
+        end = attempt.ended_at or attempt.started_at
+        last[attempt.job_id] = max(end, last.get(attempt.job_id, 0))
+        starts[attempt.job_id] += 1
+    for job_id, most in project.query("SELECT id, max_attempts FROM steady_queue_jobs"):
+        assert starts[job_id] <= abs(most), (job_id, starts[job_id])
     rows = project.query("SELECT id, batch_id, job_id, state FROM steady_queue_batch_members")
     states = {pk: state for pk, _, _, state in rows}
     job_of = {pk: job_id for pk, _, job_id, _ in rows}
@@ -84,7 +90,7 @@ def check(project: Project) -> Counter[int]:
             unmet.add(job_id)
         if job_id in started:
             for before in jobs_in(parent):
-                assert ended.get(before, 0) <= started[job_id], (job_id, before)
+                assert last.get(before, 0) <= started[job_id], (job_id, before)
     for pk, _, job_id, _ in rows:
         if job_id is not None:
             assert (job_id in started) is (job_id not in unmet), (pk, job_id)
@@ -93,19 +99,37 @@ def check(project: Project) -> Counter[int]:
     return Counter(states.values())
 
 
+def check_callbacks(project: Project, ids: list[int]) -> None:
+    """Compare the rows that callbacks have written with the ends of the batches."""
+    failed = dict(project.query("SELECT id, failed FROM steady_queue_batches"))
+    expected = Counter(
+        f"{pk} {name}" for pk in ids for name in ("failure" if failed[pk] else "success", "finish")
+    )
+    assert Counter(text for (text,) in project.query("SELECT text FROM faultapp_note")) == expected
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("where", EVERYWHERE)
 def test_random_graphs_keep_their_order_under_kills(
     make_project: MakeProject, where: dict[str, str]
 ) -> None:
     project = make_project(settings_of(), **where)
-    for seed in range(GRAPHS):
-        project.client.call("make_random", seed=seed, size=SIZE, seconds=0.1)
-    supervisor = project.start()
-    supervisor.wait_ready(2)
-    troubles = Troubles(project, supervisor, seed=7, pause=0.5)
-    troubles.make_until_done(150)
+    ids = [
+        project.client.call("make_random", seed=seed, size=SIZE, seconds=SECONDS)
+        for seed in range(GRAPHS)
+    ]
+    supervisors = [project.start() for _ in range(3)]
+    for supervisor in supervisors:
+        supervisor.wait_ready(2)
+    troubles = Troubles(project, *supervisors, seed=7, pause=PAUSE)
+    troubles.make_until_done(120 + GRAPHS * SIZE / 10)
     stop_all(project)
     states = check(project)
+    check_callbacks(project, ids)
+    nothing_to_repair(project)
     assert troubles.killed >= 3
-    print(f"\n{troubles.killed} kills, {dict(states)}")
+    again = sum(times > 1 for times in Counter(a.job_id for a in project.attempts()).values())
+    print(
+        f"\n{len(ids)} workflows, {sum(states.values())} members, {troubles.killed} kills, "
+        f"{again} jobs started again, ends: {dict(sorted(states.items()))}"
+    )

@@ -19,7 +19,7 @@ from ..errors import AlreadyFinished
 from ..tasks import current_batch
 from ..tasks.current_batch import OpenBatch
 from .handle import BatchHandle
-from .rows import cancel, create, start
+from .rows import cancel, create, missing_tables_named, start
 from .values import checked_description, encoded_callbacks, encoded_metadata
 
 #: What ``Batch`` makes, as opposed to chains, groups and workflows.
@@ -88,12 +88,13 @@ class Batch(BatchHandle):
 
     def __enter__(self) -> Self:
         manager = _transaction(self.using)
-        manager.__enter__()
-        try:
-            is_open = self._open()
-        except BaseException as error:
-            manager.__exit__(type(error), error, error.__traceback__)
-            raise
+        with missing_tables_named(Database.of(self.using)):
+            manager.__enter__()
+            try:
+                is_open = self._open()
+            except BaseException as error:
+                manager.__exit__(type(error), error, error.__traceback__)
+                raise
         if not is_open:
             manager.__exit__(None, None, None)
             raise self._closed()

@@ -6,7 +6,7 @@ from ..dialects.database import Database
 from ..tasks import current_batch
 from .graph import Graph
 from .results import BatchResult
-from .rows import create, start
+from .rows import create, missing_tables_named, start
 from .store import GraphStore, storing_backend, transaction_on, values_of
 
 
@@ -15,7 +15,7 @@ def enqueue_graph(graph: Graph) -> BatchResult:
     backend = storing_backend(graph)
     store = GraphStore(graph, backend)
     database = Database.of(backend.database)
-    with transaction_on(database):
+    with missing_tables_named(database), transaction_on(database):
         graph.batch_id = create(database, values_of(graph, backend), current_batch.current())
         store.insert()
         start(database, graph.batch_id)

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
+
+from django.db import DatabaseError, OperationalError, ProgrammingError
 
 from ..dialects import MemberState
 from ..dialects.database import Database
 from ..models import BatchMember, Job, JobBatch
 from ..models.operations.batches import retry_batch
+from ..models.readiness import require_tables
 from ..tasks.current_batch import OpenBatch
+
+
+@contextmanager
+def missing_tables_named(database: Database) -> Iterator[None]:
+    """Raise ``MigrationsMissing`` where statements fail for the lack of tables. To be entered
+    outside of the transaction: nothing can be asked in one that has failed."""
+    try:
+        yield
+    except (OperationalError, ProgrammingError):
+        with suppress(DatabaseError):
+            require_tables(database.connection)
+        raise
 
 
 def create(database: Database, values: Mapping[str, Any], parent: OpenBatch | None) -> int:
     """Insert a batch that is not started; return its id. ``parent`` is the batch that is open, of
-    which it becomes a member unless that is in another database."""
+    which it becomes a member unless that is in another database.
+
+    Raises ``MigrationsMissing`` if there are no tables for it.
+    """
     using = database.alias
-    with database.transaction():
+    with missing_tables_named(database), database.transaction():
         row = JobBatch(**values, created_at=database.storable_time())
         if parent is not None and parent.using == using:
             database.joins.lock_open({parent.batch_id})

@@ -249,24 +249,21 @@ class Dialect:
         return {outcome.job_id for outcome in held}
 
     def _end_members(self, connection: BaseDatabaseWrapper, held: Sequence[Outcome]) -> None:
-        ended = [outcome for outcome in held if outcome.ends_member]
-        if ended:
-            self.end_members(
-                connection,
-                {outcome.job_id: outcome.member_state for outcome in ended},
-                have_dependents=any(o.link.has_dependents for o in ended if o.link is not None),
-            )
+        ended = {o.job_id: o.member_state for o in held if o.ends_member}
+        links = [o.link for o in held if o.ends_member and o.link is not None]
+        if any(link.has_dependents for link in links):
+            self.end_members(connection, ended)
+        elif ended:
+            joins = Joins(connection, self)
+            joins.end_alone(ended, {link.batch_id for link in links})
+            self.ring_moved(connection, joins)
 
     def end_members(
-        self,
-        connection: BaseDatabaseWrapper,
-        ended: Mapping[int, MemberState],
-        *,
-        have_dependents: bool = True,
+        self, connection: BaseDatabaseWrapper, ended: Mapping[int, MemberState]
     ) -> None:
         """End the members of batches whose jobs have ended in the current transaction."""
         joins = Joins(connection, self)
-        joins.end(ended, have_dependents=have_dependents)
+        joins.end(ended)
         self.ring_moved(connection, joins)
 
     def ring_moved(self, connection: BaseDatabaseWrapper, joins: Joins) -> None:

@@ -19,12 +19,17 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Count, F, QuerySet
 
+from . import tables
 from .batches import MOST_JOBS
 from .callbacks import jobs_at_end
 from .membership import FAILURES, SEQUENCES, DependencyState, MemberState, RunWhen
 from .operations import Operations
 from .portable import aware, storable
 from .portable.models import model, moved
+
+# Written out: each settlement of a worker sends it, and Django takes longer to compose it than most
+# databases to carry it out.
+END_BY_JOB = f"UPDATE {tables.MEMBERS} SET state = {{}} WHERE state = {{}} AND job_id IN ({{}})"
 
 #: Jobs that wait for more members than this are not locked by each that ends.
 FEW = 8
@@ -46,19 +51,22 @@ class Joins:
         #: The queues of the jobs that were moved on.
         self.queue_names: dict[str, None] = {}
 
-    def end(self, ended: Mapping[int, MemberState], *, have_dependents: bool = True) -> None:
-        """End the members whose jobs are the keys of ``ended``.
-
-        ``have_dependents``: whether jobs may wait for one of them, rather than for its batch.
-        """
+    def end(self, ended: Mapping[int, MemberState]) -> None:
+        """End the members whose jobs are the keys of ``ended``."""
         members = self._pending(ended)
-        if have_dependents:
-            ended = self._with_skipped(ended)
+        ended = self._with_skipped(ended)
         self._write(members, ended)
-        waiting = set[int]()
-        if have_dependents:
-            waiting = self._resolve({pk: ended[job_id] for pk, job_id, _ in members})
+        waiting = self._resolve({pk: ended[job_id] for pk, job_id, _ in members})
         self._end_batches({batch_id for _, _, batch_id in members}, waiting)
+        self._move_on(waiting)
+
+    def end_alone(self, ended: Mapping[int, MemberState], batch_ids: Collection[int]) -> None:
+        """End the members whose jobs are the keys of ``ended``. Nothing waits for one of them,
+        rather than for its batch; these are the batches, as the jobs name them. One that a damaged
+        job does not name is left to maintenance."""
+        self._write_by_job(ended)
+        waiting = set[int]()
+        self._end_batches(set(batch_ids), waiting)
         self._move_on(waiting)
 
     def try_end(self, batch_id: int) -> bool:
@@ -121,6 +129,18 @@ class Joins:
         for state, pks in by_state.items():
             for some in _parts(pks):
                 self._members.filter(pk__in=some).update(state=state)
+
+    def _write_by_job(self, ended: Mapping[int, MemberState]) -> None:
+        """Write what has become of members, in one statement for most settlements."""
+        by_state: dict[MemberState, list[int]] = {}
+        for job_id, state in ended.items():
+            by_state.setdefault(state, []).append(job_id)
+        with self.connection.cursor() as cursor:
+            for state, job_ids in by_state.items():
+                for some in _parts(sorted(job_ids)):
+                    # Numbers, in the text: hundreds of parameters take drivers longer to place.
+                    keys = ", ".join(str(int(job_id)) for job_id in some)
+                    cursor.execute(END_BY_JOB.format(int(state), int(MemberState.PENDING), keys))
 
     def _resolve(self, parents: Mapping[int, MemberState]) -> set[int]:
         """Close what waits for these members; return the jobs that do."""

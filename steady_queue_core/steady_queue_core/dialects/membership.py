@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .. import arguments
@@ -86,11 +87,20 @@ class Link(NamedTuple):
         """Return the link in the metadata of a job; ``None``: it has none, or they are damaged."""
         if metadata is None or f'"{NAME}"' not in (text := str(metadata)):
             return None
-        try:
-            found: Any = arguments.decode(text, resolve_models=False)
-        except DeserializationError:
-            return None
-        return cls.of(found.get(NAME)) if isinstance(found, dict) else None
+        return _shared_link(text) if len(text) <= LONGEST_SHARED else _link(text)
+
+
+def _link(text: str) -> Link | None:
+    try:
+        found: Any = arguments.decode(text, resolve_models=False)
+    except DeserializationError:
+        return None
+    return Link.of(found.get(NAME)) if isinstance(found, dict) else None
+
+
+#: Most members of a batch have the same metadata.
+_shared_link = lru_cache(maxsize=256)(_link)
+LONGEST_SHARED = 500
 
 
 def linked(metadata: str | None, link: Link) -> str:

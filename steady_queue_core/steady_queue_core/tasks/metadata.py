@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from .. import arguments
@@ -28,6 +29,9 @@ from ..time_limits import (
 from . import expiry
 from .callback_reference import ON_FAILURE, ON_SUCCESS, checked_callback, is_callback
 from .expiry import NEVER, Expires
+
+#: Of how many metadata that jobs share what they mean is remembered, and how long these may be.
+MOST_SHARED, LONGEST_SHARED = 256, 500
 
 #: The name under which a result shows why its task has discarded itself.
 DISCARDED = "discarded"
@@ -75,21 +79,20 @@ class JobMetadata:
         """Return the metadata of a row, without what is damaged."""
         if text is None:
             return NONE
-        try:
-            found = arguments.decode(str(text), resolve_models=False)
-        except DeserializationError:
-            return NONE
-        known = found if isinstance(found, dict) else {}
-        return cls(**{
-            name: known[name] for name, is_valid in _VALID.items()
-            if name in known and is_valid(known[name])
-        })  # fmt: skip
+        # SQLite lets a row hold something other than text.
+        stored = str(text)
+        return _read_shared(stored) if _is_shared(stored) else _read(stored)
 
     def text(self, limits: PayloadLimits = arguments.DEFAULT_LIMITS) -> str | None:
         """Return the stored form, or ``None`` if nothing is set.
 
         Raises ``TaskArgumentError`` if it is too large.
         """
+        # Calls of one batch or task have the same, unless they say something of their own.
+        is_shared = not self.user and self.unique is None
+        return _shared_text(self, limits) if is_shared else self._text(limits)
+
+    def _text(self, limits: PayloadLimits) -> str | None:
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         values = {name: value for name, value in values.items() if value != getattr(NONE, name)}
         return arguments.encode(values, limits=limits, root="metadata") if values else None
@@ -148,6 +151,31 @@ class JobMetadata:
         """What a result and a context show."""
         shown = dict(self.user)
         return shown if self.discarded is None else shown | {DISCARDED: self.discarded}
+
+
+def _read(text: str) -> JobMetadata:
+    try:
+        found = arguments.decode(text, resolve_models=False)
+    except DeserializationError:
+        return NONE
+    known = found if isinstance(found, dict) else {}
+    return JobMetadata(**{
+        name: known[name] for name, is_valid in _VALID.items()
+        if name in known and is_valid(known[name])
+    })  # fmt: skip
+
+
+_read_shared = lru_cache(maxsize=MOST_SHARED)(_read)
+
+
+def _is_shared(text: str) -> bool:
+    """Whether many jobs may have these metadata, and nothing in them can be changed."""
+    return len(text) <= LONGEST_SHARED and '"user"' not in text and "\\" not in text
+
+
+@lru_cache(maxsize=MOST_SHARED)
+def _shared_text(metadata: JobMetadata, limits: PayloadLimits) -> str | None:
+    return metadata._text(limits)
 
 
 def delivery_of(claim: ClaimedJob) -> str | None:

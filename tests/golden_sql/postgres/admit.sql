@@ -5,10 +5,37 @@ BEGIN;
 SELECT set_config('lock_timeout', '2000ms', true),
   set_config('idle_in_transaction_session_timeout', '8000ms', true);
 
--- %(keys)s = ARRAY['key']
-SELECT "key" FROM steady_queue_semaphores WHERE "key" = ANY(%(keys)s) ORDER BY "key" FOR UPDATE;
+PREPARE steady_queue_settings AS
+SELECT set_config('enable_seqscan', 'off', true),
+  set_config('enable_bitmapscan', 'off', true),
+  set_config('enable_nestloop', 'off', true),
+  set_config('plan_cache_mode', 'force_generic_plan', true),
+  set_config('jit', 'off', true), set_config('lock_timeout', '2000ms', true),
+  set_config('idle_in_transaction_session_timeout', '8000ms', true);
 
--- %(keys)s = ARRAY['key']
+PREPARE steady_queue_0 AS
+SELECT "key"
+FROM steady_queue_semaphores
+WHERE "key" = ANY($1)
+ORDER BY "key"
+FOR UPDATE;
+
+SELECT current_setting('enable_seqscan'), current_setting('enable_bitmapscan'),
+  current_setting('enable_nestloop'), current_setting('plan_cache_mode'),
+  current_setting('jit');
+
+PREPARE steady_queue_restore AS
+SELECT set_config('enable_seqscan', 'on', true),
+  set_config('enable_bitmapscan', 'on', true), set_config('enable_nestloop', 'on', true),
+  set_config('plan_cache_mode', 'auto', true), set_config('jit', 'on', true);
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_0 (ARRAY['key']);
+
+EXECUTE steady_queue_restore;
+
+PREPARE steady_queue_1 AS
 WITH semaphore AS MATERIALIZED (
   SELECT "key", "limit",
     GREATEST(
@@ -18,7 +45,7 @@ WITH semaphore AS MATERIALIZED (
       )
     ) AS remaining
   FROM steady_queue_semaphores AS known
-  WHERE "key" = ANY(%(keys)s)
+  WHERE "key" = ANY($1)
 ),
 picked AS MATERIALIZED (
   SELECT first.job_id
@@ -62,6 +89,12 @@ counted AS (
 SELECT count(*)
 FROM admitted;
 
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_1 (ARRAY['key']);
+
+EXECUTE steady_queue_restore;
+
 COMMIT;
 
 -- -------- an unknown key
@@ -71,13 +104,29 @@ BEGIN;
 SELECT set_config('lock_timeout', '2000ms', true),
   set_config('idle_in_transaction_session_timeout', '8000ms', true);
 
--- %(keys)s = ARRAY['key']
-SELECT "key" FROM steady_queue_semaphores WHERE "key" = ANY(%(keys)s) ORDER BY "key" FOR UPDATE;
+-- PREPARE steady_queue_settings AS ... as under "a key with a waiting job"
 
--- %(keys)s = ARRAY['key']
+-- PREPARE steady_queue_0 AS ... as under "a key with a waiting job"
+
+SELECT current_setting('enable_seqscan'), current_setting('enable_bitmapscan'),
+  current_setting('enable_nestloop'), current_setting('plan_cache_mode'),
+  current_setting('jit');
+
+PREPARE steady_queue_restore AS
+SELECT set_config('enable_seqscan', 'on', true),
+  set_config('enable_bitmapscan', 'on', true), set_config('enable_nestloop', 'on', true),
+  set_config('plan_cache_mode', 'auto', true), set_config('jit', 'on', true);
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_0 (ARRAY['key']);
+
+EXECUTE steady_queue_restore;
+
+PREPARE steady_queue_1 AS
 INSERT INTO steady_queue_semaphores AS known ("key", value, "limit")
 SELECT given."key", 0, concurrency_limit
-FROM unnest(%(keys)s::text[]) AS given("key")
+FROM unnest($1::text[]) AS given("key")
 CROSS JOIN LATERAL (
   SELECT concurrency_limit
   FROM steady_queue_blocked_executions AS waiting
@@ -92,7 +141,70 @@ ON CONFLICT ("key") DO UPDATE
 SET value = known.value
 RETURNING "key";
 
--- %(keys)s = ARRAY['key']
--- WITH semaphore AS MATERIALIZED ( ... as under "a key with a waiting job"
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_1 (ARRAY['key']);
+
+EXECUTE steady_queue_restore;
+
+PREPARE steady_queue_2 AS
+WITH semaphore AS MATERIALIZED (
+  SELECT "key", "limit",
+    GREATEST(
+      0,
+      "limit" - (
+        SELECT count(*) FROM steady_queue_permits AS permit WHERE permit."key" = known."key"
+      )
+    ) AS remaining
+  FROM steady_queue_semaphores AS known
+  WHERE "key" = ANY($1)
+),
+picked AS MATERIALIZED (
+  SELECT first.job_id
+  FROM semaphore
+  CROSS JOIN LATERAL (
+    SELECT job_id
+    FROM steady_queue_blocked_executions AS waiting
+    WHERE waiting.concurrency_key = semaphore."key"
+    ORDER BY waiting."rank", waiting.job_id
+    LIMIT semaphore.remaining
+  ) AS first
+),
+admitted AS (
+  DELETE FROM steady_queue_blocked_executions
+  WHERE job_id = ANY(ARRAY(SELECT job_id FROM picked))
+  RETURNING job_id, queue_name, "rank", token, concurrency_key
+),
+permit AS (
+  INSERT INTO steady_queue_permits (job_id, "key")
+  SELECT job_id, concurrency_key
+  FROM admitted
+  ON CONFLICT (job_id) DO UPDATE
+  SET "key" = excluded."key"
+),
+ready AS (
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
+  SELECT job_id, queue_name, "rank", token, statement_timestamp()
+  FROM admitted
+  ON CONFLICT (job_id) DO UPDATE
+  SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
+    created_at = excluded.created_at
+),
+counted AS (
+  UPDATE steady_queue_semaphores AS known
+  SET value = remaining - (
+    SELECT count(*) FROM admitted WHERE admitted.concurrency_key = semaphore."key"
+  )
+  FROM semaphore
+  WHERE known."key" = semaphore."key"
+)
+SELECT count(*)
+FROM admitted;
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_2 (ARRAY['key']);
+
+EXECUTE steady_queue_restore;
 
 COMMIT;

@@ -184,22 +184,21 @@ BEGIN;
 SELECT set_config('lock_timeout', '2000ms', true),
   set_config('idle_in_transaction_session_timeout', '8000ms', true);
 
--- %(attempts)s = 1
--- %(worker_ids)s = NULL
--- %(errors)s = NULL
--- %(preserve)s = true
--- %(job_ids)s = '{:job_1}'
--- %(tokens)s = '{:token}'
--- %(started)s = '{NULL}'
--- %(return_values)s = '{"1"}'
+PREPARE steady_queue_settings AS
+SELECT set_config('enable_seqscan', 'off', true),
+  set_config('enable_bitmapscan', 'off', true),
+  set_config('enable_nestloop', 'off', true),
+  set_config('plan_cache_mode', 'force_generic_plan', true),
+  set_config('jit', 'off', true), set_config('lock_timeout', '2000ms', true),
+  set_config('idle_in_transaction_session_timeout', '8000ms', true);
+
+PREPARE steady_queue_0 AS
 WITH given AS MATERIALIZED (
-  SELECT job_id, token, 'finished' AS ending, %(attempts)s::int AS attempts,
-    %(worker_ids)s::text AS worker_ids, %(errors)s::text AS errors,
-    to_timestamp(started) AS started_at, to_timestamp(started) AS last_attempted_at,
-    return_value, %(preserve)s::boolean AS preserve
+  SELECT job_id, token, 'finished' AS ending, $1::int AS attempts, $2::text AS worker_ids,
+    $3::text AS errors, to_timestamp(started) AS started_at,
+    to_timestamp(started) AS last_attempted_at, return_value, $4::boolean AS preserve
   FROM unnest(
-    %(job_ids)s::bigint[], %(tokens)s::bigint[], %(started)s::float8[],
-    %(return_values)s::text[]
+    $5::bigint[], $6::bigint[], $7::float8[], $8::text[]
   ) AS outcome(job_id, token, started, return_value)
 ),
 ended AS (
@@ -225,6 +224,21 @@ updated AS (
 held AS (SELECT job_id FROM updated)
 SELECT (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting;
 
+SELECT current_setting('enable_seqscan'), current_setting('enable_bitmapscan'),
+  current_setting('enable_nestloop'), current_setting('plan_cache_mode'),
+  current_setting('jit');
+
+PREPARE steady_queue_restore AS
+SELECT set_config('enable_seqscan', 'on', true),
+  set_config('enable_bitmapscan', 'on', true), set_config('enable_nestloop', 'on', true),
+  set_config('plan_cache_mode', 'auto', true), set_config('jit', 'on', true);
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_0 (1, NULL, NULL, true, '{:job_1}', '{:token}', '{NULL}', '{"1"}');
+
+EXECUTE steady_queue_restore;
+
 DELETE FROM "steady_queue_unique_keys"
 WHERE "key" = 'a' AND ("job_id" = :job_1 OR "job_id" IS NULL);
 
@@ -237,15 +251,24 @@ BEGIN;
 SELECT set_config('lock_timeout', '2000ms', true),
   set_config('idle_in_transaction_session_timeout', '8000ms', true);
 
--- %(attempts)s = 1
--- %(worker_ids)s = NULL
--- %(errors)s = NULL
--- %(preserve)s = true
--- %(job_ids)s = '{:job_1}'
--- %(tokens)s = '{:token}'
--- %(started)s = '{NULL}'
--- %(return_values)s = '{"1"}'
--- WITH given AS MATERIALIZED ( ... as under "the end of a job"
+-- PREPARE steady_queue_settings AS ... as under "the end of a job"
+
+-- PREPARE steady_queue_0 AS ... as under "the end of a job"
+
+SELECT current_setting('enable_seqscan'), current_setting('enable_bitmapscan'),
+  current_setting('enable_nestloop'), current_setting('plan_cache_mode'),
+  current_setting('jit');
+
+PREPARE steady_queue_restore AS
+SELECT set_config('enable_seqscan', 'on', true),
+  set_config('enable_bitmapscan', 'on', true), set_config('enable_nestloop', 'on', true),
+  set_config('plan_cache_mode', 'auto', true), set_config('jit', 'on', true);
+
+EXECUTE steady_queue_settings;
+
+EXECUTE steady_queue_0 (1, NULL, NULL, true, '{:job_1}', '{:token}', '{NULL}', '{"1"}');
+
+EXECUTE steady_queue_restore;
 
 SELECT STATEMENT_TIMESTAMP();
 
