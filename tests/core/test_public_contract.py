@@ -189,6 +189,7 @@ TABLES = [
     "steady_queue_retentions",
     "steady_queue_scheduled_executions",
     "steady_queue_semaphores",
+    "steady_queue_steps",
     "steady_queue_unique_keys",
     "steady_queue_waiting_executions",
 ]
