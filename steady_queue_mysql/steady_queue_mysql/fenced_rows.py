@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -31,7 +30,7 @@ def save_row(
     connection: BaseDatabaseWrapper,
     table: str,
     claim: tuple[int, int],
-    values: Mapping[str, Any],
+    values: Mapping[str, str | None],
     time: str,
     changed: Iterable[str],
 ) -> bool:

@@ -13,8 +13,8 @@ def save_step(connection: BaseDatabaseWrapper, step: StepRecord) -> bool:
     """Lock the claim, and insert or update the row of a step of its job if it is held."""
     values = {
         "name": step.name,
-        "position": int(step.position),
-        "is_sleep": int(step.is_sleep),
+        "position": str(step.position),
+        "is_sleep": "1" if step.is_sleep else "0",
         "data": step.data,
     }
     claim = (step.job_id, step.token)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -150,7 +151,12 @@ def pass_time(using: str, by: timedelta) -> None:
 
 
 def run_on(using: str, driver: Driver) -> None:
-    driver.dispatch()
+    """Run the jobs, once those are due that sleep."""
+    scheduled = ScheduledExecution.objects.using(using)
+    deadline = time.monotonic() + 10
+    while scheduled.exists():
+        assert time.monotonic() < deadline
+        driver.dispatch()
     driver.work()
 
 
