@@ -8,6 +8,7 @@ from typing import Any, get_args, get_type_hints
 
 from ...dialects import ClaimedJob, Ending, Outcome, Sequel, StepRecord
 from ...progress import Progress
+from ...tasks.step_order import checked_name
 from .follow_up_wire import read_follow_ups, write_follow_up
 
 #: What the claim says of its outcome; whoever ran the job has no say in it.
@@ -35,6 +36,8 @@ _TYPES["ends_checkpoint"] = bool
 #: The sleeps that it has begun, and whether its steps go with its job.
 _TYPES["sleeps"] = list
 _TYPES["ends_steps"] = bool
+#: The largest number of a column.
+MOST_STEPS = 2**31 - 1
 _INSTANTS = ("started_at", "last_attempted_at")
 _INSTANTS_OF_CLAIM = [
     ClaimedJob._fields.index(name) for name in ("enqueued_at", "started_at", "claimed_at")
@@ -157,7 +160,8 @@ def _read_sequel(sent: dict[str, Any], claim: ClaimedJob) -> Sequel | None:
 
 def _read_sleep(sent: Any, claim: ClaimedJob) -> StepRecord:
     match sent:
-        case [str(name), int(position), str(data)]:
+        case [str(name), int(position), str(data)] if 0 <= position <= MOST_STEPS:
+            name = checked_name(name)
             return StepRecord(claim.job_id, claim.token, name, position, True, data)
     raise ValueError(f"the outcome of a job has a sleep that is none: {sent!r:.100}")
 
