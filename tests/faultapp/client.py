@@ -206,6 +206,7 @@ def main() -> None:
             enqueue,
             enqueue_one_by_one,
             enqueue_stubbornly,
+            let_time_pass,
             make_batches,
             make_examples,
             make_random,
