@@ -376,6 +376,7 @@ def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -
         "delivery.md",
         "callbacks.md",
         "checkpoints.md",
+        "durable-steps.md",
         "unique-jobs.md",
         "batches.md",
         "workflows.md",

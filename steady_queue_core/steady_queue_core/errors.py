@@ -28,6 +28,8 @@
         BatchDoesNotExist        no batch has the id
         Preempted                an attempt has lost its claim, and is to stop
         CheckpointRefusedError   a task cannot store a checkpoint in its transaction
+        StepRefusedError         a task can take no steps, or not sleep, as it is delivered
+        StepOrderError           a task has changed the order of its steps while a job was at them
         MigrationsMissing        the tables do not exist yet
         UndiscardableError       a running or finished job cannot be discarded
         SupervisorContextError   a supervisor cannot run where it was started
@@ -173,6 +175,16 @@ class Preempted(SteadyQueueError):
 class CheckpointRefusedError(SteadyQueueError):
     """A task that is delivered transactionally stores a checkpoint, which would be rolled back with
     everything else."""
+
+
+class StepRefusedError(SteadyQueueError):
+    """A task takes a step that would be rolled back with it, or sleeps and is to start at most
+    once."""
+
+
+class StepOrderError(SteadyQueueError):
+    """A task takes its steps in another order than an attempt before. The job fails without another
+    attempt; what is stored of it stays."""
 
 
 class MigrationsMissing(SteadyQueueError):

@@ -22,6 +22,7 @@ from . import (
     server,
     session,
     settle,
+    steps,
     transactions,
     upserts,
     wakeup,
@@ -55,6 +56,7 @@ steady_queue_settle = hookimpl(settle.settle)
 steady_queue_settle_and_claim = hookimpl(settle.settle_and_claim)
 steady_queue_claim_followers = hookimpl(followers.claim_followers)
 steady_queue_save_checkpoint = hookimpl(checkpoints.save_checkpoint)
+steady_queue_save_step = hookimpl(steps.save_step)
 steady_queue_dispatch = hookimpl(dispatch.dispatch)
 steady_queue_admit = hookimpl(permits.admit)
 steady_queue_list_queues = hookimpl(listing.list_queues)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import CheckpointChange, tables
 
-from .clock import NOW_SQL
 from .direct import direct_transaction
+from .fenced_rows import FencedRow, statement
 
-SAVE = f"""
-INSERT INTO {tables.CHECKPOINTS} (job_id, token, data, done, total, text, updated_at)
-SELECT job_id, token, %s, %s, %s, %s, {NOW_SQL.replace("%", "%%")} FROM {tables.CLAIMED}
-WHERE job_id = %s AND token = %s
-ON CONFLICT (job_id) DO UPDATE SET {{}}
-RETURNING job_id"""
+CHECKPOINT = FencedRow(
+    tables.CHECKPOINTS, ("job_id",), ("data", "done", "total", "text"), "updated_at"
+)
 
 
 def save_checkpoint(connection: BaseDatabaseWrapper, change: CheckpointChange) -> bool:
@@ -32,9 +27,4 @@ def save_checkpoint(connection: BaseDatabaseWrapper, change: CheckpointChange) -
         change.token,
     )
     with direct_transaction(connection) as run:
-        return bool(run(_statement(change.changed_columns), values))
-
-
-@cache
-def _statement(columns: tuple[str, ...]) -> str:
-    return SAVE.format(", ".join(f"{name} = excluded.{name}" for name in columns))
+        return bool(run(statement(CHECKPOINT, change.changed_columns), values))

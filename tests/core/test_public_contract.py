@@ -41,9 +41,10 @@ steady_queue_core.errors: AlreadyFinished BatchDoesNotExist CheckpointRefusedErr
     DialectError DialectInvalid DialectNotFound DialectUnsupported DuplicateTask MigrationsMissing
     NotRepeatedError OutsideTransactionError Preempted ProcessExitError ProcessMissingError
     ProcessPrunedError RecurringTaskError RecurringTaskExistsError RollbackRequestedError
-    StaticRecurringTaskError SteadyQueueError TaskCancelled TaskExpired TaskTimeout
-    ThreadTerminatedError TooManyCrashesError TransactionEndedError UndeliverableError
-    UndiscardableError UnknownRecurringTaskError UnregisteredTaskError UnusableRecurringTaskError
+    StaticRecurringTaskError SteadyQueueError StepOrderError StepRefusedError TaskCancelled
+    TaskExpired TaskTimeout ThreadTerminatedError TooManyCrashesError TransactionEndedError
+    UndeliverableError UndiscardableError UnknownRecurringTaskError UnregisteredTaskError
+    UnusableRecurringTaskError
 steady_queue_core.hooks: on_dispatcher_exit on_dispatcher_start on_dispatcher_stop on_exit
     on_internal_error on_scheduler_exit on_scheduler_start on_scheduler_stop on_start on_stop
     on_worker_exit on_worker_start on_worker_stop
@@ -51,7 +52,8 @@ steady_queue_core.logging: JSONFormatter TaskContextFilter TextFormatter
 steady_queue_core.middleware: Middleware
 steady_queue_core.models: BatchMember BlockedExecution Checkpoint ClaimedExecution Dependency
     FailedExecution Job JobBatch Pause Permit Process Queue ReadyExecution RecurringExecution
-    RecurringTask Retention ScheduledExecution Semaphore UniqueKey WaitingExecution
+    RecurringTask Retention ScheduledExecution Semaphore Step UniqueKey
+    WaitingExecution
 steady_queue_core.models.fields: ExactCharField ExactTextField InstantField
 steady_queue_core.models.tuning: TuneTables
 steady_queue_core.processes: ProcessExitError ProcessMissingError ProcessPrunedError
@@ -189,6 +191,7 @@ TABLES = [
     "steady_queue_retentions",
     "steady_queue_scheduled_executions",
     "steady_queue_semaphores",
+    "steady_queue_steps",
     "steady_queue_unique_keys",
     "steady_queue_waiting_executions",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from steady_queue_core.dialects import ClaimedJob, Ending, Outcome
+from steady_queue_core.dialects import ClaimedJob, Ending, Outcome, Sequel, StepRecord
 from steady_queue_core.processes.base.database import DatabaseClock
 from steady_queue_core.processes.worker import outcomes
 from steady_queue_core.processes.worker.error_text import describe
@@ -50,6 +50,13 @@ CLAIM = ClaimedJob(
 )
 
 
+#: Two sleeps that a task has begun.
+SLEEPS = (
+    StepRecord(17, CLAIM.token, "nap é", 3, is_sleep=True, data='"x"'),
+    StepRecord(17, CLAIM.token, "b", 4, is_sleep=True, data="1"),
+)
+
+
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     ours, theirs = socket.socketpair()
@@ -76,6 +83,10 @@ def test_a_row_that_holds_bytes_for_text_is_left_to_whoever_runs_the_job() -> No
         outcomes.unsuccessful(CLAIM, "worker-b", BEGAN, describe(ValueError("é\0")), lambda: 2.5),
         outcomes.unsuccessful(CLAIM, "worker-b", BEGAN, describe(ValueError()), lambda: None),
         outcomes.released(CLAIM),
+        outcomes.snoozed(CLAIM, BEGAN, 2.5)._replace(sequel=Sequel(sleeps=SLEEPS, is_implied=True)),
+        outcomes.finished(CLAIM, "worker-b", BEGAN, "1", preserve=False)._replace(
+            sequel=Sequel(ends_steps=True, is_implied=True)
+        ),
     ],
 )
 def test_an_outcome_arrives_as_it_is(outcome: Outcome) -> None:
@@ -113,6 +124,12 @@ def test_an_outcome_belongs_to_the_job_that_was_sent() -> None:
         '{"ending": "retried", "delay": NaN}',
         '{"ending": "retried", "delay": "5"}',
         json.dumps({"ending": "finished", "surprise": 1}),
+        json.dumps({"ending": "retried", "sleeps": [["a", 0]]}),
+        json.dumps({"ending": "retried", "sleeps": [["a", 0, 17]]}),
+        json.dumps({"ending": "retried", "sleeps": [["a", -1, "17"]]}),
+        json.dumps({"ending": "retried", "sleeps": [["a", 2**31, "17"]]}),
+        json.dumps({"ending": "retried", "sleeps": [["a" * 256, 0, "17"]]}),
+        json.dumps({"ending": "retried", "sleeps": [["\0", 0, "17"]]}),
     ],
 )
 def test_what_is_no_outcome_is_refused(said: str) -> None:

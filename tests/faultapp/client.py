@@ -81,6 +81,23 @@ def cancel(ids: list[int]) -> Any:
     return [[time.monotonic_ns(), backend.cancel(str(job_id))] for job_id in ids]
 
 
+def let_time_pass(hours: int) -> Any:
+    """Let everything that sleeps have begun to do so that much earlier."""
+    from datetime import timedelta
+
+    from django.db.models import F
+
+    from steady_queue_core.arguments import decode, encode
+    from steady_queue_core.models import ScheduledExecution, Step
+
+    by = timedelta(hours=hours)
+    sleeps = list(Step.objects.filter(is_sleep=True))
+    for each in sleeps:
+        each.data = encode(decode(each.data) - by)
+    Step.objects.bulk_update(sleeps, ["data"], batch_size=200)
+    return ScheduledExecution.objects.update(due_at=F("due_at") - by)
+
+
 def recur(act: str, key: str, task: str = "", schedule: Any = None, **values: Any) -> Any:
     """Do something to a recurring task at run time; a number is an interval in seconds."""
     import steady_queue_core
@@ -197,6 +214,7 @@ def main() -> None:
             enqueue,
             enqueue_one_by_one,
             enqueue_stubbornly,
+            let_time_pass,
             make_batches,
             make_examples,
             make_random,

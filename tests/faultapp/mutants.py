@@ -161,7 +161,7 @@ def _no_end_to_time_outs() -> None:
 def _no_fence_around_checkpoints() -> None:
     """Checkpoints and progress are stored for whoever says so."""
     from steady_queue_core.dialects import Dialect
-    from steady_queue_core.tasks.notes import AttemptNotes
+    from steady_queue_core.tasks.claim_hold import ClaimHold
 
     def save(self: Any, connection: Any, change: Any) -> bool:
         with self.transaction(connection):
@@ -169,7 +169,33 @@ def _no_fence_around_checkpoints() -> None:
         return True
 
     Dialect.save_checkpoint = save  # type: ignore[method-assign]  # mutant
-    AttemptNotes._require_claim = lambda self: None  # type: ignore[method-assign]  # mutant
+    ClaimHold.require = lambda self: None  # type: ignore[method-assign]  # mutant
+
+
+def _no_fence_around_steps() -> None:
+    """Steps are stored for whoever says so."""
+    from steady_queue_core.dialects import Dialect
+    from steady_queue_core.tasks.claim_hold import ClaimHold
+
+    def save(self: Any, connection: Any, step: Any) -> bool:
+        with self.transaction(connection):
+            self._write_steps(connection, [step])
+        return True
+
+    Dialect.save_step = save  # type: ignore[method-assign]  # mutant
+    ClaimHold.require = lambda self: None  # type: ignore[method-assign]  # mutant
+
+
+def _no_memory_of_steps() -> None:
+    """Some steps are not stored, although the task goes on."""
+    from steady_queue_core.dialects import Dialect
+
+    original = Dialect.save_step
+
+    def save(self: Dialect, connection: Any, step: Any) -> bool:
+        return step.position % 4 == 2 or original(self, connection, step)
+
+    Dialect.save_step = save  # type: ignore[method-assign]  # mutant
 
 
 MUTANTS: dict[str, Callable[[], None]] = {
@@ -184,6 +210,8 @@ MUTANTS: dict[str, Callable[[], None]] = {
     "no deadlines in chains": _no_deadlines_in_chains,
     "no fence around transactions": _no_fence_around_transactions,
     "no fence around checkpoints": _no_fence_around_checkpoints,
+    "no fence around steps": _no_fence_around_steps,
+    "no memory of steps": _no_memory_of_steps,
     "no delivery in recovery": _no_delivery_in_recovery,
     "no heirs for transactions": _no_heirs_for_transactions,
     "no blame for blocking": _no_blame_for_blocking,

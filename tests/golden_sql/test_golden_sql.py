@@ -13,6 +13,7 @@ from steady_queue_core.dialects import (
     Outcome,
     ProcessIdentity,
     QueueSelector,
+    StepRecord,
 )
 from steady_queue_core.dialects.conformance.base import ending, limited_job, new_job
 from steady_queue_core.dialects.conformance.unique import unique_job
@@ -147,6 +148,18 @@ class Sql(GoldenCase):
                 in_worker=False,
             )
         self.compare("save_checkpoint")
+
+    def test_save_step(self) -> None:
+        self.record(
+            "a step",
+            lambda claim: self.dialect.save_step(
+                self.connection,
+                StepRecord(claim.job_id, claim.token, "charge", 2, False, '{"paid":17}'),
+            ),
+            given=lambda: self._claimed(limited=False)[1],
+            in_worker=False,
+        )
+        self.compare("save_step")
 
     def test_dispatch(self) -> None:
         def due(*jobs: NewJob) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import takewhile
 
@@ -90,6 +90,8 @@ class Entry:
     stored_by: int = 0
     data: int | None = None
     done: int | None = None
+    #: The token of the attempt that has taken each step, and what it returned, in their order.
+    steps: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def stored(self) -> tuple[int, int | None, int | None] | None:

@@ -235,6 +235,7 @@ class QueueMachine(RuleBasedStateMachine):
         }  # fmt: skip
         attempt = self._attempt(claim)
         self._store(claim, attempt, number, is_live=claim in live)
+        self._take_steps(claim, attempt, number, is_live=claim in live)
         if which == "return":
             done = attempt.succeeded(1, lambda: claim.claimed_at)
         else:
@@ -267,6 +268,24 @@ class QueueMachine(RuleBasedStateMachine):
             entry.stored_by = claim.token
             entry.data = number if number % 4 < 3 else entry.data
             entry.done = number + 1 if number % 4 > 1 else entry.done
+
+    def _take_steps(
+        self, claim: ClaimedJob, attempt: Attempt, number: int, *, is_live: bool
+    ) -> None:
+        """Let a task take the steps that are stored, and perhaps another one; who has lost its
+        claim takes no other one."""
+        steps, entry = attempt.notes.steps, self.ledger.jobs.get(claim.job_id)
+        known = [] if entry is None else entry.steps
+        for position in range(len(known) + number % 3 % 2):
+            try:
+                value = steps.step(f"step {position}", int, (number,), {})
+            except Preempted:
+                assert not is_live
+                return
+            if position == len(known):
+                assert is_live
+                known.append((claim.token, number))
+            assert value == known[position][1]
 
     def _ended_by_itself(self, job_id: int, which: str, delay: float) -> None:
         entry = self.ledger.jobs[job_id]

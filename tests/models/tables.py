@@ -18,6 +18,7 @@ from steady_queue_core.models import (
     ReadyExecution,
     Retention,
     ScheduledExecution,
+    Step,
 )
 from steady_queue_core.models.semaphore import Permit, Semaphore
 from steady_queue_core.tasks.metadata import JobMetadata
@@ -45,7 +46,7 @@ DETAILS: dict[str, dict[str, Any]] = {
     CLAIMED: _PLACED | {"process_id": lambda entry: entry.process},
 }
 MODELS: tuple[Any, ...] = (
-    *PLACES.values(), Job, Permit, Semaphore, Pause, Process, Retention, Checkpoint,
+    *PLACES.values(), Job, Permit, Semaphore, Pause, Process, Retention, Checkpoint, Step,
 )  # fmt: skip
 INSTANTS: tuple[tuple[Any, str], ...] = (
     (ScheduledExecution, "due_at"),
@@ -81,6 +82,7 @@ class Tables:
         self._check_permits(ledger)
         self._check_metadata(ledger)
         self._check_checkpoints(ledger)
+        self._check_steps(ledger)
         paused = set(self.rows(Pause).values_list("pk", flat=True))
         assert paused == ledger.paused, f"paused: {paused}, not {ledger.paused}"
         registered = set(self.rows(Process).values_list("pk", flat=True))
@@ -143,6 +145,16 @@ class Tables:
         }
         wanted = {each.job_id: each.stored for each in ledger.jobs.values() if each.stored}
         assert found == wanted, f"checkpoints: {_differing(found, wanted)}"
+
+    def _check_steps(self, ledger: Ledger) -> None:
+        """What the steps of jobs have returned; nothing of jobs that are gone."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for row in self.rows(Step).order_by("job_id", "position"):
+            taken = found.setdefault(row.job_id, [])
+            assert (row.name, row.position) == (f"step {len(taken)}", len(taken))
+            taken.append((row.token, int(row.data)))
+        wanted = {each.job_id: each.steps for each in ledger.jobs.values() if each.steps}
+        assert found == wanted, f"steps: {_differing(found, wanted)}"
 
     def _check_permits(self, ledger: Ledger) -> None:
         permits = dict(self.rows(Permit).values_list("pk", "key"))

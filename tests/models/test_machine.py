@@ -203,6 +203,15 @@ def stores_for_anybody(connection: Any, change: Any) -> bool:
     return bool(sqlite.steady_queue_save_checkpoint(connection, change))
 
 
+def takes_steps_for_anybody(connection: Any, step: Any) -> bool:
+    held = ClaimedExecution.objects.filter(pk=step.job_id).first()
+    return bool(
+        sqlite.steady_queue_save_step(
+            connection, step if held is None else step._replace(token=held.token)
+        )
+    )
+
+
 class Careless:
     """A dialect that takes every claim for held."""
 
@@ -270,6 +279,9 @@ WRONGS: dict[str, Any] = {
     "a checkpoint outlasts the success of its job": lambda: mock.patch(f"{FACADE}.end_checkpoints"),
     "a checkpoint outlasts its job": lambda: mock.patch.object(discarding, "Checkpoint"),
     "who has lost a claim stores a checkpoint": lambda: hook("save_checkpoint", stores_for_anybody),
+    "a step outlasts its job": lambda: mock.patch.object(discarding, "Step"),
+    "the steps of a job that is not kept stay": lambda: mock.patch(f"{FACADE}.end_steps"),
+    "who has lost a claim takes a step": lambda: hook("save_step", takes_steps_for_anybody),
     "the last progress is lost": lambda: mock.patch(f"{FACADE}.last_progress", return_value=[]),
 }
 
@@ -304,6 +316,9 @@ SEEDS = {
     "a checkpoint outlasts the success of its job": 5,
     "a checkpoint outlasts its job": 1,
     "who has lost a claim stores a checkpoint": 14,
+    "a step outlasts its job": 1,
+    "the steps of a job that is not kept stay": 68,
+    "who has lost a claim takes a step": 48,
     "the last progress is lost": 5,
 }
 

@@ -40,6 +40,11 @@ def feed(context: SteadyQueueTaskContext, url: str) -> int:
     context.progress("1")  # wrong
     context.progress(1, text=2)  # wrong
     context.checkpoint(data=1)  # wrong
+    assert_type(context.step("fetch", str.upper, url), str)
+    context.step("fetch", round, url)  # wrong
+    context.step(1, round, 2)  # wrong
+    context.sleep("rest", timedelta(days=3))
+    context.sleep("rest")  # wrong
     return context.token + context.attempt
 
 
@@ -47,6 +52,9 @@ def feed(context: SteadyQueueTaskContext, url: str) -> int:
 async def feed_later(job: SteadyQueueTaskContext, url: str) -> int:
     await job.acheckpoint(job.checkpointed)
     await job.aprogress(1)
+    assert_type(await job.astep("fetch", fetch.func, url), bytes)
+    assert_type(await job.astep("count", len, url), int)
+    await job.asleep("rest", 3)
     assert_type(await job.ais_held(), bool)
     return job.attempt
 

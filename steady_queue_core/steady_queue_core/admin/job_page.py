@@ -12,6 +12,7 @@ from ..tasks.metadata import JobMetadata
 from . import texts
 from .detail import Fields, Section, Table
 from .job_rows import RELATED
+from .job_steps import steps_section
 from .job_texts import (
     arguments_section,
     checkpoint_section,
@@ -37,6 +38,7 @@ def sections_of(job: Any, state: State, process: str, *, with_arguments: bool) -
             arguments_section(job),
             metadata_section(metadata, len(job.metadata or "")),
             checkpoint_section(job),
+            steps_section(job),
             result_section(job),
         ]
     found.append(errors_section(job))

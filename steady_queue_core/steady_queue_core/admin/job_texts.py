@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import zip_longest
 from pprint import pformat
 from typing import Any
@@ -85,17 +86,25 @@ def checkpoint_section(job: Any) -> Section | None:
     title, stored = "Checkpoint", getattr(getattr(job, "checkpoint", None), "data", None)
     if stored is None:
         return None
+    shown, note = stored_value(stored, partial(checkpoint_text, job))
+    return Text(title, [] if note else [("", shown)], note)
+
+
+def stored_value(stored: Any, opened: Callable[[str], str], name: str = "") -> tuple[str, str]:
+    """Return the text of a value that a task has stored, or why it is not shown. What is named like
+    a secret is hidden; ``name``: that of the value. ``opened`` takes it out of its stored form."""
     text = str(stored)  # SQLite lets a row hold something other than text.
     if len(text) > MOST_READ:
-        return Text(title, [], TOO_LONG.format(len(text)))
+        return "", TOO_LONG.format(len(text))
     try:
-        text = checkpoint_text(job, text)
+        text = opened(text)
         value = arguments.decode(text, resolve_models=False)
     except PayloadError as error:
-        return Text(title, [], str(error))
+        return "", str(error)
     except DeserializationError:
-        return Text(title, [], UNREADABLE.format(len(text)))
-    return _shown(title, Redactor().redact(value), len(text))
+        return "", UNREADABLE.format(len(text))
+    shown = Redactor().redact(value, name) if name else Redactor().redact(value)
+    return texts.clean(_formatted(shown, len(text) <= MOST_PRETTY)), ""
 
 
 def metadata_section(metadata: JobMetadata, size: int) -> Section | None:

@@ -28,6 +28,7 @@ from .records import (
     CLAIM_COLUMNS,
     EXECUTION_COLUMNS,
     JOB_COLUMNS,
+    STEP_COLUMNS,
     CheckpointChange,
     ClaimedJob,
     DialectInfo,
@@ -37,6 +38,7 @@ from .records import (
     NewJob,
     ProcessIdentity,
     QueueSelector,
+    StepRecord,
     Wakeup,
 )
 from .registry import dialect_for
@@ -48,6 +50,7 @@ __all__ = [
     "CLAIM_COLUMNS",
     "EXECUTION_COLUMNS",
     "JOB_COLUMNS",
+    "STEP_COLUMNS",
     "BatchClosed",
     "Chain",
     "CheckpointChange",
@@ -77,6 +80,7 @@ __all__ = [
     "QueueSelector",
     "RunWhen",
     "Sequel",
+    "StepRecord",
     "Wakeup",
     "chained",
     "chains_of",

@@ -6,7 +6,7 @@ Models and processes call its methods; nothing outside this package uses pluggy.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
@@ -42,7 +42,9 @@ from .portable.sequels import (
     with_one_outcome_a_job,
     write_metadata,
 )
+from .portable.steps import begun_sleeps, end_steps, step_row
 from .records import (
+    STEP_COLUMNS,
     CheckpointChange,
     ClaimedJob,
     DialectInfo,
@@ -51,6 +53,7 @@ from .records import (
     NewJob,
     ProcessIdentity,
     QueueSelector,
+    StepRecord,
     Wakeup,
 )
 from .unique_enqueue import KeyTaken, UniqueEnqueue
@@ -235,6 +238,8 @@ class Dialect:
             self.keep(connection, periods_of(held))
             self._write_checkpoints(connection, last_progress(held))
             end_checkpoints(connection, held)
+            self._write_steps(connection, begun_sleeps(held))
+            end_steps(connection, held)
             keys.end(held, ending)
             follow_ups = follow_ups_of(held)
             if follow_ups:
@@ -313,10 +318,28 @@ class Dialect:
             return bool(
                 self._hooks.steady_queue_save_checkpoint(connection=connection, change=change)
             )
+        return self._while_held(
+            connection, change, lambda: self._write_checkpoints(connection, [change])
+        )
+
+    def save_step(self, connection: BaseDatabaseWrapper, step: StepRecord) -> bool:
+        """Store a step that an attempt has taken; return whether its claim was held. In the
+        caller's transaction as :meth:`save_checkpoint`."""
+        if "steady_queue_save_step" in self._implemented:
+            return bool(self._hooks.steady_queue_save_step(connection=connection, step=step))
+        return self._while_held(connection, step, lambda: self._write_steps(connection, [step]))
+
+    def _while_held(
+        self,
+        connection: BaseDatabaseWrapper,
+        change: CheckpointChange | StepRecord,
+        write: Callable[[], None],
+    ) -> bool:
+        """Write what an attempt stores in one transaction with the look at its claim."""
         with self.transaction(connection):
             if not self.is_held(connection, change.job_id, change.token):
                 return False
-            self._write_checkpoints(connection, [change])
+            write()
         return True
 
     def is_held(self, connection: BaseDatabaseWrapper, job_id: int, token: int) -> bool:
@@ -336,6 +359,12 @@ class Dialect:
             for change in changes:
                 row = checkpoint_row(change, present)
                 self.upsert(connection, [row], ["job"], change.changed_columns)
+
+    def _write_steps(self, connection: BaseDatabaseWrapper, steps: Sequence[StepRecord]) -> None:
+        if steps:
+            present = self.current_time(connection)
+            rows = [step_row(step, present) for step in steps]
+            self.upsert(connection, rows, ["job", "name"], STEP_COLUMNS)
 
     def _settle(self, connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
         held = cast(

@@ -50,6 +50,7 @@ from .records import (
     NewJob,
     ProcessIdentity,
     QueueSelector,
+    StepRecord,
     Wakeup,
 )
 
@@ -69,6 +70,7 @@ OPTIONAL = frozenset(
         "steady_queue_settle_and_claim",
         "steady_queue_claim_followers",
         "steady_queue_save_checkpoint",
+        "steady_queue_save_step",
         "steady_queue_exact_collation",
         "steady_queue_tune_tables",
         "steady_queue_wakeup",
@@ -284,6 +286,18 @@ def steady_queue_save_checkpoint(  # type: ignore[empty-body]
     transaction has read before; and then no other transaction ends the claim before this one has
     ended. What ``change`` does not name stays in a row that exists. ``token`` and ``updated_at``,
     the database's time, are always set.
+    """
+
+
+@hookspec(firstresult=True)
+def steady_queue_save_step(  # type: ignore[empty-body]
+    connection: BaseDatabaseWrapper, step: StepRecord
+) -> bool:
+    """Store a step that an attempt has taken; return whether its claim was held.
+
+    Optional; without it, the claim is locked and the row upserted in one transaction. The claim is
+    as for ``steady_queue_save_checkpoint``. A job has one row for each name; in one that exists,
+    ``STEP_COLUMNS`` are replaced. ``stored_at`` is the database's time.
     """
 
 

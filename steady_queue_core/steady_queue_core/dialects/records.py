@@ -189,6 +189,25 @@ class CheckpointChange(NamedTuple):
         return ("token", "updated_at", *data, *progress)
 
 
+class StepRecord(NamedTuple):
+    """A step that an attempt has taken, or a sleep that it has begun."""
+
+    job_id: int
+    #: The token of the attempt's claim.
+    token: int
+    #: What the task calls it: no other one of the job has the name.
+    name: str
+    #: How many steps and sleeps of the attempt come before it.
+    position: int
+    is_sleep: bool
+    #: The encoded value of the step, or when the sleep is over.
+    data: str
+
+
+#: The columns of a step that is stored once more.
+STEP_COLUMNS = ("token", "position", "is_sleep", "data", "stored_at")
+
+
 class Dispatched(NamedTuple):
     """The result of moving due jobs to ready."""
 

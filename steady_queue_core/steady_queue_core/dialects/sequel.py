@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..progress import Progress
 from ..retention import Period
-from .records import EnqueuedJob, NewJob
+from .records import EnqueuedJob, NewJob, StepRecord
 
 
 @dataclass(slots=True)
@@ -33,6 +33,10 @@ class Sequel(NamedTuple):
     progress: Progress | None = None
     #: Whether the job needs no checkpoint any more: the data go, and with the job the whole row.
     ends_checkpoint: bool = False
+    #: The sleeps that the attempt has begun: a job that runs again goes on with them.
+    sleeps: tuple[StepRecord, ...] = ()
+    #: Whether steps go with the job, if that is deleted.
+    ends_steps: bool = False
     #: Whether it follows from the row of the job alone, so that another process can repeat it; the
     #: last progress is not worth another attempt.
     is_implied: bool = False

@@ -19,6 +19,7 @@ from .queue import Queue
 from .recurring import RecurringExecution, RecurringTask
 from .retention import Retention
 from .semaphore import Permit, Semaphore
+from .step import Step
 from .unique_key import UniqueKey
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Retention",
     "ScheduledExecution",
     "Semaphore",
+    "Step",
     "UniqueKey",
     "WaitingExecution",
 ]

@@ -19,7 +19,14 @@ from .errors import (
     UnsignedPayloadError,
 )
 from .options import PayloadOptions
-from .scopes import Scope, call_scope, checkpoint_scope, recurring_scope, result_scope
+from .scopes import (
+    Scope,
+    call_scope,
+    checkpoint_scope,
+    recurring_scope,
+    result_scope,
+    step_scope,
+)
 
 __all__ = [
     "PayloadCodec",
@@ -34,4 +41,5 @@ __all__ = [
     "checkpoint_scope",
     "recurring_scope",
     "result_scope",
+    "step_scope",
 ]

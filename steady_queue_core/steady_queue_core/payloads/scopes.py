@@ -35,6 +35,11 @@ def checkpoint_scope(job: Any, job_id: int) -> Scope:
     return _of_one_job("checkpoint", job, job_id)
 
 
+def step_scope(job: Any, job_id: int, name: str, *, is_sleep: bool) -> Scope:
+    """Return the scope of what a step of a job has returned, or of when a sleep is over."""
+    return (*_of_one_job("sleep" if is_sleep else "step", job, job_id), name)
+
+
 def recurring_scope(row: Any) -> Scope:
     """Return the scope of the arguments in the row of a recurring task."""
     return (

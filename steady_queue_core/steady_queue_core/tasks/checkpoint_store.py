@@ -1,4 +1,4 @@
-"""The checkpoints of jobs in a database, as the task that runs reads and writes them."""
+"""The checkpoints and steps of jobs in a database, as the task that runs reads and writes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from django.db import Error, connections
 
-from ..dialects import CheckpointChange, dialect_for
+from ..dialects import CheckpointChange, StepRecord, dialect_for
 
 T = TypeVar("T")
 
@@ -41,6 +41,17 @@ class DatabaseStore:
 
         rows = Checkpoint.objects.using(self.using).filter(pk=job_id)
         return self._persistently(lambda: rows.all().values_list("token", "data").first())
+
+    def save_step(self, step: StepRecord) -> bool:
+        dialect = dialect_for(self.using)
+        return self._persistently(lambda: dialect.save_step(connections[self.using], step))
+
+    def load_steps(self, job_id: int) -> list[StepRecord]:
+        from ..models import Step
+
+        rows = Step.objects.using(self.using).filter(job_id=job_id)
+        found = self._persistently(lambda: list(rows.all().values_list(*StepRecord._fields)))
+        return [StepRecord(*row) for row in found]
 
     def is_held(self, job_id: int, token: int) -> bool:
         dialect = dialect_for(self.using)

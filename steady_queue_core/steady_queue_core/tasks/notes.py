@@ -1,21 +1,25 @@
-"""What an attempt stores for its job while it runs: its checkpoint and its progress."""
+"""What an attempt stores for its job while it runs: its checkpoint, its progress and its steps."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from datetime import datetime
 from functools import cached_property
 from threading import Lock
 from typing import Any, Protocol
 
 from django.db import InterfaceError, OperationalError
 
-from .. import arguments
-from ..arguments import DeserializationError, TaskArgumentError
-from ..dialects import CheckpointChange, ClaimedJob, Ending, Outcome, Sequel
-from ..errors import CheckpointRefusedError, Preempted
+from ..delivery import TRANSACTIONAL
+from ..dialects import CheckpointChange, ClaimedJob, Ending, Outcome, Sequel, StepRecord
+from ..errors import CheckpointRefusedError
 from ..logging import about, get_logger
 from ..payloads import checkpoint_scope
 from ..progress import Progress
+from .attempt_payloads import AttemptPayloads
+from .claim_hold import ClaimHold
+from .steps import AttemptSteps, StepStore
 
 logger = get_logger("steady_queue.worker")
 
@@ -30,12 +34,8 @@ REFUSED = (
 )
 
 
-class Store(Protocol):
-    """Where checkpoints are kept."""
-
-    @property
-    def is_in_transaction(self) -> bool:
-        """Whether nobody else sees what is saved now, until the task commits it."""
+class Store(StepStore, Protocol):
+    """Where checkpoints and steps are kept."""
 
     def save(self, change: CheckpointChange, /) -> bool:
         """Store a change unless the claim is lost; return whether it is held."""
@@ -48,7 +48,8 @@ class Store(Protocol):
 
 
 class AttemptNotes:
-    """The checkpoint and the progress of one attempt. Any thread of the task may use them."""
+    """The checkpoint, the progress and the steps of one attempt. Any thread of the task may use
+    them."""
 
     def __init__(
         self,
@@ -56,19 +57,19 @@ class AttemptNotes:
         backend: Any,
         using: str | None = None,
         *,
-        transactional: bool = False,
+        now: Callable[[], datetime],
+        delivery: str | None = None,
     ) -> None:
         self._claim, self._backend, self._using = claim, backend, using
-        self._transactional = transactional
-        #: Whether the claim is known to be lost. A lost claim never comes back.
-        self.is_lost = False
+        self._delivery, self._now = delivery, now
+        self._hold, self._payloads = ClaimHold(claim), AttemptPayloads(backend)
+        self._steps: AttemptSteps | None = None
         #: What was told last.
         self.latest: Progress | None = None
         self._lock = Lock()
         #: The progress that is not stored for sure, and when the next one may be.
         self._pending: Progress | None = None
         self._next_at = 0.0
-        self._is_closed = False
         #: Whether this attempt has found or stored a checkpoint, and whether anything.
         self._is_used = self._has_row = False
         #: The encoded checkpoint; ``NOTHING``: nobody has looked.
@@ -81,6 +82,21 @@ class AttemptNotes:
     def _store(self) -> Store:
         store: Store = self._backend.checkpoints(self._using)
         return store
+
+    @property
+    def steps(self) -> AttemptSteps:
+        """The steps of the attempt."""
+        with self._lock:
+            if self._steps is None:
+                self._steps = AttemptSteps(
+                    self._hold, self._backend, lambda: self._store, self._now, self._delivery
+                )
+            return self._steps
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the claim is known to be lost."""
+        return self._hold.is_lost
 
     @property
     def may_have_checkpoint(self) -> bool:
@@ -106,8 +122,8 @@ class AttemptNotes:
         if self._text is not NOTHING:
             return self._text
         found = self._store.load(self._claim.job_id)
-        if found is not None and isinstance(found[0], int) and found[0] > self._claim.token:
-            raise self._lost()
+        if found is not None:
+            self._hold.require_latest(found[0])
         self._is_used = self._is_used or found is not None
         text = None if found is None else found[1]
         self._is_uncommitted = self._is_uncommitted and self._store.is_in_transaction
@@ -118,19 +134,11 @@ class AttemptNotes:
     def checkpoint(self, data: Any) -> None:
         """Store ``data``. Raises ``TaskArgumentError``, ``Preempted``, ``CheckpointRefusedError``
         and errors of the database."""
-        if self._transactional:
+        if self._delivery == TRANSACTIONAL:
             raise CheckpointRefusedError(REFUSED)
-        text = arguments.encode(data, limits=self._backend.payload_limits, root="checkpoint")
-        if arguments.has_models(text):
-            raise TaskArgumentError(
-                "checkpoint cannot be stored: there is a model instance in it. Pass its primary "
-                "key."
-            )
-        codec = self._backend.payload_codec
-        if codec is not None:
-            text = codec.seal(text, self._scope)
+        text = self._payloads.seal(self._payloads.encode(data, "checkpoint"), self._scope)
         with self._lock:
-            self._require_claim()
+            self._hold.require()
             self._has_row = self._is_used = True
             pending = self._pending
         # Until it is committed nobody knows which one is stored.
@@ -146,7 +154,7 @@ class AttemptNotes:
         errors of the database unless it is away."""
         told = Progress.checked(done, total, text)
         with self._lock:
-            self._require_claim()
+            self._hold.require()
             self.latest = self._pending = told
             if time.monotonic() < self._next_at or self._store.is_in_transaction:
                 return
@@ -173,24 +181,34 @@ class AttemptNotes:
         """Ask the database whether the claim is held."""
         if not self.is_lost:
             held = self._store.is_held(self._claim.job_id, self._claim.token)
-            self.is_lost = not held
+            self._hold.is_lost = not held
         return not self.is_lost
 
     def added_to(self, outcome: Outcome) -> Outcome:
-        """Return the outcome of the attempt with the progress that is not stored yet. Nothing is
-        stored from now on."""
+        """Return the outcome of the attempt with the progress and the sleeps that are not stored
+        yet. Nothing is stored from now on."""
         # What has begun before is either stored before the outcome, or finds its claim gone.
         with self._lock:
-            self._is_closed = True
+            self._hold.is_closed = True
             progress, ends = self._pending, False
         if outcome.ending is Ending.FINISHED:
             ends = self._is_used
         if outcome.deletes_job:
             progress, ends = None, ends or self._has_row or self.may_have_checkpoint
-        if progress is None and not ends:
+        sleeps, ends_steps = self._end_of_steps(outcome)
+        if progress is None and not ends and not sleeps and not ends_steps:
             return outcome
-        sequel = outcome.sequel or Sequel(is_implied=True)
-        return outcome._replace(sequel=sequel._replace(progress=progress, ends_checkpoint=ends))
+        sequel = (outcome.sequel or Sequel(is_implied=True))._replace(
+            progress=progress, ends_checkpoint=ends, sleeps=sleeps, ends_steps=ends_steps
+        )
+        return outcome._replace(sequel=sequel)
+
+    def _end_of_steps(self, outcome: Outcome) -> tuple[tuple[StepRecord, ...], bool]:
+        """Return the sleeps to store with the outcome, and whether it deletes steps."""
+        if self._steps is None:
+            return (), False
+        sleeps = () if outcome.ending is Ending.FINISHED else self._steps.begun_sleeps
+        return sleeps, outcome.deletes_job and self._steps.are_used
 
     @property
     def _scope(self) -> Any:
@@ -201,7 +219,7 @@ class AttemptNotes:
         # row.
         change = CheckpointChange(self._claim.job_id, self._claim.token, **changes)
         if not self._store.save(change):
-            raise self._lost()
+            raise self._hold.lost()
 
     def _note_stored(self, progress: Progress | None) -> None:
         with self._lock:
@@ -209,23 +227,5 @@ class AttemptNotes:
                 self._pending = None
                 self._next_at = time.monotonic() + INTERVAL
 
-    def _require_claim(self) -> None:
-        if self._is_closed:
-            raise Preempted("The task has ended: nothing more is stored for its job.")
-        if self.is_lost:
-            raise self._lost()
-
-    def _lost(self) -> Preempted:
-        self.is_lost = True
-        return Preempted(
-            f"This attempt has lost its claim of job {self._claim.job_id}, which runs elsewhere or "
-            "has ended: the task is to stop."
-        )
-
     def _decoded(self, stored: Any) -> Any:
-        backend = self._backend
-        codec = backend.payload_codec
-        text = str(stored) if codec is None else codec.open(stored, self._scope)
-        if arguments.has_models(text):
-            raise DeserializationError("The stored checkpoint refers to a model instance.")
-        return arguments.decode(text, resolve_models=False, limits=backend.payload_limits)
+        return self._payloads.decode(self._payloads.open(stored, self._scope), "checkpoint")

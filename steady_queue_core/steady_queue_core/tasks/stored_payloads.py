@@ -1,4 +1,4 @@
-"""The encoded arguments, result and checkpoint of a job's row, taken out of their stored form."""
+"""The encoded arguments, result, checkpoint and steps of a job, taken out of their stored form."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ..arguments import PayloadLimits
 from ..compat import DEFAULT_TASK_BACKEND_ALIAS, InvalidTaskBackend, task_backends
 from ..configuration import ConfigurationError
-from ..payloads import PayloadCodec, call_scope, checkpoint_scope, result_scope
+from ..payloads import PayloadCodec, call_scope, checkpoint_scope, result_scope, step_scope
 
 if TYPE_CHECKING:
-    from ..models import Job
+    from ..models import Job, Step
 
 
 def call_text(job: Job) -> str:
@@ -32,6 +32,13 @@ def checkpoint_text(job: Job, stored: str) -> str:
     """Return the encoded checkpoint of a job that has stored one. Raises ``PayloadError``."""
     codec = codec_of(job.backend_name)
     return stored if codec is None else codec.open(stored, checkpoint_scope(job, job.pk))
+
+
+def step_text(job: Job, step: Step, stored: str) -> str:
+    """Return the encoded value of a step of a job. Raises ``PayloadError``."""
+    codec = codec_of(job.backend_name)
+    scope = step_scope(job, job.pk, step.name, is_sleep=bool(step.is_sleep))
+    return stored if codec is None else codec.open(stored, scope)
 
 
 def limits_of(backend_name: str) -> PayloadLimits | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Protocol
+from datetime import datetime, timedelta
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 from django.utils.asyncio import async_unsafe
@@ -13,13 +13,27 @@ from django.utils.asyncio import async_unsafe
 from ..compat import Task, TaskContext
 from .cancellation import is_requested
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 NO_ATTEMPT = "This context does not belong to an attempt."
 IN_COROUTINES = "You cannot call this from a coroutine: await context.{}() there."
+
+
+class Steps(Protocol):
+    """Takes the steps of a task: its ``AttemptSteps``."""
+
+    def step(self, name: Any, function: Any, args: Any, kwargs: Any, /) -> Any: ...
+    async def astep(self, name: Any, function: Any, args: Any, kwargs: Any, /) -> Any: ...
+    def sleep(self, name: Any, delay: Any, /) -> None: ...
+    async def asleep(self, name: Any, delay: Any, /) -> None: ...
 
 
 class Notes(Protocol):
     """Stores what a task says while it runs: its ``AttemptNotes``."""
 
+    @property
+    def steps(self) -> Steps: ...
     @property
     def checkpointed(self) -> Any: ...
     def checkpoint(self, data: Any, /) -> None: ...
@@ -48,7 +62,7 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs mi
     find_batch: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
     #: Finds the workflow of the job; ``None``: it has none.
     find_workflow: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
-    #: What checkpoints and progress go to.
+    #: What checkpoints, progress and steps go to.
     notes: Notes | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -98,6 +112,59 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs mi
     async def aenqueue(self, task: Task, /, *args: Any, **kwargs: Any) -> None:
         """Async version of :meth:`enqueue`, for keys and middleware that query a database."""
         await sync_to_async(self.enqueue, thread_sensitive=True)(task, *args, **kwargs)
+
+    @async_unsafe(IN_COROUTINES.format("astep"))
+    def step(self, name: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what ``function(*args, **kwargs)`` has returned when an attempt at this job called
+        it under ``name``; if none has, call it, and store what it returns.
+
+        It is of the types that arguments have, except model instances, and stored at once, or with
+        the transaction that the task has begun on the queue's database.
+
+        Raises ``StepOrderError`` if an attempt before has taken its steps in another order.
+        ``TaskArgumentError``: what the function returned cannot be stored. ``ValueError``: this
+        attempt has used the name. ``Preempted`` if this attempt has lost its claim: let the task
+        end. ``StepRefusedError``: the task is delivered transactionally.
+        """
+        value: T = self._notes.steps.step(name, function, args, kwargs)
+        return value
+
+    @overload
+    async def astep(
+        self,
+        name: str,
+        function: Callable[P, Awaitable[T]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T: ...
+
+    @overload
+    async def astep(
+        self, name: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
+
+    async def astep(self, name: str, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Async version of :meth:`step`. A coroutine function is awaited; another one runs in the
+        thread of ``sync_to_async``."""
+        return await self._notes.steps.astep(name, function, args, kwargs)
+
+    @async_unsafe(IN_COROUTINES.format("asleep"))
+    def sleep(self, name: str, delay: float | timedelta | datetime, /) -> None:
+        """Return if the sleep is over that an attempt at this job has begun under ``name``.
+        Otherwise end the attempt, so that it holds no thread; another one begins when it is over.
+
+        ``delay``: seconds or a timedelta, from when the sleep begins, or an aware datetime. No
+        attempt is counted, and no snooze. ``name`` is as for :meth:`step`.
+
+        Raises ``StepRefusedError`` if the task is delivered transactionally, or is to start at most
+        once.
+        """
+        self._notes.steps.sleep(name, delay)
+
+    async def asleep(self, name: str, delay: float | timedelta | datetime, /) -> None:
+        """Async version of :meth:`sleep`."""
+        await self._notes.steps.asleep(name, delay)
 
     @async_unsafe(IN_COROUTINES.format("acheckpoint"))
     def checkpoint(self, data: Any, /) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
 from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any
@@ -27,20 +28,24 @@ from .jobs import Jobs
 from .transactions import as_a_worker_would, in_a_transaction
 
 
-def perform(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
-    """Run a claimed job, store what becomes of it, and send the signals."""
-    done = with_callback(_run(jobs, claim, worker), claim)
+def perform(
+    jobs: Jobs, claim: ClaimedJob, worker: str, present: datetime | None = None
+) -> RunResult:
+    """Run a claimed job, store what becomes of it, and send the signals. ``present``: the time to
+    which the test has moved on, by which the job sleeps."""
+    done = with_callback(_run(jobs, claim, worker, present), claim)
     jobs.settle(done.outcome)
     send_signals(done)
     return done
 
 
-def _run(jobs: Jobs, claim: ClaimedJob, worker: str) -> RunResult:
+def _run(jobs: Jobs, claim: ClaimedJob, worker: str, present: datetime | None) -> RunResult:
     clock = DatabaseClock()
     clock.set(claim.claimed_at)
+    now = clock.now if present is None else lambda: present
     # The stand-in for an unregistered task raises the same error as a worker.
     task = task_of(claim.task_path, claim.backend_name, claim.queue_name, claim.rank)
-    attempt = Attempt(claim, task, jobs.backend_of(claim), worker, clock.now())
+    attempt = Attempt(claim, task, jobs.backend_of(claim), worker, clock.now(), now=now)
     if claim.is_cancelled:
         return attempt.cancelled(clock.now())
     if had_expired(claim):

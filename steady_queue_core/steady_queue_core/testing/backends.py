@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from functools import cached_property
 from threading import get_ident
 from typing import Any
@@ -84,6 +85,7 @@ class _AtOnce(MemoryJobs):
 
     def settle(self, outcome: Outcome) -> None:
         """A retry follows at once, whatever its delay."""
+        self.skip(outcome.job_id, timedelta(seconds=outcome.delay))
         super().settle(outcome._replace(delay=0.0))
 
 
@@ -101,7 +103,7 @@ class ImmediateBackend(MemoryBackend):
         results = super().insert(calls)
         first_error: BaseException | None = None
         while (claim := self.jobs.claim()) is not None:
-            done = perform(self.jobs, claim, "immediate")
+            done = perform(self.jobs, claim, "immediate", self.jobs.present_of(claim))
             if done.outcome.ending is Ending.FAILED:
                 first_error = first_error or done.error
         for result in results:

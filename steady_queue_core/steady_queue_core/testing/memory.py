@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import wraps
@@ -25,6 +25,7 @@ from ..dialects import (
     NewJob,
     Outcome,
     QueueSelector,
+    StepRecord,
 )
 from ..errors import CANCELLED_BEFORE_START, TaskCancelled
 from ..payloads import PayloadCodec, result_scope
@@ -68,6 +69,10 @@ class Job:
     metadata: str | None = None
     #: The token of the attempt that has stored something last, and its encoded checkpoint.
     stored: tuple[int, str | None] | None = None
+    #: What is stored of its steps, by name.
+    steps: dict[str, StepRecord] = field(default_factory=dict)
+    #: For how long it was to wait, and did not.
+    skipped: timedelta = timedelta(0)
     #: The thread that has enqueued it, unless it had to wait.
     thread: int | None = None
 
@@ -279,6 +284,21 @@ class MemoryJobs:
         return None if job is None else job.stored
 
     @locked
+    def save_step(self, step: StepRecord) -> bool:
+        """Keep a step of an attempt, unless it has lost its claim; return whether it has it."""
+        job = self._held(step.job_id, step.token)
+        if job is None:
+            return False
+        job.steps[step.name] = step
+        return True
+
+    @locked
+    def load_steps(self, job_id: int) -> list[StepRecord]:
+        """Return what the attempts of a job have kept of its steps."""
+        job = self.jobs.get(job_id)
+        return [] if job is None else list(job.steps.values())
+
+    @locked
     def is_held(self, job_id: int, token: int) -> bool:
         """Return whether an attempt has its claim."""
         return self._held(job_id, token) is not None
@@ -307,6 +327,8 @@ class MemoryJobs:
             _tell(job, outcome.sequel.progress, self.present())
         if outcome.sequel is not None and outcome.sequel.ends_checkpoint:
             job.stored = None
+        for step in outcome.sequel.sleeps if outcome.sequel is not None else ():
+            job.steps[step.name] = step
         ended = outcome.ending is not Ending.RETRIED
         job.state = State.ENDED if ended else State.SCHEDULED
         if not ended:
@@ -327,6 +349,18 @@ class MemoryJobs:
         """Return the jobs that a call belongs to."""
         backend: Any = call.task.get_backend()
         return self if backend.alias == self.backend.alias else type(self)(backend)
+
+    @locked
+    def skip(self, job_id: int, delay: timedelta) -> None:
+        """Take note that a job does not wait for a time that it was to wait for."""
+        job = self.jobs.get(job_id)
+        if job is not None:
+            job.skipped += delay
+
+    @locked
+    def present_of(self, claim: ClaimedJob) -> datetime:
+        """Return the time by which a job sleeps."""
+        return self.present() + self.jobs[claim.job_id].skipped
 
     @locked
     def next_due(self) -> datetime | None:
@@ -385,9 +419,9 @@ def _due(new: NewJob, at: datetime) -> datetime | None:
 def copied(result: TaskResult) -> TaskResult:
     """Return a result that does not change with ``result``."""
     copy: TaskResult = object.__new__(SteadyQueueTaskResult)
-    for field in fields(result):
-        value = getattr(result, field.name)
-        object.__setattr__(copy, field.name, list(value) if isinstance(value, list) else value)
+    for each in fields(result):
+        value = getattr(result, each.name)
+        object.__setattr__(copy, each.name, list(value) if isinstance(value, list) else value)
     return copy
 
 

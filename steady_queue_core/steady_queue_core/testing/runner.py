@@ -114,7 +114,7 @@ class Runner:
                 f"with limit=...; the next is {claim.task_path} #{claim.job_id}"
             )
         with captured_tasks() as enqueued:
-            done = perform(jobs, claim, WORKER)
+            done = perform(jobs, claim, WORKER, self.clock)
         if done.task_result is not None:
             self.results[id(jobs), claim.job_id] = done.task_result
         if self.clock is not None:

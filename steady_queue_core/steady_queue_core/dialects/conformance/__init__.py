@@ -44,6 +44,7 @@ from .settle import SettleCases
 from .settle_and_claim import SettleAndClaimCases
 from .settle_fence import SettleFenceCases
 from .silence import SilenceCases
+from .steps import StepCases
 from .text import TextCases
 from .transactions import TransactionCases
 from .unique import UniqueKeyCases
@@ -79,6 +80,7 @@ class DialectConformance(
     ExpiryCases,
     RetentionCases,
     CheckpointCases,
+    StepCases,
     BatchCases,
     UniqueKeyCases,
     ClockCases,

@@ -31,7 +31,7 @@ T = TypeVar("T")
 STATES = ("Waiting", "Ready", "Scheduled", "Blocked", "Claimed", "Failed")
 TABLES = (
     "Job", *(f"{state}Execution" for state in STATES), "Semaphore", "Permit", "Retention",
-    "Checkpoint", "UniqueKey", "JobBatch", "BatchMember", "Dependency", "Pause", "Process",
+    "Checkpoint", "Step", "UniqueKey", "JobBatch", "BatchMember", "Dependency", "Pause", "Process",
 )  # fmt: skip
 
 
@@ -218,6 +218,7 @@ class ConformanceCase(_Base):
                 f"but its execution rows are {places.get(job_id, [])}",
             )  # fmt: skip
         stored = set(self.rows("Checkpoint").values_list("pk", flat=True))
+        stored |= set(self.rows("Step").values_list("job_id", flat=True))
         self.assertLessEqual(stored, set(jobs), "what a job has stored has outlasted it")
 
     def check_permits(self) -> None:

@@ -17,6 +17,7 @@ from ..checkpoint import Checkpoint
 from ..execution import FailedExecution
 from ..recurring import RecurringExecution
 from ..retention import Retention
+from ..step import Step
 
 #: For sweeps that do not ask for the age of rows.
 NEVER = datetime.min.replace(tzinfo=UTC)
@@ -73,6 +74,7 @@ class Sweep(ABC):
         """Delete jobs, and what was stored beside them. Within a transaction."""
         unfiltered(jobs).filter(pk__in=job_ids)._raw_delete(self.using)
         Checkpoint.objects.using(self.using).filter(pk__in=job_ids)._raw_delete(self.using)
+        Step.objects.using(self.using).filter(job_id__in=job_ids)._raw_delete(self.using)
 
     def _after(self, rows: QuerySet[Any], instant: str) -> QuerySet[Any, tuple[Any, ...]]:
         """Return the ``rows`` after the position, in the order of an indexed timestamp."""
@@ -171,9 +173,11 @@ class RetainedJobs(Sweep):
         return Retention.objects.using(self.using)
 
 
-class StrayCheckpoints(Sweep):
-    """The checkpoints of jobs that are gone: whoever has deleted them did not know of any, such as
-    a worker of an earlier version, or a statement in SQL."""
+class Strays(Sweep):
+    """What attempts have stored of jobs that are gone: whoever has deleted them did not know of it,
+    such as a worker of an earlier version, or a statement in SQL."""
+
+    model: type[Checkpoint] | type[Step]
 
     def __init__(self, using: str, jobs: QuerySet[Any]) -> None:
         super().__init__(using, NEVER)
@@ -183,19 +187,31 @@ class StrayCheckpoints(Sweep):
         return rows
 
     def _next_rows(self) -> QuerySet[Any, tuple[Any, ...]]:
-        rows = self._checkpoints()
+        rows = self._rows()
         if self.position is not None:
             rows = rows.filter(pk__gt=self.position[0])
-        return rows.order_by("pk").values_list("pk")
+        return rows.order_by("pk").values_list("pk", "job_id")
 
     def _delete(self, keys: Sequence[int]) -> int:
-        # A job exists before its checkpoint, and its id does not come again.
-        known = unfiltered(self.jobs).filter(pk__in=keys)
+        # A job exists before what it stores, and its id does not come again.
+        known = unfiltered(self.jobs).filter(pk__in=set(keys))
         strays = set(keys) - set(known.values_list("pk", flat=True))
-        return self._checkpoints().filter(pk__in=strays)._raw_delete(self.using) if strays else 0
+        return self._rows().filter(job_id__in=strays)._raw_delete(self.using) if strays else 0
 
-    def _checkpoints(self) -> QuerySet[Checkpoint]:
-        return Checkpoint.objects.using(self.using)
+    def _rows(self) -> QuerySet[Any]:
+        return self.model._default_manager.using(self.using)
+
+
+class StrayCheckpoints(Strays):
+    """The checkpoints of jobs that are gone."""
+
+    model = Checkpoint
+
+
+class StraySteps(Strays):
+    """The steps of jobs that are gone."""
+
+    model = Step
 
 
 class PastRuns(Sweep):

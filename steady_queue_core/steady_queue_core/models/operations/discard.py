@@ -20,6 +20,7 @@ from ..execution import (
     WaitingExecution,
 )
 from ..retention import Retention
+from ..step import Step
 from .keys import free_unique_keys, keys_of, lock_unique_keys
 from .removal import remove_executions
 
@@ -47,6 +48,7 @@ def discard(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
         free_unique_keys(database, unique, found)
         jobs.filter(pk__in=found)._raw_delete(using)
         Checkpoint.objects.using(using).filter(pk__in=found)._raw_delete(using)
+        Step.objects.using(using).filter(job_id__in=found)._raw_delete(using)
         Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)
         admitted = database.admit(keys)
         database.end_members({pk: MemberState.DISCARDED for pk in members if pk in found})

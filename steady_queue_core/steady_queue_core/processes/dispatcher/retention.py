@@ -22,6 +22,7 @@ from ...models.operations.clear import (
     PastRuns,
     RetainedJobs,
     StrayCheckpoints,
+    StraySteps,
     Sweep,
 )
 from ...models.operations.unique_keys import KeptKeys, LostKeys
@@ -95,6 +96,7 @@ def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
     yield "KeptKeys", KeptKeys(using, present)
     yield "LostKeys", LostKeys(using, present)
     yield "StrayCheckpoints", StrayCheckpoints(using, Job.objects.using(using))
+    yield "StraySteps", StraySteps(using, Job.objects.using(using))
     longest = _longest(finished)
     if longest is not None:
         yield "FinishedBatches", FinishedBatches(using, present - longest)

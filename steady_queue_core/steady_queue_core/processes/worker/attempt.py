@@ -15,12 +15,13 @@ from ...batches.parent_results import ParentResults
 from ...batches.workflow import workflow_of
 from ...compat import Task, TaskResult, TaskResultStatus
 from ...configuration import ConfigurationError
-from ...delivery import AT_LEAST_ONCE, AT_MOST_ONCE, TRANSACTIONAL
+from ...delivery import AT_LEAST_ONCE, AT_MOST_ONCE
 from ...dialects import ClaimedJob, Ending, Link, Outcome, Sequel
 from ...endings import Discard, Fail, Retry, Snooze
 from ...errors import (
     CANCELLED_BEFORE_START,
     Preempted,
+    StepOrderError,
     TaskCancelled,
     TaskExpired,
     TooManyCrashesError,
@@ -31,6 +32,7 @@ from ...logging import get_logger
 from ...payloads import PayloadCodec, Scope, call_scope, result_scope
 from ...retries import DEFAULT, delay_of
 from ...tasks.definition import SteadyQueueTask
+from ...tasks.durable_sleep import DurableSleep, sleep_of
 from ...tasks.metadata import JobMetadata, delivery_of
 from ...tasks.model_arguments import require_permitted_models
 from ...tasks.notes import AttemptNotes
@@ -54,14 +56,15 @@ logger = get_logger("steady_queue.worker")
 EMPTY = "{}"
 #: Bytes that endings and crashes may add to the metadata of a job.
 MOST_ADDED = 2**20
-#: Endings of an attempt after which no other one follows: the arguments will be no better the next
-#: time, nobody wants it, or nobody knows what it has done.
+#: Endings of an attempt after which no other one follows: the arguments, or the code, will be no
+#: better the next time, nobody wants it, or nobody knows what it has done.
 FINAL = (
     DeserializationError,
     TaskCancelled,
     TooManySnoozesError,
     TooManyCrashesError,
     TransactionEndedError,
+    StepOrderError,
     Fail,
 )
 
@@ -84,8 +87,8 @@ class Attempt:
     """The state of an attempt before and after its task runs; the caller runs the task."""
 
     __slots__ = (
-        "_call_text", "_metadata", "_notes", "_outbox", "_task_result", "args", "backend", "claim",
-        "kwargs", "started_at", "task", "using", "worker",
+        "_call_text", "_metadata", "_notes", "_now", "_outbox", "_task_result", "args", "backend",
+        "claim", "kwargs", "started_at", "task", "using", "worker",
     )  # fmt: skip
 
     def __init__(
@@ -96,6 +99,7 @@ class Attempt:
         worker: str,
         started_at: datetime,
         using: str | None = None,
+        now: Callable[[], datetime] | None = None,
     ) -> None:
         if claim.errors:
             claim = unknown_tasks.without_note(claim)
@@ -103,6 +107,8 @@ class Attempt:
         self.worker, self.started_at = worker, started_at
         #: The alias of the job's database; ``None``: that of its backend.
         self.using = using
+        #: Tells the database's time while the task runs; ``None``: it does not run.
+        self._now = now
         #: The arguments of the call, once they are decoded.
         self.args: list[Any] = []
         self.kwargs: dict[str, Any] = {}
@@ -209,9 +215,12 @@ class Attempt:
     def notes(self) -> AttemptNotes:
         """What the task stores while it runs."""
         if self._notes is None:
-            transactional = delivery_of(self.claim) == TRANSACTIONAL
             self._notes = AttemptNotes(
-                self.claim, self.backend, self.using, transactional=transactional
+                self.claim,
+                self.backend,
+                self.using,
+                now=self._now or (lambda: self.started_at),
+                delivery=delivery_of(self.claim),
             )
         return self._notes
 
@@ -252,7 +261,7 @@ class Attempt:
             self.claim, self.worker, entry.started_at, entry.return_value, entry.preserve
         )
         # Only the dead process knows whether it has stored one.
-        sequel = (outcome.sequel or Sequel())._replace(ends_checkpoint=True)
+        sequel = (outcome.sequel or Sequel())._replace(ends_checkpoint=True, ends_steps=True)
         return self.reported(self._kept(outcome._replace(sequel=sequel)), entry.started_at)
 
     def reported(
@@ -283,6 +292,8 @@ class Attempt:
         chosen."""
         if isinstance(error, Snooze):
             return self._snoozed(error, now())
+        if (sleep := sleep_of(error, self.claim.job_id)) is not None:
+            return self._slept(sleep, now())
         if isinstance(error, Discard):
             return self._discarded(error, now)
         if isinstance(error, Preempted) and self._notes is not None and self._notes.is_lost:
@@ -386,6 +397,24 @@ class Attempt:
             ),
         )
         return RunResult(self._noted(self._with_metadata(outcome, snoozes=snoozes)))
+
+    def _slept(self, sleep: DurableSleep, ended_at: datetime) -> RunResult:
+        """Return the result of an attempt that the next one goes on with. It is no snooze: nothing
+        bounds how many there are."""
+        logger.info(
+            "Task id=%s path=%s sleeps for %.1f s",
+            self.claim.job_id,
+            self.claim.task_path,
+            sleep.delay,
+            extra=about_job(
+                "task.sleeps",
+                self.claim,
+                status=Ending.RETRIED.value,
+                delay_ms=round(sleep.delay * 1000),
+                duration_ms=milliseconds(self.started_at, ended_at),
+            ),
+        )
+        return RunResult(self._noted(outcomes.snoozed(self.claim, self.started_at, sleep.delay)))
 
     def _preempted(self) -> RunResult:
         """Return the result of an attempt that has lost its claim: nothing of it will be stored."""

@@ -356,6 +356,7 @@ class Executor:
             self.worker,
             self.clock.now(),
             self.using,
+            self.clock.now,
         )
 
     def _succeeded(self, attempt: Attempt, value: object) -> RunResult:

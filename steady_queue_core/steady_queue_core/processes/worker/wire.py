@@ -6,8 +6,9 @@ import json
 from datetime import datetime
 from typing import Any, get_args, get_type_hints
 
-from ...dialects import ClaimedJob, Ending, Outcome, Sequel
+from ...dialects import ClaimedJob, Ending, Outcome, Sequel, StepRecord
 from ...progress import Progress
+from ...tasks.step_order import checked_name
 from .follow_up_wire import read_follow_ups, write_follow_up
 
 #: What the claim says of its outcome; whoever ran the job has no say in it.
@@ -32,12 +33,19 @@ _TYPES["follow_ups"] = list
 #: What is still to be stored of its progress, and whether it needs its checkpoint no more.
 _TYPES["progress"] = list
 _TYPES["ends_checkpoint"] = bool
+#: The sleeps that it has begun, and whether its steps go with its job.
+_TYPES["sleeps"] = list
+_TYPES["ends_steps"] = bool
+#: The largest number of a column.
+MOST_STEPS = 2**31 - 1
 _INSTANTS = ("started_at", "last_attempted_at")
 _INSTANTS_OF_CLAIM = [
     ClaimedJob._fields.index(name) for name in ("enqueued_at", "started_at", "claimed_at")
 ]
 _NAMES = frozenset({"ending", *_TYPES})
-_OF_SEQUEL = frozenset({"metadata", "follow_ups", "progress", "ends_checkpoint"})
+_OF_SEQUEL = frozenset(
+    {"metadata", "follow_ups", "progress", "ends_checkpoint", "sleeps", "ends_steps"}
+)
 
 
 def _refuse(constant: str) -> None:
@@ -93,6 +101,10 @@ def _written(sequel: Sequel) -> dict[str, Any]:
         sent["progress"] = [progress.done, progress.total, progress.text]
     if sequel.ends_checkpoint:
         sent["ends_checkpoint"] = True
+    if sequel.sleeps:
+        sent["sleeps"] = [[each.name, each.position, each.data] for each in sequel.sleeps]
+    if sequel.ends_steps:
+        sent["ends_steps"] = True
     return sent
 
 
@@ -110,7 +122,7 @@ def read_outcome(data: bytes, claim: ClaimedJob) -> tuple[Outcome, bool | None]:
         if not isinstance(value, _TYPES[name]):
             raise ValueError(f"the outcome of a job has {name} = {value!r:.100}")
     settled = sent.pop("settled", None)
-    sequel = None if _OF_SEQUEL.isdisjoint(sent) else _read_sequel(sent)
+    sequel = None if _OF_SEQUEL.isdisjoint(sent) else _read_sequel(sent, claim)
     # Most jobs have no metadata.
     unique_key, link = (None, None) if claim.metadata is None else (claim.unique_key, claim.link)
     outcome = Outcome(
@@ -128,19 +140,30 @@ def read_outcome(data: bytes, claim: ClaimedJob) -> tuple[Outcome, bool | None]:
     return outcome, settled
 
 
-def _read_sequel(sent: dict[str, Any]) -> Sequel | None:
+def _read_sequel(sent: dict[str, Any], claim: ClaimedJob) -> Sequel | None:
     """Take what belongs to a sequel out of ``sent``."""
     metadata = sent.pop("metadata", None)
     follow_ups = read_follow_ups(sent.pop("follow_ups", []))
     progress = _read_progress(sent.pop("progress", None))
     ends_checkpoint = sent.pop("ends_checkpoint", False)
+    sleeps = tuple(_read_sleep(each, claim) for each in sent.pop("sleeps", []))
+    ends_steps = sent.pop("ends_steps", False)
     sequel = None
     if follow_ups or metadata is not None:
         sequel = Sequel(follow_ups, metadata)
-    if progress is not None or ends_checkpoint:
-        sequel = sequel or Sequel(is_implied=True)
-        sequel = sequel._replace(progress=progress, ends_checkpoint=ends_checkpoint)
+    if progress is not None or ends_checkpoint or sleeps or ends_steps:
+        sequel = (sequel or Sequel(is_implied=True))._replace(
+            progress=progress, ends_checkpoint=ends_checkpoint, sleeps=sleeps, ends_steps=ends_steps
+        )
     return sequel
+
+
+def _read_sleep(sent: Any, claim: ClaimedJob) -> StepRecord:
+    match sent:
+        case [str(name), int(position), str(data)] if 0 <= position <= MOST_STEPS:
+            name = checked_name(name)
+            return StepRecord(claim.job_id, claim.token, name, position, True, data)
+    raise ValueError(f"the outcome of a job has a sleep that is none: {sent!r:.100}")
 
 
 def _read_progress(sent: list[Any] | None) -> Progress | None:
