@@ -18,7 +18,7 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
-from ..models import Job
+from ..models import Job, JobBatch
 from . import databases, texts
 from .change_list import KeysetChangeList
 from .corrupt_rows import ERRORS, is_damage
@@ -256,10 +256,28 @@ class QueueAdmin(ModelAdmin):
             given[databases.PARAMETER] = using
         return f"{address}?{urlencode(given)}"
 
-    def job_link(self, request: HttpRequest, job_id: int) -> SafeString:
-        """Return a link to the page of a job."""
+    def job_url(self, request: HttpRequest, job_id: int) -> str:
+        """Return the URL of the page of a job."""
         name = "admin:steady_queue_job_change"
         address = reverse(name, args=(job_id,), current_app=self.admin_site.name)
-        return format_html(
-            '<a href="{}{}">#{}</a>', address, databases.query_string(request), job_id
-        )
+        return address + databases.query_string(request)
+
+    def job_link(self, request: HttpRequest, job_id: int) -> SafeString:
+        """Return a link to the page of a job."""
+        return format_html('<a href="{}">#{}</a>', self.job_url(request, job_id), job_id)
+
+    def batch_url(self, request: HttpRequest, batch_id: int) -> str | None:
+        """Return the URL of the page of a batch, if the site has one and the user may see it."""
+        page: Any = self.admin_site._registry.get(JobBatch)
+        if page is None or not page.has_view_permission(request):
+            return None
+        name = "admin:steady_queue_jobbatch_change"
+        address = reverse(name, args=(batch_id,), current_app=self.admin_site.name)
+        return address + databases.query_string(request)
+
+    def batch_link(self, request: HttpRequest, batch_id: int) -> SafeString:
+        """Return a link to the page of a batch, or its number alone."""
+        url = self.batch_url(request, batch_id)
+        if url is None:
+            return format_html("#{}", batch_id)
+        return format_html('<a href="{}">#{}</a>', url, batch_id)

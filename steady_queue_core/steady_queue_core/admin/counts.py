@@ -24,8 +24,10 @@ class BoundedCount(NamedTuple):
     first: datetime | None = None
 
     @classmethod
-    def of(cls, examined: int, found: int, first: datetime | None = None) -> BoundedCount:
-        return cls(min(found, CAP), examined <= CAP, first)
+    def of(
+        cls, examined: int, found: int, first: datetime | None = None, cap: int = CAP
+    ) -> BoundedCount:
+        return cls(min(found, cap), examined <= cap, first)
 
     @property
     def text(self) -> str:
@@ -57,11 +59,12 @@ def count_each(
     selections: Sequence[QuerySet[Any]],
     instant: str = "",
     visible: VisibleJobs | None = None,
+    cap: int = CAP,
 ) -> list[BoundedCount]:
-    """Count each of the ``selections`` up to the limit, in one statement, and find the earliest
+    """Count each of the ``selections`` up to ``cap``, in one statement, and find the earliest
     value of the column ``instant``.
 
-    Reads at most as many rows as the limit of each selection that is in the order of an index. Rows
+    Reads at most as many rows as that of each selection that is in the order of an index. Rows
     that are not ``visible`` are read but not counted.
     """
     if not selections:
@@ -73,14 +76,14 @@ def count_each(
         one = Case(When(visible.condition, then=one))
     for position, rows in enumerate(selections):
         marked = rows.annotate(one=one).values("one")
-        sql, given = marked[: CAP + 1].query.get_compiler(using).as_sql()
+        sql, given = marked[: cap + 1].query.get_compiler(using).as_sql()
         parts.append(f"SELECT {position}, COUNT(*), COUNT(one), MIN(one) FROM ({sql}) counted")
         parameters += given
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(parts), parameters)
         counted = {position: each for position, *each in cursor.fetchall()}
     return [
-        BoundedCount.of(examined, found, _instant(connection, first) if instant else None)
+        BoundedCount.of(examined, found, _instant(connection, first) if instant else None, cap)
         for examined, found, first in (counted[position] for position in range(len(selections)))
     ]
 

@@ -21,6 +21,7 @@ from .change_list import KeysetChangeList
 from .counts import BoundedCount
 from .filters import DatabaseFilter, KeyFilter, QueueFilter, StateFilter, TaskFilter
 from .job_actions import JOB_ACTIONS, RETRY, JobAction, taken_key
+from .job_batch import batch_sections
 from .job_columns import COLUMNS_BY_STATE
 from .job_listing import LOOKED_AT, JobListing
 from .job_page import row_of, sections_of
@@ -89,6 +90,13 @@ class JobAdmin(QueueAdmin):
         job_id = parse_job_id(search_term.strip())
         found = queryset.filter(pk=job_id) if job_id is not None else queryset.none()
         return found.order_by("pk"), False
+
+    def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        for row in rows:
+            # Read with those that wait for other members.
+            member = row._state.fields_cache.get("membership")
+            row.batch_link = "" if member is None else self.batch_link(request, member.batch_id)
+        return rows
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -219,6 +227,7 @@ class JobAdmin(QueueAdmin):
         with_arguments = self.has_view_arguments_permission(request, job)
         process = self._process_of(job, state)
         sections = sections_of(job, state, process, with_arguments=with_arguments)
+        sections[1:1] = batch_sections(self, request, job)
         buttons = [
             (action.label, self.url(request, name, job.pk))
             for name, action in JOB_ACTIONS.items()
