@@ -16,12 +16,12 @@ from .visitor import EVERYTHING, Visitor
 
 NASTY = "<script>alert('x')</script>\"'&{{ 7|add:7 }}{% now 'Y' %}\u202e\u2028\x1b[31m"
 PATH = f"shop.{NASTY}"[:255]
-STATES = ("", "ready", "scheduled", "blocked", "running", "failed", "finished")
+STATES = ("", "ready", "scheduled", "blocked", "waiting", "running", "failed", "finished")
 
 
 def all_pages(visitor: Visitor, jobs: list[int]) -> list[Any]:
     """Return every list and the pages of ``jobs``."""
-    models = ("pause", "process", "recurringtask", "semaphore")
+    models = ("pause", "process", "recurringtask", "semaphore", "jobbatch")
     pages = [visitor.list(state=state) for state in STATES]
     pages += [visitor.list(model) for model in models]
     return pages + [visitor.see(visitor.url("job", "change", job)) for job in jobs]

@@ -116,6 +116,7 @@ def two_tenants(scene: Scene) -> dict[str, dict[str, list[int]]]:
         "finished": lambda owner: scene.finished(2, queue_name=owner),
         "running": lambda owner: [each.job_id for each in scene.claimed(2, queue_name=owner)],
         "blocked": lambda owner: scene.blocked(2, queue_name=owner),
+        "waiting": lambda owner: scene.waiting(2, queue_name=owner),
         "scheduled": lambda owner: scene.ready(2, owner, delay=HOUR),
         "ready": lambda owner: scene.ready(2, owner),
     }
@@ -135,7 +136,7 @@ def test_lists_tabs_and_searches_have_what_get_queryset_has(using: str, scene: S
     assert found == ours
     page = us.list()
     assert sorted(page.ids) == sorted(each for ids in ours.values() for each in ids)
-    assert "All 12 Ready 2 Scheduled 2 Blocked 2 Running 2 Failed 2 Finished 2" in page
+    assert "All 14 Ready 2 Scheduled 2 Blocked 2 Waiting 2 Running 2 Failed 2 Finished 2" in page
     assert "theirs" not in page.source
     for state, [mine, *_] in ours.items():
         assert us.list(state=state, q=mine).ids == [mine]
@@ -254,6 +255,7 @@ def test_a_narrowed_page_makes_no_more_than_a_dozen_queries(using: str, scene: S
     two_tenants(scene)
     us = visitor()
     urls = [us.url(model) for model in ("pause", "process", "recurringtask", "semaphore")]
+    urls += [us.url("jobbatch"), f"{us.url('jobbatch')}?status=running"]
     urls += [f"{us.url('job')}?state={state}&task=no.such" for state in STATES]
     for url in urls:
         with (

@@ -19,6 +19,7 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from ..models import Job, JobBatch
+from ..models.job import parse_job_id
 from . import databases, texts
 from .change_list import KeysetChangeList
 from .corrupt_rows import ERRORS, is_damage
@@ -26,6 +27,16 @@ from .detail import Section
 from .keyset import is_storable
 from .listing import Listing, ModelListing
 from .visibility import VisibleJobs
+
+
+def keep_ids(request: HttpRequest) -> None:
+    """Leave only ids among the keys that are ticked in a list: Django puts them into a query."""
+    if request.method == "POST":
+        given = request.POST.copy()
+        ticked = given.getlist(helpers.ACTION_CHECKBOX_NAME)
+        ids = [each for each in ticked if parse_job_id(each) is not None]
+        given.setlist(helpers.ACTION_CHECKBOX_NAME, ids)
+        request.POST = given  # type: ignore[assignment]  # The same class, not yet immutable.
 
 
 class QueueAdmin(ModelAdmin):
@@ -275,9 +286,9 @@ class QueueAdmin(ModelAdmin):
         address = reverse(name, args=(batch_id,), current_app=self.admin_site.name)
         return address + databases.query_string(request)
 
-    def batch_link(self, request: HttpRequest, batch_id: int) -> SafeString:
+    def batch_link(self, request: HttpRequest, batch_id: int, kind: str = "") -> SafeString:
         """Return a link to the page of a batch, or its number alone."""
-        url = self.batch_url(request, batch_id)
+        url, number = self.batch_url(request, batch_id), f"{texts.name(kind)} #{batch_id}".strip()
         if url is None:
-            return format_html("#{}", batch_id)
-        return format_html('<a href="{}">#{}</a>', url, batch_id)
+            return format_html("{}", number)
+        return format_html('<a href="{}">{}</a>', url, number)

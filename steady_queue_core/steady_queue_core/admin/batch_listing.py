@@ -69,9 +69,10 @@ class BatchListing:
         if self._examines and len(keys) >= limit and len(matching) <= size:
             last = Cursor(keys[-1], backwards=start.backwards)
             page = page._replace(unfinished=True)
-            page = (
-                page._replace(previous=last) if start.backwards else page._replace(following=last)
-            )
+            if start.backwards:
+                page = page._replace(previous=last)
+            else:
+                page = page._replace(following=last)
         rows = read_each(self.visible.defer(*LARGE), [key for (key,) in shown])
         found = [rows[key] for (key,) in shown if key in rows]
         good = [row for row in found if row is not None]

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from ..dialects import MemberState
 from ..dialects.membership import FAILURES
 from ..models import BatchMember
-from .counts import CAP, BoundedCount, count_each
+from .counts import BoundedCount, count_each
 
 ENDED_WELL = tuple(
     state for state in MemberState if state is not MemberState.PENDING and state not in FAILURES
@@ -43,7 +43,7 @@ class Tally(NamedTuple):
         return format_html('<progress max="1" value="{}"></progress> {}', share, words)
 
 
-def tally_each(using: str, batches: Sequence[Any], cap: int = CAP) -> list[Tally]:
+def tally_each(using: str, batches: Sequence[Any], cap: int | None = None) -> list[Tally]:
     """Return the tallies of batches, in one statement: those of ended ones are stored with them."""
     going_on = [batch for batch in batches if batch.finished_at is None]
     members = BatchMember.objects.using(using).order_by()

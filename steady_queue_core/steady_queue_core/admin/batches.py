@@ -17,7 +17,7 @@ from ..models import JobBatch
 from ..models.job import parse_job_id
 from . import databases, texts
 from .actions import BatchResult, add_history, log_action, run_in_batches
-from .base import QueueAdmin
+from .base import QueueAdmin, keep_ids
 from .batch_actions import BATCH_ACTIONS, BatchAction
 from .batch_columns import COLUMNS
 from .batch_listing import KINDS, LARGE, STATUSES, BatchListing
@@ -77,6 +77,12 @@ class BatchAdmin(QueueAdmin):
         found = queryset.filter(pk=batch_id) if batch_id is not None else queryset.none()
         return found.order_by("pk"), False
 
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        keep_ids(request)
+        return super().changelist_view(request, extra_context)
+
     @admin.action(permissions=["cancel"], description="Cancel selected batches")
     def cancel(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         return self._apply_to_list(request, BATCH_ACTIONS["cancel"])
@@ -93,8 +99,7 @@ class BatchAdmin(QueueAdmin):
             number = count.text if count else str(len(chosen)) if chosen else "all listed"
             question = f"{action.label} {number} batches? {action.warning}"
             return self.confirmation(request, question, action.label, request.get_full_path())
-        ticked = [pk for each in chosen or () if (pk := parse_job_id(each)) is not None]
-        parts = listing.ids() if chosen is None else [ticked]
+        parts = listing.ids() if chosen is None else [[int(each) for each in chosen]]
         result = self._apply(request, action, parts)
         self.message_user(request, f"{_summary(action, result)}.", messages.SUCCESS)
         if left := result.requested - result.changed:

@@ -17,11 +17,15 @@ from ..batches.nodes import Node
 from ..batches.picture import Edge
 from ..dialects.membership import RunWhen
 from . import texts
-from .layered_layout import rows_of
+from .layered_layout import layers_of
 
-WIDTH, HEIGHT, GAP, BETWEEN_ROWS, BETWEEN_LAYERS, MARGIN = 168, 44, 16, 14, 44, 8
+WIDTH, HEIGHT, GAP, BETWEEN_ROWS, BETWEEN_LAYERS, MARGIN = 160, 44, 14, 14, 48, 8
 #: Most columns of a label; letters of East Asia take two.
-COLUMNS = 22
+COLUMNS = 21
+
+
+#: How what a node waits for ends as a rule; nothing for a damaged value.
+USUAL = ("", RunWhen.SUCCESS.name.lower())
 
 
 class Style(NamedTuple):
@@ -47,10 +51,11 @@ STYLES = {
 
 
 class Spot(NamedTuple):
-    """The upper left corner of a node."""
+    """The upper left corner of a node, and its row."""
 
     x: float
     y: float
+    row: int
 
     @property
     def middle(self) -> float:
@@ -59,25 +64,37 @@ class Spot(NamedTuple):
 
 def graph_svg(nodes: Sequence[Node], edges: Sequence[Edge], urls: Mapping[int, str]) -> SafeString:
     """Return the picture; ``urls`` are the pages that nodes link to, by their keys."""
-    rows, first = rows_of([node.key for node in nodes], [edge[:2] for edge in edges])
-    width = max(map(len, rows)) * (WIDTH + GAP) - GAP + 2 * MARGIN
-    spots: dict[int, Spot] = {}
-    y = MARGIN - BETWEEN_LAYERS
-    for number, row in enumerate(rows):
-        y += BETWEEN_LAYERS if number in first else BETWEEN_ROWS
-        x = (width - len(row) * (WIDTH + GAP) + GAP) / 2
-        for place, key in enumerate(row):
-            spots[key] = Spot(x + place * (WIDTH + GAP), y)
-        y += HEIGHT
-    lines = format_html_join("", "{}", ((_line(edge, spots),) for edge in edges))
-    boxes = format_html_join(
-        "", "{}", ((_box(node, spots[node.key], urls.get(node.key, "")),) for node in nodes)
-    )
+    spots = _spots([node.key for node in nodes], edges)
+    width = max(spot.x for spot in spots.values()) + WIDTH + MARGIN
+    height = max(spot.y for spot in spots.values()) + HEIGHT + MARGIN
+    parts = [
+        *(_line(edge, spots) for edge in edges),
+        *(_word(word, spots[key]) for key, word in _unusual(edges)),
+        *(_box(node, spots[node.key], urls.get(node.key, "")) for node in nodes),
+    ]
     return format_html(
         '<svg xmlns="http://www.w3.org/2000/svg" role="group" aria-label="Graph" width="{}" '
-        'height="{}" viewBox="0 0 {} {}" font-size="12" fill="none">{}{}{}</svg>',
-        f"{width:g}", f"{y + MARGIN:g}", f"{width:g}", f"{y + MARGIN:g}", _ARROW, lines, boxes,
+        'height="{}" viewBox="0 0 {} {}" font-size="12" fill="none">{}{}</svg>',
+        f"{width:g}", f"{height:g}", f"{width:g}", f"{height:g}", _ARROW,
+        format_html_join("", "{}", ((part,) for part in parts)),
     )  # fmt: skip
+
+
+def _spots(keys: Sequence[int], edges: Sequence[Edge]) -> dict[int, Spot]:
+    layers = layers_of(keys, [edge[:2] for edge in edges])
+    widest = max(len(row) for layer in layers for row in layer)
+    spots: dict[int, Spot] = {}
+    number, y = 0, float(MARGIN)
+    for layer in layers:
+        for row in layer:
+            # The columns of a layer with several rows are below each other, and lines between them.
+            columns = widest if len(layer) > 1 else len(row)
+            x = MARGIN + (widest - columns) * (WIDTH + GAP) / 2
+            for place, key in enumerate(row):
+                spots[key] = Spot(x + place * (WIDTH + GAP), y, number)
+            number, y = number + 1, y + HEIGHT + BETWEEN_ROWS
+        y += BETWEEN_LAYERS - BETWEEN_ROWS
+    return spots
 
 
 _ARROW = format_html(
@@ -88,26 +105,44 @@ _ARROW = format_html(
 
 
 def _line(edge: Edge, spots: Mapping[int, Spot]) -> SafeString:
-    parent, child = spots[edge.parent], spots[edge.child]
-    top, bottom = parent.y + HEIGHT, child.y
-    bend = max((bottom - top) / 2, 20)
-    is_usual = edge.run_when in ("", RunWhen.SUCCESS.name.lower())
-    path = (
-        f"M{parent.middle:g} {top:g}C{parent.middle:g} {top + bend:g} "
-        f"{child.middle:g} {bottom - bend:g} {child.middle:g} {bottom:g}"
-    )
-    drawn = format_html(
+    return format_html(
         '<path d="{}" stroke="var(--body-quiet-color)" stroke-dasharray="{}" '
         'marker-end="url(#arrow)"><title>{}</title></path>',
-        path, "none" if is_usual else "5 3", f"after {edge.run_when or 'the end'}",
+        _path(spots[edge.parent], spots[edge.child]),
+        "none" if edge.run_when in USUAL else "5 3", f"after {edge.run_when or 'the end'}",
     )  # fmt: skip
-    if is_usual:
-        return drawn
+
+
+def _path(parent: Spot, child: Spot) -> str:
+    start, top, end, bottom = parent.middle, parent.y + HEIGHT, child.middle, child.y
+    if child.row - parent.row <= 1:
+        bend = max((bottom - top) / 2, 20)
+        return (
+            f"M{start:g} {top:g}C{start:g} {top + bend:g} {end:g} {bottom - bend:g} "
+            f"{end:g} {bottom:g}"
+        )
+    # Past the nodes of the rows between them.
+    aside = parent.x + WIDTH + GAP / 2 if end >= start else parent.x - GAP / 2
+    return (
+        f"M{start:g} {top:g}C{start:g} {top + BETWEEN_ROWS:g} {aside:g} {top:g} "
+        f"{aside:g} {top + BETWEEN_ROWS:g}V{bottom - BETWEEN_ROWS:g}"
+        f"C{aside:g} {bottom:g} {end:g} {bottom - BETWEEN_ROWS:g} {end:g} {bottom:g}"
+    )
+
+
+def _word(run_when: str, spot: Spot) -> SafeString:
+    """Return how what a node waits for has to end, above it."""
     return format_html(
-        '{}<text x="{}" y="{}" text-anchor="middle" font-size="11" '
-        'fill="var(--body-quiet-color)">{}</text>',
-        drawn, f"{child.middle:g}", f"{bottom - 12:g}", edge.run_when,
+        '<text x="{}" y="{}" text-anchor="middle" font-size="11" fill="var(--body-fg)" '
+        'stroke="var(--body-bg)" stroke-width="4" paint-order="stroke">{}</text>',
+        f"{spot.middle:g}", f"{spot.y - 12:g}", run_when,
     )  # fmt: skip
+
+
+def _unusual(edges: Sequence[Edge]) -> list[tuple[int, str]]:
+    """Return the nodes that do not wait for successes, with what they wait for."""
+    found = ((edge.child, edge.run_when) for edge in edges if edge.run_when not in USUAL)
+    return list(dict.fromkeys(found))
 
 
 def _box(node: Node, spot: Spot, url: str) -> SafeString:

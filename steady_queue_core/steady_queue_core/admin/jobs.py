@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, cast
 
 from django.contrib import admin, messages
-from django.contrib.admin import helpers
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern
@@ -16,7 +15,7 @@ from ..models import Job, Process
 from ..models.job import parse_job_id
 from . import databases, texts
 from .actions import BatchResult, add_history, log_action
-from .base import QueueAdmin
+from .base import QueueAdmin, keep_ids
 from .change_list import KeysetChangeList
 from .counts import BoundedCount
 from .filters import DatabaseFilter, KeyFilter, QueueFilter, StateFilter, TaskFilter
@@ -101,12 +100,7 @@ class JobAdmin(QueueAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        if request.method == "POST":
-            given = request.POST.copy()
-            ticked = given.getlist(helpers.ACTION_CHECKBOX_NAME)
-            ids = [each for each in ticked if parse_job_id(each) is not None]
-            given.setlist(helpers.ACTION_CHECKBOX_NAME, ids)
-            request.POST = given  # type: ignore[assignment]  # The same class, not yet immutable.
+        keep_ids(request)
         return super().changelist_view(request, extra_context)
 
     # --- permissions ---

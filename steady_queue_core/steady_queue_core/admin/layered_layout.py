@@ -8,20 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 ABREAST = 5
 
 
-def rows_of(
-    keys: Sequence[int], edges: Sequence[tuple[int, int]]
-) -> tuple[list[list[int]], set[int]]:
-    """Return the nodes in rows from top to bottom, and which of the rows begin a layer.
+def layers_of(keys: Sequence[int], edges: Sequence[tuple[int, int]]) -> list[list[list[int]]]:
+    """Return the layers from top to bottom, each in rows.
 
-    Each layer is as far down as the longest way to it. ``edges`` are pairs of parent and child;
-    those of a cycle, which only damaged rows have, are drawn last.
+    A node is as far down as the longest way to it. ``edges`` are pairs of parent and child; what is
+    in a cycle, as only damaged rows are, is in the last layer.
     """
-    rows: list[list[int]] = []
-    first: set[int] = set()
-    for layer in _ordered(_layers(keys, edges), edges):
-        first.add(len(rows))
-        rows += _abreast(layer)
-    return rows, first
+    return [
+        [list(layer[start : start + ABREAST]) for start in range(0, len(layer), ABREAST)]
+        for layer in _ordered(_layers(keys, edges), edges)
+    ]
 
 
 def _layers(keys: Sequence[int], edges: Sequence[tuple[int, int]]) -> list[list[int]]:
@@ -64,8 +60,3 @@ def _ordered(
 def _middle(keys: Sequence[int], places: Mapping[int, float]) -> float:
     found = [places[key] for key in keys if key in places]
     return sum(found) / len(found) if found else 0.5
-
-
-def _abreast(layer: Sequence[int]) -> Iterator[list[int]]:
-    for start in range(0, len(layer), ABREAST):
-        yield list(layer[start : start + ABREAST])

@@ -47,13 +47,11 @@ def member_row(page: QueueAdmin, request: HttpRequest, node: Node) -> tuple[Any,
     """Return what a table shows of a member."""
     link: Any = ""
     if node.batch_id is not None:
-        link = page.batch_link(request, node.batch_id)
+        link = page.batch_link(request, node.batch_id, node.kind)
     elif node.job_id is not None:
         link = page.job_link(request, node.job_id)
-    what = texts.name(node.kind) if node.kind else ""
-    if node.task_path:
-        what = texts.short_path(node.task_path)
-    return link, texts.name(node.label), what, node.state
+    task = texts.short_path(node.task_path) if node.task_path else ""
+    return link, texts.name(node.label), task, node.state
 
 
 def _beyond(rows: Any, keys: set[int | None]) -> set[int | None]:

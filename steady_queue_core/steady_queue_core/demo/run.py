@@ -90,9 +90,9 @@ def _run_in(project: Project, zone: tzinfo, began: float) -> int:
             observer.look()
             plan.cancel_what_runs(planned)
             ticks = len(observer.done.get("tick", ()))
-            if wanted <= observer.ended and ticks >= plan.TICKS and "ship" in observer.done:
-                if together.has_ended():
-                    break
+            has_all = wanted <= observer.ended and "ship" in observer.done
+            if has_all and ticks >= plan.TICKS and together.has_ended():
+                break
             time.sleep(PERIOD)
         exit_code = supervision.stop()
         observer.look()
