@@ -79,9 +79,9 @@ def _edges(using: str, nodes: Sequence[Node], read: Reader) -> list[Edge]:
     targets |= {node.job_id: node.key for node in nodes if node.job_id is not None}
     around = {node.key: node.inside for node in nodes}
     rows = Dependency.objects.using(using).filter(job_id__in=targets, parent_id__in=around)
-    found = rows.order_by("pk").values_list("parent_id", "job_id", "run_when")[:MOST_EDGES]
-    edges = [Edge(parent, targets[job_id], run_when_of(when)) for parent, job_id, when in found]
-    return [each for each in dict.fromkeys(edges) if not _holds(each.parent, each.child, around)]
+    found = rows.values_list("parent_id", "job_id", "run_when")[:MOST_EDGES]
+    edges = {Edge(parent, targets[job_id], run_when_of(when)) for parent, job_id, when in found}
+    return [each for each in sorted(edges) if not _holds(each.parent, each.child, around)]
 
 
 def _first_jobs(using: str, nodes: Sequence[Node], read: Reader) -> dict[int, int]:
