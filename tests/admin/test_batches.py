@@ -191,7 +191,7 @@ def test_members_are_paged_and_chosen_by_state(
 
 
 @on_every_database
-def test_no_page_of_a_batch_makes_more_than_a_dozen_queries(using: str, scene: Scene) -> None:
+def test_no_page_of_a_batch_makes_more_queries_than_others_or_few(using: str, scene: Scene) -> None:
     workflow = Workflow("large")
     start = workflow.add(call(noop))
     for number in range(120):
@@ -213,7 +213,9 @@ def test_no_page_of_a_batch_makes_more_than_a_dozen_queries(using: str, scene: S
         ):
             assert visitor.see(url).status == 200
         made = ours.captured_queries + (theirs.captured_queries if using != "default" else [])
-        assert len(made) <= MOST_QUERIES, (url, [each["sql"] for each in made])
+        # The first page of a batch with batches in it also reads what these begin with.
+        most = MOST_QUERIES + (2 if url == urls[0] else 0)
+        assert len(made) <= most, (url, [each["sql"] for each in made])
 
 
 @on_every_database

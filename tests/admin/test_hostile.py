@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from steady_queue_core import Batch, Workflow, group
+from steady_queue_core import Batch, Workflow, call, group
 from steady_queue_core.models import (
     BatchMember,
     FailedExecution,
@@ -46,9 +46,10 @@ def test_markup_and_control_characters_are_shown_as_text(using: str, scene: Scen
     [ready], [scheduled] = scene.ready(1, **fields), scene.ready(1, delay=HOUR, **fields)
     [blocked] = scene.blocked(1, key=NASTY, **fields)
     jobs = [failed, finished, claim.job_id, ready, scheduled, blocked]
-    call = json.dumps({"args": [NASTY, "\ud800"], "kwargs": {NASTY: "\0"}})
+    stored = json.dumps({"args": [NASTY, "\ud800"], "kwargs": {NASTY: "\0"}})
     Job.objects.using(using).filter(pk__in=jobs).update(
-        arguments=call, return_value=json.dumps(["\udfff", NASTY]), worker_ids=json.dumps([NASTY]),
+        arguments=stored, return_value=json.dumps(["\udfff", NASTY]),
+        worker_ids=json.dumps([NASTY]),
         errors=json.dumps([[NASTY, NASTY], ["x", "\ud800"]]), concurrency_key=NASTY,
         backend_name=NASTY,
     )  # fmt: skip

@@ -30,7 +30,7 @@ def members_of(
     the nearest ones first.
     """
     connection = connections[using]
-    order = "-pk" if backwards else "pk"
+    order = ("-state", "-pk") if backwards else ("state", "pk")
     parts: list[str] = []
     parameters: list[Any] = []
     for batch_id in list(batch_ids)[:MOST_BATCHES]:
@@ -38,7 +38,7 @@ def members_of(
         if beyond is not None:
             rows = rows.filter(**{f"pk__{'lt' if backwards else 'gt'}": beyond})
         for part in _by_state(rows, state):
-            selected = part.order_by(order).values("batch_id", "pk")[:most]
+            selected = part.order_by(*order).values("batch_id", "pk")[:most]
             sql, given = selected.query.get_compiler(using).as_sql()
             parts.append(f"SELECT * FROM ({sql}) part{len(parts)}")
             parameters += given

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import Model, OuterRef, QuerySet, Subquery
 
 from ..dialects import MemberState
-from ..models import BatchMember
+from ..models import BatchMember, ClaimedExecution, Job, JobBatch, WaitingExecution
 
 #: What may be said of a member that has not ended, beside the states of those that have.
 WAITING, RUNNING = "waiting", "running"
 #: For a state that is none.
 UNKNOWN = "unknown"
 
-_COLUMNS = (
-    "pk", "job_id", "name", "state", "job__task_path", "job__claimedexecution__process_id",
-    "job__waitingexecution__width", "nested__pk", "nested__kind", "nested__description",
-)  # fmt: skip
+#: What is read of the job of a member, where the rows of it are: looked up one by one, whatever
+#: there is beside them.
+_OF_JOBS: dict[str, tuple[type[Model], str]] = {
+    "task_path": (Job, "task_path"),
+    "process_id": (ClaimedExecution, "process_id"),
+    "width": (WaitingExecution, "width"),
+}
 _FIRST = {f"first_{state.name.lower()}": state for state in MemberState}
 
 
@@ -44,15 +47,45 @@ class Node:
 
 def read_nodes(using: str, keys: Collection[int]) -> list[Node]:
     """Return the members with these ids, in their order, without those that are gone."""
-    rows = BatchMember.objects.using(using).filter(pk__in=keys).order_by("pk")
+    rows = BatchMember.objects.using(using).filter(pk__in=keys)
+    of_jobs = {
+        name: Subquery(
+            model._default_manager.using(using).filter(pk=OuterRef("job_id")).values(column)[:1]
+        )
+        for name, (model, column) in _OF_JOBS.items()
+    }
+    values = rows.annotate(**of_jobs).values_list("pk", "job_id", "name", "state", *_OF_JOBS)
+    found = sorted(values, key=lambda each: each[0])
+    batches = _batches(using, [values[0] for values in found if values[1] is None])
+    return [_node(*values, batches.get(values[0])) for values in found]
+
+
+class _Batch(NamedTuple):
+    """What a picture shows of a batch that is a member."""
+
+    id: int
+    kind: Any
+    description: Any
+    first: int | None
+
+
+def _batches(using: str, keys: Collection[int]) -> dict[int, _Batch]:
+    """Return the batches that these members are, by the ids of the members."""
+    if not keys:
+        return {}
+    rows = JobBatch.objects.using(using).filter(member_id__in=keys)
     first = {name: _first(using, state) for name, state in _FIRST.items()}
-    return [_node(*values) for values in rows.annotate(**first).values_list(*_COLUMNS, *_FIRST)]
+    values = rows.annotate(**first).values_list("member_id", "pk", "kind", "description", *_FIRST)
+    return {
+        key: _Batch(*known, min((pk for pk in members if pk is not None), default=None))
+        for key, *known, members in ((*each[:4], each[4:]) for each in values)
+    }
 
 
 def _first(using: str, state: MemberState) -> Subquery:
-    """Return the first member in a state of the batch that a member is."""
+    """Return the first member of a batch in a state, which an index finds."""
     members = BatchMember.objects.using(using)
-    within: QuerySet[Any] = members.filter(batch_id=OuterRef("nested__pk"), state=state)
+    within: QuerySet[Any] = members.filter(batch_id=OuterRef("pk"), state=state)
     return Subquery(within.order_by("pk").values("pk")[:1])
 
 
@@ -64,28 +97,18 @@ def _node(
     task_path: Any,
     process_id: Any,
     width: Any,
-    batch_id: int | None,
-    kind: Any,
-    description: Any,
-    *first: int | None,
+    batch: _Batch | None,
 ) -> Node:
-    if batch_id is None:
-        job_id = job_id if isinstance(job_id, int) else None
-        label = name or str(task_path or "").rpartition(".")[2] or f"job #{job_id}"
-    else:
-        job_id = None
-        label = name or description or f"{kind} #{batch_id}"
-    found = [pk for pk in first if pk is not None]
-    return Node(
-        key=key,
-        label=str(label),
-        state=_state(state, is_running=process_id is not None, is_waiting=width is not None),
-        job_id=job_id,
-        task_path=str(task_path or ""),
-        batch_id=batch_id,
-        kind=str(kind or ""),
-        first=min(found, default=None),
-    )
+    state = _state(state, is_running=process_id is not None, is_waiting=width is not None)
+    if batch is not None:
+        label = name or batch.description or f"{batch.kind} #{batch.id}"
+        return Node(
+            key, str(label), state, batch_id=batch.id, kind=str(batch.kind), first=batch.first
+        )
+    job_id = job_id if isinstance(job_id, int) else None
+    path = str(task_path or "")
+    label = name or path.rpartition(".")[2] or ("a job" if job_id is None else f"job #{job_id}")
+    return Node(key, str(label), state, job_id=job_id, task_path=path)
 
 
 def _state(stored: Any, *, is_running: bool, is_waiting: bool) -> str:
