@@ -57,7 +57,15 @@ def read_nodes(using: str, keys: Collection[int]) -> list[Node]:
     values = rows.annotate(**of_jobs).values_list("pk", "job_id", "name", "state", *_OF_JOBS)
     found = sorted(values, key=lambda each: each[0])
     batches = _batches(using, [values[0] for values in found if values[1] is None])
-    return [_node(*values, batches.get(values[0])) for values in found]
+    nodes = []
+    for key, job_id, name, stored, task_path, process_id, width in found:
+        state = _state(stored, is_running=process_id is not None, is_waiting=width is not None)
+        batch = batches.get(key)
+        if batch is not None:
+            nodes.append(_of_batch(key, name, state, batch))
+        else:
+            nodes.append(_of_job(key, name, state, job_id, task_path))
+    return nodes
 
 
 class _Batch(NamedTuple):
@@ -77,8 +85,8 @@ def _batches(using: str, keys: Collection[int]) -> dict[int, _Batch]:
     first = {name: _first(using, state) for name, state in _FIRST.items()}
     values = rows.annotate(**first).values_list("member_id", "pk", "kind", "description", *_FIRST)
     return {
-        key: _Batch(*known, min((pk for pk in members if pk is not None), default=None))
-        for key, *known, members in ((*each[:4], each[4:]) for each in values)
+        key: _Batch(pk, kind, description, min(filter(None, members), default=None))
+        for key, pk, kind, description, *members in values
     }
 
 
@@ -89,22 +97,12 @@ def _first(using: str, state: MemberState) -> Subquery:
     return Subquery(within.order_by("pk").values("pk")[:1])
 
 
-def _node(
-    key: int,
-    job_id: Any,
-    name: Any,
-    state: Any,
-    task_path: Any,
-    process_id: Any,
-    width: Any,
-    batch: _Batch | None,
-) -> Node:
-    state = _state(state, is_running=process_id is not None, is_waiting=width is not None)
-    if batch is not None:
-        label = name or batch.description or f"{batch.kind} #{batch.id}"
-        return Node(
-            key, str(label), state, batch_id=batch.id, kind=str(batch.kind), first=batch.first
-        )
+def _of_batch(key: int, name: Any, state: str, batch: _Batch) -> Node:
+    label = str(name or batch.description or f"{batch.kind} #{batch.id}")
+    return Node(key, label, state, batch_id=batch.id, kind=str(batch.kind), first=batch.first)
+
+
+def _of_job(key: int, name: Any, state: str, job_id: Any, task_path: Any) -> Node:
     job_id = job_id if isinstance(job_id, int) else None
     path = str(task_path or "")
     label = name or path.rpartition(".")[2] or ("a job" if job_id is None else f"job #{job_id}")

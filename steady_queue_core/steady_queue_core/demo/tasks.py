@@ -122,7 +122,7 @@ def pack(number: int) -> int:
 def ship(context: Any) -> int:
     """Run when a batch has ended, and return how many of its jobs have succeeded."""
     with effect("ship"):
-        return context.batch.completed
+        return int(context.batch.completed)
 
 
 @task(queue_name="orders")
