@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import html
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from django.db import connections
 
 from steady_queue_core import Batch, Workflow, call, group
+from steady_queue_core.dialects import portable
 from steady_queue_core.models import (
     BatchMember,
     FailedExecution,
@@ -75,7 +77,7 @@ def test_markup_and_control_characters_are_shown_as_text(using: str, scene: Scen
         result = steps.enqueue()
     JobBatch.objects.using(using).update(kind=NASTY[:16])
     pages += [visitor.see(visitor.url("jobbatch", "change", each.id)) for each in (batch, result)]
-    assert pages[-1].source.count("<svg xmlns=") == 1
+    assert pages[-1].source.count('aria-label="Graph"') == 1
     pages.append(visitor.list("jobbatch"))
     for page in list(pages):
         for url in {part.split('"')[0] for part in page.source.split('href="/')[1:]}:
@@ -245,7 +247,7 @@ def test_metadata_and_callbacks_that_are_none_break_no_page(using: str, scene: S
         assert page.status == 200, text[:20]
         assert len(page.source) < 100_000
         assert visitor.list("jobbatch").status == 200
-    last = "9999-12-31T23:59:59+00:00" if connections[using].vendor != "mysql" else "9999-12-31"
+    last = portable.storable(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC))
     rows.update(created_at=last, finished_at=last, total=-7, failed=-(2**31))
     assert visitor.see(url).status == visitor.list("jobbatch").status == 200
 

@@ -38,7 +38,6 @@ BATCHES: list[dict[str, str]] = [
     {"status": "failed"},
     {"kind": "group"},
     {"q": "none"},
-    {"q": "7"},
 ]
 MEMBERS: list[dict[str, str]] = [
     {},
