@@ -386,7 +386,7 @@ def test_batches_are_those_that_get_queryset_has(using: str, scene: Scene, show:
         assert us.client.get(us.url("jobbatch", name, theirs.id)).status_code == 302
     for verb in ("cancel", "retry"):
         page = us.post(us.url("jobbatch", verb, theirs.id), {"confirmed": "yes"})
-        assert page.messages == [f"Batch {theirs.id} no longer exists."]
+        assert f"Batch {theirs.id} no longer exists." in page.messages
     for chosen in ([theirs.id], ...):
         question = us.act("cancel", chosen, "jobbatch")
         confirm(us, question, us.url("jobbatch"))
