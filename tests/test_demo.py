@@ -106,7 +106,7 @@ def test_all_goes_as_planned_and_nothing_is_left(tmp_path: Path) -> None:
     assert "Steady Queue" in output.splitlines()[0]
     for word in ("delayed", "done", "retry", "failed", "progress"):
         assert re.search(rf"^  \d\d:\d\d:\d\d  {word} +demo\.tasks\.\w+ #\d+ ", output, re.M), word
-    assert output.count("\n  ok     ") == 10
+    assert output.count("\n  ok     ") == 12
     assert "WRONG" not in output
     assert projects(tmp_path) == []
     assert_shown_in_the_readme(output)

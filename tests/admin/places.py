@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steady_queue_core.models import BlockedExecution, ReadyExecution
+from steady_queue_core.models import BlockedExecution, ReadyExecution, WaitingExecution
 
 from ..models.everywhere import Jobs
 from ..servers.kinds import KINDS
@@ -50,4 +50,18 @@ class Scene(Jobs):
         ]  # fmt: skip
         rows._raw_delete(self.using)
         BlockedExecution.objects.using(self.using).bulk_create(blocked)
+        return ids
+
+    def waiting(self, count: int = 1, **fields: Any) -> list[int]:
+        ids = self.ready(count, **fields)
+        rows = ReadyExecution.objects.using(self.using).filter(pk__in=ids)
+        waiting = [
+            WaitingExecution(
+                job_id=row.pk, queue_name=row.queue_name, rank=row.rank, token=row.token,
+                created_at=row.created_at, width=3,
+            )
+            for row in rows
+        ]  # fmt: skip
+        rows._raw_delete(self.using)
+        WaitingExecution.objects.using(self.using).bulk_create(waiting)
         return ids

@@ -4,24 +4,36 @@ from __future__ import annotations
 
 import html
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from django.db import connections
 
-from steady_queue_core.models import FailedExecution, Job, Process, RecurringTask, Semaphore
+from steady_queue_core import Batch, Workflow, call, group
+from steady_queue_core.dialects import portable
+from steady_queue_core.models import (
+    BatchMember,
+    FailedExecution,
+    Job,
+    JobBatch,
+    Process,
+    RecurringTask,
+    Semaphore,
+)
 
+from ..app.tasks import noop
 from .places import HOUR, Scene, on_every_database
 from .visitor import EVERYTHING, Visitor
 
 NASTY = "<script>alert('x')</script>\"'&{{ 7|add:7 }}{% now 'Y' %}\u202e\u2028\x1b[31m"
 PATH = f"shop.{NASTY}"[:255]
-STATES = ("", "ready", "scheduled", "blocked", "running", "failed", "finished")
+STATES = ("", "ready", "scheduled", "blocked", "waiting", "running", "failed", "finished")
 
 
 def all_pages(visitor: Visitor, jobs: list[int]) -> list[Any]:
     """Return every list and the pages of ``jobs``."""
-    models = ("pause", "process", "recurringtask", "semaphore")
+    models = ("pause", "process", "recurringtask", "semaphore", "jobbatch")
     pages = [visitor.list(state=state) for state in STATES]
     pages += [visitor.list(model) for model in models]
     return pages + [visitor.see(visitor.url("job", "change", job)) for job in jobs]
@@ -36,9 +48,10 @@ def test_markup_and_control_characters_are_shown_as_text(using: str, scene: Scen
     [ready], [scheduled] = scene.ready(1, **fields), scene.ready(1, delay=HOUR, **fields)
     [blocked] = scene.blocked(1, key=NASTY, **fields)
     jobs = [failed, finished, claim.job_id, ready, scheduled, blocked]
-    call = json.dumps({"args": [NASTY, "\ud800"], "kwargs": {NASTY: "\0"}})
+    stored = json.dumps({"args": [NASTY, "\ud800"], "kwargs": {NASTY: "\0"}})
     Job.objects.using(using).filter(pk__in=jobs).update(
-        arguments=call, return_value=json.dumps(["\udfff", NASTY]), worker_ids=json.dumps([NASTY]),
+        arguments=stored, return_value=json.dumps(["\udfff", NASTY]),
+        worker_ids=json.dumps([NASTY]),
         errors=json.dumps([[NASTY, NASTY], ["x", "\ud800"]]), concurrency_key=NASTY,
         backend_name=NASTY,
     )  # fmt: skip
@@ -57,6 +70,15 @@ def test_markup_and_control_characters_are_shown_as_text(using: str, scene: Scen
     visitor = Visitor(*EVERYTHING)
 
     pages = all_pages(visitor, jobs)
+    with Batch(NASTY, metadata={NASTY: NASTY}, on_finish=noop) as batch:
+        steps = Workflow(NASTY)
+        last = steps.add(call(noop), name=f"{NASTY}2", after=[steps.add(call(noop), name=NASTY)])
+        steps.add(group(call(noop)), name=NASTY[:9], after=[last], run_when="finished")
+        result = steps.enqueue()
+    JobBatch.objects.using(using).update(kind=NASTY[:16])
+    pages += [visitor.see(visitor.url("jobbatch", "change", each.id)) for each in (batch, result)]
+    assert pages[-1].source.count('aria-label="Graph"') == 1
+    pages.append(visitor.list("jobbatch"))
     for page in list(pages):
         for url in {part.split('"')[0] for part in page.source.split('href="/')[1:]}:
             if "/steady_queue/" in url and "/change/" in url:
@@ -210,3 +232,42 @@ def test_no_column_of_another_damaged_row_breaks_its_list(
         assert visitor.list(each).status == 200
     url = visitor.url(model, "change", keys[model])
     assert visitor.client.get(url, follow=True).status_code == 200
+
+
+@on_every_database
+def test_metadata_and_callbacks_that_are_none_break_no_page(using: str, scene: Scene) -> None:
+    with Batch("odd", metadata={"a": 1}, on_success=noop) as batch:
+        noop.enqueue()
+    visitor, rows = Visitor(*EVERYTHING), JobBatch.objects.using(using)
+    url = visitor.url("jobbatch", "change", batch.id)
+    for text in ("", "{", "null", "[1", "[" * 5_000, "7", '"x"', "[[1, 2, 3]]", "{}", "x" * 2**21,
+                 '{"on_success":7,"on_finish":{"task_path":[1],"queue_name":null}}'):  # fmt: skip
+        rows.update(metadata=text, callbacks=text)
+        page = visitor.see(url)
+        assert page.status == 200, text[:20]
+        assert len(page.source) < 100_000
+        assert visitor.list("jobbatch").status == 200
+    last = portable.storable(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC))
+    rows.update(created_at=last, finished_at=last, total=-7, failed=-(2**31))
+    assert visitor.see(url).status == visitor.list("jobbatch").status == 200
+
+
+@pytest.mark.django_db
+def test_batches_that_are_in_each_other_have_pages(scene: Scene) -> None:
+    with Batch("outer") as outer, Batch("inner") as inner:
+        noop.enqueue()
+    turned = BatchMember.objects.create(batch_id=inner.id)
+    own = BatchMember.objects.create(batch_id=inner.id, state=-4)
+    JobBatch.objects.filter(pk=outer.id).update(member=turned)
+    with Batch("itself") as itself:
+        noop.enqueue()
+    JobBatch.objects.filter(pk=itself.id).update(member=own)
+    BatchMember.objects.filter(pk=own.pk).update(batch_id=itself.id)
+    visitor = Visitor(*EVERYTHING)
+    for batch in (outer, inner, itself):
+        assert visitor.see(visitor.url("jobbatch", "change", batch.id)).status == 200
+        assert batch.mermaid()
+        url = visitor.url("jobbatch", "cancel", batch.id)
+        assert visitor.post(url, {"confirmed": "yes"}).status == 200
+        url = visitor.url("jobbatch", "retry", batch.id)
+        assert visitor.post(url, {"confirmed": "yes"}).status == 200

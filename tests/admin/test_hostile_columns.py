@@ -10,20 +10,26 @@ import pytest
 from django.db import DatabaseError, connections, models
 from django.db.transaction import atomic
 
+from steady_queue_core import call, chain, group
 from steady_queue_core.models import (
+    BatchMember,
     BlockedExecution,
     ClaimedExecution,
+    Dependency,
     FailedExecution,
     Job,
+    JobBatch,
     Pause,
     Process,
     ReadyExecution,
     RecurringTask,
     ScheduledExecution,
     Semaphore,
+    WaitingExecution,
 )
 from steady_queue_core.models.process import register
 
+from ..app.tasks import noop
 from .places import HOUR, Scene, on_every_database
 from .test_lists import recurring_tasks
 from .visitor import EVERYTHING, Visitor
@@ -65,6 +71,10 @@ def rows_of(scene: Scene, model: type[models.Model], count: int) -> list[Any]:
     using, rows = scene.using, model._default_manager.using(scene.using)
     present = Process.objects.using(using).values_list("created_at", flat=True)[0]
     make: dict[type[models.Model], Callable[[], Any]] = {
+        BatchMember: lambda: group(*[call(noop)] * count).enqueue(),
+        Dependency: lambda: chain(*[call(noop)] * (count + 1)).enqueue(),
+        JobBatch: lambda: [group(call(noop)).enqueue() for _ in range(count)],
+        WaitingExecution: lambda: scene.waiting(count),
         BlockedExecution: lambda: scene.blocked(count),
         ClaimedExecution: lambda: scene.claimed(count),
         FailedExecution: lambda: scene.failed(count),
@@ -93,7 +103,8 @@ def rows_of(scene: Scene, model: type[models.Model], count: int) -> list[Any]:
 
 MODELS: tuple[type[models.Model], ...] = (
     BlockedExecution, ClaimedExecution, FailedExecution, Job, Pause, Process, ReadyExecution,
-    RecurringTask, ScheduledExecution, Semaphore,
+    RecurringTask, ScheduledExecution, Semaphore, JobBatch, BatchMember, Dependency,
+    WaitingExecution,
 )  # fmt: skip
 #: Lists that show something of a model, each with its filters.
 SHOWN_IN: dict[type[models.Model], list[tuple[str, dict[str, str]]]] = {
@@ -107,11 +118,20 @@ SHOWN_IN: dict[type[models.Model], list[tuple[str, dict[str, str]]]] = {
         ("pause", {}),
     ],
     ScheduledExecution: [("job", {"state": "scheduled"})],
+    JobBatch: [("jobbatch", {}), ("jobbatch", {"status": "running"}), ("jobbatch", {"q": "x"})],
+    BatchMember: [("jobbatch", {})],
+    Dependency: [("job", {"state": "waiting"})],
+    WaitingExecution: [("job", {"state": "waiting"})],
 }
 #: What a row has its identity from; all else is damaged.
 UNCHANGED = (models.OneToOneField, models.AutoField)
 #: The pages of the others by themselves.
-PAGES = {Pause: "pause", Process: "process", RecurringTask: "recurringtask", Semaphore: "semaphore"}
+PAGES: dict[type[models.Model], str] = {
+    Pause: "pause", Process: "process", RecurringTask: "recurringtask", Semaphore: "semaphore",
+    JobBatch: "jobbatch", BatchMember: "jobbatch",
+}  # fmt: skip
+#: The columns with the keys of the pages that show the others, as they were before the damage.
+SHOWN_ON = {BatchMember: "batch_id", Dependency: "job_id"}
 
 
 @pytest.mark.slow
@@ -126,6 +146,8 @@ def test_no_value_of_a_column_breaks_a_page(
     keys, vendor = rows_of(scene, model, len(fields)), connections[using].vendor
     visitor = Visitor(*EVERYTHING)
     before = [column.read(key) for column, key in zip(columns, keys, strict=True)]
+    rows = model._default_manager.using(using).filter(pk__in=keys)
+    pages = dict(rows.values_list("pk", SHOWN_ON[model])) if model in SHOWN_ON else {}
     taken = 0
     for number in range(max(len(values_of(field, vendor)) for field in fields)):
         settings.TIME_ZONE = ZONES[number % 2]
@@ -140,8 +162,9 @@ def test_no_value_of_a_column_breaks_a_page(
         for column, key, _ in written:
             if key == "":
                 continue  # It has no address.
+            shown = pages.get(key, key)
             for view in ("change", "history")[: 2 - bool(number)]:
-                page = visitor.url(PAGES.get(model, "job"), view, key)
+                page = visitor.url(PAGES.get(model, "job"), view, shown)
                 response = visitor.client.get(page)
                 assert response.status_code in (200, 302), (page, column.name, number)
         for column, key, old in written:

@@ -27,7 +27,7 @@ from .visitor import EVERYTHING, Visitor
 
 #: Queries that a page may make, whatever there is.
 MOST_QUERIES = 12
-STATES = ("", "ready", "scheduled", "blocked", "running", "failed", "finished")
+STATES = ("", "ready", "scheduled", "blocked", "waiting", "running", "failed", "finished")
 
 
 def fill(scene: Scene) -> dict[str, list[int]]:
@@ -40,6 +40,7 @@ def fill(scene: Scene) -> dict[str, list[int]]:
         "ready": [*urgent, *late],
         "scheduled": [*soon, *later],
         "blocked": scene.blocked(2),
+        "waiting": scene.waiting(2),
         "running": running,
         "failed": failed[::-1],
         "finished": finished[::-1],
@@ -82,7 +83,10 @@ def test_each_state_lists_its_jobs_in_its_order(using: str, scene: Scene) -> Non
     visitor = Visitor("view_job")
     found = {state: visitor.list(state=state).ids for state in STATES}
     assert found == expected
-    assert "All 16 Ready 4 Scheduled 3 Blocked 2 Running 2 Failed 3 Finished 2" in visitor.list()
+    assert (
+        "All 18 Ready 4 Scheduled 3 Blocked 2 Waiting 2 Running 2 Failed 3 Finished 2"
+        in visitor.list()
+    )
 
 
 @on_every_database
@@ -92,7 +96,7 @@ def test_pages_follow_each_other_without_gap_in_both_directions(
     monkeypatch.setattr(JobAdmin, "list_per_page", 2)
     fill(scene)
     # Many rows are equal in all columns of the order but the last.
-    scene.ready(3, rank=2), scene.ready(3, delay=HOUR), scene.blocked(3)
+    scene.ready(3, rank=2), scene.ready(3, delay=HOUR), scene.blocked(3), scene.waiting(3)
     present = portable.storable(scene.dialect.current_time(scene.connection))
     ReadyExecution.objects.using(using).update(queue_name="one")
     ScheduledExecution.objects.using(using).update(due_at=present)
@@ -185,6 +189,7 @@ def test_no_page_makes_more_than_a_dozen_queries(using: str, scene: Scene, rows:
             scene.ready(20_000), scene.ready(1_000, delay=HOUR)
     visitor = Visitor(*EVERYTHING)
     urls = [visitor.url(model) for model in ("pause", "process", "recurringtask", "semaphore")]
+    urls += [visitor.url("jobbatch"), f"{visitor.url('jobbatch')}?status=running&kind=batch&q=x"]
     urls += [f"{visitor.url('job')}?state={state}" for state in STATES]
     urls += [f"{visitor.url('job')}?state={state}&task=no.such" for state in STATES]
     urls += [visitor.url("job", "change", row.pk) for row in Job.objects.using(using)[:3]]

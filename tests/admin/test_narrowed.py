@@ -15,7 +15,9 @@ from django.db.models import Q
 from django.test.utils import CaptureQueriesContext
 from django.urls import path
 
+from steady_queue_core import Batch, call, chain
 from steady_queue_core.admin import (
+    BatchAdmin,
     JobAdmin,
     ProcessAdmin,
     QueuesAdmin,
@@ -27,6 +29,7 @@ from steady_queue_core.admin import (
 from steady_queue_core.models import (
     FailedExecution,
     Job,
+    JobBatch,
     Pause,
     Process,
     ReadyExecution,
@@ -35,6 +38,7 @@ from steady_queue_core.models import (
     Semaphore,
 )
 
+from ..app.tasks import noop
 from .places import HOUR, Scene, on_every_database
 from .test_actions import confirm, log
 from .test_lists import MOST_QUERIES, STATES, fill, recurring_tasks, walk
@@ -116,6 +120,7 @@ def two_tenants(scene: Scene) -> dict[str, dict[str, list[int]]]:
         "finished": lambda owner: scene.finished(2, queue_name=owner),
         "running": lambda owner: [each.job_id for each in scene.claimed(2, queue_name=owner)],
         "blocked": lambda owner: scene.blocked(2, queue_name=owner),
+        "waiting": lambda owner: scene.waiting(2, queue_name=owner),
         "scheduled": lambda owner: scene.ready(2, owner, delay=HOUR),
         "ready": lambda owner: scene.ready(2, owner),
     }
@@ -135,7 +140,7 @@ def test_lists_tabs_and_searches_have_what_get_queryset_has(using: str, scene: S
     assert found == ours
     page = us.list()
     assert sorted(page.ids) == sorted(each for ids in ours.values() for each in ids)
-    assert "All 12 Ready 2 Scheduled 2 Blocked 2 Running 2 Failed 2 Finished 2" in page
+    assert "All 14 Ready 2 Scheduled 2 Blocked 2 Waiting 2 Running 2 Failed 2 Finished 2" in page
     assert "theirs" not in page.source
     for state, [mine, *_] in ours.items():
         assert us.list(state=state, q=mine).ids == [mine]
@@ -254,6 +259,7 @@ def test_a_narrowed_page_makes_no_more_than_a_dozen_queries(using: str, scene: S
     two_tenants(scene)
     us = visitor()
     urls = [us.url(model) for model in ("pause", "process", "recurringtask", "semaphore")]
+    urls += [us.url("jobbatch"), f"{us.url('jobbatch')}?status=running"]
     urls += [f"{us.url('job')}?state={state}&task=no.such" for state in STATES]
     for url in urls:
         with (
@@ -347,3 +353,111 @@ def test_permissions_are_asked_of_each_row(scene: Scene, show: Show) -> None:
     assert RecurringTask.objects.get(pk="task0").enabled
     assert not RecurringTask.objects.get(pk="task1").enabled
     assert log()
+
+
+class OurBatches(BatchAdmin):
+    def get_queryset(self, request: Any) -> Any:
+        return super().get_queryset(request).filter(description__startswith="ours")
+
+
+def two_batches() -> tuple[Any, Any]:
+    """Have a batch of us with a job and a batch in it, and one of others with a job."""
+    with Batch("ours") as ours:
+        noop.using(queue_name="ours").enqueue()
+        with Batch("theirs, in ours"):
+            noop.using(queue_name="theirs").enqueue()
+        noop.using(queue_name="theirs").enqueue()
+    with Batch("theirs") as theirs:
+        noop.using(queue_name="theirs").enqueue()
+    return ours, theirs
+
+
+@on_every_database
+def test_batches_are_those_that_get_queryset_has(using: str, scene: Scene, show: Show) -> None:
+    show({Job: OurJobs, JobBatch: OurBatches})
+    ours, theirs = two_batches()
+    us = visitor()
+    page = us.list("jobbatch")
+    assert page.ids == [ours.id]
+    assert "theirs" not in page.source
+    for query in ({"q": f"{theirs.id}"}, {"q": "theirs"}, {"kind": "group"}):
+        assert us.list("jobbatch", **query).ids == []
+    for name in ("change", "history"):
+        assert us.client.get(us.url("jobbatch", name, theirs.id)).status_code == 302
+    for verb in ("cancel", "retry"):
+        page = us.post(us.url("jobbatch", verb, theirs.id), {"confirmed": "yes"})
+        assert f"Batch {theirs.id} no longer exists." in page.messages
+    for chosen in ([theirs.id], ...):
+        question = us.act("cancel", chosen, "jobbatch")
+        confirm(us, question, us.url("jobbatch"))
+    assert Batch.get(theirs.id).status == "running"
+    assert Batch.get(ours.id).status == "cancelled"
+
+
+@on_every_database
+def test_the_page_of_a_batch_names_only_what_the_user_may_see(
+    using: str, scene: Scene, show: Show
+) -> None:
+    show({Job: OurJobs, JobBatch: OurBatches})
+    ours, _ = two_batches()
+    mine, *others = Job.objects.using(using).order_by("pk").values_list("pk", flat=True)
+    us = visitor()
+    page = us.see(us.url("jobbatch", "change", ours.id))
+    assert f"#{mine} noop noop pending (hidden) pending (hidden) pending" in page
+    assert not [each for each in others if f"#{each}" in page]
+    assert "All 3 Pending 3" in page
+    with CaptureQueriesContext(connections[using]) as captured:
+        us.see(us.url("jobbatch", "change", ours.id))
+    assert len(captured) <= 15
+
+
+@pytest.mark.django_db
+def test_permissions_for_batches_are_asked_of_each(scene: Scene, show: Show) -> None:
+    class Mine(BatchAdmin):
+        def has_view_permission(self, request: Any, obj: Any = None) -> bool:
+            return obj is None or obj.description != "hidden"
+
+        def has_cancel_permission(self, request: Any, obj: Any = None) -> bool:
+            return obj is None or obj.description == "ours"
+
+        def has_view_arguments_permission(self, request: Any, obj: Any = None) -> bool:
+            return obj is not None and obj.description == "ours"
+
+    show({JobBatch: Mine})
+    made = {}
+    for name in ("ours", "theirs", "hidden"):
+        with Batch(name, metadata={"a": 1}) as made[name]:
+            noop.enqueue()
+    us = visitor()
+    page = us.see(us.url("jobbatch", "change", made["ours"].id))
+    assert page.buttons == ["Cancel", "Retry"]
+    assert "Metadata" in page
+    page = us.see(us.url("jobbatch", "change", made["theirs"].id))
+    assert page.buttons == ["Retry"]
+    assert "Metadata" not in page
+    assert us.see(us.url("jobbatch", "change", made["hidden"].id)).status == 403
+    for name in ("theirs", "hidden"):
+        url = us.url("jobbatch", "cancel", made[name].id)
+        assert us.post(url, {"confirmed": "yes"}).status == 403
+    question = us.act("cancel", [each.id for each in made.values()], "jobbatch")
+    page = confirm(us, question, us.url("jobbatch"))
+    assert page.messages[0] == "Cancelled 1 batch."
+    assert [str(Batch.get(each.id).status) for each in made.values()] == [
+        "cancelled", "running", "running",
+    ]  # fmt: skip
+
+
+@pytest.mark.django_db
+def test_a_site_may_leave_batches_out(scene: Scene, settings: Any) -> None:
+    site = AdminSite(name="narrowed")
+    urls: Any = ModuleType("urls")
+    site.register(Job, JobAdmin)
+    urls.urlpatterns = [path("admin/", default_site.urls), path("narrowed/", site.urls)]
+    settings.ROOT_URLCONF = urls
+    result = chain(call(noop), call(noop)).enqueue()
+    us = visitor()
+    assert f"#{result.id}" in us.list(state="waiting")
+    for job in Job.objects.values_list("pk", flat=True):
+        page = us.see(us.url("job", "change", job))
+        assert f"Member of #{result.id}" in page
+        assert "/jobbatch/" not in page.source

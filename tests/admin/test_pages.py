@@ -228,7 +228,9 @@ def test_semaphores_tell_what_is_in_use_and_who_waits(using: str, scene: Scene) 
 
 
 @on_every_database
-@pytest.mark.parametrize("model", ["job", "pause", "process", "recurringtask", "semaphore"])
+@pytest.mark.parametrize(
+    "model", ["job", "pause", "process", "recurringtask", "semaphore", "jobbatch"]
+)
 def test_what_is_not_there_has_no_page(using: str, model: str, scene: Scene) -> None:
     visitor = Visitor(*EVERYTHING)
     for key in ("0", "9" * 30, "x" * 300, "%00", "_00", "__", "%ED%A0%80", "-1", "%C2%B2", "1_0"):
@@ -263,7 +265,7 @@ def test_the_pages_work_without_time_zones(settings: Any, scene: Scene) -> None:
     [failed] = scene.failed(1)
     scene.ready(2), scene.ready(1, delay=HOUR), scene.blocked(1), scene.claimed(1)
     visitor = Visitor(*EVERYTHING)
-    for state in ("", "ready", "scheduled", "blocked", "running", "failed", "finished"):
+    for state in ("", "ready", "scheduled", "blocked", "waiting", "running", "failed", "finished"):
         assert visitor.list(state=state).status == 200
     assert re.search(r"\d m?s", visitor.list(state="ready").text)
     shown = f"{datetime.now():%Y-%m-%d}"

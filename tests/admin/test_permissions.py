@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission
 
+from steady_queue_core import Batch
 from steady_queue_core.models import (
     FailedExecution,
     Job,
+    JobBatch,
     Pause,
     ReadyExecution,
     RecurringTask,
     ScheduledExecution,
 )
 
+from ..app.tasks import noop
 from .places import HOUR, Scene
 from .test_actions import confirm
 from .visitor import Visitor
@@ -28,6 +31,7 @@ VIEW = {
     "process": "view_process",
     "recurringtask": "view_recurringtask",
     "semaphore": "view_semaphore",
+    "jobbatch": "view_jobbatch",
 }
 #: Page, action of its list, verb of its page, and the permission for both.
 ACTIONS = [
@@ -41,6 +45,8 @@ ACTIONS = [
     ("recurringtask", "run_now", "run", "run_recurringtask"),
     ("recurringtask", "disable", "disable", "change_recurringtask"),
     ("recurringtask", "enable", "enable", "change_recurringtask"),
+    ("jobbatch", "cancel", "cancel", "cancel_batch"),
+    ("jobbatch", "retry", "retry", "retry_batch"),
 ]
 
 
@@ -55,6 +61,12 @@ def prepare(scene: Scene, action: str, model: str) -> tuple[Any, dict[str, str]]
         if action == "resume":
             Pause.objects.create(queue_name="mail", created_at="2026-01-01T00:00:00Z")
         return "mail", {}
+    if model == "jobbatch":
+        with Batch("rows") as batch:
+            noop.enqueue()
+        if action == "retry":
+            batch.cancel()
+        return batch.id, {}
     row = RecurringTask.objects.create(
         key="daily", task_path="tests.app.tasks.noop", schedule="0 6 * * *", timezone="UTC",
         arguments='{"args":[],"kwargs":{}}', backend_name="default", queue_name="default",
@@ -68,7 +80,8 @@ def state(scene: Scene) -> Any:
     """Return all that the actions change."""
     models = (Job, ReadyExecution, ScheduledExecution, FailedExecution, Pause)
     rows = RecurringTask.objects.values_list("key", "enabled")
-    return [scene.ids(model) for model in models], list(rows)
+    batches = JobBatch.objects.values_list("finished_at", "cancelled_at")
+    return [scene.ids(model) for model in models], list(rows), list(batches)
 
 
 def test_the_permissions_are_these() -> None:
@@ -114,7 +127,7 @@ def test_an_action_on_a_list_works_with_its_permission(
     before = state(scene)
     insider = Visitor(VIEW[model], codename)
     page = insider.act(action, [key], model, **query)
-    if action in ("cancel", "discard", "clear"):
+    if action in ("cancel", "discard", "clear") or model == "jobbatch":
         assert state(scene) == before
         page = confirm(insider, page, insider.url(model), **query)
     assert page.messages

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.db import connections
 
-from steady_queue_core.admin import job_listing
+from steady_queue_core.admin import batch_listing, job_listing
 from steady_queue_core.dialects import tables
 
 from .places import tasks_in
@@ -24,6 +25,7 @@ QUERIES = [
     {"state": "scheduled"},
     {"state": "blocked"},
     {"state": "blocked", "key": "k7"},
+    {"state": "waiting"},
     {"state": "running"},
     {"state": "failed"},
     {"state": "finished"},
@@ -50,6 +52,7 @@ EXECUTIONS = (
     (tables.SCHEDULED, ", due_at", ", {past}"),
     (tables.BLOCKED, ", concurrency_key", ", 'k' || (i % 10)"),
     (tables.CLAIMED, ", process_id", ", 1"),
+    (tables.WAITING, ", width", ", 1"),
 )
 
 
@@ -67,8 +70,8 @@ def fill(vendor: str, cursor: Any) -> None:
         "id, queue_name, task_path, backend_name, rank, arguments, max_attempts, attempts, token, "
         "enqueued_at, finished_at",
         f"i, 'q' || (i % 10), 't.' || (i % 3), 'default', 0, '', 1, 0, 0, {past}, "
-        f"CASE WHEN i > {4 * ROWS} THEN {instant} END",
-        6 * ROWS,
+        f"CASE WHEN i > {5 * ROWS} THEN {instant} END",
+        7 * ROWS,
     )
     for position, (table, columns, values) in enumerate(EXECUTIONS):
         insert(
@@ -79,19 +82,44 @@ def fill(vendor: str, cursor: Any) -> None:
     insert(
         tables.FAILED,
         "job_id, created_at, exception_class, message",
-        f"i + {4 * ROWS}, {instant}, 'e', 'm'",
+        f"i + {5 * ROWS}, {instant}, 'e', 'm'",
     )
     insert(
         tables.CHECKPOINTS,
         "job_id, token, done, total, text, updated_at",
         f"i + {3 * ROWS}, 0, 1, 2, '', {instant}",
     )
+    batch = "kind, description, backend_name, created_at, started_at"
+    values = f"'group', 'd' || (i % 10), 'default', {past}, {past}"
+    insert(tables.BATCHES, f"id, {batch}", f"i, {values}", 10)
+    insert(
+        tables.BATCHES,
+        f"id, {batch}, finished_at, total, failed",
+        f"i + 10, {values}, {instant}, 1, i % 2",
+    )
+    insert(tables.MEMBERS, "id, batch_id, job_id, name, state", "i, 1 + (i % 5), i, '', i % 3")
+    insert(
+        tables.DEPENDENCIES,
+        "id, job_id, parent_id, run_when, state, number",
+        "i, i + 5, i, 0, i % 2, 0",
+    )
     cursor.execute("ANALYZE")
 
 
 #: Tables of a few rows, which are read as they are.
 SMALL = (tables.PAUSES, tables.PROCESSES)
-ORDERED_BY_ID = 'FROM "steady_queue_jobs" ORDER BY 1 DESC LIMIT'
+#: What is in the order of its ids is read as it is, as far as a page goes.
+BY_ID = {name: f'FROM "{name}" ORDER BY 1 DESC LIMIT' for name in (tables.JOBS, tables.BATCHES)}
+#: Pages of batches, each with a query.
+BATCHES = [
+    {},
+    {"status": "running"},
+    {"status": "failed"},
+    {"kind": "chain"},
+    {"q": "d3"},
+    {"q": "7"},
+]
+MEMBERS = [{}, {"members": "failed"}, {"p": "after[9000]"}, {"p": "before[9000]"}]
 
 
 def statements(using: str, visitor: Visitor) -> Iterator[tuple[str, Any]]:
@@ -109,7 +137,16 @@ def statements(using: str, visitor: Visitor) -> Iterator[tuple[str, Any]]:
             assert page.status == 200
             if 'rel="next"' in page.source:
                 assert visitor.see(visitor.url("job") + page.link("(?:Next|Look further)")).ids != 0
-    assert len(sent) > len(QUERIES)
+        for query in BATCHES:
+            page = visitor.list("jobbatch", **query)
+            assert page.status == 200
+            if 'rel="next"' in page.source:
+                assert visitor.see(visitor.url("jobbatch") + page.link("(?:Next|Look further)"))
+        for query in MEMBERS:
+            page = visitor.see(visitor.url("jobbatch", "change", 1), **query)
+            assert page.status == 200
+            assert page.link("Next") or query == {"p": "before[9000]"}
+    assert len(sent) > len(QUERIES) + len(BATCHES)
     yield from sent
 
 
@@ -117,21 +154,21 @@ def statements(using: str, visitor: Visitor) -> Iterator[tuple[str, Any]]:
 def _small_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page looks at few of all jobs, as in a large queue: else it is right to read them all."""
     monkeypatch.setattr(job_listing, "LOOKED_AT", ROWS // 20)
+    monkeypatch.setattr(batch_listing, "LOOKED_AT", ROWS // 20)
 
 
 @pytest.mark.django_db
 def test_sqlite_reads_by_indexes_in_their_order() -> None:
     with connections["default"].cursor() as cursor:
         fill("sqlite", cursor)
-        for sql, params in [*statements("default", Visitor("view_job"))]:
+        for sql, params in [*statements("default", Visitor("view_job", "view_jobbatch"))]:
             cursor.execute(f"EXPLAIN QUERY PLAN {sql}", params)
             steps = [row[3] for row in cursor.fetchall()]
             sorts = [step for step in steps if step.startswith("USE TEMP B-TREE")]
             # What is equal in the index's column is little, and sorted by itself.
             assert not [each for each in sorts if "RIGHT PART" not in each], (sql, steps)
-            scans = [step for step in steps if step.startswith("SCAN") and "INDEX" not in step]
-            # The table of the jobs is in the order of their ids: read as far as the page goes.
-            wanted = ["SCAN steady_queue_jobs"] if ORDERED_BY_ID in sql else []
+            scans = [step for step in steps if re.match(r"SCAN (?!part\d)(?!.*INDEX)", step)]
+            wanted = [f"SCAN {table}" for table, order in BY_ID.items() if order in sql]
             allowed = [*wanted, *(f"SCAN {table}" for table in SMALL)]
             assert [each for each in scans if each not in allowed] == [], (sql, steps)
 
@@ -141,7 +178,7 @@ def test_postgresql_reads_by_indexes_in_their_order(settings: Any) -> None:
     settings.TASKS = tasks_in("postgres")
     with connections["postgres"].cursor() as cursor:
         fill("postgresql", cursor)
-        for sql, params in [*statements("postgres", Visitor("view_job"))]:
+        for sql, params in [*statements("postgres", Visitor("view_job", "view_jobbatch"))]:
             cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}", params)
             [(found,)] = cursor.fetchall()
             plan = found if isinstance(found, list) else json.loads(found)

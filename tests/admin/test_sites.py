@@ -9,8 +9,10 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import override_settings
 
+from steady_queue_core import Batch
 from steady_queue_core.models import Job, Pause, ReadyExecution
 
+from ..app.tasks import noop
 from ..servers.kinds import KINDS
 from .places import HOUR, Scene, tasks_in
 from .visitor import EVERYTHING, Visitor
@@ -45,11 +47,13 @@ def test_each_of_several_databases_is_looked_after(other: str, settings: Any) ->
     here.ready(2, "here"), there.ready(3, "there")
     failed = there.failed(2, queue_name="there")
     [scheduled] = there.ready(1, "there", delay=HOUR)
+    with Batch("there", backend=other) as batch:
+        noop.using(backend=other, queue_name="batch").enqueue()
     visitor, given = Visitor(*EVERYTHING), Visitor(*EVERYTHING, database=other)
 
     assert "All 2 Ready 2" in visitor.list()
     page = given.list()
-    assert "All 6 Ready 3" in page
+    assert "All 7 Ready 4" in page
     assert f"By database default {other}" in page
     # Every link of the pages stays with the database.
     page = given.see(given.url("job") + page.link("Failed"))
@@ -66,9 +70,19 @@ def test_each_of_several_databases_is_looked_after(other: str, settings: Any) ->
     assert page.messages == [f"Discarded job #{failed[1]}."]
     assert "Running 0" in given.list("job", queue="there")
 
+    page = given.list("jobbatch")
+    assert page.ids == [batch.id]
+    assert re.search(rf'/jobbatch/{batch.id}/change/\?[^"]*database={other}["&]', page.source)
+    page = given.see(given.url("jobbatch", "change", batch.id))
+    for url in re.findall(r'href="([^"]+/change/[^"]*)"', page.source):
+        assert f"database={other}" in url
+    assert "database=" in page.link("Pending")
+    page = given.post(given.url("jobbatch", "cancel", batch.id), {"confirmed": "yes"})
+    assert page.messages == [f"Cancelled batch #{batch.id}."]
+    assert visitor.list("jobbatch").ids == []
     assert here.ids(Job) == here.ids(ReadyExecution)
     assert not Pause.objects.exists()
-    assert LogEntry.objects.count() == 4
+    assert LogEntry.objects.count() == 5
     with override_settings(TASKS=tasks_in("default")):
         assert "All 2 Ready 2" in given.list()
 
@@ -79,5 +93,5 @@ def test_tasks_that_are_misconfigured_break_no_page(settings: Any) -> None:
     settings.TASKS = {"default": {"BACKEND": "no.such.Backend"}}
     settings.STEADY_QUEUE = {"process_alive_threshold": "long"}
     Scene("default").ready(1)
-    for model in ("job", "pause", "process", "recurringtask", "semaphore"):
+    for model in ("job", "pause", "process", "recurringtask", "semaphore", "jobbatch"):
         assert visitor.list(model).status == 200

@@ -10,7 +10,14 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import tables
-from steady_queue_core.models import Job, Process, RecurringExecution
+from steady_queue_core.models import (
+    BatchMember,
+    Dependency,
+    Job,
+    JobBatch,
+    Process,
+    RecurringExecution,
+)
 
 DIGITS = " UNION ALL ".join(f"SELECT {digit} AS x" for digit in range(10))
 #: Rows from 1 to a number.
@@ -31,7 +38,9 @@ KEPT_OF = 20
 QUEUES, KEYS, SCHEDULES = 10, 20, 50
 PROCESSES = 20
 DAYS = 2
-TABLES_WITH_IDS = [Job, Process, RecurringExecution]
+#: One ended job in so many belongs to a batch that goes on, and there are so many jobs to a batch.
+MEMBER_OF, BATCH_OF = 10, 1_000
+TABLES_WITH_IDS = [Job, Process, RecurringExecution, JobBatch, BatchMember, Dependency]
 
 
 class Shape(NamedTuple):
@@ -74,6 +83,7 @@ def build(using: str, shape: Shape) -> None:
     builder.jobs()
     builder.executions()
     builder.others()
+    builder.batches()
     builder.finish()
 
 
@@ -189,6 +199,29 @@ class _Builder:
             arguments="'{}'", backend_name="'default'", queue_name="'q1'", priority="0",
             description="''", catch_up="'skip'", static="false", enabled="true",
             created_at=self.ago("9"), updated_at=self.ago("9"),
+        )  # fmt: skip
+
+    def batches(self) -> None:
+        """Have a batch with many members that goes on, some of which wait for others, and many that
+        have ended."""
+        ready, first = self.shape.ready, self.shape.first("ready")
+        ended = self.shape.ended // MEMBER_OF
+        moments = {"created_at": self.ago("9"), "started_at": self.ago("9")}
+        batch = {"kind": "'workflow'", "description": "'all'", "backend_name": "'default'"}
+        self.insert(tables.BATCHES, 1, id="i", **batch, **moments)
+        self.insert(
+            tables.BATCHES, sum(self.shape[:5]) // BATCH_OF, id="i + 1", **batch, **moments,
+            finished_at=self.ago("8"), total="3", failed="i % 2",
+        )  # fmt: skip
+        member = {"batch_id": "1", "name": "''"}
+        self.insert(tables.MEMBERS, ready, id="i", job_id=f"i + {first - 1}", state="0", **member)
+        self.insert(
+            tables.MEMBERS, ended, id=f"i + {ready}", job_id=f"i + {first - 1 - ended}", state="1",
+            **member,
+        )  # fmt: skip
+        self.insert(
+            tables.DEPENDENCIES, ready - 1, id="i", job_id=f"i + {first}", parent_id="i",
+            run_when="0", state="0", number="0",
         )  # fmt: skip
 
     def insert(self, table: str, count: int, **values: str) -> None:

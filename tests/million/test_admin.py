@@ -15,12 +15,15 @@ from .test_costs import BACKEND, on_every_kind
 #: The first of the tests of a database builds it, which takes a busy machine a while.
 pytestmark = pytest.mark.timeout(600)
 
-#: A list of jobs counts seven states up to 10,000 each, and reads a page.
+#: A list of jobs counts eight states up to 10,000 each, and reads a page.
 COUNTS = 100_000
 #: Where no index serves a filter, it looks at 5,000 jobs besides, with what belongs to them.
 LOOKS = 60_000
 LISTS: list[dict[str, str]] = [
-    *({"state": state} for state in ("", "ready", "scheduled", "blocked", "running", "failed")),
+    *(
+        {"state": state}
+        for state in ("", "ready", "scheduled", "blocked", "waiting", "running", "failed")
+    ),
     {"state": "finished"},
     {"state": "ready", "queue": "q7"},
     {"state": "failed", "task": "shop.tasks.t3"},
@@ -28,6 +31,20 @@ LISTS: list[dict[str, str]] = [
     {"task": "shop.tasks.none"},
     {"q": "1234"},
     {"q": "shop.tasks.none"},
+]
+BATCHES: list[dict[str, str]] = [
+    {},
+    {"status": "running"},
+    {"status": "failed"},
+    {"kind": "group"},
+    {"q": "none"},
+]
+MEMBERS: list[dict[str, str]] = [
+    {},
+    {"members": "succeeded"},
+    {"members": "failed"},
+    {"p": "after[30000]"},
+    {"p": "before[30000]", "members": "pending"},
 ]
 
 
@@ -41,6 +58,8 @@ def test_no_page_reads_the_history(histories: Histories, kind: str, settings: An
     pages = [
         *((visitor.url("job"), query) for query in LISTS),
         *((visitor.url(name), {}) for name in ("pause", "process", "semaphore", "recurringtask")),
+        *((visitor.url("jobbatch"), query) for query in BATCHES),
+        *((visitor.url("jobbatch", "change", 1), query) for query in MEMBERS),
         *(
             (visitor.url("job", "change", shape.first(state)), {})
             for state in ("ended", "ready", "scheduled", "claimed", "blocked")

@@ -9,7 +9,8 @@ from __future__ import annotations
 from django.contrib.admin import AdminSite
 from django.contrib.admin import site as default_site
 
-from ..models import Job, Pause, Process, RecurringTask, Semaphore
+from ..models import Job, JobBatch, Pause, Process, RecurringTask, Semaphore
+from .batches import BatchAdmin
 from .jobs import JobAdmin
 from .processes import ProcessAdmin
 from .queues import QueuesAdmin
@@ -17,6 +18,7 @@ from .recurring_tasks import RecurringTaskAdmin
 from .semaphores import SemaphoreAdmin
 
 __all__ = [
+    "BatchAdmin",
     "JobAdmin",
     "ProcessAdmin",
     "QueuesAdmin",
@@ -27,6 +29,7 @@ __all__ = [
 
 PAGES = {
     Job: JobAdmin,
+    JobBatch: BatchAdmin,
     Pause: QueuesAdmin,
     Process: ProcessAdmin,
     RecurringTask: RecurringTaskAdmin,

@@ -18,7 +18,8 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
-from ..models import Job
+from ..models import Job, JobBatch
+from ..models.job import parse_job_id
 from . import databases, texts
 from .change_list import KeysetChangeList
 from .corrupt_rows import ERRORS, is_damage
@@ -26,6 +27,16 @@ from .detail import Section
 from .keyset import is_storable
 from .listing import Listing, ModelListing
 from .visibility import VisibleJobs
+
+
+def keep_ids(request: HttpRequest) -> None:
+    """Leave only ids among the keys that are ticked in a list: Django puts them into a query."""
+    if request.method == "POST":
+        given = request.POST.copy()
+        ticked = given.getlist(helpers.ACTION_CHECKBOX_NAME)
+        ids = [each for each in ticked if parse_job_id(each) is not None]
+        given.setlist(helpers.ACTION_CHECKBOX_NAME, ids)
+        request.POST = given  # type: ignore[assignment]  # The same class, not yet immutable.
 
 
 class QueueAdmin(ModelAdmin):
@@ -256,10 +267,28 @@ class QueueAdmin(ModelAdmin):
             given[databases.PARAMETER] = using
         return f"{address}?{urlencode(given)}"
 
-    def job_link(self, request: HttpRequest, job_id: int) -> SafeString:
-        """Return a link to the page of a job."""
+    def job_url(self, request: HttpRequest, job_id: int) -> str:
+        """Return the URL of the page of a job."""
         name = "admin:steady_queue_job_change"
         address = reverse(name, args=(job_id,), current_app=self.admin_site.name)
-        return format_html(
-            '<a href="{}{}">#{}</a>', address, databases.query_string(request), job_id
-        )
+        return address + databases.query_string(request)
+
+    def job_link(self, request: HttpRequest, job_id: int) -> SafeString:
+        """Return a link to the page of a job."""
+        return format_html('<a href="{}">#{}</a>', self.job_url(request, job_id), job_id)
+
+    def batch_url(self, request: HttpRequest, batch_id: int) -> str | None:
+        """Return the URL of the page of a batch, if the site has one and the user may see it."""
+        page: Any = self.admin_site._registry.get(JobBatch)
+        if page is None or not page.has_view_permission(request):
+            return None
+        name = "admin:steady_queue_jobbatch_change"
+        address = reverse(name, args=(batch_id,), current_app=self.admin_site.name)
+        return address + databases.query_string(request)
+
+    def batch_link(self, request: HttpRequest, batch_id: int, kind: str = "") -> SafeString:
+        """Return a link to the page of a batch, or its number alone."""
+        url, number = self.batch_url(request, batch_id), f"{texts.name(kind)} #{batch_id}".strip()
+        if url is None:
+            return format_html("{}", number)
+        return format_html('<a href="{}">{}</a>', url, number)

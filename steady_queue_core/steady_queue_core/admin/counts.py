@@ -24,8 +24,11 @@ class BoundedCount(NamedTuple):
     first: datetime | None = None
 
     @classmethod
-    def of(cls, examined: int, found: int, first: datetime | None = None) -> BoundedCount:
-        return cls(min(found, CAP), examined <= CAP, first)
+    def of(
+        cls, examined: int, found: int, first: datetime | None = None, cap: int | None = None
+    ) -> BoundedCount:
+        cap = CAP if cap is None else cap
+        return cls(min(found, cap), examined <= cap, first)
 
     @property
     def text(self) -> str:
@@ -57,30 +60,31 @@ def count_each(
     selections: Sequence[QuerySet[Any]],
     instant: str = "",
     visible: VisibleJobs | None = None,
+    cap: int | None = None,
 ) -> list[BoundedCount]:
-    """Count each of the ``selections`` up to the limit, in one statement, and find the earliest
-    value of the column ``instant``.
+    """Count each of the ``selections`` up to the limit, which ``cap`` may lower, in one statement,
+    and find the earliest value of the column ``instant``.
 
     Reads at most as many rows as the limit of each selection that is in the order of an index. Rows
     that are not ``visible`` are read but not counted.
     """
     if not selections:
         return []
-    connection = connections[using]
+    connection, most = connections[using], CAP if cap is None else cap
     parts, parameters = [], []
     one: Any = F(instant) if instant else Value(1)
     if visible is not None and not visible.is_unrestricted:
         one = Case(When(visible.condition, then=one))
     for position, rows in enumerate(selections):
         marked = rows.annotate(one=one).values("one")
-        sql, given = marked[: CAP + 1].query.get_compiler(using).as_sql()
+        sql, given = marked[: most + 1].query.get_compiler(using).as_sql()
         parts.append(f"SELECT {position}, COUNT(*), COUNT(one), MIN(one) FROM ({sql}) counted")
         parameters += given
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(parts), parameters)
         counted = {position: each for position, *each in cursor.fetchall()}
     return [
-        BoundedCount.of(examined, found, _instant(connection, first) if instant else None)
+        BoundedCount.of(examined, found, _instant(connection, first) if instant else None, most)
         for examined, found, first in (counted[position] for position in range(len(selections)))
     ]
 

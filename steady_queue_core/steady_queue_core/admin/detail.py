@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.safestring import SafeString
+
 
 @dataclass(frozen=True)
 class Fields:
@@ -28,6 +30,10 @@ class Table:
     headings: Sequence[str]
     rows: Sequence[Sequence[Any]]
     note: str = ""
+    #: Other selections of the rows: label, number and URL; no URL for the one that is shown.
+    tabs: Sequence[tuple[str, str, str | None]] = ()
+    #: Labels and URLs of the pages before and after.
+    pages: Sequence[tuple[str, str]] = ()
     kind = "table"
 
 
@@ -41,4 +47,14 @@ class Text:
     kind = "text"
 
 
-Section = Fields | Table | Text
+@dataclass(frozen=True)
+class Drawing:
+    """A picture, as an SVG element."""
+
+    title: str
+    svg: SafeString
+    note: str = ""
+    kind = "drawing"
+
+
+Section = Fields | Table | Text | Drawing

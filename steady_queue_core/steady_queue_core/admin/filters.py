@@ -13,6 +13,7 @@ from ..dialects.database import Database
 from ..models import Pause
 from ..tasks.definition import registered_tasks
 from . import databases
+from .batch_listing import KINDS, STATUSES
 from .corrupt_rows import readable
 from .texts import name
 
@@ -70,6 +71,26 @@ class DatabaseFilter(Parameter):
             if self.value() is None and alias == first:
                 choice["selected"] = True
             yield choice
+
+
+class StatusFilter(Parameter):
+    """How far batches have come."""
+
+    title = "status"
+    parameter_name = "status"
+
+    def names(self, request: HttpRequest, page: Any) -> Iterable[str]:
+        return [status.value for status in STATUSES]
+
+
+class KindFilter(Parameter):
+    """What batches were made as."""
+
+    title = "kind"
+    parameter_name = "kind"
+
+    def names(self, request: HttpRequest, page: Any) -> Iterable[str]:
+        return KINDS
 
 
 class QueueFilter(Parameter):

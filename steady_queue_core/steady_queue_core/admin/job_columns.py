@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.safestring import SafeString
+
 from ..dialects import portable
 from . import texts
 from .corrupt_rows import column
@@ -58,6 +60,24 @@ def due_in(job: Any) -> str:
         return texts.dated(texts.between(job.present, due), due)
     words = texts.between(due, job.present)
     return texts.dated(f"late by {words}" if left < -LATE else "due now", due)
+
+
+@column("batch")
+def batch(job: Any) -> SafeString:
+    link: SafeString = job.batch_link
+    return link
+
+
+@column("waits for")
+def members(job: Any) -> str:
+    width = int(job.waitingexecution.width)
+    return f"{width:,} member{'' if width == 1 else 's'}"
+
+
+@column("for")
+def waits_since(job: Any) -> str:
+    since = job.waitingexecution.created_at
+    return texts.dated(texts.between(since, job.present), since)
 
 
 @column("process")
@@ -119,6 +139,7 @@ COLUMNS_BY_STATE = {
     "ready": (*COMMON, waiting_for, enqueued),
     "scheduled": (*COMMON, due_in, attempts, enqueued),
     "blocked": (*COMMON, concurrency_key, blocked_for, enqueued),
+    "waiting": (*COMMON, batch, members, waits_since),
     "running": (*COMMON, process, running_for, progress, attempts),
     "failed": (number, task, queue, error, attempts, failed),
     "finished": (*COMMON, took, finished),

@@ -11,7 +11,7 @@ from django.db.models.functions import Left
 from ..dialects.database import Database
 from ..models import Job, Process
 from .corrupt_rows import DAMAGED, read_each
-from .states import ALL, FAILED, STATES, State
+from .states import ALL, FAILED, STATES, WAITING, State
 
 COLUMNS = (
     "queue_name",
@@ -31,6 +31,7 @@ RELATED = {
     "readyexecution": ("created_at",),
     "scheduledexecution": ("due_at",),
     "blockedexecution": ("created_at", "concurrency_key"),
+    "waitingexecution": ("created_at", "width"),
     "claimedexecution": ("created_at", "process_id"),
     "failedexecution": ("created_at", "exception_class"),
 }
@@ -77,6 +78,9 @@ def _with_columns(rows: QuerySet[Any], state: State) -> QuerySet[Any]:
     if state.name == "running":
         relations.append("checkpoint")
         columns += [f"checkpoint__{column}" for column in PROGRESS]
+    if state is WAITING:
+        relations.append("membership")
+        columns.append("membership__batch_id")
     if relations:
         rows = rows.select_related(*relations)
     return rows.only(*COLUMNS, *columns)

@@ -113,6 +113,20 @@ def metadata_section(metadata: JobMetadata, size: int) -> Section | None:
     return _shown("Metadata", Redactor().redact(metadata.shown), size) if metadata.shown else None
 
 
+def stored_section(title: str, stored: object) -> Section | None:
+    """Return an encoded value, if there is one. What is named like a secret in it is hidden."""
+    if stored is None:
+        return None
+    text = str(stored)  # SQLite lets a row hold something other than text.
+    if len(text) > MOST_READ:
+        return Text(title, [], TOO_LONG.format(len(text)))
+    try:
+        value = arguments.decode(text, resolve_models=False)
+    except DeserializationError:
+        return Text(title, [], UNREADABLE.format(len(text)))
+    return _shown(title, Redactor().redact(value), len(text))
+
+
 def _shown(title: str, value: Any, size: int) -> Section:
     return Text(title, [("", texts.clean(_formatted(value, size <= MOST_PRETTY)))])
 

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, cast
 
 from django.contrib import admin, messages
-from django.contrib.admin import helpers
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern
@@ -16,11 +15,12 @@ from ..models import Job, Process
 from ..models.job import parse_job_id
 from . import databases, texts
 from .actions import BatchResult, add_history, log_action
-from .base import QueueAdmin
+from .base import QueueAdmin, keep_ids
 from .change_list import KeysetChangeList
 from .counts import BoundedCount
 from .filters import DatabaseFilter, KeyFilter, QueueFilter, StateFilter, TaskFilter
 from .job_actions import JOB_ACTIONS, RETRY, JobAction, taken_key
+from .job_batch import batch_sections
 from .job_columns import COLUMNS_BY_STATE
 from .job_listing import LOOKED_AT, JobListing
 from .job_page import row_of, sections_of
@@ -90,15 +90,17 @@ class JobAdmin(QueueAdmin):
         found = queryset.filter(pk=job_id) if job_id is not None else queryset.none()
         return found.order_by("pk"), False
 
+    def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        for row in rows:
+            # Read with those that wait for other members.
+            member = row._state.fields_cache.get("membership")
+            row.batch_link = "" if member is None else self.batch_link(request, member.batch_id)
+        return rows
+
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        if request.method == "POST":
-            given = request.POST.copy()
-            ticked = given.getlist(helpers.ACTION_CHECKBOX_NAME)
-            ids = [each for each in ticked if parse_job_id(each) is not None]
-            given.setlist(helpers.ACTION_CHECKBOX_NAME, ids)
-            request.POST = given  # type: ignore[assignment]  # The same class, not yet immutable.
+        keep_ids(request)
         return super().changelist_view(request, extra_context)
 
     # --- permissions ---
@@ -219,6 +221,7 @@ class JobAdmin(QueueAdmin):
         with_arguments = self.has_view_arguments_permission(request, job)
         process = self._process_of(job, state)
         sections = sections_of(job, state, process, with_arguments=with_arguments)
+        sections[1:1] = batch_sections(self, request, job)
         buttons = [
             (action.label, self.url(request, name, job.pk))
             for name, action in JOB_ACTIONS.items()

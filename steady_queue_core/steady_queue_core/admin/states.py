@@ -15,6 +15,7 @@ from ..models import (
     Job,
     ReadyExecution,
     ScheduledExecution,
+    WaitingExecution,
 )
 from ..models.execution import Execution
 from .counts import CAP, BoundedCount, count_each
@@ -70,6 +71,12 @@ BLOCKED = State(
     indexed={"key": ("concurrency_key", Order(BlockedExecution, ("rank", "job_id")))},
     actions=frozenset({"run", "cancel", "discard"}),
 )
+WAITING = State(
+    "waiting",
+    "Waiting",
+    Order(WaitingExecution, ("job_id",)),
+    actions=frozenset({"cancel", "discard"}),
+)
 RUNNING = State(
     "running",
     "Running",
@@ -90,7 +97,8 @@ FINISHED = State(
     unless=FailedExecution,
 )
 STATES = {
-    state.name: state for state in (ALL, READY, SCHEDULED, BLOCKED, RUNNING, FAILED, FINISHED)
+    state.name: state
+    for state in (ALL, READY, SCHEDULED, BLOCKED, WAITING, RUNNING, FAILED, FINISHED)
 }
 
 

@@ -23,6 +23,8 @@ from ..progress import Progress
 from ..tasks.results import task_result_of
 from ..timezones import from_utc
 from . import rows, waiting
+from .mermaid import mermaid_of
+from .picture import read_picture
 
 #: Most members that are read at once.
 MOST_READ = 1000
@@ -38,6 +40,15 @@ class BatchStatus(StrEnum):
     #: It has ended, and some of its jobs have failed or were cancelled.
     FAILED = "failed"
     CANCELLED = "cancelled"
+
+
+def status_of(row: Any) -> BatchStatus:
+    """Return how far the batch of a row has come."""
+    if row.finished_at is None:
+        return BatchStatus.RUNNING if row.started_at is not None else BatchStatus.OPEN
+    if row.cancelled_at is not None:
+        return BatchStatus.CANCELLED
+    return BatchStatus.FAILED if row.failed else BatchStatus.SUCCEEDED
 
 
 class BatchHandle:
@@ -113,12 +124,7 @@ class BatchHandle:
     @property
     def status(self) -> BatchStatus:
         """How far the batch has come."""
-        row = self._stored
-        if row.finished_at is None:
-            return BatchStatus.RUNNING if row.started_at is not None else BatchStatus.OPEN
-        if row.cancelled_at is not None:
-            return BatchStatus.CANCELLED
-        return BatchStatus.FAILED if row.failed else BatchStatus.SUCCEEDED
+        return status_of(self._stored)
 
     @property
     def is_finished(self) -> bool:
@@ -187,6 +193,17 @@ class BatchHandle:
         """Async version of :meth:`results`."""
         found: list[Any] = await sync_to_async(self.results, thread_sensitive=True)()
         return found
+
+    def mermaid(self) -> str:
+        """Return the members, and what waits for what, as the text of a `Mermaid
+        <https://mermaid.js.org>`_ flowchart: the first 200 of them, also of batches in it, with
+        their states as classes."""
+        return mermaid_of(read_picture(self.using, self.id), self.total)
+
+    async def amermaid(self) -> str:
+        """Async version of :meth:`mermaid`."""
+        text: str = await sync_to_async(self.mermaid, thread_sensitive=True)()
+        return text
 
     def _jobs(self, job_ids: list[int]) -> dict[int, Any]:
         jobs = Job.objects.using(self.using).filter(pk__in=job_ids)

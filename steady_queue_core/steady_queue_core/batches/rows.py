@@ -57,6 +57,26 @@ def start(database: Database, batch_id: int) -> None:
 def cancel(database: Database, batch_id: int) -> bool:
     """Cancel a batch and its pending members; return whether it had not ended. No more members are
     added."""
+    batches = JobBatch.objects.using(database.alias)
+    known, seen, cancelled = [batch_id], {batch_id}, list[int]()
+    for pk in known:  # Which grows meanwhile.
+        if not _cancel_members(database, pk):
+            continue
+        cancelled.append(pk)
+        nested = batches.filter(member__batch_id=pk, finished_at=None).order_by("pk")
+        # A damaged row may say that a batch is in itself.
+        found = [each for each in nested.values_list("pk", flat=True) if each not in seen]
+        known += found
+        seen |= {*found}
+    for pk in reversed(cancelled):
+        with database.transaction():
+            database.end_if_done(pk)
+    return batch_id in cancelled
+
+
+def _cancel_members(database: Database, batch_id: int) -> bool:
+    """Let a batch take no more members, and cancel the jobs in it; return whether it had not
+    ended."""
     using = database.alias
     unfinished = JobBatch.objects.using(using).filter(pk=batch_id, finished_at=None)
     with database.transaction():
@@ -66,11 +86,6 @@ def cancel(database: Database, batch_id: int) -> bool:
         unfinished.filter(cancelled_at=None).update(cancelled_at=database.storable_time())
     pending = {"membership__batch_id": batch_id, "membership__state": MemberState.PENDING}
     Job.objects.using(using).filter(**pending).cancel()
-    nested = JobBatch.objects.using(using).filter(member__batch_id=batch_id, finished_at=None)
-    for pk in list(nested.order_by("pk").values_list("pk", flat=True)):
-        cancel(database, pk)
-    with database.transaction():
-        database.end_if_done(batch_id)
     return True
 
 

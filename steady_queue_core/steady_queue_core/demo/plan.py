@@ -9,6 +9,10 @@ from typing import Any
 
 from django.db import transaction
 
+from ..batches.batch import Batch
+from ..batches.results import BatchResult
+from ..batches.workflow import Workflow
+from ..bulk import call
 from ..compat import TaskResultStatus, task_backends
 
 #: How long the delayed tasks wait, and how late they may be: the dispatcher looks once a second.
@@ -17,6 +21,8 @@ DELAY, LATEST = timedelta(seconds=2), timedelta(seconds=2)
 BACKOFF = 0.5
 #: The interval of ``tasks.tick``, and how often it is to run before the demo ends.
 TICK, TICKS = timedelta(seconds=2), 2
+#: How many jobs the batch has, and what the workflow starts with.
+PACKED, WEIGHED = 5, 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +41,34 @@ class Planned:
     @property
     def job_id(self) -> int:
         return int(self.result_id)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Together:
+    """What was enqueued as a whole: a batch with a callback, and a workflow with a branch."""
+
+    batch: Batch
+    workflow: BatchResult
+
+    def has_ended(self) -> bool:
+        """Whether both have ended."""
+        for each in (self.batch, self.workflow):
+            each.refresh()
+        return self.batch.is_finished and self.workflow.is_finished
+
+
+def enqueue_together() -> Together:
+    """Enqueue a batch and a workflow, as any code of the project would."""
+    tasks = import_module("demo.tasks")
+    with Batch("pack the orders", on_success=call(tasks.ship)) as batch:
+        for number in range(1, PACKED + 1):
+            tasks.pack.enqueue(number)
+    workflow = Workflow("charge for an order")
+    weighed = workflow.add(call(tasks.weigh, WEIGHED), name="weigh")
+    charged = workflow.add(call(tasks.charge, weighed.result), name="charge")
+    workflow.add(call(tasks.thank), name="thank", after=[charged])
+    workflow.add(call(tasks.dun), name="dun", after=[charged], run_when="failure")
+    return Together(batch=batch, workflow=workflow.enqueue())
 
 
 def enqueue() -> list[Planned]:

@@ -82,20 +82,23 @@ def _run_in(project: Project, zone: tzinfo, began: float) -> int:
     with Supervision(project) as supervision:
         _await_worker(supervision)
         print()
-        planned = plan.enqueue()
+        planned, together = plan.enqueue(), plan.enqueue_together()
         observer = Observer(zone, _say)
         wanted = {each.job_id for each in planned}
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline and supervision.exit_code is None:
             observer.look()
             plan.cancel_what_runs(planned)
-            if wanted <= observer.ended and len(observer.done.get("tick", ())) >= plan.TICKS:
+            ticks = len(observer.done.get("tick", ()))
+            has_all = wanted <= observer.ended and "ship" in observer.done
+            if has_all and ticks >= plan.TICKS and together.has_ended():
                 break
             time.sleep(PERIOD)
         exit_code = supervision.stop()
         observer.look()
     verdict = Verdict(
         planned,
+        together,
         effects.read(project.effects),
         supervisor_exit=exit_code,
         threads=sum(worker.threads for worker in Configuration.load().workers),

@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from steady_queue_core import recurring, task
+from steady_queue_core import Fail, recurring, task
 from steady_queue_core.retries import constant
 
 EFFECTS = Path(__file__).resolve().parent.parent / "effects.log"
@@ -109,6 +109,48 @@ async def stall(number: int) -> None:
     """Wait for something that never comes, as long as it may."""
     with effect("stall", number):
         await asyncio.sleep(3600)
+
+
+@task(queue_name="orders")
+def pack(number: int) -> int:
+    """Is one of a batch."""
+    with effect("pack", number):
+        return number
+
+
+@task(queue_name="orders", takes_context=True)
+def ship(context: Any) -> int:
+    """Run when a batch has ended, and return how many of its jobs have succeeded."""
+    with effect("ship"):
+        return int(context.batch.completed)
+
+
+@task(queue_name="orders")
+def weigh(number: int) -> int:
+    """Be the first step of a workflow, whose result is an argument of the next one."""
+    with effect("weigh", number):
+        return 10 * number
+
+
+@task(queue_name="orders")
+def charge(amount: int) -> None:
+    """Fail for good: one branch of the workflow starts, the other one does not."""
+    with effect("charge", amount):
+        raise Fail("the card was refused")
+
+
+@task(queue_name="orders")
+def thank() -> None:
+    """Would run after a success."""
+    with effect("thank"):
+        pass
+
+
+@task(queue_name="orders")
+def dun() -> str:
+    """Run after a failure."""
+    with effect("dun"):
+        return "sent"
 
 
 @recurring(schedule=timedelta(seconds=2), key="tick")

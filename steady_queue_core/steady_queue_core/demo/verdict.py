@@ -10,12 +10,14 @@ from typing import Any
 from ..compat import TaskResult, TaskResultDoesNotExist, TaskResultStatus, task_backends
 from ..models import ClaimedExecution, Job, Process, ReadyExecution, RecurringExecution
 from .effects import Run, most_at_once
-from .plan import BACKOFF, DELAY, LATEST, TICK, TICKS, Planned
+from .plan import BACKOFF, DELAY, LATEST, PACKED, TICK, TICKS, WEIGHED, Planned, Together
 
 #: By how many seconds two looks at the same clock may differ: the database's has milliseconds.
 TOLERANCE = 0.002
 #: Seconds after which a task has ended that may take half a second.
 LATEST_END = 5.0
+#: The tasks of the workflow.
+WORKFLOW = ("weigh", "charge", "thank", "dun")
 
 
 class Different(Exception):
@@ -27,6 +29,7 @@ class Verdict:
     """A line for every expectation, with what was found."""
 
     planned: Sequence[Planned]
+    together: Together
     runs: Sequence[Run]
     supervisor_exit: int
     threads: int
@@ -44,6 +47,8 @@ class Verdict:
             self._timed_out,
             self._delayed,
             self._coroutines,
+            self._batch,
+            self._workflow,
             self._schedule,
             self._end,
         ]
@@ -169,6 +174,31 @@ class Verdict:
             f"{len(runs)} coroutines ran, {most} of them at once (the worker has "
             f"{self.threads} threads)"
         )
+
+    def _batch(self) -> str:
+        batch = self.together.batch
+        batch.refresh()
+        _expect(batch.status == "succeeded", f"the batch is {batch.status}, not succeeded")
+        packed, shipped = self._named("pack"), self._named("ship")
+        _expect(len(packed) == PACKED, f"{len(packed)} jobs of the batch ran, not {PACKED}")
+        _expect(len(shipped) == 1, f"the callback of the batch ran {len(shipped)} times")
+        last = max(run.ended for run in packed)
+        _expect(shipped[0].began >= last - TOLERANCE, "the callback ran before the batch had ended")
+        told = Job.objects.get(task_path="demo.tasks.ship").return_value
+        _expect(told == str(PACKED), f"the callback found {told} jobs, not {PACKED}")
+        return f"a batch of {PACKED} tasks ended, and then its callback ran, once"
+
+    def _workflow(self) -> str:
+        workflow = self.together.workflow
+        workflow.refresh()
+        _expect(workflow.status == "failed", f"the workflow is {workflow.status}, not failed")
+        ran = [(run.name, run.number) for run in self.runs if run.name in WORKFLOW]
+        expected = [("weigh", WEIGHED), ("charge", 10 * WEIGHED), ("dun", 0)]
+        _expect(ran == expected, f"the workflow ran {ran}, not {expected}")
+        return "a workflow passed a result on, and took its branch for failures, not the other one"
+
+    def _named(self, name: str) -> list[Run]:
+        return [run for run in self.runs if run.name == name]
 
     def _schedule(self) -> str:
         slots = list(RecurringExecution.objects.filter(task_key="tick").order_by("run_at"))

@@ -51,7 +51,7 @@ class JobBatch(models.Model):
         indexes = (models.Index(fields=["finished_at"], name="steady_queue_batches_finished"),)
 
     def __str__(self) -> str:
-        return self.description or f"{self.kind} #{self.pk}"
+        return str(self.description or f"{self.kind} #{self.pk}")
 
 
 class BatchMember(models.Model):

@@ -48,7 +48,7 @@ class JobQuerySet(models.QuerySet[Any]):
 
     @alters_data
     def discard(self, batch_size: int = BATCH) -> int:
-        """Delete ready, scheduled, blocked and failed jobs; return their number.
+        """Delete ready, scheduled, blocked, waiting and failed jobs; return their number.
 
         Running and finished jobs are left alone.
         """
@@ -58,8 +58,8 @@ class JobQuerySet(models.QuerySet[Any]):
 
     @alters_data
     def cancel(self, batch_size: int = BATCH) -> int:
-        """Let ready, scheduled and blocked jobs fail with ``TaskCancelled``, and ask running ones
-        to end; return the number of both."""
+        """Let ready, scheduled, blocked and waiting jobs fail with ``TaskCancelled``, and ask
+        running ones to end; return the number of both."""
         jobs = self._to_change("cancel", batch_size)
         waiting = jobs._batches(cancel.WAITING, batch_size)
         ended = sum(cancel.end(unfiltered(jobs), ids) for ids in waiting)

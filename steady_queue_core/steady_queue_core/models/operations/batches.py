@@ -66,8 +66,11 @@ def _failed(using: str, batch_id: int) -> Failed:
         failed.jobs.update(found)
         batches = [member for member, job_id in found.items() if job_id is None]
         for some in _parts(batches):
-            nested = JobBatch.objects.using(using).filter(member_id__in=some)
-            failed.batch_ids.extend(nested.order_by("pk").values_list("pk", flat=True))
+            nested = JobBatch.objects.using(using).filter(member_id__in=some).order_by("pk")
+            # A damaged row may say that a batch is in itself.
+            known = set(failed.batch_ids)
+            found_in = nested.values_list("pk", flat=True)
+            failed.batch_ids.extend(each for each in found_in if each not in known)
     return failed
 
 

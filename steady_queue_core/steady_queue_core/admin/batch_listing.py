@@ -1,0 +1,132 @@
+"""Listing of batches: the latest first, by status, kind and description."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from ..batches.batch import KIND as BATCH
+from ..batches.handle import BatchStatus
+from ..dialects.membership import CHAIN, GROUP, WORKFLOW
+from ..models import JobBatch
+from ..models.job import parse_job_id
+from .corrupt_rows import read_each
+from .counts import BoundedCount, count_each
+from .job_listing import LOOKED_AT
+from .keyset import START, Cursor, Key, Order
+from .listing import Page, split_page
+from .visibility import is_unrestricted
+
+KINDS = (BATCH, CHAIN, GROUP, WORKFLOW)
+GOING_ON = Q(finished_at=None)
+STATUSES = {
+    BatchStatus.OPEN: Q(started_at=None) & GOING_ON,
+    BatchStatus.RUNNING: Q(started_at__isnull=False) & GOING_ON,
+    BatchStatus.SUCCEEDED: ~GOING_ON & Q(cancelled_at=None) & (Q(failed=None) | Q(failed=0)),
+    BatchStatus.FAILED: ~GOING_ON & Q(cancelled_at=None) & ~Q(failed=0) & ~Q(failed=None),
+    BatchStatus.CANCELLED: ~GOING_ON & ~Q(cancelled_at=None),
+}
+#: Columns that may hold megabytes.
+LARGE = ("metadata", "callbacks")
+
+
+@dataclass(frozen=True)
+class BatchListing:
+    """The ``visible`` batches that match the filters and the search.
+
+    An index serves the search for an id, and finds those that have not ended. All else is checked
+    on a bounded number of batches per page.
+    """
+
+    visible: QuerySet[Any]
+    #: Filter values by parameter name: a status and a kind.
+    given: Mapping[str, str] = field(default_factory=dict)
+    #: An id, or a part of the description.
+    search: str = ""
+
+    @property
+    def using(self) -> str:
+        return self.visible.db
+
+    @property
+    def order(self) -> Order:
+        return Order(JobBatch, ("-id",))
+
+    @cached_property
+    def queryset(self) -> QuerySet[Any]:
+        return self.visible.filter(self._served, self._others)
+
+    def page(self, cursor: str, size: int) -> Page:
+        start = self.order.parse(cursor)
+        limit = LOOKED_AT if self._examines else size + 1
+        keys = self.order.keys(self._rows, start, limit)
+        matching = self._matching(keys)
+        shown, page = split_page([key for key in keys if key[0] in matching], start, size)
+        if self._examines and len(keys) >= limit and len(matching) <= size:
+            last = Cursor(keys[-1], backwards=start.backwards)
+            page = page._replace(unfinished=True)
+            if start.backwards:
+                page = page._replace(previous=last)
+            else:
+                page = page._replace(following=last)
+        rows = read_each(self.visible.defer(*LARGE), [key for (key,) in shown])
+        found = [rows[key] for (key,) in shown if key in rows]
+        good = [row for row in found if row is not None]
+        return page._replace(rows=good, damaged=len(found) - len(good))
+
+    def count(self) -> BoundedCount | None:
+        if self._examines:
+            return None
+        [count] = count_each(self.using, [self._rows.order_by()])
+        return count
+
+    def ids(self) -> Iterator[list[int]]:
+        """Yield the ids of all matching batches in parts, which may be empty."""
+        cursor = START
+        while keys := self.order.keys(self._rows, cursor, LOOKED_AT):
+            matching = self._matching(keys)
+            yield [key[0] for key in keys if key[0] in matching]
+            cursor = Cursor(keys[-1])
+
+    @cached_property
+    def _rows(self) -> QuerySet[Any]:
+        """What an index finds."""
+        rows: QuerySet[Any] = JobBatch._default_manager.using(self.using)
+        return rows.filter(self._served)
+
+    def _matching(self, keys: list[Key]) -> set[int]:
+        found = {key[0] for key in keys}
+        if not self._examines:
+            return found
+        rows = self.visible.order_by().filter(self._others, pk__in=found)
+        return set(rows.values_list("pk", flat=True))
+
+    @property
+    def _examines(self) -> bool:
+        return bool(self._others) or not is_unrestricted(self.visible)
+
+    @cached_property
+    def _served(self) -> Q:
+        condition = Q()
+        if self.given.get("status") in (BatchStatus.OPEN, BatchStatus.RUNNING):
+            condition &= GOING_ON
+        return condition if self._id is None else condition & Q(pk=self._id)
+
+    @cached_property
+    def _others(self) -> Q:
+        condition = Q()
+        if status := self.given.get("status"):
+            condition &= STATUSES[BatchStatus(status)]
+        if kind := self.given.get("kind"):
+            condition &= Q(kind=kind)
+        if self.search and self._id is None:
+            condition &= Q(description__contains=self.search)
+        return condition
+
+    @cached_property
+    def _id(self) -> int | None:
+        return parse_job_id(self.search.removeprefix("#"))

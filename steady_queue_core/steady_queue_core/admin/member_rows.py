@@ -1,0 +1,71 @@
+"""The members of batches as rows of a table, with links to their jobs and batches."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from django.http import HttpRequest
+
+from ..batches.nodes import Node, read_nodes
+from ..models import Job, JobBatch
+from . import texts
+from .base import QueueAdmin
+from .corrupt_rows import DAMAGED, ERRORS, is_damage
+from .visibility import is_unrestricted
+
+#: What is shown of a job or batch that the user may not see.
+HIDDEN = "(hidden)"
+HEADINGS = ("Member", "Name", "Task", "State")
+
+
+def read_members(using: str, keys: Collection[int]) -> list[Node]:
+    """Return the members with these ids, with stand-ins for damaged ones."""
+    try:
+        return read_nodes(using, keys)
+    except ERRORS as error:
+        if not is_damage(error):
+            raise
+    return [node for key in sorted(keys) for node in _read_one(using, key)]
+
+
+def seen_by(page: QueueAdmin, request: HttpRequest, nodes: Sequence[Node]) -> list[Node]:
+    """Return the nodes without what the user may not see on the pages of jobs and batches."""
+    jobs, batches = page.rows(request, Job), page.rows(request, JobBatch)
+    hidden = _beyond(jobs, {each.job_id for each in nodes})
+    hidden_batches = _beyond(batches, {each.batch_id for each in nodes})
+    return [
+        replace(each, label=HIDDEN, task_path="", job_id=None, batch_id=None)
+        if each.job_id in hidden or each.batch_id in hidden_batches
+        else each
+        for each in nodes
+    ]
+
+
+def member_row(page: QueueAdmin, request: HttpRequest, node: Node) -> tuple[Any, ...]:
+    """Return what a table shows of a member."""
+    link: Any = ""
+    if node.batch_id is not None:
+        link = page.batch_link(request, node.batch_id, node.kind)
+    elif node.job_id is not None:
+        link = page.job_link(request, node.job_id)
+    task = texts.short_path(node.task_path) if node.task_path else ""
+    return link, texts.name(node.label), task, node.state
+
+
+def _beyond(rows: Any, keys: set[int | None]) -> set[int | None]:
+    """Return those of ``keys`` whose rows are hidden."""
+    keys = keys - {None}
+    if not keys or is_unrestricted(rows):
+        return set()
+    return keys - set(rows.order_by().filter(pk__in=keys).values_list("pk", flat=True))
+
+
+def _read_one(using: str, key: int) -> list[Node]:
+    try:
+        return read_nodes(using, [key])
+    except ERRORS as error:
+        if not is_damage(error):
+            raise
+        return [Node(key, DAMAGED)]
