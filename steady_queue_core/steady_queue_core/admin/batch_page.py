@@ -19,7 +19,7 @@ from ..dialects.membership import FAILURES
 from ..models import BatchMember
 from . import databases, texts
 from .base import QueueAdmin
-from .batch_columns import created, description, finished, kind, progress, status
+from .batch_columns import created, finished, kind, progress, status
 from .batch_tally import ENDED_WELL, Tally, added
 from .counts import BoundedCount, count_each
 from .detail import Drawing, Fields, Section, Table, Text
@@ -65,7 +65,7 @@ class BatchPage:
             [
                 ("Status", status(row)),
                 ("Kind", kind(row)),
-                ("Description", description(row)),
+                ("Description", texts.clean(row.description)),
                 ("Progress", progress(row)),
                 ("Part of batch", outer),
                 ("Backend", texts.clean(row.backend_name)),
