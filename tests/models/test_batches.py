@@ -36,6 +36,7 @@ from steady_queue_core.models.operations.batch_maintenance import BatchMaintenan
 from steady_queue_core.models.operations.clear import FailedJobs, FinishedJobs
 
 from ..core.driver import Driver
+from ..processes.waiting import wait_for
 from .everywhere import on_every_database
 from .recurrence import tasks
 
@@ -319,8 +320,13 @@ def test_limited_and_dropped_and_unique_calls(using: str) -> None:
     driver.work()
     batch.refresh()
     assert batch.status == "succeeded"
-    driver.dispatch()
-    [callback] = driver.work()
+
+    def dispatched() -> list[Any]:
+        driver.dispatch()
+        return driver.work()
+
+    # The dispatcher gives it its permit, a moment after it was stored.
+    [callback] = wait_for(dispatched, 5, "the callback")
     assert callback.outcome.ending.value == "finished"
 
 
