@@ -130,6 +130,9 @@ class Dialect:
         One whose unique key another job has becomes that one. Raises ``KeyTaken`` if a job is not
         to be enqueued then.
         """
+        # Most jobs have neither a batch nor, in their metadata, a key.
+        if all(job.metadata is None and job.batch_id is None for job in jobs):
+            return self._insert(connection, jobs)
         if any(job.batch_id is not None for job in jobs):
             return self._enqueue_members(connection, jobs)
         return self._enqueue_any(connection, jobs)

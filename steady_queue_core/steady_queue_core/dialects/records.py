@@ -24,7 +24,8 @@ class Limit:
     discards: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen: that would make it twice as expensive to create, and each enqueue creates some.
+@dataclass(slots=True, kw_only=True)
 class NewJob:
     """A job to insert, with the facts that decide its first execution."""
 
