@@ -317,8 +317,8 @@ SEEDS = {
     "a checkpoint outlasts its job": 1,
     "who has lost a claim stores a checkpoint": 14,
     "a step outlasts its job": 1,
-    "the steps of a job that is not kept stay": 68,
-    "who has lost a claim takes a step": 48,
+    "the steps of a job that is not kept stay": 324,
+    "who has lost a claim takes a step": 80,
     "the last progress is lost": 5,
 }
 

@@ -170,51 +170,49 @@ def test_the_next_statement_is_refused_and_no_other(monkeypatch: pytest.MonkeyPa
     assert not [each for each in connection.execute_wrappers if isinstance(each, module.Refusal)]
 
 
-def wait_for_the_lock_of_a_log(interrupt: Callable[[threading.Thread], None]) -> list[str]:
+def wait_for_the_lock_of_a_log(
+    interruptions: Interruptions, interrupt: Callable[[threading.Thread], None]
+) -> list[str]:
     """Interrupt a thread that writes to a log, by ``interrupt``, while another one holds the lock;
     return what that thread has told."""
-    handler, told = logging.NullHandler(), ["before"]
+    handler = logging.NullHandler()
     handler.lock = threading.RLock()
     handler.handle = partial(logging.Handler.handle, handler)  # type: ignore[method-assign]
+    told: list[str] = []
+    may_end = threading.Event()
 
-    def write() -> None:
+    def run() -> None:
+        interruptions.enter(1)
         with suppress(TaskCancelled, TaskInterrupted):
             handler.handle(logging.makeLogRecord({}))
             told.append("written")
-            while len(told) < 3:
+            while not may_end.is_set():
                 time.sleep(0.001)
+        interruptions.leave(1)
 
-    thread = threading.Thread(target=write, daemon=True)
+    thread = threading.Thread(target=run, daemon=True)
     with handler.lock:
         thread.start()
         while not is_within(cast(int, thread.ident), "logging"):
             time.sleep(0.001)
         interrupt(thread)
-    while thread.is_alive() and len(told) < 2:
-        time.sleep(0.001)
-    # The lock is not held by a thread that has ended without giving it back.
+    # It is not held by a thread that goes on, or has ended, without giving it back.
     assert handler.lock.acquire(timeout=5)
     handler.lock.release()
+    may_end.set()
+    thread.join(5)
     return told
 
 
 @pytest.mark.django_db
-def test_the_lock_of_a_log_is_given_back_when_who_waits_for_it_is_interrupted() -> None:
+def test_who_is_interrupted_while_it_waits_for_the_lock_of_a_log_gives_it_back() -> None:
     interruptions = Interruptions()
-
-    def interrupt(thread: threading.Thread) -> None:
-        interruptions._threads[1] = cast(int, thread.ident)
-        interruptions.interrupt(1)
-
-    told = wait_for_the_lock_of_a_log(interrupt)
-    told.append("end")
-    assert "written" in told
+    told = wait_for_the_lock_of_a_log(interruptions, lambda thread: interruptions.interrupt(1))
+    assert told == ["written"]
 
 
 def test_a_task_that_is_broken_off_gives_the_lock_of_a_log_back() -> None:
-    told = wait_for_the_lock_of_a_log(interrupt_task)
-    told.append("end")
-    assert "written" in told
+    assert wait_for_the_lock_of_a_log(Interruptions(), interrupt_task) == ["written"]
 
 
 def test_a_task_is_interrupted_within_its_python_code() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import time
 
 from . import mutant
 from .mutant import commit, fails, sqlite
@@ -45,7 +45,14 @@ def gives_keys_to_a_job_before_anybody_takes_them(connection, rows, unique_field
 
 @fails("of_many_threads_that_enqueue_a_key_one_makes_the_job", hook="transaction")
 def has_no_transactions(connection):
-    return nullcontext()
+    return connection.execute_wrapper(giving_way)
+
+
+def giving_way(execute, *statement):
+    """Let others come between this statement and the next."""
+    result = execute(*statement)
+    time.sleep(0.002)
+    return result
 
 
 @fails("the_end_of_a_job_frees_its_key", "a_key_is_kept_after_a_success",
