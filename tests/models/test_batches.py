@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -553,3 +554,26 @@ def test_damaged_rows_end_nevertheless(using: str) -> None:
     Driver(using).work()
     batch.refresh()
     assert (batch.status, batch.metadata, told) == ("succeeded", {}, [])
+
+
+@on_every_database
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rank", "x"), ("rank", 2**20), ("queue_name", "q" * 300), ("queue_name", 1),
+        ("task_path", "a\0b"), ("arguments", "\ud800"), ("max_attempts", 1e300), ("delay", 5),
+        ("run_at", "tomorrow"), ("metadata", {}), ("limit", ("key", "many", None, 0)),
+    ],
+)  # fmt: skip
+def test_callbacks_that_no_database_takes_keep_no_batch_from_ending(
+    using: str, name: str, value: Any
+) -> None:
+    with Batch(on_finish=tell) as batch:
+        work.enqueue(1)
+    [stored] = JobBatch.objects.using(using).values_list("callbacks", flat=True)
+    values = json.loads(stored)
+    values["on_finish"][name] = value
+    JobBatch.objects.using(using).update(callbacks=json.dumps(values))
+    Driver(using).work()
+    batch.refresh()
+    assert (batch.status, told) == ("succeeded", [])

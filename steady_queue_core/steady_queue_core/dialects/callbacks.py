@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from .. import arguments
@@ -18,6 +18,11 @@ NAMES = (ON_SUCCESS, ON_FAILURE, ON_FINISH)
 
 #: When jobs with a limit are due: the dispatcher gives out permits.
 SOON = timedelta(milliseconds=2)
+
+#: Longest names of queues, tasks, backends and keys.
+LONGEST_NAME = 255
+#: What columns of numbers hold.
+SMALL, NUMBER = 2**15 - 1, 2**31 - 1
 
 _FIELDS = [each.name for each in fields(NewJob) if each.name not in ("limit", "batch_id", "waits")]
 
@@ -62,4 +67,55 @@ def _job(values: Mapping[str, Any]) -> NewJob:
     if limit is not None:
         key, to, duration, discards = limit
         given["limit"] = Limit(key=key, to=to, duration=duration, discards=discards)
-    return NewJob(**{name: given[name] for name in given if name in {*_FIELDS, "limit"}})
+    job = NewJob(**{name: given[name] for name in given if name in {*_FIELDS, "limit"}})
+    if not (_is_storable(job) and (job.limit is None or _is_limit(job.limit))):
+        raise ValueError("no job that can be stored")
+    return job
+
+
+def _is_storable(job: NewJob) -> bool:
+    """Whether the database takes a job whose values come from a row: where it did not, the last job
+    of its batch could never be settled."""
+    return (
+        all(map(_is_name, (job.queue_name, job.task_path, job.backend_name)))
+        and _is_text(job.arguments)
+        and (job.metadata is None or _is_text(job.metadata))
+        and _is_number(job.rank, SMALL)
+        and _is_number(job.max_attempts, SMALL)
+        and (job.delay is None or isinstance(job.delay, timedelta))
+        and (job.run_at is None or _is_moment(job.run_at))
+    )
+
+
+def _is_limit(limit: Limit) -> bool:
+    return (
+        _is_name(limit.key)
+        and _is_number(limit.to, NUMBER)
+        and limit.to > 0
+        and isinstance(limit.duration, timedelta)
+        and isinstance(limit.discards, bool)
+    )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and "\0" not in value and _is_unicode(value)
+
+
+def _is_unicode(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # It has halves of characters.
+        return False
+    return True
+
+
+def _is_name(value: object) -> bool:
+    return _is_text(value) and 0 < len(str(value)) <= LONGEST_NAME
+
+
+def _is_number(value: object, most: int) -> bool:
+    return type(value) is int and -most <= value <= most
+
+
+def _is_moment(value: object) -> bool:
+    return isinstance(value, datetime) and value.utcoffset() is not None
