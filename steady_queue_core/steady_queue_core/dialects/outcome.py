@@ -109,6 +109,8 @@ class Outcome(NamedTuple):
         """Whether something else happens in the same transaction."""
         if self.sequel is not None:
             return True
+        if self.unique_key is None and self.link is None:
+            return False  # As for most.
         return self.completes_job and (self.unique_key is not None or self.ends_member)
 
     @property

@@ -160,12 +160,12 @@ class Attempt:
 
     def decode(self) -> None:
         """Decode the arguments. Raises ``DeserializationError``."""
+        results = None
         if self.needs_models:
             args, kwargs = self._decode(resolve_models=False)
             permitted = self.backend.settings.argument_models
             require_permitted_models(self.task, args, kwargs, permitted)
-        results = None
-        if arguments.has_results(str(self._opened())):
+            # Asked for only if the text refers to one.
             using = self.using or self.backend.database
             results = ParentResults(using, self.claim.job_id, self._require_permitted)
         self._set_call(*self._decode(resolve_models=True, result_of=results))
