@@ -69,15 +69,20 @@ def test_batches_end_once_under_kills(
     make_project: MakeProject, where: dict[str, str], executor: str
 ) -> None:
     project = make_project(settings_of(executor=executor), **where)
-    made = [project.client.call("make_batches", seconds=0.1, number=n) for n in range(BATCHES)]
-    ids = [pk for both in made for pk in both]
+    ids: list[int] = []
+
+    def more() -> None:
+        for number in range(BATCHES):
+            ids.extend(project.client.call("make_batches", seconds=0.1, number=number))
+
+    more()
     supervisor = project.start()
     supervisor.wait_ready(2)
     troubles = Troubles(project, supervisor, seed=13, pause=0.5)
-    troubles.make_until_done(150)
+    troubles.make_until_done(150, kills=3, more=more)
     stop_all(project)
     ended = check(project, ids)
     nothing_to_repair(project)
-    assert ended["failed"] == 2 * len(range(0, BATCHES, 3))
+    assert ended["failed"] == len(ids) // BATCHES * len(range(0, BATCHES, 3))
     assert troubles.killed >= 3
     print(f"\n{troubles.killed} kills, {dict(ended)}")

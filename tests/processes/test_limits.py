@@ -80,13 +80,18 @@ def test_no_more_run_at_once_than_the_limits_allow_though_workers_are_killed(
         supervisor.wait_ready(4)
     chance = random.Random(3)
     share = jobs // len(LIMITS)
-    ids = {
-        name: project.enqueue(name, *durations(share, 0.004 * limit, seed=limit))
-        for name, limit in LIMITS.items()
-    }
+    ids: dict[str, list[int]] = {name: [] for name in LIMITS}
+
+    def more() -> None:
+        for name, limit in LIMITS.items():
+            ids[name] += project.enqueue(name, *durations(share, 0.004 * limit, seed=limit))
+
+    more()
     deadline = time.monotonic() + 60 + jobs / 20
     killed = 0
-    while project.unfinished():
+    while project.unfinished() or killed < 2:
+        if not project.unfinished():  # A slow machine has looked too late.
+            more()
         next_kill = time.monotonic() + min(1.0, 0.2 * SCALE)
         one_state_each(project)
         supervisor = chance.choice(supervisors)
@@ -99,7 +104,7 @@ def test_no_more_run_at_once_than_the_limits_allow_though_workers_are_killed(
     assert verdict(project, threads=1) == []
     most = check_limits(project, ids)
     assert killed >= 2
-    print(f"\n{share * len(LIMITS)} jobs, {killed} kills, at once: {most}")
+    print(f"\n{sum(map(len, ids.values()))} jobs, {killed} kills, at once: {most}")
     assert all(most[name] <= limit for name, limit in LIMITS.items())
     assert most["in_fives"] > 1, "they have to overlap, to prove anything"
 

@@ -114,15 +114,18 @@ def test_random_graphs_keep_their_order_under_kills(
     make_project: MakeProject, where: dict[str, str]
 ) -> None:
     project = make_project(settings_of(), **where)
-    ids = [
-        project.client.call("make_random", seed=seed, size=SIZE, seconds=SECONDS)
-        for seed in range(GRAPHS)
-    ]
+    ids: list[int] = []
+
+    def more() -> None:
+        for seed in range(len(ids), len(ids) + GRAPHS):
+            ids.append(project.client.call("make_random", seed=seed, size=SIZE, seconds=SECONDS))
+
+    more()
     supervisors = [project.start() for _ in range(3)]
     for supervisor in supervisors:
         supervisor.wait_ready(2)
     troubles = Troubles(project, *supervisors, seed=7, pause=PAUSE)
-    troubles.make_until_done(120 + GRAPHS * SIZE / 10)
+    troubles.make_until_done(120 + GRAPHS * SIZE / 10, kills=3, more=more)
     stop_all(project)
     states = check(project)
     check_callbacks(project, ids)
