@@ -169,21 +169,21 @@ def test_members_are_paged_and_chosen_by_state(
     def shown(page: Page) -> list[int]:
         return [int(each) for each in re.findall(r">#(\d+)</a></td>", page.source)]
 
-    def walk(page: Page, label: str) -> list[list[int]]:
+    def walk(page: Page, label: str) -> tuple[list[list[int]], Page]:
         found = [shown(page)]
         while f">{label}</a>" in page.source:
             page = visitor.see(url + page.link(f"{label}<"))
             found.append(shown(page))
-        return [*found, page]  # type: ignore[list-item]
+        return found, page
 
-    *pages, last = walk(page_of(visitor, batch.id), "Next")
+    pages, last = walk(page_of(visitor, batch.id), "Next")
     assert pages == [keys[:2], keys[2:4], keys[4:]]
-    *pages, _ = walk(last, "Previous")
+    pages, _ = walk(last, "Previous")
     assert pages == [keys[4:], keys[2:4], keys[:2]]
     page = page_of(visitor, batch.id)
     assert "All 5 Pending 2 Succeeded 3" in page
     page = visitor.see(url + page.link("Succeeded"))
-    *pages, _ = walk(page, "Next")
+    pages, _ = walk(page, "Next")
     assert pages == [keys[1:3], keys[3:4]]
     for query in ({"p": "after[]"}, {"p": "x"}, {"members": "none"}, {"p": 'after["x"]'}):
         assert shown(page_of(visitor, batch.id, **query)) == keys[:2]

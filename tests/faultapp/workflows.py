@@ -57,7 +57,7 @@ def make_random(seed: int, size: int, seconds: float) -> int:
     """Enqueue a workflow in which each node waits for some of those before it."""
     chance = random.Random(seed)
     callbacks = {f"on_{name}": call(told, name) for name in ("success", "failure", "finish")}
-    workflow = Workflow(f"random {seed}", **callbacks)  # type: ignore[arg-type]
+    workflow = Workflow(f"random {seed}", **callbacks)  # type: ignore[arg-type]  # By name.
     nodes: list[Any] = []
     for number in range(size):
         how = chance.choices(["", "fail", "grow", "again"], [8, 1, 2, 2])[0]
