@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from .clock import read
 from .prepared import PreparedStatements, fetch
 from .queue_patterns import QueuePatterns
 from .scan_position import InTheWay, columns, take_note
-from .settle_batch import Batch
+from .settle_batch import Batch, held_ids
 
 
 def claim(
@@ -49,8 +48,8 @@ WIDTH = len(Summary._fields)
 class Exchange(NamedTuple):
     """What a statement did that settles claims and makes new ones."""
 
-    #: The ids of the jobs whose claims it ended.
-    held: set[int]
+    #: The ids of the jobs whose claims it ended; ``None``: it has changed nothing.
+    held: set[int] | None
     #: Whether a job waits for a permit that it ended. Then it has claimed nothing.
     has_waiting: bool
     claims: list[ClaimedJob]
@@ -102,6 +101,9 @@ class Claimer:
         statement = claim_sql.claiming(self._pick, batch.parts, self._patterns.excluded)
         rows = self._fetch(statement, values)
         [summary] = [Summary._make(row[:WIDTH]) for row in rows if row[WIDTH] is None]
+        held = held_ids(summary.held)
+        if held is None:
+            return Exchange(None, has_waiting=False, claims=[])
         claimed_at = read(summary.claimed_at)
         claims = self._patterns.in_order(
             ClaimedJob.from_values(row[WIDTH:], claimed_at, read)
@@ -110,7 +112,6 @@ class Claimer:
         )
         self._is_idle = not claims
         self._move_bookmarks(summary, claims, found_all=len(claims) < limit)
-        held = set(json.loads(summary.held or "[]"))
         return Exchange(held, summary.has_waiting, claims)
 
     @property

@@ -13,7 +13,8 @@ from steady_queue_core.dialects.portable import MANY_PAUSED
 
 from .clock import NOW_SQL, seconds
 from .listing import WALK
-from .settle_sql import HELD, Part, has_waiting, settling
+from .members_sql import DECLINED
+from .settle_sql import Part, has_waiting, held, settling
 
 #: For each range of names that a worker excludes, whether it has an end.
 Ranges = tuple[bool, ...]
@@ -152,7 +153,11 @@ def claiming(pick: str, parts: frozenset[Part], excluded: Ranges = ()) -> str:
     if Part.PERMITS in parts:
         # Nothing is claimed while a job waits for a permit that ends here: it may be first.
         pick = pick.replace(REGISTERED, f"{REGISTERED} AND NOT {has_waiting(parts)}")
-    result = RESULT.format(held=HELD if parts else "NULL::text", has_waiting=has_waiting(parts))
+    if Part.MEMBERS in parts:
+        pick = pick.replace(REGISTERED, f"{REGISTERED} AND NOT {DECLINED}")
+    result = RESULT.format(
+        held=held(parts) if parts else "NULL::text", has_waiting=has_waiting(parts)
+    )
     result = result.replace(_JOBS_OF_PAUSED, _jobs_in_the_way(excluded))
     expressions = [settling(parts)] if parts else []
     return f"WITH {', '.join([*expressions, TAKE.format(pick=pick), result])}"

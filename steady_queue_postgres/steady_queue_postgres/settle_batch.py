@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from operator import attrgetter
 
-from steady_queue_core.dialects import Destination, Ending, Outcome
+from steady_queue_core.dialects import Destination, Ending, Outcome, limited_keys
 
 from .arrays import array
 from .clock import to_text
@@ -30,13 +30,18 @@ MOVES = {
 class Batch:
     """The outcomes of one statement: the parts that they need, and its parameters."""
 
-    def __init__(self, outcomes: Sequence[Outcome]) -> None:
+    def __init__(self, outcomes: Sequence[Outcome], *, ends_members: bool = False) -> None:
         alike = are_alike(outcomes)
         some = outcomes[:1] if alike else outcomes
+        #: The concurrency keys of the jobs.
+        self.keys = limited_keys(outcomes)
         self.parts = frozenset(part for outcome in some for part in _parts(outcome))
         if alike:
             self.parts |= {Part.ALIKE}
         self.values = _arrays(outcomes) if alike else {"outcomes": _to_json(outcomes)}
+        if ends_members:
+            self.parts |= {Part.MEMBERS}
+            self.values |= _members(outcomes, alike=alike)
 
     @property
     def any_returns_to_ready(self) -> bool:
@@ -47,6 +52,12 @@ class Batch:
     def any_is_blocked(self) -> bool:
         """Whether one of the jobs may wait for a permit from now on."""
         return not self.parts.isdisjoint({Part.BLOCKED, Part.RELEASED_BLOCKED})
+
+
+def held_ids(found: str | None) -> set[int] | None:
+    """Return the ids that a statement returns as ``held``; ``None`` if it has changed nothing."""
+    ids = json.loads(found or "[]")
+    return None if ids is None else set(ids)
 
 
 def _parts(outcome: Outcome) -> Iterator[Part]:
@@ -87,6 +98,14 @@ def _arrays(outcomes: Sequence[Outcome]) -> dict[str, object]:
         "started": array(_seconds(outcome.started_at) for outcome in outcomes),
         "return_values": array(outcome.return_value for outcome in outcomes),
     }
+
+
+def _members(outcomes: Sequence[Outcome], *, alike: bool) -> dict[str, object]:
+    ended = [outcome for outcome in outcomes if outcome.ends_member]
+    values: dict[str, object] = {"member_jobs": array(outcome.job_id for outcome in ended)}
+    if not alike:
+        values["member_states"] = array(int(outcome.member_state) for outcome in ended)
+    return values
 
 
 def _seconds(instant: datetime | None) -> float | None:

@@ -10,7 +10,7 @@ from functools import cache
 
 from steady_queue_core.dialects import tables
 
-from . import heirs_sql
+from . import heirs_sql, members_sql
 from .clock import NOW_SQL
 from .conflicts import REPLACE, REPLACE_BLOCKED, REPLACE_SCHEDULED
 
@@ -30,6 +30,8 @@ class Part(Enum):
     PERMITS = "ended_permit"
     BLOCKED = "blocked"
     RELEASED_BLOCKED = "released_blocked"
+    #: Memberships end, or nothing does.
+    MEMBERS = "member"
 
 
 # One text for all outcomes.
@@ -56,7 +58,7 @@ ENDED = f"""
 ended AS (
   DELETE FROM {tables.CLAIMED} AS claim USING given
   WHERE claim.job_id = ANY(ARRAY(SELECT job_id FROM given))
-        AND claim.job_id = given.job_id AND claim.token = given.token
+        AND claim.job_id = given.job_id AND claim.token = given.token{{condition}}
   RETURNING given.*)"""
 
 #: Joins the jobs of ended claims by their ids, whatever the planner knows of the tables.
@@ -134,7 +136,6 @@ released_blocked AS (
   {REPLACE_BLOCKED})""",
 }
 
-#: The ids of the claims that were held, as a JSON list, or NULL.
 HELD = "(SELECT json_agg(job_id)::text FROM held)"
 
 #: The parts whose rows are the jobs of claims that were held.
@@ -143,12 +144,29 @@ HELD_BY = (Part.UPDATED, Part.DELETED, Part.RELEASED)
 
 @cache
 def settling(parts: frozenset[Part]) -> str:
-    """Return the common table expressions that end claims; the last of them is ``held``."""
+    """Return the common table expressions that end claims."""
+    expressions = [GIVEN_ALIKE if Part.ALIKE in parts else GIVEN]
+    if Part.MEMBERS in parts:
+        expressions += [
+            members_sql.LOCKED,
+            ENDED.format(condition=f" AND NOT {members_sql.DECLINED}"),
+        ]
+    else:
+        expressions += [ENDED.format(condition="")]
+    expressions += [expression for part, expression in PARTS.items() if part in parts]
     held = [f"SELECT job_id FROM {part.value}" for part in HELD_BY if part in parts]
-    given = GIVEN_ALIKE if Part.ALIKE in parts else GIVEN
-    expressions = [expression for part, expression in PARTS.items() if part in parts]
-    text = ", ".join([given, ENDED, *expressions, f"held AS ({' UNION ALL '.join(held)})"])
+    expressions += [f"held AS ({' UNION ALL '.join(held)})"]
+    if Part.MEMBERS in parts:
+        alike = Part.ALIKE in parts
+        expressions += [members_sql.END_ALIKE if alike else members_sql.END]
+    text = ", ".join(expressions)
     return heirs_sql.completed(text) if Part.HEIRS in parts else text
+
+
+def held(parts: frozenset[Part]) -> str:
+    """Return an expression: the ids of the claims that were held, as a JSON list or NULL; JSON's
+    null if the statement has changed nothing."""
+    return members_sql.UNLESS_DECLINED.format(HELD) if Part.MEMBERS in parts else HELD
 
 
 def has_waiting(parts: frozenset[Part]) -> str:
@@ -162,4 +180,6 @@ def has_waiting(parts: frozenset[Part]) -> str:
 @cache
 def statement(parts: frozenset[Part]) -> str:
     """Return a statement that ends claims, and selects ``held`` and ``has_waiting``."""
-    return f"WITH {settling(parts)} SELECT {HELD} AS held, {has_waiting(parts)} AS has_waiting"
+    return (
+        f"WITH {settling(parts)} SELECT {held(parts)} AS held, {has_waiting(parts)} AS has_waiting"
+    )

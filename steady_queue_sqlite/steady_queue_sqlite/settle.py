@@ -20,6 +20,7 @@ from steady_queue_core.dialects import (
 from .claim import claim_locked
 from .clock import later, present, to_text
 from .enqueue import INSERT_READY, INSERT_SCHEDULED
+from .members import end_members, is_any_batch_at_its_end
 from .permits import DELETE_JOB, INSERT_BLOCKED, admit_by, end_permits, pass_permits, with_permit
 from .transactions import transaction
 
@@ -57,6 +58,22 @@ def settle_and_claim(
 ) -> tuple[set[int], list[ClaimedJob]]:
     with transaction(connection), connection.cursor() as cursor:
         held = _settle(cursor, outcomes)
+        return held, claim_locked(connection, cursor, process, selector, limit)
+
+
+def settle_members(
+    connection: BaseDatabaseWrapper,
+    outcomes: Sequence[Outcome],
+    process: ProcessIdentity,
+    selector: QueueSelector,
+    limit: int,
+) -> tuple[set[int], list[ClaimedJob]] | None:
+    with transaction(connection), connection.cursor() as cursor:
+        ended = [outcome for outcome in outcomes if outcome.ends_member]
+        if is_any_batch_at_its_end(cursor, ended):
+            return None
+        held = _settle(cursor, outcomes)
+        end_members(cursor, [outcome for outcome in ended if outcome.job_id in held])
         return held, claim_locked(connection, cursor, process, selector, limit)
 
 

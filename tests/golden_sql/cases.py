@@ -16,7 +16,7 @@ from django.test import TransactionTestCase
 from steady_queue_core.dialects.conformance.base import TABLES, ConformanceCase
 from steady_queue_core.dialects.portable import Bookmarks
 
-from .layout import FIRST_JOB, FIRST_PROCESS, page
+from .layout import FIRST_BATCH, FIRST_JOB, FIRST_MEMBER, FIRST_PROCESS, page
 from .recorder import Sent, recorded
 
 HERE = Path(__file__).resolve().parent
@@ -75,7 +75,6 @@ class GoldenCase(ConformanceCase):
         """Delete all rows, and let ids begin where no other number is."""
         for name in TABLES:
             self.rows(name).delete()
-        job, process = self.rows("Job").model, self.rows("Process").model
         present = self.stored(self.present())
         self.rows("Job").create(
             pk=FIRST_JOB, queue_name="q", task_path="t", backend_name="b", arguments="{}",
@@ -85,11 +84,17 @@ class GoldenCase(ConformanceCase):
             pk=FIRST_PROCESS, kind="Worker", name="first", pid=1, hostname="here",
             created_at=present, last_heartbeat_at=present,
         )  # fmt: skip
+        self.rows("JobBatch").create(
+            pk=FIRST_BATCH, kind="batch", backend_name="b", created_at=present
+        )
+        self.rows("BatchMember").create(pk=FIRST_MEMBER, batch_id=FIRST_BATCH)
+        first = ("Job", "Process", "JobBatch", "BatchMember")
+        models = [self.rows(name).model for name in first]
         with self.connection.cursor() as cursor:
-            for reset in self.connection.ops.sequence_reset_sql(no_style(), [job, process]):
+            for reset in self.connection.ops.sequence_reset_sql(no_style(), models):
                 cursor.execute(reset)
-        self.rows("Job").delete()
-        self.rows("Process").delete()
+        for name in first:
+            self.rows(name).delete()
 
     def _begin_session(self, in_worker: bool) -> None:
         self.connection.close()

@@ -12,13 +12,14 @@ import sqlparse
 from .pretty import pretty
 from .recorder import Sent
 
-#: Ids of jobs and of processes begin here: no other number of the scenarios is as large.
-FIRST_JOB, FIRST_PROCESS = 7_000_000, 8_000_000
+#: Ids of each kind begin here: no other number of the scenarios is as large.
+FIRST_JOB, FIRST_PROCESS, FIRST_BATCH, FIRST_MEMBER = 7_000_000, 8_000_000, 6_000_000, 9_000_000
 #: Statements of so many lines are shown once in a file.
 LONG = 6
 POSITIONAL = re.compile(r"%s|\?")
 TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(\+00:00|\+00|Z)?")
 JOB, PROCESS = re.compile(r"\b70\d{5}\b"), re.compile(r"\b80\d{5}\b")
+BATCH, MEMBER = re.compile(r"\b60\d{5}\b"), re.compile(r"\b90\d{5}\b")
 # The factor that makes a random half of one is the same in every run.
 TOKEN = re.compile(r"\b(?!4294967296\b)\d{10,}\b")
 
@@ -85,12 +86,17 @@ def _literal(value: Any) -> str:
 
 
 def _names(text: str) -> dict[str, str]:
-    """Return names for the ids of jobs, in their order."""
-    ids = sorted(set(JOB.findall(text)))
-    return {job_id: f":job_{number}" for number, job_id in enumerate(ids, 1)}
+    """Return names for the ids of jobs and members, in their order."""
+    names: dict[str, str] = {}
+    for kind, ids in (("job", JOB), ("member", MEMBER)):
+        found = sorted(set(ids.findall(text)))
+        names |= {each: f":{kind}_{number}" for number, each in enumerate(found, 1)}
+    return names
 
 
 def _normal(text: str, names: Mapping[str, str]) -> str:
     """Replace what differs from run to run."""
     text = SAVEPOINT.sub("savepoint", TOKEN.sub(":token", TIME.sub(":time", text)))
-    return PROCESS.sub(":process", JOB.sub(lambda found: names[found[0]], text))
+    for ids in (JOB, MEMBER):
+        text = ids.sub(lambda found: names[found[0]], text)
+    return BATCH.sub(":batch", PROCESS.sub(":process", text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,8 +17,10 @@ from steady_queue_core.dialects import (
     StepRecord,
 )
 from steady_queue_core.dialects.conformance.base import ending, limited_job, new_job
+from steady_queue_core.dialects.conformance.batch_rows import BatchRows
 from steady_queue_core.dialects.conformance.unique import unique_job
 from steady_queue_core.dialects.job_key import REPLACE, STARTED
+from steady_queue_core.dialects.membership import Link, linked
 from steady_queue_core.progress import Progress
 
 from .cases import GoldenCase, on_each_database
@@ -25,7 +28,7 @@ from .cases import GoldenCase, on_each_database
 MINUTE = timedelta(minutes=1)
 
 
-class Sql(GoldenCase):
+class Sql(BatchRows, GoldenCase):
     def test_enqueue(self) -> None:
         cases = {
             "one job": [new_job()],
@@ -122,6 +125,26 @@ class Sql(GoldenCase):
                     given=lambda limited=limited: self._claimed(limited=limited, waiting=True),
                 )
         self.compare("settle_and_claim")
+
+    def test_members(self) -> None:
+        self.record("a job of a batch", lambda job: self._enqueue(job),
+                    given=lambda: self._members(0)[0], in_worker=False)  # fmt: skip
+        cases = {"a member that others are left of": 2, "the last member": 1}
+        for title, count in cases.items():
+            self.record(title, lambda given: self.settle(self.finished(given[1])),
+                        given=lambda count=count: self._member(count))  # fmt: skip
+            self.record(
+                f"{title}, and a claim",
+                lambda given: self._settle_and_claim(given[0], self.finished(given[1])),
+                given=lambda count=count: self._member(count),
+            )
+        self.record("a member that failed, others are left, and a claim",
+                    lambda given: self._settle_and_claim(given[0], self.failed(given[1])),
+                    given=lambda: self._member(2))  # fmt: skip
+        self.record("a member that a job waits for",
+                    lambda given: self.settle(self.finished(given[1])),
+                    given=lambda: self._member(1, waiting=True))  # fmt: skip
+        self.compare("members")
 
     def test_claim_followers(self) -> None:
         for title, waiting in {"nobody waits": False, "a job waits": True}.items():
@@ -251,6 +274,23 @@ class Sql(GoldenCase):
         [claim] = self.dialect.claim(self.connection, worker, QueueSelector(), 1)
         if waiting:
             self.enqueue(job)
+        return worker, claim
+
+    def _members(self, count: int, *, waiting: bool = False) -> list[NewJob]:
+        """Store a batch of so many jobs; return another one for it. With ``waiting``, one more job
+        waits for the first."""
+        batch_id = self.new_batch()
+        metadata = linked(None, Link(batch_id, has_dependents=waiting))
+        job = replace(new_job(), batch_id=batch_id, metadata=metadata)
+        ids = self.enqueue(*[job] * count)
+        if waiting:
+            self.waiting(batch_id, *ids)
+        return [job]
+
+    def _member(self, count: int, *, waiting: bool = False) -> tuple[ProcessIdentity, ClaimedJob]:
+        self._members(count, waiting=waiting)
+        worker = self._worker()
+        [claim] = self.dialect.claim(self.connection, worker, QueueSelector(), 1)
         return worker, claim
 
     def _follow(self, worker: ProcessIdentity, claim: ClaimedJob) -> list[ClaimedJob]:

@@ -11,7 +11,7 @@ import pytest
 from django.db import connections
 
 from steady_queue_core import Batch, call, enqueue_many, task
-from steady_queue_core.dialects import ClaimedJob, Ending
+from steady_queue_core.dialects import ClaimedJob, Ending, QueueSelector
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.conformance.base import ending
 from steady_queue_core.dialects.database import Database
@@ -43,15 +43,27 @@ def after() -> None:
     """Do nothing."""
 
 
-def settle(using: str, claims: list[ClaimedJob]) -> Callable[[], None]:
-    """Return what ends these claims well."""
+def settle(
+    using: str, claims: list[ClaimedJob], claimer: Driver | None = None
+) -> Callable[[], None]:
+    """Return what ends these claims well, and claims others for ``claimer``, of which there are
+    none."""
     outcomes = [ending(Ending.FINISHED, claim, attempts=1, return_value="null") for claim in claims]
 
     def run() -> None:
-        held = dialect_for(using).settle(connections[using], outcomes)
+        dialect, connection = dialect_for(using), connections[using]
+        if claimer is None:
+            held = dialect.settle(connection, outcomes)
+        else:
+            nothing = QueueSelector(patterns=("nothing",))
+            held, _ = dialect.settle_and_claim(connection, outcomes, claimer.process, nothing, 5)
         assert held == {claim.job_id for claim in claims}
 
     return run
+
+
+#: Alone, or together with a claim.
+both_ways = pytest.mark.parametrize("also_claims", [False, True])
 
 
 def callbacks(using: str) -> int:
@@ -62,23 +74,30 @@ def has_ended(using: str, batch: Batch) -> bool:
     return JobBatch.objects.using(using).filter(pk=batch.id).exclude(finished_at=None).exists()
 
 
+@both_ways
 @on_every_database
 @pytest.mark.timeout(PATIENCE + 60)
-def test_members_that_end_at_once_end_their_batch_once(using: str) -> None:
+def test_members_that_end_at_once_end_their_batch_once(using: str, *, also_claims: bool) -> None:
     driver = Driver(using)
+    claimer = driver if also_claims else None
     for number in range(ROUNDS):
         with Batch(on_finish=after) as batch:
             enqueue_many([call(work) for _ in range(THREADS)])
         claims = [claim for claim in driver.claim() if claim.link and not claim.link.is_callback]
         assert len(claims) == THREADS
-        threads.run_all(using, [settle(using, [claim]) for claim in claims], PATIENCE)
+        threads.run_all(using, [settle(using, [claim], claimer) for claim in claims], PATIENCE)
         assert has_ended(using, batch), number
         assert callbacks(using) == number + 1
 
 
+@both_ways
 @on_every_database
 @pytest.mark.timeout(PATIENCE + 60)
-def test_settlements_of_many_batches_within_batches_do_not_deadlock(using: str) -> None:
+def test_settlements_of_many_batches_within_batches_do_not_deadlock(
+    using: str, *, also_claims: bool
+) -> None:
+    driver = Driver(using)
+    claimer = driver if also_claims else None
     chance = random.Random(1)
     batches = []
     for _ in range(ROUNDS):
@@ -89,14 +108,14 @@ def test_settlements_of_many_batches_within_batches_do_not_deadlock(using: str) 
                 batches.append(inner)
             work.enqueue()
         batches.append(outer)
-    claims = Driver(using).claim(limit=ROUNDS * 13)
+    claims = driver.claim(limit=ROUNDS * 13)
     assert len(claims) == ROUNDS * 13
     chance.shuffle(claims)
     parts: list[list[Callable[[], None]]] = [[] for _ in range(THREADS)]
     while claims:
         size = chance.randint(1, 9)
         some, claims = claims[:size], claims[size:]
-        parts[len(claims) % THREADS].append(settle(using, some))
+        parts[len(claims) % THREADS].append(settle(using, some, claimer))
 
     def in_turn(settlements: list[Callable[[], None]]) -> Callable[[], None]:
         def run() -> None:
@@ -155,14 +174,17 @@ def test_a_batch_whose_jobs_end_before_its_block_ends_with_that_once(using: str)
     assert callbacks(using) == 1
 
 
+@both_ways
 @on_every_server
-def test_the_last_two_members_do_not_overlook_each_other(using: str) -> None:
+def test_the_last_two_members_do_not_overlook_each_other(using: str, *, also_claims: bool) -> None:
     """Each transaction sees the other's member as pending."""
+    driver = Driver(using)
+    claimer = driver if also_claims else None
     with Batch(on_finish=after) as batch:
         enqueue_many([call(work), call(work)])
-    first, second = Driver(using).claim()
-    with threads.holding(using, settle(using, [first]), 20) as end:
-        other = threads.start(using, settle(using, [second]))
+    first, second = driver.claim()
+    with threads.holding(using, settle(using, [first], claimer), 20) as end:
+        other = threads.start(using, settle(using, [second], claimer))
         threads_wait(other)
         end(commit=True)
     other.result(20)
@@ -170,30 +192,40 @@ def test_the_last_two_members_do_not_overlook_each_other(using: str) -> None:
     assert callbacks(using) == 1
 
 
+@both_ways
 @on_every_server
-def test_a_member_whose_settlement_is_rolled_back_is_waited_for(using: str) -> None:
+def test_a_member_whose_settlement_is_rolled_back_is_waited_for(
+    using: str, *, also_claims: bool
+) -> None:
+    driver = Driver(using)
+    claimer = driver if also_claims else None
     with Batch(on_finish=after) as batch:
         enqueue_many([call(work), call(work)])
-    first, second = Driver(using).claim()
-    with threads.holding(using, settle(using, [first]), 20) as end:
-        other = threads.start(using, settle(using, [second]))
+    first, second = driver.claim()
+    with threads.holding(using, settle(using, [first], claimer), 20) as end:
+        other = threads.start(using, settle(using, [second], claimer))
         threads_wait(other)
         end(commit=False)
     other.result(20)
     assert not has_ended(using, batch)
-    settle(using, [first])()
+    settle(using, [first], claimer)()
     assert has_ended(using, batch)
     assert callbacks(using) == 1
 
 
+@both_ways
 @on_every_server
 @pytest.mark.parametrize("commit", [True, False])
-def test_who_adds_is_waited_for_by_who_ends_the_last(using: str, *, commit: bool) -> None:
+def test_who_adds_is_waited_for_by_who_ends_the_last(
+    using: str, *, commit: bool, also_claims: bool
+) -> None:
+    driver = Driver(using)
+    claimer = driver if also_claims else None
     with Batch(on_finish=after) as batch:
         work.enqueue()
-    [last] = Driver(using).claim()
+    [last] = driver.claim()
     with threads.holding(using, lambda: batch.add([call(work)]), 20) as end:
-        other = threads.start(using, settle(using, [last]))
+        other = threads.start(using, settle(using, [last], claimer))
         threads_wait(other)
         end(commit=commit)
     other.result(20)
@@ -201,15 +233,18 @@ def test_who_adds_is_waited_for_by_who_ends_the_last(using: str, *, commit: bool
     assert callbacks(using) == (0 if commit else 1)
 
 
+@both_ways
 @on_every_server
-def test_members_in_the_middle_wait_for_nobody(using: str) -> None:
+def test_members_in_the_middle_wait_for_nobody(using: str, *, also_claims: bool) -> None:
     """A settlement that is under way keeps no other one from its end, unless it passes on the look
     for the last."""
+    driver = Driver(using)
+    claimer = driver if also_claims else None
     with Batch() as batch:
         enqueue_many([call(work) for _ in range(4)])
-    first, second, *_ = Driver(using).claim()
-    with threads.holding(using, settle(using, [first]), 20):
-        threads.start(using, settle(using, [second])).result(8)
+    first, second, *_ = driver.claim()
+    with threads.holding(using, settle(using, [first], claimer), 20):
+        threads.start(using, settle(using, [second], claimer)).result(8)
     states = BatchMember.objects.using(using).filter(batch_id=batch.id).order_by("pk")
     assert list(states.values_list("state", flat=True)) == [0, 1, 0, 0]
 

@@ -21,6 +21,7 @@ from steady_queue_core.dialects.conformance.isolation import IsolationCases
 from steady_queue_core.dialects.conformance.permits import PermitCases
 from steady_queue_core.dialects.conformance.settle import SettleCases
 from steady_queue_core.dialects.conformance.settle_and_claim import SettleAndClaimCases
+from steady_queue_core.dialects.conformance.settle_members import SettleMembersCases
 from steady_queue_core.dialects.conformance.transactions import TransactionCases
 from steady_queue_core.dialects.conformance.wakeup import WakeupCases
 from steady_queue_postgres import session
@@ -45,7 +46,8 @@ class TestPostgresConformance(PostgresCase, DialectConformance, TransactionTestC
 @pytest.mark.shared
 class Configured(
     PostgresCase, TransactionCases, ErrorCases, EnqueueCases, ClaimCases, ClaimSharingCases,
-    SettleCases, SettleAndClaimCases, DispatchCases, PermitCases, WakeupCases, IsolationCases,
+    SettleCases, SettleAndClaimCases, SettleMembersCases, DispatchCases, PermitCases, WakeupCases,
+    IsolationCases,
 ):  # fmt: skip
     """With an alias of its own for the same database: the cases that sessions matter to."""
 

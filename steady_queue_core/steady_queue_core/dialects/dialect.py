@@ -64,6 +64,12 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Model)
 
+#: The ids of the jobs whose claims were held, and the claims that were made.
+Exchange = tuple[set[int], list[ClaimedJob]]
+
+#: Of how many batches members may end in one operation of the dialect.
+MOST_BATCHES = 4
+
 #: Before each try to free the keys of jobs that are about to start, in seconds. Whoever enqueues
 #: with such a key gives way for longer.
 START_PAUSES = (0.0, 0.005, 0.015, 0.03)
@@ -384,7 +390,7 @@ class Dialect:
         process: ProcessIdentity,
         selector: QueueSelector,
         limit: int,
-    ) -> tuple[set[int], list[ClaimedJob]]:
+    ) -> Exchange:
         """Settle, then claim: in one transaction if the dialect can, otherwise in two."""
         if not outcomes:
             return set(), self.claim(connection, process, selector, limit)
@@ -394,22 +400,49 @@ class Dialect:
             held = self.settle(connection, outcomes)
             return held, self.claim(connection, process, selector, limit)
         self.require_exclusion(selector)
-        if any(outcome.has_sequel for outcome in outcomes):
-            with self.transaction(connection):
-                held = self.settle(connection, outcomes)
-                return held, self.claim(connection, process, selector, limit)
-        held, claimed = cast(
-            "tuple[set[int], list[ClaimedJob]]",
-            self._hooks.steady_queue_settle_and_claim(
-                connection=connection,
-                outcomes=outcomes,
-                process=process,
-                selector=selector,
-                limit=limit,
-            ),
+        if not any(outcome.has_sequel for outcome in outcomes):
+            hook = self._hooks.steady_queue_settle_and_claim
+            done = self._exchange(hook, connection, outcomes, process, selector, limit)
+            return cast("Exchange", done)
+        if self._may_end_members(outcomes):
+            hook = self._hooks.steady_queue_settle_members
+            done = self._exchange(hook, connection, outcomes, process, selector, limit)
+            if done is not None:
+                return done
+        with self.transaction(connection):
+            held = self.settle(connection, outcomes)
+            return held, self.claim(connection, process, selector, limit)
+
+    def _may_end_members(self, outcomes: Sequence[Outcome]) -> bool:
+        """Whether the dialect may be able to end the members of batches as it settles."""
+        if "steady_queue_settle_members" not in self._implemented:
+            return False
+        if len({outcome.job_id for outcome in outcomes}) < len(outcomes):
+            return False  # Only one outcome of a job counts, and which one is not known yet.
+        links = [each.link for each in outcomes if each.ends_member and each.link is not None]
+        # Of many batches, one is likely to end, and the dialect to decline.
+        return len({link.batch_id for link in links}) <= MOST_BATCHES and all(
+            outcome.only_ends_member for outcome in outcomes
         )
-        self._notify_admitted(connection, outcomes, claimed)
-        return held, claimed
+
+    def _exchange(
+        self,
+        hook: Callable[..., Any],
+        connection: BaseDatabaseWrapper,
+        outcomes: Sequence[Outcome],
+        process: ProcessIdentity,
+        selector: QueueSelector,
+        limit: int,
+    ) -> Exchange | None:
+        """Settle and claim by one hook; return what it has returned."""
+        done: Exchange | None = hook(
+            connection=connection, outcomes=outcomes, process=process, selector=selector,
+            limit=limit,
+        )  # fmt: skip
+        if done is not None:
+            _, claimed = done
+            self._notify_admitted(connection, outcomes, claimed)
+        return done
 
     def require_exclusion(self, selector: QueueSelector) -> None:
         """Raise ``DialectUnsupported`` if claims would ignore what ``selector`` excludes."""

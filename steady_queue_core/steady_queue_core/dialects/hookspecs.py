@@ -68,6 +68,7 @@ OPTIONAL = frozenset(
         "steady_queue_prepare",
         "steady_queue_share",
         "steady_queue_settle_and_claim",
+        "steady_queue_settle_members",
         "steady_queue_claim_followers",
         "steady_queue_save_checkpoint",
         "steady_queue_save_step",
@@ -251,6 +252,29 @@ def steady_queue_settle_and_claim(  # type: ignore[empty-body]
     """Settle outcomes, then claim jobs, in one transaction.
 
     Optional. Without it ``steady_queue_settle`` and ``steady_queue_claim`` are called in turn.
+    """
+
+
+@hookspec(firstresult=True)
+def steady_queue_settle_members(
+    connection: BaseDatabaseWrapper,
+    outcomes: Sequence[Outcome],
+    process: ProcessIdentity,
+    selector: QueueSelector,
+    limit: int,
+) -> tuple[set[int], list[ClaimedJob]] | None:
+    """Settle outcomes, end the members of batches whose jobs have ended, and claim up to ``limit``
+    jobs, in one transaction; or change nothing, claim nothing and return ``None``.
+
+    Optional; without it, or after ``None``, claims end first, then members, and then jobs are
+    claimed, in several statements of one transaction. The outcomes have no sequels but the ends of
+    members, and only batches wait for these. Of outcomes that are ``ends_member`` and whose claims
+    were held, the members that are still pending get ``member_state``.
+
+    Whoever ends the last pending member of a batch has to end the batch, which this operation
+    cannot: it returns ``None`` unless it has locked, for each batch that those rows belong to,
+    another row that is pending, without waiting for it. The rows that are to be ended are locked
+    before that one: two transactions that locked each other's would never end.
     """
 
 

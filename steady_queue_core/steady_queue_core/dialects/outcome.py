@@ -114,6 +114,14 @@ class Outcome(NamedTuple):
         return self.completes_job and (self.unique_key is not None or self.ends_member)
 
     @property
+    def only_ends_member(self) -> bool:
+        """Whether nothing else happens than, at most, that a member ends for which only its batch
+        waits."""
+        if self.sequel is not None or (self.unique_key is not None and self.completes_job):
+            return False
+        return self.link is None or not self.ends_member or not self.link.has_dependents
+
+    @property
     def ends_member(self) -> bool:
         """Whether the job is a member of a batch that does not wait for it any more."""
         return self.link is not None and not self.link.is_callback and self.completes_job

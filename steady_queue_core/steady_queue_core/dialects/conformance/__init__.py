@@ -43,6 +43,7 @@ from .sequels import SequelCases
 from .settle import SettleCases
 from .settle_and_claim import SettleAndClaimCases
 from .settle_fence import SettleFenceCases
+from .settle_members import SettleMembersCases
 from .silence import SilenceCases
 from .steps import StepCases
 from .text import TextCases
@@ -81,6 +82,7 @@ class DialectConformance(
     RetentionCases,
     CheckpointCases,
     StepCases,
+    SettleMembersCases,
     BatchCases,
     UniqueKeyCases,
     ClockCases,

@@ -2,79 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any
 
 from django.db.transaction import atomic
 
-from ...arguments import DEFAULT_LIMITS
-from ..callbacks import ON_FAILURE, ON_FINISH, ON_SUCCESS, encoded
-from ..membership import DependencyState, Link, MemberState, RunWhen, linked
+from ..callbacks import ON_FAILURE, ON_FINISH, ON_SUCCESS
+from ..membership import Link, MemberState, RunWhen
 from ..outcome import Ending
-from ..records import ClaimedJob, NewJob
-from .base import ConformanceCase, ending, limited_job, new_job
+from ..records import ClaimedJob
+from .base import ending, limited_job, new_job
+from .batch_rows import BatchRows
 from .transactions import Refused
 
 HOUR = timedelta(hours=1)
-#: The queues of the callbacks of a batch.
-CALLBACKS = {name: name for name in (ON_SUCCESS, ON_FAILURE, ON_FINISH)}
 
 
-class BatchCases(ConformanceCase):
-    def new_batch(self, member: Any = None, *, has_started: bool = True) -> int:
-        """Insert a batch with all callbacks; return its id."""
-        present = self.stored(self.present())
-        callbacks = encoded({name: new_job(name) for name in CALLBACKS}, DEFAULT_LIMITS)
-        row = self.rows("JobBatch").create(
-            kind="batch", backend_name="default", callbacks=callbacks, created_at=present,
-            started_at=present if has_started else None, member=member,
-        )  # fmt: skip
-        return int(row.pk)
-
-    def members(self, batch_id: int, *jobs: NewJob) -> list[int]:
-        """Add jobs to a batch; return their ids."""
-        metadata = linked(None, Link(batch_id, has_dependents=True))
-        added = [replace(job, batch_id=batch_id, metadata=metadata) for job in jobs]
-        return self.enqueue(*added)
-
-    def waiting(
-        self,
-        batch_id: int,
-        *parents: int,
-        job: NewJob | None = None,
-        run_when: Any = RunWhen.SUCCESS,
-    ) -> int:
-        """Add a job that waits for the members with these jobs; return its id."""
-        with self.dialect.transaction(self.connection):
-            [job_id] = self.members(batch_id, replace(job or new_job(), waits=True))
-            row = self.job(job_id)
-            self.rows("WaitingExecution").create(
-                job_id=job_id, queue_name=row.queue_name, rank=row.rank,
-                created_at=row.enqueued_at, width=len(parents),
-                concurrency_key=row.concurrency_key,
-            )  # fmt: skip
-            for number, parent in enumerate(parents):
-                self.rows("Dependency").create(
-                    job_id=job_id, parent=self.rows("BatchMember").get(job_id=parent),
-                    run_when=run_when, state=DependencyState.OPEN, number=number,
-                )  # fmt: skip
-        return job_id
-
-    def callbacks(self) -> list[str]:
-        """Return the names of the callbacks that were enqueued, in their order."""
-        jobs = self.rows("Job").filter(queue_name__in=list(CALLBACKS)).order_by("pk")
-        return list(jobs.values_list("queue_name", flat=True))
-
-    def state_of(self, job_id: int) -> MemberState:
-        return MemberState(self.rows("BatchMember").get(job_id=job_id).state)
-
-    def settle_all(self, *outcomes: Any) -> None:
-        self.assertEqual(self.settle(*outcomes), {each.job_id for each in outcomes})
-
-    # --- jobs that wait
-
+class BatchCases(BatchRows):
     def test_a_job_that_waits_has_no_execution(self) -> None:
         batch = self.new_batch()
         self.claim()
