@@ -56,6 +56,27 @@ class Fail(ChosenEnding):
         super().__init__(self.reason or "fail")
 
 
+def usable(error: BaseException) -> BaseException:
+    """Return what a task has raised, unless it is an ending whose values are missing or not valid:
+    a subclass may not have called ``__init__``. Then return a ``TypeError`` that says so."""
+    try:
+        if isinstance(error, Snooze):
+            error.delay = Snooze(error.delay).delay
+        elif isinstance(error, Retry):
+            error.delay = Retry(error.delay).delay
+        elif isinstance(error, Discard):
+            error.reason = Discard(error.reason).reason
+    except Exception as problem:
+        name = type(error).__qualname__
+        told = TypeError(
+            f"The task raised {name}, an ending that cannot be used ({problem}). If {name} has an "
+            "__init__ of its own, it must call super().__init__() with the delay or the reason."
+        )
+        told.__cause__ = error
+        return told
+    return error
+
+
 def _seconds(name: str, delay: object) -> float:
     try:
         return to_timedelta(delay).total_seconds()

@@ -16,6 +16,7 @@ from django.db.transaction import TransactionManagementError
 from steady_queue_core.compat import TaskResult, TaskResultDoesNotExist, TaskResultStatus
 from steady_queue_core.models import Job
 from steady_queue_core.tasks import waiting
+from steady_queue_core.tasks.waiting import seconds
 from steady_queue_core.testing import override_backends
 
 from .driver import Driver
@@ -151,6 +152,10 @@ def test_a_job_that_waits_for_the_commit_cannot_be_waited_for(wait: Waiter) -> N
 def test_a_bad_timeout_is_refused(wait: Waiter, timeout: Any, error: Any, text: str) -> None:
     with pytest.raises(error, match=text):
         wait(nothing.enqueue(), timeout)
+
+
+def test_a_timeout_that_no_float_can_hold_is_very_long() -> None:
+    assert 1e9 < seconds(10**400) - 0.5 < float("inf")
 
 
 @both_ways

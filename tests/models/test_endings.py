@@ -231,6 +231,54 @@ def test_a_task_can_fail_whatever_attempts_are_left(using: str, decorated: Any) 
     assert (failed.exception_class, failed.message) == (f"{ENDINGS}.Fail", "no such order")
 
 
+class NotYet(Snooze):
+    """An ending of a project that forgets its base."""
+
+    def __init__(self) -> None: ...
+
+
+class Never(Discard):
+    def __init__(self) -> None:
+        super().__init__()
+        self.reason = None  # type: ignore[assignment]
+
+
+class Again(Retry):
+    @property
+    def delay(self) -> float:  # type: ignore[override]
+        raise LookupError("no delay")
+
+    def __init__(self) -> None: ...
+
+
+@task(max_attempts=1)
+def ends_wrongly(name: str) -> NoReturn:
+    raise {"NotYet": NotYet, "Never": Never, "Again": Again}[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("NotYet", "'NotYet' object has no attribute 'delay'"),
+        ("Never", "reason must be a string, not NoneType"),
+        ("Again", "no delay"),
+    ],
+)
+@pytest.mark.parametrize("using", ["default"])
+@pytest.mark.django_db(transaction=True)
+def test_an_ending_that_cannot_be_used_is_a_failure_that_says_why(
+    using: str, name: str, problem: str
+) -> None:
+    result = ends_wrongly.enqueue(name)
+    Driver(using).work()
+    result.refresh()
+    [error] = result.errors
+    assert result.status == TaskResultStatus.FAILED
+    assert error.exception_class is TypeError
+    assert f"The task raised {name}, an ending that cannot be used" in error.traceback
+    assert problem in error.traceback
+
+
 @on_every_database
 def test_a_claim_that_is_lost_neither_snoozes_nor_discards(using: str) -> None:
     driver = Driver(using)

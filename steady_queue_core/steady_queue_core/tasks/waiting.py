@@ -25,6 +25,9 @@ BACK_OFF, FIRST_PAUSE, LONGEST_PAUSE = 0.1, 0.005, 0.5
 #: The same where a bell rings for every commit: other jobs' commits ring it as well.
 BELL_BACK_OFF, FIRST_BELL_PAUSE, LONGEST_BELL_PAUSE = 0.02, 0.002, 0.1
 
+#: Seconds that nobody lives to see.
+FOREVER = 1e12
+
 
 def wait(result: TaskResult, timeout: float | timedelta | None) -> None:
     """Return when the job of ``result`` has ended, with ``result`` refreshed."""
@@ -193,7 +196,8 @@ def seconds(timeout: float | timedelta | None) -> float:
         )
     if not timeout >= 0:
         raise ValueError(f"timeout must not be negative: {timeout!r}.")
-    return timeout
+    # An int may be too great for a float.
+    return min(timeout, FOREVER)
 
 
 def _rings(bell: Wakeup, seconds: float) -> bool:

@@ -17,7 +17,7 @@ from ...compat import Task, TaskResult, TaskResultStatus
 from ...configuration import ConfigurationError
 from ...delivery import AT_LEAST_ONCE, AT_MOST_ONCE
 from ...dialects import ClaimedJob, Ending, Link, Outcome, Sequel
-from ...endings import Discard, Fail, Retry, Snooze
+from ...endings import Discard, Fail, Retry, Snooze, usable
 from ...errors import (
     CANCELLED_BEFORE_START,
     Preempted,
@@ -290,6 +290,7 @@ class Attempt:
     def raised(self, error: BaseException, now: Callable[[], datetime]) -> RunResult:
         """Return the result of a task that raised ``error``, which may be an ending that it has
         chosen."""
+        error = usable(error)
         if isinstance(error, Snooze):
             return self._snoozed(error, now())
         if (sleep := sleep_of(error, self.claim.job_id)) is not None:
