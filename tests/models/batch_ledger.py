@@ -247,6 +247,9 @@ class BatchLedger(Ledger):
         if not failed:
             return 0
         self._reopen_batches(known)
+        own = self.members.get(self.batches[batch_id].member or 0)
+        if own is not None and self.batches[own.batch].finished_at is None:
+            own.state = PENDING
         for member in failed:
             self._catch_up(member)
         again = [each.job for each in failed if each.job in self.ids(FAILED)]

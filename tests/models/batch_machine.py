@@ -44,7 +44,7 @@ from .machine import HOUR, STEP, QueueMachine, choice, choices, endings, limits,
 NAMES = ("success", "failure", "finish")
 
 
-@task(queue_name="etl")
+@task(queue_name="told")
 def tell_of_batch(name: str) -> None:
     """Do nothing."""
 
@@ -568,7 +568,7 @@ class BatchMachine(QueueMachine):
         }
         assert sorted(found.values()) == expected, f"told of {found}, not {expected}"
         self.ledger.stored(
-            [BatchWanted("etl", 0, batch=batch, is_callback=True) for batch, _ in found.values()],
+            [BatchWanted("told", 0, batch=batch, is_callback=True) for batch, _ in found.values()],
             [*found],
         )
 
