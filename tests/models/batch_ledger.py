@@ -305,7 +305,8 @@ class BatchLedger(Ledger):
 
     def _wait_again(self, entry: Entry) -> None:
         entry.attempts, entry.asked, entry.kept_until = 0, False, None
-        entry.state = WAITING
+        # One that runs again does so as soon as it may.
+        entry.state, entry.wanted = WAITING, replace(entry.wanted, due=None)
         self._reopen([entry.job_id])
 
     def _reopen(self, job_ids: Collection[int]) -> None:

@@ -106,6 +106,10 @@ outer = st.none() | choice
 ways = st.sampled_from(["return", "return", "snooze", "discard", "retry", "fail", "sleep"])
 
 
+def _nothing(self: Any, *args: Any, **kwargs: Any) -> None:
+    """Do nothing."""
+
+
 class BatchMachine(QueueMachine):
     ledger: BatchLedger
 
@@ -370,13 +374,31 @@ class BatchMachine(QueueMachine):
             assert Batch.get(batch_id).retry() == self.ledger.retry_batch(batch_id)
             self._called_back()
 
-    @rule(hours=st.sampled_from([0.5, 2.0]))
-    def clear_batches(self, hours: float) -> None:
+    @rule(
+        passing=st.sampled_from([0.0, 1.5]),
+        what=st.sampled_from(["finished", "kept", "kept", "batches", "batches"]),
+    )  # fmt: skip
+    def clear(self, passing: float, what: str) -> None:
+        """Delete what has ended a while ago."""
+        if passing:
+            self.let_time_pass(passing)
+        getattr(self, f"clear_{what}")()
+
+    def clear_batches(self) -> None:
+        hours = 0.5
         before = self.dialect.current_time(self.connection) - hours * HOUR
         sweep, cleared = FinishedBatches(self.using, before), 0
         while not sweep.exhausted:
             cleared += sweep.clear(2)
         assert cleared == self.ledger.clear_batches(hours)
+
+    @rule(which=st.sampled_from(["register", "deregister", "clear_queue", "cancel", "cancel"]))
+    def do_what_is_rare(self, which: str) -> None:
+        super().do_what_is_rare(which)
+
+    # Left to the other machine.
+    beat = deliver = follow = pause_or_resume = run_chains = settle_and_claim = _nothing
+    maintain_semaphores = _nothing
 
     @rule(
         nodes=nodes, kind=kinds, told=told, outer=outer, wanted=few,
