@@ -244,8 +244,14 @@ class BatchMachine(QueueMachine):
         claim, link = self._running(number)
         if claim is None or link is None or not self.ledger.takes_more(link.batch_id):
             return
-        attempt = self._attempt(claim)
+        attempt, self.is_to_sleep = self._attempt(claim), False
         context = attempt.context
+        self._store(claim, attempt, 0, is_live=True)
+        try:
+            self._take_steps(claim, attempt, 0, is_live=True)
+        except DurableSleep as sleep:
+            self._fall_asleep(sleep)
+            return
         wanted = self._prepared([replace(each, key=None) for each in wanted], link.batch_id)
         with context.batch:
             for each in wanted:
