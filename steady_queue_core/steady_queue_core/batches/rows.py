@@ -43,7 +43,7 @@ def create(database: Database, values: Mapping[str, Any], parent: OpenBatch | No
             # A block without a transaction does not keep its batch from being cancelled.
             if database.joins.lock_open({parent.batch_id}):
                 raise AlreadyFinished(
-                    f"The batch was not stored: batch {parent.batch_id}, in whose block it is made, "
+                    f"Nothing was stored: batch {parent.batch_id}, in whose block it is made, "
                     "has ended, was cancelled, or is gone. Make it outside, or in another batch."
                 )
             member = BatchMember(batch_id=parent.batch_id)
