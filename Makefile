@@ -49,7 +49,8 @@ coverage: $(VENV)/.installed ## run the suite and say how many lines its own pro
 
 soak: $(VENV)/.installed ## search for rare faults for an hour: more runs, kills, and longer outages
 	STEADY_QUEUE_TEST_RUNS=200 STEADY_QUEUE_FAULT_SCALE=5 $(BIN)/python -m pytest --timeout 7200 \
-		tests/models/test_machine.py tests/processes/test_kills.py tests/processes/test_limits.py \
+		tests/models/test_machine.py tests/models/test_batch_machine.py \
+		tests/processes/test_kills.py tests/processes/test_limits.py \
 		tests/processes/test_stops.py tests/processes/test_contention.py \
 		tests/processes/test_batches.py tests/processes/test_workflows.py \
 		tests/models/test_batch_races.py tests/models/test_workflow_races.py \

@@ -18,6 +18,7 @@ LONG = (
     "tests/million/",
     "tests/conformance/test_mutants.py",
     "tests/models/test_machine.py",
+    "tests/models/test_batch_machine.py",
     "tests/processes/test_silence.py",
     "tests/processes/test_scheduler.py",
     "tests/test_third_party_dialect.py",

@@ -59,8 +59,8 @@ def tell(*args: str) -> None:
     """Do nothing."""
 
 
-#: What the success of a job entails for its checkpoint.
-ENDS = Sequel(ends_checkpoint=True, is_implied=True)
+#: What the success of a job entails for its checkpoint and, if it is not kept, its steps.
+ENDS = Sequel(ends_checkpoint=True, ends_steps=True, is_implied=True)
 #: A callback as jobs keep it.
 CALLBACK = tuple(Callback.of(tell))
 

@@ -95,7 +95,7 @@ class Tables:
             each.job_id: (each.state in (FINISHED, FAILED), each.attempts)
             for each in ledger.jobs.values()
         }
-        assert ended == expected, f"ended, attempts: {_differing(ended, expected)}"
+        assert ended == expected, f"ended, attempts: {differing(ended, expected)}"
         for state, model in PLACES.items():
             fields = ["pk", *DETAILS.get(state, {})]
             found = {pk: tuple(rest) for pk, *rest in self.rows(model).values_list(*fields)}
@@ -103,7 +103,7 @@ class Tables:
                 each.job_id: tuple(detail(each) for detail in DETAILS.get(state, {}).values())
                 for each in ledger.of(state)
             }
-            assert found == wanted, f"{state}: {_differing(found, wanted)}"
+            assert found == wanted, f"{state}: {differing(found, wanted)}"
 
     def _check_metadata(self, ledger: Ledger) -> None:
         """What a job keeps beyond its columns, when it may start, and how long it is kept."""
@@ -114,13 +114,13 @@ class Tables:
             for pk, metadata in read.items()
         }
         expected = {each.job_id: each.metadata for each in ledger.jobs.values()}
-        assert known == expected, f"metadata: {_differing(known, expected)}"
+        assert known == expected, f"metadata: {differing(known, expected)}"
         crashes = {pk: len(metadata.crashes) for pk, metadata in read.items()}
         told = {pk: (bool(each.on_success), bool(each.on_failure)) for pk, each in read.items()}
         wanted = {each.job_id: each.wanted.told for each in ledger.jobs.values()}
-        assert told == wanted, f"callbacks: {_differing(told, wanted)}"
+        assert told == wanted, f"callbacks: {differing(told, wanted)}"
         counted = {each.job_id: each.crashes for each in ledger.jobs.values()}
-        assert crashes == counted, f"crashes: {_differing(crashes, counted)}"
+        assert crashes == counted, f"crashes: {differing(crashes, counted)}"
         for claim in self.rows(ClaimedExecution).select_related("job"):
             job, entry = claim.job, ledger.jobs[claim.pk]
             assert (job.started_at is not None or job.errors is not None) == entry.has_begun
@@ -133,7 +133,7 @@ class Tables:
         }  # fmt: skip
         found = dict(self.rows(Retention).values_list("pk", "expires_at"))
         ends = {pk: expires_at is not None for pk, expires_at in found.items()}
-        assert ends == kept, f"kept, and not for ever: {_differing(ends, kept)}"
+        assert ends == kept, f"kept, and not for ever: {differing(ends, kept)}"
 
     def _check_checkpoints(self, ledger: Ledger) -> None:
         """What attempts have stored; nothing of jobs that are gone."""
@@ -144,7 +144,7 @@ class Tables:
             )
         }
         wanted = {each.job_id: each.stored for each in ledger.jobs.values() if each.stored}
-        assert found == wanted, f"checkpoints: {_differing(found, wanted)}"
+        assert found == wanted, f"checkpoints: {differing(found, wanted)}"
 
     def _check_steps(self, ledger: Ledger) -> None:
         """What the steps of jobs have returned; nothing of jobs that are gone."""
@@ -154,22 +154,22 @@ class Tables:
             assert (row.name, row.position) == (f"step {len(taken)}", len(taken))
             taken.append((row.token, int(row.data)))
         wanted = {each.job_id: each.steps for each in ledger.jobs.values() if each.steps}
-        assert found == wanted, f"steps: {_differing(found, wanted)}"
+        assert found == wanted, f"steps: {differing(found, wanted)}"
 
     def _check_permits(self, ledger: Ledger) -> None:
         permits = dict(self.rows(Permit).values_list("pk", "key"))
         expected = {job_id: key for key, holders in ledger.holders.items() for job_id in holders}
-        assert permits == expected, f"permits: {_differing(permits, expected)}"
+        assert permits == expected, f"permits: {differing(permits, expected)}"
         found = {key: (value, to) for key, value, to in self.rows(Semaphore).values_list()}
         known = {key: (ledger.left(key), to) for key, to in ledger.limits.items()}
-        assert found == known, f"semaphores (left, of): {_differing(found, known)}"
+        assert found == known, f"semaphores (left, of): {differing(found, known)}"
         for key in {each.wanted.key for each in ledger.of(BLOCKED)}:
             value, to = found[key]
             assert value == 0, f"{key!r} waits for one of {value} permits"
             assert list(permits.values()).count(key) >= to, f"{key!r} waits"
 
 
-def _differing(found: dict[Any, Any], expected: dict[Any, Any]) -> str:
+def differing(found: dict[Any, Any], expected: dict[Any, Any]) -> str:
     keys = sorted({*found, *expected}, key=str)
     return "; ".join(
         f"{key!r}: {found.get(key)}, not {expected.get(key)}"

@@ -9,7 +9,7 @@ import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 from django.db import connections
 
-from steady_queue_core import Batch, Fail, call, chain, enqueue_many, task
+from steady_queue_core import AlreadyFinished, Batch, Fail, call, chain, enqueue_many, task
 from steady_queue_core.compat import InvalidTask, task_enqueued
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.errors import MigrationsMissing
@@ -193,3 +193,25 @@ def test_without_their_tables_batches_are_refused_and_other_jobs_are_not(using: 
         with connections[using].schema_editor() as editor:
             editor.alter_db_table(JobBatch, "moved_away", table)
     assert not Job.objects.using(using).filter(finished_at=None).exists()
+
+
+@on_every_database
+@pytest.mark.parametrize("makes", ["a batch", "a chain"])
+def test_a_batch_that_takes_no_more_takes_no_batches(using: str, makes: str) -> None:
+    def make() -> None:
+        if makes == "a chain":
+            chain(call(work, 1)).enqueue()
+        else:
+            Batch().__enter__()
+
+    async def block() -> None:
+        async with Batch() as batch:
+            await batch.acancel()
+            with pytest.raises(AlreadyFinished, match="Nothing was stored: batch"):
+                await sync_to_async(make)()
+
+    async_to_sync(block)()
+    [only] = JobBatch.objects.using(using).all()
+    assert only.finished_at is not None
+    assert not BatchMember.objects.using(using).exists()
+    assert not Job.objects.using(using).exists()

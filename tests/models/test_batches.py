@@ -34,7 +34,7 @@ from steady_queue_core.models import (
     ReadyExecution,
 )
 from steady_queue_core.models.operations.batch_maintenance import BatchMaintenance, FinishedBatches
-from steady_queue_core.models.operations.clear import FailedJobs, FinishedJobs
+from steady_queue_core.models.operations.clear import FailedJobs, FinishedJobs, RetainedJobs
 
 from ..core.driver import Driver
 from ..processes.waiting import wait_for
@@ -347,6 +347,23 @@ def test_jobs_are_kept_as_long_as_their_batch_goes_on(using: str) -> None:
     assert FailedJobs(jobs.all(), later).clear(10) == 1
     batch.refresh()
     assert (batch.total, batch.results()) == (3, [])
+
+
+@on_every_database
+def test_jobs_with_a_retention_of_their_own_are_kept_as_long_as_well(using: str) -> None:
+    soon = timedelta(seconds=1)
+    kept = work.using(retention=soon, failure_retention=soon)
+    with Batch() as batch:
+        enqueue_many([call(kept, 1), call(kept, 2, "fail"), call(work, 3)])
+    driver = Driver(using)
+    for claim in driver.claim(limit=2):
+        driver.settle(driver.run(claim))
+    jobs, later = Job.objects.using(using), driver.clock.now() + HOUR
+    assert RetainedJobs(jobs.all(), later).clear(10) == 0
+    assert len(batch.results()) == 3
+    driver.work()
+    assert RetainedJobs(jobs.all(), later).clear(10) == 2
+    assert len(batch.results()) == 1
 
 
 @on_every_database

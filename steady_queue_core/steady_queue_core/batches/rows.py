@@ -10,6 +10,7 @@ from django.db import DatabaseError, OperationalError, ProgrammingError
 
 from ..dialects import MemberState
 from ..dialects.database import Database
+from ..errors import AlreadyFinished
 from ..models import BatchMember, Job, JobBatch
 from ..models.operations.batches import retry_batch
 from ..models.readiness import require_tables
@@ -32,13 +33,19 @@ def create(database: Database, values: Mapping[str, Any], parent: OpenBatch | No
     """Insert a batch that is not started; return its id. ``parent`` is the batch that is open, of
     which it becomes a member unless that is in another database.
 
-    Raises ``MigrationsMissing`` if there are no tables for it.
+    Raises ``AlreadyFinished`` if that takes no more, and ``MigrationsMissing`` if there are no
+    tables for it.
     """
     using = database.alias
     with missing_tables_named(database), database.transaction():
         row = JobBatch(**values, created_at=database.storable_time())
         if parent is not None and parent.using == using:
-            database.joins.lock_open({parent.batch_id})
+            # A block without a transaction does not keep its batch from being cancelled.
+            if database.joins.lock_open({parent.batch_id}):
+                raise AlreadyFinished(
+                    f"Nothing was stored: batch {parent.batch_id}, in whose block it is made, "
+                    "has ended, was cancelled, or is gone. Make it outside, or in another batch."
+                )
             member = BatchMember(batch_id=parent.batch_id)
             member.save(using=using, force_insert=True)
             row.member_id = member.pk

@@ -123,8 +123,12 @@ class FinishedBatches(Sweep):
 
     def _delete(self, keys: Sequence[int]) -> int:
         chosen = self._batches.filter(pk__in=keys, finished_at__lt=self.before)
-        # One that belongs to a batch that goes on is one of its results.
-        chosen = chosen.exclude(member__isnull=False, member__batch__finished_at=None)
+        # One that belongs to a batch that goes on is one of its results. The outer one may be gone:
+        # this one was retried after its end.
+        going_on = BatchMember.objects.using(self.using).filter(
+            pk=OuterRef("member_id"), batch__isnull=False, batch__finished_at=None
+        )
+        chosen = chosen.filter(~Exists(going_on))
         found = list(chosen.values_list("pk", flat=True))
         for pk in found:
             self._delete_batch(pk)

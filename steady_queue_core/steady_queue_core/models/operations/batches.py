@@ -46,12 +46,15 @@ def retry_batch(database: Database, jobs: QuerySet[Any], batch_id: int) -> int:
     failed = _failed(database.alias, batch_id)
     if not failed.jobs:
         return 0
-    _go_on(database, failed)
+    retried = _retried(jobs, failed)
+    _go_on(database, failed, retried)
     # Before the others run, which might end unnoticed by those that wait for them.
     dependent = _dependent(database.alias, failed)
     number = sum(_wait_again(database, jobs, some) for some in _parts(dependent))
     others = [pk for pk in failed.job_ids if pk not in set(dependent)]
     number += sum(retry.retry(jobs, some) for some in _parts(others))
+    _end_what_is_over(database, jobs, retried)
+    _close_dependencies(database, failed)
     with database.transaction():
         for pk in sorted(failed.batch_ids, reverse=True):
             database.end_if_done(pk)
@@ -74,7 +77,16 @@ def _failed(using: str, batch_id: int) -> Failed:
     return failed
 
 
-def _go_on(database: Database, failed: Failed) -> None:
+def _retried(jobs: QuerySet[Any], failed: Failed) -> list[int]:
+    """Return the jobs that have failed, and were retried one by one after the end of their batch,
+    which they did not change."""
+    return [
+        pk for some in _parts(failed.job_ids)
+        for pk in jobs.filter(pk__in=some, failedexecution=None).values_list("pk", flat=True)
+    ]  # fmt: skip
+
+
+def _go_on(database: Database, failed: Failed, retried: Collection[int]) -> None:
     """Let the batches be going on, and be awaited, with what had waited for one of the members."""
     using, jobs = database.alias, set(failed.job_ids)
     with database.transaction():
@@ -82,8 +94,14 @@ def _go_on(database: Database, failed: Failed) -> None:
             JobBatch.objects.using(using).filter(pk=pk).update(
                 finished_at=None, cancelled_at=None, total=None, failed=None
             )
-        for some in _parts(failed.nested):
-            BatchMember.objects.using(using).filter(pk__in=some).update(state=MemberState.PENDING)
+        _reopen_in_outer(database, failed.batch_ids[0])
+        members = BatchMember.objects.using(using)
+        # Without those whose batches were cleared: nothing would end them.
+        for some in _parts(failed.batch_ids[1:]):
+            keys = list(members.filter(nested__in=some).values_list("pk", flat=True))
+            members.filter(pk__in=keys).update(state=MemberState.PENDING)
+        for some in _parts(retried):
+            members.filter(job_id__in=some).update(state=MemberState.PENDING)
         for some in _parts(failed.jobs):
             rows = Dependency.objects.using(using).filter(parent_id__in=some)
             rows = rows.exclude(state=DependencyState.OPEN)
@@ -92,6 +110,40 @@ def _go_on(database: Database, failed: Failed) -> None:
                 Dependency.objects.using(using).filter(pk__in=part).update(
                     state=DependencyState.OPEN
                 )
+
+
+def _reopen_in_outer(database: Database, batch_id: int) -> None:
+    """Let a batch be pending in the one that it belongs to, unless that has ended."""
+    using = database.alias
+    member = BatchMember.objects.using(using).filter(nested=batch_id).first()
+    if member is None or member.state == MemberState.PENDING:
+        return
+    outer = JobBatch.objects.using(using).filter(pk=member.batch_id, finished_at=None)
+    if list(database.lock_rows(outer, wait=True)):
+        BatchMember.objects.using(using).filter(pk=member.pk).update(state=MemberState.PENDING)
+
+
+def _end_what_is_over(database: Database, jobs: QuerySet[Any], retried: Collection[int]) -> None:
+    """End the members whose jobs have ended again, before these were pending."""
+    for some in _parts(retried):
+        with database.transaction():
+            failures = FailedExecution.objects.using(database.alias).filter(pk__in=some)
+            failed = set(failures.values_list("pk", flat=True))
+            over = jobs.filter(pk__in=some).exclude(finished_at=None).values_list("pk", flat=True)
+            database.end_members({
+                pk: MemberState.FAILED if pk in failed else MemberState.SUCCEEDED for pk in over
+            })  # fmt: skip
+
+
+def _close_dependencies(database: Database, failed: Failed) -> None:
+    """Move on what waits for members that do not run again, as their jobs are gone."""
+    for some in _parts(failed.jobs):
+        rows = BatchMember.objects.using(database.alias).filter(pk__in=some, state__in=FAILURES)
+        states = {pk: MemberState(state) for pk, state in rows.values_list("pk", "state")}
+        with database.transaction():
+            joins = database.joins
+            joins.resolve(states)
+            database.dialect.ring_moved(database.connection, joins)
 
 
 def _dependent(using: str, failed: Failed) -> list[int]:

@@ -64,10 +64,14 @@ class Sweep(ABC):
         as their batch goes on."""
         kept = set(keys)
         own = Retention.objects.using(self.using).filter(pk__in=kept)
+        return self._without_members(kept) - set(own.values_list("pk", flat=True))
+
+    def _without_members(self, keys: Iterable[int]) -> set[int]:
+        """Return ``keys`` without those of jobs whose batch goes on."""
+        kept = set(keys)
         members = BatchMember.objects.using(self.using).filter(
             job_id__in=kept, batch__finished_at=None
         )
-        kept -= set(own.values_list("pk", flat=True))
         return kept - set(members.values_list("job_id", flat=True))
 
     def _delete_jobs(self, jobs: QuerySet[Any], job_ids: Sequence[int]) -> None:
@@ -157,10 +161,12 @@ class RetainedJobs(Sweep):
             # the row is gone, or the failure is locked and the job is left alone.
             rows = self._retentions().filter(pk__in=keys).order_by("pk")
             locked = self.database.lock_rows(rows, wait=False)
-            due = [row.pk for row in locked if row.expires_at and row.expires_at < self.before]
+            due = self._without_members(
+                row.pk for row in locked if row.expires_at and row.expires_at < self.before
+            )
             failed = failures.filter(pk__in=due).order_by("pk")
             held = {row.pk for row in self.database.lock_rows(failed, wait=False)}
-            held |= set(due) - set(failed.values_list("pk", flat=True))
+            held |= due - set(failed.values_list("pk", flat=True))
             ended = unfiltered(self.jobs).filter(pk__in=held).exclude(finished_at=None)
             found = list(ended.values_list("pk", flat=True))
             failures.filter(pk__in=found)._raw_delete(self.using)
