@@ -16,7 +16,14 @@ from django.test import TransactionTestCase
 from steady_queue_core.dialects.conformance.base import TABLES, ConformanceCase
 from steady_queue_core.dialects.portable import Bookmarks
 
-from .layout import FIRST_BATCH, FIRST_JOB, FIRST_MEMBER, FIRST_PROCESS, page
+from .layout import (
+    FIRST_BATCH,
+    FIRST_DEPENDENCY,
+    FIRST_JOB,
+    FIRST_MEMBER,
+    FIRST_PROCESS,
+    page,
+)
 from .recorder import Sent, recorded
 
 HERE = Path(__file__).resolve().parent
@@ -88,7 +95,11 @@ class GoldenCase(ConformanceCase):
             pk=FIRST_BATCH, kind="batch", backend_name="b", created_at=present
         )
         self.rows("BatchMember").create(pk=FIRST_MEMBER, batch_id=FIRST_BATCH)
-        first = ("Job", "Process", "JobBatch", "BatchMember")
+        self.rows("Dependency").create(
+            pk=FIRST_DEPENDENCY, job_id=FIRST_JOB, parent_id=FIRST_MEMBER, run_when=0, state=0,
+            number=0,
+        )  # fmt: skip
+        first = ("Job", "Process", "JobBatch", "BatchMember", "Dependency")
         models = [self.rows(name).model for name in first]
         with self.connection.cursor() as cursor:
             for reset in self.connection.ops.sequence_reset_sql(no_style(), models):

@@ -13,13 +13,15 @@ from .pretty import pretty
 from .recorder import Sent
 
 #: Ids of each kind begin here: no other number of the scenarios is as large.
-FIRST_JOB, FIRST_PROCESS, FIRST_BATCH, FIRST_MEMBER = 7_000_000, 8_000_000, 6_000_000, 9_000_000
+FIRST_JOB, FIRST_PROCESS, FIRST_BATCH = 7_000_000, 8_000_000, 6_000_000
+FIRST_MEMBER, FIRST_DEPENDENCY = 9_000_000, 5_000_000
 #: Statements of so many lines are shown once in a file.
 LONG = 6
 POSITIONAL = re.compile(r"%s|\?")
 TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(\+00:00|\+00|Z)?")
 JOB, PROCESS = re.compile(r"\b70\d{5}\b"), re.compile(r"\b80\d{5}\b")
 BATCH, MEMBER = re.compile(r"\b60\d{5}\b"), re.compile(r"\b90\d{5}\b")
+DEPENDENCY = re.compile(r"\b50\d{5}\b")
 # The factor that makes a random half of one is the same in every run.
 TOKEN = re.compile(r"\b(?!4294967296\b)\d{10,}\b")
 
@@ -99,4 +101,6 @@ def _normal(text: str, names: Mapping[str, str]) -> str:
     text = SAVEPOINT.sub("savepoint", TOKEN.sub(":token", TIME.sub(":time", text)))
     for ids in (JOB, MEMBER):
         text = ids.sub(lambda found: names[found[0]], text)
-    return BATCH.sub(":batch", PROCESS.sub(":process", text))
+    for name, ids in ((":batch", BATCH), (":process", PROCESS), (":dependency", DEPENDENCY)):
+        text = ids.sub(name, text)
+    return text

@@ -361,7 +361,9 @@ WHERE (
 )
 ORDER BY 1 ASC;
 
-UPDATE `steady_queue_dependencies` SET `state` = 1 WHERE `steady_queue_dependencies`.`id` IN (1);
+UPDATE `steady_queue_dependencies`
+SET `state` = 1
+WHERE `steady_queue_dependencies`.`id` IN (:dependency);
 
 -- SELECT `steady_queue_batch_members`.`id`, `steady_queue_batch_members`.`batch_id`, ... as under "a member that others are left of"
 
