@@ -17,7 +17,7 @@ PENDING, SUCCEEDED, FAILED_MEMBER, CANCELLED, DISCARDED, SKIPPED = STATES = (
 )  # fmt: skip
 FAILURES = (FAILED_MEMBER, CANCELLED)
 #: Whether a member that was awaited has ended, and as it had to; how it had to. As stored.
-OPEN, MET, UNMET = DEPENDENCIES = ("open", "met", "unmet")
+OPEN, MET, UNMET, BY_FAILURE = DEPENDENCIES = ("open", "met", "unmet", "by failure")
 SUCCESS, FAILURE, ANY = RUN_WHEN = ("success", "failure", "finished")
 #: In the list of a job's steps, what stands for a sleep.
 NAP = -1
@@ -330,11 +330,8 @@ class BatchLedger(Ledger):
 
     def _was_skipped(self, job_id: int) -> bool:
         """Whether a job was not to run, and no failure is the reason."""
-        unmet = [each for each in self.waits.get(job_id, []) if each.state == UNMET]
-        return bool(unmet) and not any(
-            each.run_when == SUCCESS and self.members[each.parent].state in FAILURES
-            for each in unmet
-        )
+        states = {each.state for each in self.waits.get(job_id, [])}
+        return UNMET in states and BY_FAILURE not in states
 
     def _after(self, ended: Mapping[int, str], batch_ids: set[int]) -> None:
         """Do what follows the end of members: batches end, jobs that have waited go on."""
@@ -352,7 +349,10 @@ class BatchLedger(Ledger):
                     is_met = {
                         SUCCESS: state == SUCCEEDED, FAILURE: state in FAILURES, ANY: True
                     }  # fmt: skip
-                    wait.state = MET if is_met[wait.run_when] else UNMET
+                    by_failure = wait.run_when == SUCCESS and state in FAILURES
+                    wait.state = (
+                        MET if is_met[wait.run_when] else BY_FAILURE if by_failure else UNMET
+                    )
                     waiting.add(job_id)
         return waiting
 
@@ -387,7 +387,7 @@ class BatchLedger(Ledger):
             states = [each.state for each in self.waits[entry.job_id]]
             if entry.job_id not in job_ids or OPEN in states:
                 continue
-            entry.asked = entry.asked or UNMET in states
+            entry.asked = entry.asked or not {UNMET, BY_FAILURE}.isdisjoint(states)
             wanted = entry.wanted
             entry.state = READY if wanted.due is None and wanted.key is None else SCHEDULED
             entry.due_at = self.now + (wanted.due or 0.0)

@@ -64,6 +64,11 @@ def moody(value: int) -> int:
     return value
 
 
+@task(max_attempts=1)
+def unlucky(value: int) -> int:
+    return moody.func(value)
+
+
 @task
 def add(*numbers: Any, more: int = 0) -> Any:
     ran.append(("add", numbers))
@@ -262,6 +267,27 @@ def test_skipped_branch_is_no_failure(using: str) -> None:
     result = finished(using, workflow.enqueue())
     assert ran == [1]
     assert str(result.status) == "succeeded"
+
+
+@on_every_database
+def test_what_a_failure_has_cancelled_has_failed_though_the_failure_is_mended(using: str) -> None:
+    moods[:] = [True]
+    workflow = Workflow(on_success=call(work, "done"))
+    first = workflow.add(call(unlucky, 1))
+    workflow.add(call(work, 2), after=[first])
+    result = workflow.enqueue()
+    driver = Driver(using)
+    [claim] = driver.claim()
+    driver.settle(driver.run(claim))
+    # Now the other one is asked to end, and before a worker does so, the first one succeeds.
+    assert Job.objects.using(using).get(pk=claim.job_id).retry()
+    claims = {each.job_id: each for each in driver.claim()}
+    driver.settle(driver.run(claims.pop(claim.job_id)))
+    [asked] = claims.values()
+    driver.settle(driver.run(asked))
+    result.refresh()
+    assert ran == [1, 1]
+    assert (str(result.status), result.failed) == ("failed", 1)
 
 
 @on_every_database

@@ -276,9 +276,7 @@ def _known(pk: int | None) -> int:
 
 
 def _state(parent: MemberState, run_when: RunWhen) -> DependencyState:
-    if parent is MemberState.PENDING:
-        return DependencyState.OPEN
-    return DependencyState.MET if run_when.is_met_by(parent) else DependencyState.UNMET
+    return DependencyState.OPEN if parent is MemberState.PENDING else run_when.after(parent)
 
 
 def _parts(rows: Sequence[Any], most: int) -> Iterator[Sequence[Any]]:

@@ -22,7 +22,14 @@ from django.db.models import Count, F, QuerySet
 from . import tables
 from .batches import MOST_JOBS
 from .callbacks import jobs_at_end
-from .membership import FAILURES, SEQUENCES, DependencyState, MemberState, RunWhen
+from .membership import (
+    FAILURES,
+    SEQUENCES,
+    UNMET_STATES,
+    DependencyState,
+    MemberState,
+    RunWhen,
+)
 from .operations import Operations
 from .portable import aware, storable
 from .portable.models import model, moved
@@ -114,10 +121,9 @@ class Joins:
         cancelled = [pk for pk, state in ended.items() if state is MemberState.CANCELLED]
         skipped: dict[int, bool] = {}
         for some in _parts(cancelled):
-            unmet = self._dependencies.filter(job_id__in=some, state=DependencyState.UNMET)
-            for job_id, run_when, state in unmet.values_list("job_id", "run_when", "parent__state"):
-                by_failure = run_when == RunWhen.SUCCESS and state in FAILURES
-                skipped[job_id] = skipped.get(job_id, True) and not by_failure
+            unmet = self._dependencies.filter(job_id__in=some, state__in=UNMET_STATES)
+            for job_id, state in unmet.values_list("job_id", "state"):
+                skipped[job_id] = skipped.get(job_id, True) and state == DependencyState.UNMET
         return dict(ended) | {pk: MemberState.SKIPPED for pk, whole in skipped.items() if whole}
 
     def _write(
@@ -151,8 +157,7 @@ class Joins:
             for pk, job_id, parent_id, run_when in rows.order_by("pk").values_list(
                 "pk", "job_id", "parent_id", "run_when"
             ):
-                is_met = RunWhen(run_when).is_met_by(parents[parent_id])
-                state = DependencyState.MET if is_met else DependencyState.UNMET
+                state = RunWhen(run_when).after(parents[parent_id])
                 closed.setdefault(state, []).append(pk)
                 waiting.add(job_id)
             for state, pks in closed.items():
@@ -247,7 +252,7 @@ class Joins:
     def _cancel_unmet(self, job_ids: Sequence[int]) -> None:
         """Ask those of these jobs to end that are not to run: a worker claims and ends them, and
         so on with those that wait for them, however many these are."""
-        unmet = self._dependencies.filter(job_id__in=job_ids, state=DependencyState.UNMET)
+        unmet = self._dependencies.filter(job_id__in=job_ids, state__in=UNMET_STATES)
         skipped = set(unmet.values_list("job_id", flat=True))
         if skipped:
             jobs = model("Job").objects.using(self.connection.alias)

@@ -48,13 +48,27 @@ class RunWhen(IntEnum):
             return True
         return state is MemberState.SUCCEEDED if self is RunWhen.SUCCESS else state in FAILURES
 
+    def after(self, state: MemberState) -> DependencyState:
+        """Return what the dependency is after this end of the member."""
+        if self.is_met_by(state):
+            return DependencyState.MET
+        has_failed = self is RunWhen.SUCCESS and state in FAILURES
+        return DependencyState.FAILED if has_failed else DependencyState.UNMET
+
 
 class DependencyState(IntEnum):
     """Whether a member has ended that a job waits for, and as it had to."""
 
     OPEN = 0
     MET = 1
+    #: The member has ended otherwise, and this is no failure of what waited.
     UNMET = 2
+    #: The member was to succeed, and has failed or was cancelled. Stored, as it may be retried.
+    FAILED = 3
+
+
+#: The states after which a job is not to run.
+UNMET_STATES = (DependencyState.UNMET, DependencyState.FAILED)
 
 
 class Link(NamedTuple):
