@@ -24,6 +24,7 @@ def never_declines(connection, outcomes, process, selector, limit):
 
 
 @fails("members_end_as_their_jobs_do", "an_open_batch_waits_for_more",
+       "members_pass_their_permits_to_heirs",
        "a_batch_within_a_batch_is_a_member_that_is_left", hook="settle_members")  # fmt: skip
 def forgets_members(connection, outcomes, process, selector, limit):
     return both(connection, outcomes, process, selector, limit)

@@ -109,6 +109,20 @@ class SettleMembersCases(BatchRows):
             self.check_permits()
         self.assertEqual(self.callbacks(), [ON_SUCCESS, ON_FINISH])
 
+    def test_members_pass_their_permits_to_heirs(self) -> None:
+        self.batch_of(True, True, True)
+        [holder] = self.members_claimed()
+        process = self.identity(self.settler)
+        for follower in self.dialect.claim_followers(self.connection, process, [holder], 1):
+            heir = follower.job_id, follower.token
+            self.assertEqual(self.exchange(self.finished(holder, heir=heir))[0], {holder.job_id})
+            self.assertEqual(self.rows("Permit").get().job_id, follower.job_id)
+            holder = follower
+        self.end_by_exchange(holder)
+        self.check_permits()
+        self.assertEqual(self.member_states()[holder.job_id], MemberState.SUCCEEDED)
+        self.assertEqual(self.callbacks(), [])
+
     def test_members_end_in_the_transaction_of_their_settlement(self) -> None:
         self.batch_of(False, False)
         first, _ = self.members_claimed()
