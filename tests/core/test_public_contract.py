@@ -171,6 +171,7 @@ BACKEND = {
     "argument_models": None,
     "enqueue_on_commit": False,
     "unknown_task_patience": timedelta(minutes=10),
+    "queue_limits": None,
     "middleware": (),
     "error_reporter": None,
 }

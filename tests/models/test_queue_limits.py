@@ -7,6 +7,7 @@ import pickle
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import wait
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -191,22 +192,21 @@ def test_a_queue_takes_jobs_again_once_workers_have_claimed_some(using: str) -> 
 
 @on_every_database
 def test_a_look_is_one_statement_and_good_for_the_enqueues_after_it(using: str) -> None:
-    def statements(some: Any) -> int:
+    def statements(some: Any) -> list[str]:
         with CaptureQueriesContext(connections[using]) as captured:
             some.enqueue()
-        return len(captured)
+        # Sometimes it looks who is to be woken.
+        return [each["sql"] for each in captured if "processlist" not in each["sql"]]
 
     assert send.enqueue().id  # The dialect has seen the database.
     queue_lengths.forget()
     plain = statements(other)
-    # Nothing is longer on a slow machine than a length that was just forgotten.
-    assert statements(send) == plain + 1
-    queue_lengths.lengths_in(using)._of(_wanted()).looked_at = time.monotonic() + 60
-    assert statements(send) == plain
-
-
-def _wanted() -> queue_lengths.Wanted:
-    return queue_lengths.Wanted("mail", 1, LIMIT)
+    first, *rest = statements(send)
+    assert "count(*)" in first.lower()
+    assert len(rest) == len(plain)
+    [length] = queue_lengths.lengths_in(using)._lengths.values()
+    length.looked_at = time.monotonic() + PATIENCE  # However slow the machine is.
+    assert len(statements(send)) == len(plain)
 
 
 @on_every_database
@@ -257,16 +257,13 @@ def test_on_sqlite_a_transaction_writes_before_it_counts(
     connection: Any = connections[using]
     monkeypatch.setattr(connection, "transaction_mode", "DEFERRED")
 
-    def write() -> None:
-        other.enqueue()
-
     with transaction.atomic(using=using):
-        send.enqueue()
-        writer = threads.start(using, write)
-        queue_lengths.forget()
+        assert task_backends["default"]._count_ready("mail", LIMIT) == 0
+        writer = threads.start(using, other.enqueue)
+        wait([writer], timeout=0.5)  # It waits for this transaction.
         send.enqueue()
     writer.result(PATIENCE)
-    assert count(using) == 3
+    assert count(using) == 2
 
 
 @on_every_database
@@ -489,7 +486,8 @@ def test_in_a_broken_transaction_the_error_is_that_of_any_statement(using: str) 
 def test_threads_of_one_process_pass_the_limit_by_what_is_on_its_way(
     using: str, settings: Any
 ) -> None:
-    """A thread's own enqueue may not be in a look that begins before its commit."""
+    """What is not committed when a thread looks may not be counted; what is committed meanwhile may
+    be counted twice."""
     many, limit = 12, 60
     settings.TASKS = tasks(using, queue_limits={"mail": limit})
 
@@ -502,7 +500,7 @@ def test_threads_of_one_process_pass_the_limit_by_what_is_on_its_way(
         raise AssertionError("The queue never becomes full.")
 
     stored = threads.run_all(using, [enqueue] * many, PATIENCE)
-    assert limit <= sum(stored) == count(using) < limit + many
+    assert limit / 2 < sum(stored) == count(using) < limit + many
 
 
 @on_every_database
@@ -538,4 +536,4 @@ def test_processes_pass_the_limit_by_what_they_enqueue_within_a_second(
     times = [each for some in threads.run_all(using, [enqueue] * 4, PATIENCE) for each in some]
     full_at = sorted(ended for _, ended in times)[limit - 1]
     assert limit <= len(times) == count(using)
-    assert max(began for began, _ in times) < full_at + queue_lengths.GOOD_FOR
+    assert max(began for began, _ in times) < full_at + 1.0
