@@ -260,7 +260,7 @@ def test_on_sqlite_a_transaction_writes_before_it_counts(
     with transaction.atomic(using=using):
         assert task_backends["default"]._count_ready("mail", LIMIT) == 0
         writer = threads.start(using, other.enqueue)
-        wait([writer], timeout=0.5)  # It waits for this transaction.
+        wait([writer], timeout=2)  # It waits for this transaction.
         send.enqueue()
     writer.result(PATIENCE)
     assert count(using) == 2
