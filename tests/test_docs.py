@@ -381,6 +381,7 @@ def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -
         "back-pressure.md",
         "batches.md",
         "workflows.md",
+        "perfectqueue.md",
     ],
 )
 def test_the_code_of_a_page_runs(name: str, project: Project) -> None:
@@ -404,6 +405,14 @@ def test_the_code_of_a_page_runs(name: str, project: Project) -> None:
             "[row], [job] = RecurringTask.objects.all(), Job.objects.all()\n"
             "print(row, row.timezone, row.enabled, job)"
         ) == ["report for ada: 30 7 * * 1-5 Europe/Berlin True page.report #1"]
+    if name == "perfectqueue.md":
+        project.manage("steady_queue", "--drain")
+        assert project.shell(
+            "import json\n"
+            "from steady_queue_core.models import Job\n"
+            "finished = Job.objects.filter(failedexecution__isnull=True).order_by('pk')\n"
+            "print([json.loads(job.return_value) for job in finished])"
+        ) == ["[{'uid': 1, 'attempt': 1}, [5, 10, 2]]"]
     if name == "tasks.md":
         assert project.shell(
             "import page\n"

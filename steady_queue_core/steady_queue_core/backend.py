@@ -184,9 +184,9 @@ class SteadyQueueBackend(BaseTaskBackend):
         """Store a call of ``task``, in the caller's transaction if there is one.
 
         Raises ``InvalidTask``, ``TypeError`` if the function does not accept the arguments,
-        ``arguments.TaskArgumentError`` if they cannot be stored, and ``DuplicateTask`` if another
-        job has the unique key of the call and the task says so, and ``QueueFull``. Nothing is
-        stored then.
+        ``arguments.TaskArgumentError`` if they cannot be stored, ``DuplicateTask`` if another job
+        has the unique key of the call and the task says so, and ``QueueFull`` if ``queue_limits``
+        say so. Nothing is stored then.
         """
         [result] = self.store([self.encode(task, args, kwargs)])
         return result

@@ -140,7 +140,11 @@ class QueueLengths:
 
     def _forget_old(self) -> None:
         least = time.monotonic() - GOOD_FOR
-        self._lengths = {key: each for key, each in self._lengths.items() if each.looked_at > least}
+        self._lengths = {
+            key: each
+            for key, each in self._lengths.items()
+            if each.is_renewed or each.looked_at > least
+        }
 
 
 _by_database: dict[str, QueueLengths] = {}

@@ -291,6 +291,21 @@ def test_many_queues_are_not_remembered_for_long(clock: Clock, database: Databas
         clock.now += 0.01
 
 
+def test_a_queue_that_is_looked_at_is_not_forgotten_among_many(
+    clock: Clock, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue_lengths, "MANY", 2)
+    lengths = QueueLengths()
+
+    def count(queue_name: str, limit: int) -> int:
+        for number in range(5):
+            lengths.take([Wanted(f"tenant-{number}", 1, 10)], database.count)
+            clock.now += 2
+        return 10
+
+    assert lengths.take([Wanted("mail", 1, 10)], count) is not None
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_knows_nothing_and_waits_for_nobody() -> None:
     known = queue_lengths.lengths_in("default")
