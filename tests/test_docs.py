@@ -378,6 +378,7 @@ def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -
         "checkpoints.md",
         "durable-steps.md",
         "unique-jobs.md",
+        "back-pressure.md",
         "batches.md",
         "workflows.md",
     ],
@@ -459,6 +460,26 @@ def test_examples_for_those_who_come_from_other_queues_do_what_they_say(project:
     )
 
     assert json.loads(found) == FROM_OTHER_QUEUES
+
+
+@pytest.mark.slow
+def test_examples_for_those_who_come_from_perfectqueue_do_what_they_say(project: Project) -> None:
+    first, *_ = documents.blocks(page("README.md"), "python")
+    project.manage("startapp", "shop")
+    project.write(first)
+    project.configure()
+    project.manage("migrate")
+    code = documents.blocks(page("perfectqueue.md"), "python")
+    (project.folder / "page.py").write_text("\n\n".join(code))
+
+    *_, found = project.shell(
+        "import json, page\n"
+        "from django.core.management import call_command\n"
+        "call_command('steady_queue', '--drain')\n"
+        "print(json.dumps([each.wait(5).return_value for each in (page.k1, page.imported)]))"
+    )
+
+    assert json.loads(found) == [{"uid": 1, "attempt": 1}, [5, 10]]
 
 
 CHECKOUT = {

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         unschedule_recurring_task,
     )
     from .endings import Discard, Fail, Retry, Snooze
-    from .errors import AlreadyFinished, BatchDoesNotExist, DuplicateTask, Preempted
+    from .errors import AlreadyFinished, BatchDoesNotExist, DuplicateTask, Preempted, QueueFull
     from .schedules.definition import recurring
     from .tasks.definition import task
     from .unique import Unique
@@ -42,6 +42,7 @@ __all__ = [
     "Fail",
     "Preempted",
     "Previous",
+    "QueueFull",
     "ResultOf",
     "Retry",
     "Snooze",
@@ -118,7 +119,7 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return getattr(import_module(f"{__name__}.batches.{_OF_BATCHES[name]}"), name)
-    if name in ("AlreadyFinished", "BatchDoesNotExist", "DuplicateTask", "Preempted"):
+    if name in ("AlreadyFinished", "BatchDoesNotExist", "DuplicateTask", "Preempted", "QueueFull"):
         from . import errors
 
         return getattr(errors, name)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
@@ -25,6 +25,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model
 
 from . import arguments
+from .admission import Admission, Newcomer
 from .arguments import PayloadLimits
 from .backend_options import BackendOptions, ErrorReporter
 from .compat import (
@@ -43,6 +44,8 @@ from .dialects import BatchClosed, EnqueuedJob, KeyTaken, Limit, Link, NewJob, d
 from .errors import AlreadyFinished, DuplicateTask
 from .middleware import MiddlewareChain
 from .payloads import PayloadCodec, Scope, call_scope
+from .queue_lengths import Full, Wanted, lengths_in
+from .queue_limits import OPTION as QUEUE_LIMITS
 from .tasks.callbacks import require_callbacks, resolved
 from .tasks.checkpoint_store import DatabaseStore
 from .tasks.current_batch import batch_of_call
@@ -126,6 +129,12 @@ class SteadyQueueBackend(BaseTaskBackend):
         return None if options is None else PayloadCodec(options, self.payload_limits)
 
     @cached_property
+    def admission(self) -> Admission | None:
+        """What keeps queues from becoming too long; ``None`` without an option for it."""
+        limits = self.settings.queue_limits
+        return None if limits is None else Admission(self.alias, limits)
+
+    @cached_property
     def error_reporter(self) -> ErrorReporter | None:
         """What is told of failed jobs; raises ``ConfigurationError``."""
         return self.settings.load_error_reporter()
@@ -175,8 +184,9 @@ class SteadyQueueBackend(BaseTaskBackend):
         """Store a call of ``task``, in the caller's transaction if there is one.
 
         Raises ``InvalidTask``, ``TypeError`` if the function does not accept the arguments,
-        ``arguments.TaskArgumentError`` if they cannot be stored, and ``DuplicateTask`` if another
-        job has the unique key of the call and the task says so. Nothing is stored then.
+        ``arguments.TaskArgumentError`` if they cannot be stored, ``DuplicateTask`` if another job
+        has the unique key of the call and the task says so, and ``QueueFull`` if ``queue_limits``
+        say so. Nothing is stored then.
         """
         [result] = self.store([self.encode(task, args, kwargs)])
         return result
@@ -189,6 +199,9 @@ class SteadyQueueBackend(BaseTaskBackend):
         return self._store_or_wait(calls)
 
     def _store_or_wait(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
+        # Now, and not at the commit: then nobody is left who could try again.
+        if self.admission is not None:
+            self.require_room([Newcomer(call.task) for call in calls])
         # What is added to a batch belongs in its transaction.
         later = [call.batch_id is None and self._waits_for_commit(call.task) for call in calls]
         stored = iter(self.insert([c for c, waits in zip(calls, later, strict=True) if not waits]))
@@ -197,8 +210,27 @@ class SteadyQueueBackend(BaseTaskBackend):
             for call, waits in zip(calls, later, strict=True)
         ]
 
+    def require_room(self, newcomers: Sequence[Newcomer], *, keep: bool = True) -> None:
+        """Take room in the queues of calls that are about to be stored, and ``keep`` it. Raises
+        ``QueueFull``."""
+        if self.admission is not None:
+            self.admission.require_room(newcomers, partial(self._take_room, keep=keep))
+
+    def _take_room(self, wanted: Sequence[Wanted], *, keep: bool) -> Full | None:
+        return lengths_in(self.database).take(wanted, self._count_ready, keep=keep)
+
+    def _count_ready(self, queue_name: str, limit: int) -> int:
+        """Count the ready jobs of a queue up to a limit."""
+        using = self.database
+        try:
+            return dialect_for(using).count_ready(connections[using], queue_name, limit)
+        except (OperationalError, ProgrammingError):
+            self._require_tables(connections[using])
+            raise
+
     def enqueue_now(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
-        """Enqueue inside the current transaction, ignoring ``enqueue_on_commit``."""
+        """Enqueue inside the current transaction, ignoring ``enqueue_on_commit``, and however long
+        the queue is."""
         calls = [self.encode(task, args, kwargs)]
         if self.middleware is not None:
             [result] = self.middleware.enqueue(calls, self.insert)
@@ -323,7 +355,16 @@ class SteadyQueueBackend(BaseTaskBackend):
                     id="steady_queue.E004",
                 )
             ]
-        return []
+        unused = options.queue_limits.unused(self.queues) if options.queue_limits else []
+        return [
+            Error(
+                f"TASKS[{self.alias!r}]['OPTIONS'][{QUEUE_LIMITS!r}] limits {entry!r}, but the "
+                f"QUEUES of this backend are {', '.join(map(repr, sorted(self.queues)))}.",
+                hint="Check the spelling, or add the queue to QUEUES.",
+                id="steady_queue.E004",
+            )
+            for entry in (unused if self.queues else ())
+        ]
 
     def encode(self, task: Task, args: Any, kwargs: Any) -> EncodedCall:
         """Validate a call and return it in its stored form."""

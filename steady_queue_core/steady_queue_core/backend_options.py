@@ -18,6 +18,7 @@ from .configuration.reader import Reader
 from .delivery import AT_MOST_ONCE, MODES, MOST_CRASHES
 from .middleware import MiddlewareChain
 from .payloads.options import PayloadOptions, read_payload
+from .queue_limits import QueueLimits, read_queue_limits
 from .retries import Backoff, as_backoff
 
 #: Is told of the last error of a job, and its result.
@@ -77,6 +78,8 @@ class BackendOptions:
     """Whether enqueuing waits for the caller's transaction to commit."""
     unknown_task_patience: timedelta = timedelta(minutes=10)
     """How long a worker leaves a job with an unknown task to other workers."""
+    queue_limits: QueueLimits | None = None
+    """How many ready jobs queues may have, before nothing more is enqueued; None: any number."""
     middleware: tuple[str, ...] = ()
     """Dotted paths of classes around enqueues and executions, the outermost first."""
     error_reporter: str | None = None
@@ -118,6 +121,7 @@ class BackendOptions:
             argument_models=_read_models(reader),
             enqueue_on_commit=reader.flag("enqueue_on_commit"),
             unknown_task_patience=reader.duration("unknown_task_patience", zero=True),
+            queue_limits=read_queue_limits(reader),
             middleware=_read_paths(reader, "middleware"),
             error_reporter=_read_path(reader, "error_reporter"),
         )

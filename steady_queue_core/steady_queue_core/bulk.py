@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 
+from .admission import Newcomer
 from .arguments import TaskArgumentError
 from .compat import GenericTask, InvalidTask, Task, TaskResult, task_backends
 from .tasks.definition import SteadyQueueTask, runs_ours
@@ -51,7 +52,7 @@ def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
     transaction commits.
 
     Raises ``InvalidTask``, ``TypeError`` and ``arguments.TaskArgumentError`` like ``enqueue``,
-    with the index of the call, and ``DuplicateTask``. Nothing is stored then.
+    with the index of the call, ``DuplicateTask`` and ``QueueFull``. Nothing is stored then.
     """
     given = list(calls)
     aliases = [_alias_of(number, each) for number, each in enumerate(given)]
@@ -65,6 +66,10 @@ def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
             encoded[number] = backend.encode(each.task, each.args, dict(each.kwargs))
         except REFUSALS as error:
             raise _numbered(error, number) from error
+    if len(own) > 1:  # Nothing of one is stored if another has no room.
+        for backend in own.values():
+            newcomers = [Newcomer(encoded[n].task) for n, each in ours.items() if each is backend]
+            backend.require_room(newcomers, keep=False)
     results: dict[int, TaskResult] = {}
     for backend in dict.fromkeys(ours.values()):
         numbers = [number for number, each in ours.items() if each is backend]

@@ -23,6 +23,7 @@
         OutsideTransactionError  a task writes to another database than that of its transaction
         TaskExpired              a job had not started when it expired
         DuplicateTask            another job has the unique key of a call, or of a job
+        QueueFull                a queue is as long as it may become
         TaskTimeout (also TimeoutError) an attempt took longer than it may
         AlreadyFinished          a batch takes no more jobs
         BatchDoesNotExist        no batch has the id
@@ -149,6 +150,18 @@ class DuplicateTask(SteadyQueueError):
         self.result = result
         #: The id of the other job, if it is stored.
         self.job_id = job_id
+
+
+class QueueFull(SteadyQueueError):
+    """A queue is as long as ``queue_limits`` allows. The call, or all calls of a bulk, were not
+    enqueued."""
+
+    def __init__(
+        self, message: str, *, queue_name: str = "", length: int = 0, limit: int = 0
+    ) -> None:
+        super().__init__(message)
+        #: The queue, how many ready jobs it has, at least, and how many it may have.
+        self.queue_name, self.length, self.limit = queue_name, length, limit
 
 
 class AlreadyFinished(SteadyQueueError):

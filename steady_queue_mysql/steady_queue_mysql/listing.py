@@ -1,4 +1,5 @@
-"""Listing the names of queues, by the loose index scan that both servers have for DISTINCT."""
+"""Listing the names of queues, by the loose index scan that both servers have for DISTINCT, and
+counting ready jobs."""
 
 from __future__ import annotations
 
@@ -15,6 +16,10 @@ LIST = f"SELECT DISTINCT queue_name FROM {tables.READY} FORCE INDEX (steady_queu
 FILLED = f"""
 (SELECT queue_name FROM {tables.READY} FORCE INDEX (steady_queue_ready_queue)
  WHERE queue_name = %s LIMIT 1)"""
+
+COUNT = f"""
+SELECT COUNT(*) FROM (SELECT 1 FROM {tables.READY} FORCE INDEX (steady_queue_ready_queue)
+                      WHERE queue_name = %s LIMIT {{limit:d}}) AS counted"""
 
 
 def list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
@@ -35,3 +40,8 @@ def listing(prefix: str) -> Statement:
 def filled(names: Sequence[str]) -> Statement:
     """Return a statement for those of these queues that have ready jobs."""
     return Statement(" UNION ALL ".join([FILLED] * len(names)), names)
+
+
+def count_ready(connection: BaseDatabaseWrapper, queue_name: str, limit: int) -> int:
+    [result] = execute_all(connection, [Statement(COUNT.format(limit=limit), [queue_name])])
+    return int(result.rows[0][0])

@@ -1,4 +1,4 @@
-"""Lists the names of queues by a walk over the index."""
+"""Lists the names of queues by a walk over the index, and counts ready jobs."""
 
 from __future__ import annotations
 
@@ -25,6 +25,20 @@ SELECT found.name FROM (SELECT %(low)s::text AS low, %(high)s::text AS high) AS 
 CROSS JOIN LATERAL ({WALK}) AS found"""
 
 
+# The name is part of the order, which only one index has then. A limit that the planner does not
+# know makes it expect an early end: whatever the statistics say, or if there are none, it does not
+# collect or sort all rows of the queue first.
+COUNT = f"""
+SELECT count(*) FROM (
+  SELECT FROM {tables.READY} WHERE queue_name >= %(name)s AND queue_name <= %(name)s
+  ORDER BY queue_name, "rank", job_id LIMIT (SELECT %(limit)s::bigint)) AS counted"""
+
+
 def list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
     rows = fetch(connection, LIST_QUEUES, {"low": prefix, "high": portable.prefix_end(prefix)})
     return sorted(name for (name,) in rows)
+
+
+def count_ready(connection: BaseDatabaseWrapper, queue_name: str, limit: int) -> int:
+    [(counted,)] = fetch(connection, COUNT, {"name": queue_name, "limit": limit})
+    return int(counted)

@@ -21,7 +21,8 @@ from steady_queue_core.migrations import __path__ as migrations
 pytestmark = pytest.mark.shared
 
 PATHS = """
-steady_queue_core: AlreadyFinished Batch BatchDoesNotExist DuplicateTask Preempted Unique
+steady_queue_core: AlreadyFinished Batch BatchDoesNotExist DuplicateTask Preempted QueueFull
+    Unique
     BatchResult Previous ResultOf Workflow chain group
     __version__ aenqueue_many call change_recurring_task enqueue_many limits_concurrency recurring
     schedule_recurring_task task unschedule_recurring_task
@@ -40,7 +41,7 @@ steady_queue_core.embedding: EmbeddedQueue
 steady_queue_core.errors: AlreadyFinished BatchDoesNotExist CheckpointRefusedError DialectConflict
     DialectError DialectInvalid DialectNotFound DialectUnsupported DuplicateTask MigrationsMissing
     NotRepeatedError OutsideTransactionError Preempted ProcessExitError ProcessMissingError
-    ProcessPrunedError RecurringTaskError RecurringTaskExistsError RollbackRequestedError
+    ProcessPrunedError QueueFull RecurringTaskError RecurringTaskExistsError RollbackRequestedError
     StaticRecurringTaskError SteadyQueueError StepOrderError StepRefusedError TaskCancelled
     TaskExpired TaskTimeout ThreadTerminatedError TooManyCrashesError TransactionEndedError
     UndeliverableError UndiscardableError UnknownRecurringTaskError UnregisteredTaskError
@@ -170,6 +171,7 @@ BACKEND = {
     "argument_models": None,
     "enqueue_on_commit": False,
     "unknown_task_patience": timedelta(minutes=10),
+    "queue_limits": None,
     "middleware": (),
     "error_reporter": None,
 }

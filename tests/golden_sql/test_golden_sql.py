@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
+
+from django.db.transaction import atomic
 
 from steady_queue_core.dialects import (
     CheckpointChange,
@@ -218,6 +221,17 @@ class Sql(BatchRows, GoldenCase):
         self.record("all", lambda: self.dialect.list_queues(self.connection))
         self.record("by prefix", lambda: self.dialect.list_queues(self.connection, "mail"))
         self.compare("list_queues")
+
+    def test_count_ready(self) -> None:
+        count = partial(self.dialect.count_ready, self.connection, "mail", 100)
+        self.record("in a session of the project", count, in_worker=False)
+
+        def in_a_transaction() -> None:
+            with atomic(using=self.connection.alias):
+                count()
+
+        self.record("in a transaction of the caller", in_a_transaction, in_worker=False)
+        self.compare("count_ready")
 
     def test_insert_if_absent(self) -> None:
         def pause(queue_name: str) -> None:

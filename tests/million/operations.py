@@ -115,6 +115,9 @@ OPERATIONS: dict[str, Operation] = {
     "finish and claim": Operation(lambda p: p.settle_and_claim(), 900, planned=True),
     "follow": Operation(lambda p: p.follow(), 6_000, planned=True),
     "list queues": Operation(lambda p: p.dialect.list_queues(p.connection), 200, planned=True),
+    # MySQL and MariaDB read what they count once more, from a temporary table.
+    "count ready": Operation(lambda p: p.dialect.count_ready(p.connection, "q1", 500), 1_100),
+    "count none": Operation(lambda p: p.dialect.count_ready(p.connection, "none", 500), 50),
     "enqueue": Operation(lambda p: p.dialect.enqueue(p.connection, [new_job()] * 50), 500),
     # A dispatcher.
     "dispatch": Operation(lambda p: p.dialect.dispatch(p.connection, 500), 4_000, planned=True),

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import connections, transaction
 
+from ..admission import Newcomer
 from ..bulk import REFUSALS, Call
 from ..compat import InvalidTask, TaskResult, task_enqueued
 from ..dialects import EnqueuedJob, JobKey, Link, NewJob
@@ -80,6 +81,9 @@ class GraphStore:
             first.middleware.enqueue([node.encoded for node in nodes], store)
 
     def _insert_all(self) -> None:
+        for backend in dict.fromkeys(node.backend for node in self.nodes):
+            own = [node for node in self.nodes if node.backend is backend]
+            backend.require_room([Newcomer(node.encoded.task, node.job.waits) for node in own])
         self._insert_batches()
         self._insert_jobs()
         self._insert_members()

@@ -33,6 +33,7 @@ from .portable.checkpoints import (
     end_checkpoints,
     last_progress,
 )
+from .portable.listing import count_ready
 from .portable.members import insert_members
 from .portable.models import model
 from .portable.sequels import (
@@ -484,6 +485,14 @@ class Dialect:
             "list[str]",
             self._hooks.steady_queue_list_queues(connection=connection, prefix=prefix),
         )
+
+    def count_ready(self, connection: BaseDatabaseWrapper, queue_name: str, limit: int) -> int:
+        if "steady_queue_count_ready" not in self._implemented:
+            return count_ready(connection, queue_name, limit)
+        counted: int = self._hooks.steady_queue_count_ready(
+            connection=connection, queue_name=queue_name, limit=limit
+        )
+        return counted
 
     def insert_if_absent(
         self, connection: BaseDatabaseWrapper, row: Model, unique_fields: Sequence[str]

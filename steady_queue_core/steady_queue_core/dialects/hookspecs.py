@@ -72,6 +72,7 @@ OPTIONAL = frozenset(
         "steady_queue_claim_followers",
         "steady_queue_save_checkpoint",
         "steady_queue_save_step",
+        "steady_queue_count_ready",
         "steady_queue_exact_collation",
         "steady_queue_tune_tables",
         "steady_queue_wakeup",
@@ -362,6 +363,18 @@ def steady_queue_list_queues(  # type: ignore[empty-body]
     """Return the sorted names of the queues that have ready jobs and start with ``prefix``.
 
     Names compare by code point. The cost should depend on the number of queues, not of jobs.
+    """
+
+
+@hookspec(firstresult=True)
+def steady_queue_count_ready(  # type: ignore[empty-body]
+    connection: BaseDatabaseWrapper, queue_name: str, limit: int
+) -> int:
+    """Optional. Count the ready jobs of a queue, but at most ``limit`` of them.
+
+    Its name compares exactly. The cost should depend on what is counted, however many jobs are in
+    this queue or in others. It is called before an enqueue, in the caller's transaction if there is
+    one, and must not make the enqueue fail. Without it, ``portable.count_ready`` counts.
     """
 
 

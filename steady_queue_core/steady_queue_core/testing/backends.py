@@ -14,6 +14,7 @@ from ..backend import EncodedCall, SteadyQueueBackend
 from ..backend_options import BackendOptions
 from ..compat import Task, TaskResult, TaskResultDoesNotExist
 from ..dialects import Ending, EnqueuedJob, KeyTaken, Outcome
+from ..queue_lengths import Full, Wanted
 from ..tasks.notes import Store
 from .attempts import perform
 from .memory import Job, MemoryJobs
@@ -65,6 +66,9 @@ class MemoryBackend(SteadyQueueBackend):
             return self.jobs.enqueue_all([(call, self.new_job(call)) for call in calls])
         except KeyTaken as taken:
             raise self._duplicate(calls, taken) from None
+
+    def _take_room(self, wanted: Sequence[Wanted], *, keep: bool) -> Full | None:
+        return self.jobs.first_full(wanted)
 
     def _results_of(self, job_ids: Sequence[int]) -> dict[int | None, TaskResult]:
         return self.jobs.results_of(job_ids)

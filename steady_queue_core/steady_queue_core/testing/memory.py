@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
@@ -31,6 +32,7 @@ from ..errors import CANCELLED_BEFORE_START, TaskCancelled
 from ..payloads import PayloadCodec, result_scope
 from ..processes.worker.error_text import appended, describe
 from ..progress import Progress
+from ..queue_lengths import Full, Wanted
 from ..tasks.metadata import JobMetadata
 from ..tasks.results import task_errors, workers_of
 from ..tasks.task_result import SteadyQueueTaskResult
@@ -193,6 +195,18 @@ class MemoryJobs:
             self._release(job)
         if job.state is State.READY:
             job.thread = get_ident()
+
+    @locked
+    def first_full(self, wanted: Sequence[Wanted]) -> Full | None:
+        """Return a queue that has no room for the jobs that are wanted in it."""
+        lengths = Counter(
+            job.new.queue_name for job in self.jobs.values() if job.state is State.READY
+        )
+        for each in wanted:
+            length = lengths[each.queue_name]
+            if length + max(1, each.jobs) > each.limit:
+                return Full(each, length)
+        return None
 
     @locked
     def results(self) -> list[TaskResult]:

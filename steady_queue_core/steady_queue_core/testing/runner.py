@@ -12,6 +12,7 @@ from ..compat import TaskResult, task_backends
 from ..dialects import ClaimedJob, Ending, QueueSelector
 from ..endings import Retry
 from ..processes.worker.attempt import RunResult
+from ..queue_lengths import forget as forget_lengths
 from ..timezones import to_utc
 from .attempts import perform
 from .backends import MemoryBackend
@@ -41,6 +42,7 @@ def run_enqueued_tasks(
     with _jobs_of_the_test(selector_of(queues), using) as sources:
         runner = Runner(sources, until, limit, raise_errors)
         runner.run()
+    forget_lengths()
     return list(runner.results.values())
 
 

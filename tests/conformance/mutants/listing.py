@@ -98,3 +98,53 @@ def lists_on_a_connection_of_its_own(connection, prefix):
 
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(listed).result()
+
+
+def ready(connection, **conditions):
+    return rows(connection, "ReadyExecution").filter(**conditions)
+
+
+@fails("ready_jobs_are_counted_up_to_a_limit", hook="count_ready")
+def counts_all_that_are_ready(connection, queue_name, limit):
+    return ready(connection, queue_name=queue_name).count()
+
+
+@fails("ready_jobs_are_counted_up_to_a_limit", "jobs_are_counted_by_the_exact_name_of_their_queue",
+       hook="count_ready")  # fmt: skip
+def counts_the_jobs_of_all_queues(connection, queue_name, limit):
+    return ready(connection)[:limit].count()
+
+
+@fails("only_ready_jobs_are_counted", hook="count_ready")
+def counts_jobs_in_any_state(connection, queue_name, limit):
+    return rows(connection, "Job").filter(queue_name=queue_name)[:limit].count()
+
+
+@fails("only_ready_jobs_are_counted", hook="count_ready")
+def counts_no_jobs_of_paused_queues(connection, queue_name, limit):
+    if rows(connection, "Pause").filter(queue_name=queue_name).exists():
+        return 0
+    return sqlite.steady_queue_count_ready(connection, queue_name, limit)
+
+
+@fails("jobs_are_counted_by_the_exact_name_of_their_queue", hook="count_ready")
+def counts_whatever_starts_with_the_name(connection, queue_name, limit):
+    return ready(connection, queue_name__startswith=queue_name)[:limit].count()
+
+
+@fails("jobs_are_counted_by_the_exact_name_of_their_queue", hook="count_ready")
+def counts_regardless_of_case(connection, queue_name, limit):
+    return ready(connection, queue_name__iexact=queue_name)[:limit].count()
+
+
+@fails("what_a_transaction_has_enqueued_it_counts", hook="count_ready")
+def counts_outside_of_the_transaction(connection, queue_name, limit):
+    def count():
+        try:
+            other = connections[connection.alias]
+            return sqlite.steady_queue_count_ready(other, queue_name, limit)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(count).result()

@@ -56,3 +56,29 @@ class ListingCases(ConformanceCase):
             self.enqueue(new_job("new"))
             self.assertEqual(self.listed(), ["new"])
             self.assertEqual(self.elsewhere(self.listed), [])
+
+    def counted(self, queue_name: str, limit: int = 100) -> int:
+        return self.dialect.count_ready(self.connection, queue_name, limit)
+
+    def test_ready_jobs_are_counted_up_to_a_limit(self) -> None:
+        self.enqueue(*[new_job("mail", rank=number % 3) for number in range(7)], new_job("other"))
+        self.assertEqual([self.counted("mail", limit) for limit in (1, 6, 7, 8)], [1, 6, 7, 7])
+        self.assertEqual(self.counted("none"), 0)
+
+    def test_only_ready_jobs_are_counted(self) -> None:
+        later = new_job("mail", delay=timedelta(hours=1))
+        self.enqueue(new_job("mail"), new_job("mail"), later)
+        self.claim(limit=1)
+        self.pause("mail")
+        self.assertEqual(self.counted("mail"), 1)
+
+    def test_jobs_are_counted_by_the_exact_name_of_their_queue(self) -> None:
+        self.enqueue(*[new_job(name) for name in NAMES])
+        for name in NAMES:
+            self.assertEqual(self.counted(name), 1, f"queue {name!r}")
+
+    def test_what_a_transaction_has_enqueued_it_counts(self) -> None:
+        with self.dialect.transaction(self.connection):
+            self.enqueue(new_job("new"))
+            self.assertEqual(self.counted("new"), 1)
+            self.assertEqual(self.elsewhere(lambda: self.counted("new")), 0)

@@ -13,7 +13,7 @@ from .dispatch import dispatch
 from .enqueue import due_at, enqueue
 from .errors import is_contention, is_lost_connection
 from .followers import claim_followers
-from .listing import excluded_ranges, list_queues, paused_queues, prefix_end
+from .listing import count_ready, excluded_ranges, list_queues, paused_queues, prefix_end
 from .observers import is_watched
 from .permits import admit
 from .scan_position import MANY_PAUSED, Bookmarks, Span
@@ -31,6 +31,7 @@ __all__ = [
     "claim",
     "claim_followers",
     "claimed_job",
+    "count_ready",
     "current_time",
     "dispatch",
     "due_at",

@@ -1,4 +1,4 @@
-"""Listing the names of queues, and of the paused ones."""
+"""Listing the names of queues, and of the paused ones; counting their ready jobs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,13 @@ def list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
         if end is not None:
             rows = rows.filter(queue_name__lt=end)
     return sorted(rows.order_by().values_list("queue_name", flat=True).distinct())
+
+
+def count_ready(connection: BaseDatabaseWrapper, queue_name: str, limit: int) -> int:
+    """Count the ready jobs of a queue, up to ``limit``, in the order of an index."""
+    rows = model("ReadyExecution").objects.using(connection.alias).filter(queue_name=queue_name)
+    counted: int = rows.order_by("rank", "job_id")[:limit].count()
+    return counted
 
 
 def prefix_end(prefix: str) -> str | None:
