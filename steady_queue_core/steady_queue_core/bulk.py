@@ -46,13 +46,14 @@ def call(task: Task, /, *args: Any, **kwargs: Any) -> Call:
 def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
     """Store many calls as jobs in few statements; return their results in the same order.
 
-    Either all calls are stored or none, in one transaction or in the caller's. If the backends
-    use several databases, each has a transaction of its own. A backend of another package gets
-    its calls one by one. Calls of tasks with ``enqueue_on_commit`` are stored when the caller's
-    transaction commits.
+    Either all calls are stored or none, in one transaction or in the caller's. Calls of several
+    backends are stored backend by backend, each in a transaction of its own: put them into
+    ``transaction.atomic`` to have all or none. A backend of another package gets its calls one by
+    one. Calls of tasks with ``enqueue_on_commit`` are stored when the caller's transaction commits.
 
     Raises ``InvalidTask``, ``TypeError`` and ``arguments.TaskArgumentError`` like ``enqueue``,
-    with the index of the call, ``DuplicateTask`` and ``QueueFull``. Nothing is stored then.
+    with the index of the call, ``DuplicateTask`` and ``QueueFull``. Nothing is stored then, unless
+    a backend finds a duplicate and another one has stored its calls.
     """
     given = list(calls)
     aliases = [_alias_of(number, each) for number, each in enumerate(given)]
