@@ -197,9 +197,14 @@ class SteadyQueueBackend(BaseTaskBackend):
             for call, waits in zip(calls, later, strict=True)
         ]
 
-    def enqueue_now(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
-        """Enqueue inside the current transaction, ignoring ``enqueue_on_commit``."""
-        calls = [self.encode(task, args, kwargs)]
+    def enqueue_now(
+        self, task: Task, args: Any, kwargs: Any, *, intended_time: datetime | None = None
+    ) -> TaskResult:
+        """Enqueue inside the current transaction, ignoring ``enqueue_on_commit``.
+
+        ``intended_time``: the slot of a schedule that the job is for.
+        """
+        calls = [self.encode(task, args, kwargs, intended_time=intended_time)]
         if self.middleware is not None:
             [result] = self.middleware.enqueue(calls, self.insert)
         else:
@@ -325,7 +330,9 @@ class SteadyQueueBackend(BaseTaskBackend):
             ]
         return []
 
-    def encode(self, task: Task, args: Any, kwargs: Any) -> EncodedCall:
+    def encode(
+        self, task: Task, args: Any, kwargs: Any, *, intended_time: datetime | None = None
+    ) -> EncodedCall:
         """Validate a call and return it in its stored form."""
         if not (task in self._valid and _validates_like_us(self)):
             self.validate_task(task)
@@ -342,6 +349,8 @@ class SteadyQueueBackend(BaseTaskBackend):
             self._require_start(task, own.expires)
         if key is not None:
             own = replace(own or NONE, unique=key.stored)
+        if intended_time is not None:
+            own = replace(own or NONE, intended_time=intended_time)
         if (batch_id := batch_of_call(self, task)) is not None:
             own = replace(own or NONE, batch=Link(batch_id).stored)
         metadata = None if own is None else resolved(own).text(self.payload_limits)

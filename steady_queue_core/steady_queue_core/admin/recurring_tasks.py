@@ -160,7 +160,7 @@ def next_runs(row: RecurringTask, present: datetime, count: int) -> list[datetim
     """Return the next runs of a task; none if it is disabled or its schedule is unreadable."""
     found: list[datetime] = []
     try:
-        schedule = stored_schedule(row.schedule, row.timezone)
+        schedule: Any = stored_schedule(row.schedule, row.timezone)
         while row.enabled and len(found) < count:
             found.append(schedule.next_after(found[-1] if found else present))
     except Exception:  # No manual edit of the row may break the page.

@@ -14,6 +14,7 @@ from ...logging import about, get_logger
 from ...models import RecurringTask
 from ...schedules.definition import RecurringDefinition
 from ...schedules.stored import ENQUEUING, definition_of
+from .task_rows import read_rows
 
 logger = get_logger("steady_queue.scheduler")
 
@@ -41,12 +42,17 @@ class RecurringSchedule:
         self.entries: dict[str, Entry] = dict(self._static)
         #: Rows that cannot be run, by key, as they were when this was logged.
         self._unusable: dict[Any, tuple[Any, ...]] = {}
+        #: How often tasks that were added at run time have run, by key.
+        self._runs: dict[Any, Any] = {}
 
     def reload(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
         """Read the tasks that have been added, changed or removed at run time."""
         if not self.dynamic:
             return
-        rows = {row[0]: row for row in self._rows(connection)}
+        rows = {}
+        for row in self._rows(connection):
+            # The number of runs changes with each of them: it defines nothing.
+            rows[row[0]], self._runs[row[0]] = row[: len(FIELDS)], row[-1]
         entries = dict(self._static)
         for key, row in rows.items():
             known = self.entries.get(key)
@@ -55,11 +61,24 @@ class RecurringSchedule:
             elif self._unusable.get(key) != row and (entry := self._read(key, row)):
                 entries[key] = entry
         self._unusable = {key: row for key, row in self._unusable.items() if key in rows}
+        self._runs = {key: runs for key, runs in self._runs.items() if key in rows}
         self.entries = entries
+
+    def has_runs_left(self, key: str) -> bool:
+        """Whether the last reload has found that a task, which was added at run time and whose runs
+        are counted, is to run again."""
+        entry, runs = self.entries[key], self._runs.get(key)
+        repeats = entry.definition.repeats
+        return (
+            entry.row is not None
+            and repeats is not None
+            and isinstance(runs, int)
+            and runs < repeats
+        )
 
     def _rows(self, connection: BaseDatabaseWrapper) -> list[tuple[Any, ...]]:
         stored = RecurringTask.objects.using(connection.alias).filter(static=False)
-        return list(stored.values_list(*FIELDS))
+        return read_rows(stored, (*FIELDS, "runs"))
 
     def _read(self, key: Any, row: tuple[Any, ...]) -> Entry | None:
         """Return the entry of a new or changed row, or log the reason why it cannot be run."""
@@ -67,6 +86,10 @@ class RecurringSchedule:
             if key in self._static:
                 raise UnusableRecurringTaskError(
                     f"The recurring task {key!r} is also defined in code, which takes precedence"
+                )
+            if len(row) < len(FIELDS):
+                raise UnusableRecurringTaskError(
+                    f"The recurring task {key!r} cannot be run: {row[-1]}"
                 )
             definition = definition_of(RecurringTask(**dict(zip(FIELDS, row, strict=True))))
             backend: Any = definition.configured_task().get_backend()
