@@ -31,7 +31,7 @@ from .schedules.definition import RecurringDefinition, is_registered, is_task, r
 from .schedules.interval import EVERY
 from .schedules.once import AT
 from .schedules.overlap import Overlap
-from .schedules.span import AnySchedule
+from .schedules.span import AnySchedule, policy_for
 from .schedules.stored import (
     DEFINING,
     TIMING,
@@ -160,6 +160,7 @@ def change_recurring_task(
         if schedule is not None or timezone is not None:
             new = _rescheduled(row, schedule, timezone)
             row.schedule, row.timezone = new.expression, new.timezone_name
+            row.catch_up = policies.to_text(policy_for(new, policies.from_text(row.catch_up)))
         row.queue_name = validators.checked_queue_name(key, queue_name) or row.queue_name
         if priority is not None:
             row.priority = validators.checked_priority(key, priority) or 0

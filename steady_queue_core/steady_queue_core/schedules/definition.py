@@ -10,10 +10,9 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from .. import arguments
 from . import validators
-from .catch_up import CatchUp, following
-from .once import Once
+from .catch_up import CatchUp
 from .overlap import Overlap
-from .span import AnySchedule, Span
+from .span import AnySchedule, Span, policy_for
 
 
 @runtime_checkable
@@ -77,8 +76,7 @@ class RecurringDefinition:
         validators.checked_priority(self.key, self.priority)
         validators.checked_description(self.key, self.description)
         validators.checked_catch_up(self.key, self.catch_up)
-        if isinstance(self.schedule, Once) and self.catch_up == "skip":
-            set_checked("catch_up", "last")
+        set_checked("catch_up", policy_for(self.schedule, self.catch_up))
         for name in ("starts_at", "ends_at"):
             set_checked(name, validators.checked_bound(self.key, name, getattr(self, name)))
         validators.checked_repeats(self.key, self.repeats)
@@ -95,9 +93,7 @@ class RecurringDefinition:
     def following(self, last: datetime, present: datetime) -> datetime | None:
         """Return the slot to enqueue after ``last``: one that was missed, or the next one; ``None``
         if there is none."""
-        if self.catch_up == "last" and self.ends_at is not None:
-            present = min(present, self.ends_at)
-        return following(self.span.next_after, self.catch_up, last, present)
+        return self.span.following(self.catch_up, last, present)
 
     def configured_task(self) -> Any:
         """Return the task with the queue and the priority of this definition."""

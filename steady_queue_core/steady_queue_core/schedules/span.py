@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
+from .catch_up import CatchUp, following
 from .cron import Schedule
 from .interval import Interval
 from .once import Once
@@ -13,6 +14,12 @@ from .once import Once
 AnySchedule: TypeAlias = Schedule | Interval | Once
 
 RESOLUTION = timedelta(microseconds=1)
+
+
+def policy_for(schedule: AnySchedule, catch_up: CatchUp) -> CatchUp:
+    """Return what is done about missed runs of ``schedule``: a single one has no next one for which
+    it could be skipped."""
+    return "last" if isinstance(schedule, Once) and catch_up == "skip" else catch_up
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,13 @@ class Span:
             instant = max(instant, self.starts_at - RESOLUTION)
         run = self.schedule.next_after(instant)
         return run if run is not None and not self._is_past(run) else None
+
+    def following(self, catch_up: CatchUp, last: datetime, present: datetime) -> datetime | None:
+        """Return the run to enqueue after ``last``: one that was missed, or the next one; ``None``
+        if there is none."""
+        if catch_up == "last" and self.ends_at is not None:
+            present = min(present, self.ends_at)
+        return following(self.next_after, catch_up, last, present)
 
     def _is_past(self, instant: datetime) -> bool:
         return self.ends_at is not None and instant > self.ends_at
