@@ -117,7 +117,7 @@ class DueTimes:
             last, since, waiting = self.database.run(
                 lambda connection, _: _known_slots(connection, definition)
             )
-            if waiting is not None and waiting <= present:
+            if waiting is not None and waiting == last:
                 return waiting
             # A task that was added or rescheduled since the last refresh has missed nothing before
             # that refresh.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Q
 
 from ...configured_backends import recurring_tasks_on
 from ...dialects import Dialect
@@ -20,6 +21,10 @@ logger = get_logger("steady_queue.scheduler")
 
 #: Columns that define how and when a task that was added at run time is enqueued.
 FIELDS = ("key", *ENQUEUING)
+
+
+#: Columns of instants that define a task.
+BOUNDS = ("starts_at", "ends_at")
 
 
 @dataclass(frozen=True)
@@ -65,20 +70,20 @@ class RecurringSchedule:
         self.entries = entries
 
     def has_runs_left(self, key: str) -> bool:
-        """Whether the last reload has found that a task, which was added at run time and whose runs
-        are counted, is to run again."""
+        """Whether the last reload has found that a task which was added at run time is to run
+        again."""
         entry, runs = self.entries[key], self._runs.get(key)
         repeats = entry.definition.repeats
-        return (
-            entry.row is not None
-            and repeats is not None
-            and isinstance(runs, int)
-            and runs < repeats
+        return entry.row is not None and (
+            repeats is None or (isinstance(runs, int) and runs < repeats)
         )
 
     def _rows(self, connection: BaseDatabaseWrapper) -> list[tuple[Any, ...]]:
         stored = RecurringTask.objects.using(connection.alias).filter(static=False)
-        return read_rows(stored, (*FIELDS, "runs"))
+        # Of text that is no instant, SQLite makes NULL: that would be no limit at all.
+        given = {f"has_{name}": Q(**{f"{name}__isnull": False}) for name in BOUNDS}
+        rows = read_rows(stored.annotate(**given), (*FIELDS, *given, "runs"))
+        return [_without_lost_bounds(row) for row in rows]
 
     def _read(self, key: Any, row: tuple[Any, ...]) -> Entry | None:
         """Return the entry of a new or changed row, or log the reason why it cannot be run."""
@@ -106,3 +111,11 @@ class RecurringSchedule:
             return None
         self._unusable.pop(key, None)
         return Entry(definition, row)
+
+
+def _without_lost_bounds(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a row, or why it cannot be read if a bound in it was lost on the way."""
+    for name, is_given in zip(BOUNDS, row[len(FIELDS) :], strict=False):
+        if is_given and row[FIELDS.index(name)] is None:
+            return row[0], f"its row cannot be read: {name} is no instant"
+    return row

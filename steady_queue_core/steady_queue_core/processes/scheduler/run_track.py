@@ -49,14 +49,15 @@ class RunTrack:
         """The job of the last run, if it has not ended."""
         if self.definition.overlap == "allow":
             return None
-        jobs = Job.objects.using(self.using)
         last = self._last_job_id
         if last is None:
-            # The task has just begun not to overlap.
-            last = self._runs().order_by("-run_at").values_list("job_id", flat=True).first()
+            # The task has just begun not to overlap. The last record may be that of this run.
+            jobs = self._runs().order_by("-run_at").values_list("job_id", flat=True)[:2]
+            last = next((job_id for job_id in jobs if job_id is not None), None)
         if last is None:
             return None
-        return jobs.filter(pk=last, finished_at=None).values_list("pk", flat=True).first()
+        live = Job.objects.using(self.using).filter(pk=last, finished_at=None)
+        return live.values_list("pk", flat=True).first()
 
     def waiting_before(self, due: datetime) -> datetime | None:
         """Return the slot that waits for the end of the last run, up to ``due``.
