@@ -2,58 +2,54 @@
 
 from __future__ import annotations
 
-import logging
-from typing import NamedTuple
-
 from ...logging import about, get_logger
 from .recurring_run import Attempt, EnqueueResult
 
 logger = get_logger("steady_queue.scheduler")
 
 
-class Line(NamedTuple):
-    """What a result is told as; ``text`` is about the key, the slot and the job."""
-
-    event: str
-    text: str
-    level: int = logging.INFO
-
-
-DISCARDED = Line(
-    "recurring.discarded", "Recurring task %r for %s is discarded: its limit is reached"
-)
-LINES = {
-    EnqueueResult.DISABLED: Line(
-        "recurring.disabled", "Recurring task %r for %s is disabled", logging.DEBUG
-    ),
-    EnqueueResult.ENQUEUED: Line("recurring.enqueued", "Recurring task %r for %s is job %s"),
-    EnqueueResult.SKIPPED: Line(
-        "recurring.skipped",
-        "Recurring task %r for %s is left out: its previous run, job %s, has not ended",
-    ),
-    EnqueueResult.WAITING: Line(
-        "recurring.waiting",
-        "Recurring task %r for %s waits for the end of its previous run, job %s",
-    ),
-}
-
-
 def log_attempt(key: str, attempt: Attempt) -> None:
     """Log what came of the attempt to enqueue a run, unless that is for others to tell."""
-    line = LINES.get(attempt.result)
-    if line is None:
-        return
-    if attempt.result is EnqueueResult.ENQUEUED and not attempt.job_id:
-        line = DISCARDED
-    job = {"task_id": attempt.job_id} if attempt.job_id else {}
-    logger.log(
-        line.level,
-        line.text,
-        key,
-        attempt.slot,
-        *job.values(),
-        extra=about(line.event, recurring_key=key, run_at=attempt.slot.isoformat(), **job),
-    )
+    result, slot, job_id = attempt
+    slot_at = slot.isoformat()
+    if result is EnqueueResult.DISABLED:
+        logger.debug(
+            "Recurring task %r for %s is disabled",
+            key,
+            slot,
+            extra=about("recurring.disabled", recurring_key=key, run_at=slot_at),
+        )
+    elif result is EnqueueResult.SKIPPED:
+        logger.info(
+            "Recurring task %r for %s is left out: its previous run, job %s, has not ended",
+            key,
+            slot,
+            job_id,
+            extra=about("recurring.skipped", recurring_key=key, run_at=slot_at, task_id=job_id),
+        )
+    elif result is EnqueueResult.WAITING:
+        logger.info(
+            "Recurring task %r for %s waits for the end of its previous run, job %s",
+            key,
+            slot,
+            job_id,
+            extra=about("recurring.waiting", recurring_key=key, run_at=slot_at, task_id=job_id),
+        )
+    elif result is EnqueueResult.ENQUEUED and not job_id:
+        logger.info(
+            "Recurring task %r for %s is discarded: its limit is reached",
+            key,
+            slot,
+            extra=about("recurring.discarded", recurring_key=key, run_at=slot_at),
+        )
+    elif result is EnqueueResult.ENQUEUED:
+        logger.info(
+            "Recurring task %r for %s is job %s",
+            key,
+            slot,
+            job_id,
+            extra=about("recurring.enqueued", recurring_key=key, run_at=slot_at, task_id=job_id),
+        )
 
 
 def log_finished(key: str) -> None:
