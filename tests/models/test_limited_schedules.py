@@ -373,6 +373,31 @@ def test_what_is_counted_is_counted_although_its_row_was_not_mirrored(plan: Plan
     assert len(runs(plan)) == plan.row("k").runs == 2
 
 
+@on_every_database
+def test_a_row_that_is_inserted_for_the_count_forbids_no_slot(plan: Plan) -> None:
+    plan.clock -= HOUR
+    recurring(schedule=MINUTE, key="k", repeats=2)(greet)
+    plan.due_times = plan.start()
+    plan.look()
+    for _ in range(3):
+        plan.pass_by(MINUTE)
+    assert len(runs(plan)) == 2
+
+
+@on_every_database
+def test_the_code_that_replaces_what_was_added_counts_anew(plan: Plan) -> None:
+    schedule_recurring_task("k", greet, schedule=MINUTE, repeats=2)
+    plan.begin()
+    for _ in range(3):
+        plan.pass_by(MINUTE)
+    recurring(schedule=MINUTE, key="k", repeats=2)(greet)
+    plan.mirror()
+    plan.begin()
+    for _ in range(3):
+        plan.pass_by(MINUTE)
+    assert len(runs(plan)) == 4
+
+
 @on_every_server
 def test_two_schedulers_at_once_do_not_run_it_too_often(plan: Plan, using: str) -> None:
     schedule_recurring_task("k", greet, schedule=SECOND, repeats=5, catch_up=DAY)
@@ -629,6 +654,46 @@ def test_a_scheduler_that_was_away_takes_over_what_waits(plan: Plan, add: Any) -
 
 
 @on_every_database
+def test_a_slot_that_is_due_after_one_that_waited_is_not_lost(plan: Plan, add: Any) -> None:
+    began = plan.clock
+    add(overlap="queue")
+    plan.pass_by(MINUTE)
+    plan.clock += MINUTE
+    other = plan.start()
+    other.refresh(plan.clock)  # It thinks of the third slot.
+    plan.pass_by(0 * SECOND)  # The second one waits, and this scheduler is gone.
+    end_all(plan)
+    plan.clock += MINUTE
+    for _ in range(3):
+        other.enqueue_due(plan.clock)
+    assert minutes(plan, began) == [1, 2]
+    end_all(plan)
+    other.enqueue_due(plan.clock)
+    assert minutes(plan, began) == [1, 2, 3]
+
+
+@on_every_database
+def test_a_scheduler_that_is_late_does_not_push_aside_what_waits(plan: Plan, add: Any) -> None:
+    began = plan.clock
+    add(overlap="queue")
+    late = plan.start()
+    late.refresh(plan.clock)
+    plan.pass_by(MINUTE)
+    late.enqueue_due(plan.clock)
+    plan.clock += 90 * SECOND
+    plan.due_times = plan.start()
+    plan.look()  # It leaves out the second slot.
+    plan.pass_by(30 * SECOND)
+    late.enqueue_due(plan.clock)
+    end_all(plan)
+    for _ in range(3):
+        late.enqueue_due(plan.clock)
+        end_all(plan)
+        plan.pass_by(MINUTE)
+    assert minutes(plan, began)[:3] == [1, 3, 4]
+
+
+@on_every_database
 def test_what_waits_is_over_when_the_task_is_disabled_or_changed(plan: Plan) -> None:
     for change in ("disable", "reschedule", "allow"):
         schedule_recurring_task("k", greet, schedule=MINUTE, overlap="queue", replace=True)
@@ -645,7 +710,8 @@ def test_what_waits_is_over_when_the_task_is_disabled_or_changed(plan: Plan) -> 
         else:
             change_recurring_task("k", overlap="allow")
             plan.look()
-            plan.pass_by(MINUTE)
+            for _ in range(2):
+                plan.pass_by(MINUTE)
             change_recurring_task("k", overlap="queue")
         if change != "allow":
             plan.since("k", plan.clock)
@@ -654,8 +720,7 @@ def test_what_waits_is_over_when_the_task_is_disabled_or_changed(plan: Plan) -> 
         for _ in range(4):
             plan.pass_by(MINUTE)
             end_all(plan)
-        if change != "allow":
-            assert waiting not in runs(plan), change
+        assert waiting not in runs(plan), change
         assert len(plan.jobs()) > before
         RecurringExecution.objects.using(plan.using).all().delete()
 
@@ -821,6 +886,8 @@ def test_a_row_whose_limits_are_none_is_named_once_and_harms_no_other(
         ({"last_job_id": 2**62}, True),
         ({"waiting_at": datetime(9999, 12, 31, tzinfo=UTC)}, True),
         ({"waiting_at": datetime(1000, 1, 1, tzinfo=UTC)}, True),
+        ({"waiting_at": datetime(9000, 1, 1, tzinfo=UTC), "active_since": None}, True),
+        ({"waiting_at": datetime(1000, 1, 1, tzinfo=UTC), "active_since": None}, True),
     ],
     ids=str,
 )
@@ -840,6 +907,7 @@ def test_what_runs_have_left_behind_may_be_nonsense(
         plan.pass_by(MINUTE)
         end_all(plan)
     assert len(runs(plan)) == (3 if runs_on else 0)
+    assert set(runs(plan)) <= {plan.clock - n * MINUTE for n in range(3)}
     assert len(plan.slots("other")) == 3
     if values == {"runs": -3}:
         errors = [str(each.exc_info and each.exc_info[1]) for each in caplog.records]
@@ -849,7 +917,8 @@ def test_what_runs_have_left_behind_may_be_nonsense(
 ONLY_SQLITE = [
     "starts_at = 'soon'", "ends_at = '2026-99-99'", "waiting_at = 'later'", "repeats = 'often'",
     "runs = 'many'", "last_job_id = 'that one'", "overlap = x'00ff'", "repeats = 1e300",
-    "starts_at = x'00ff'", "ends_at = 7", "schedule = 'at '", "ends_at = '2026-99-99 10:00:00'",
+    "starts_at = x'00ff'", "waiting_at = '2026-99-99 10:00:00'", "ends_at = 7", "schedule = 'at '",
+    "ends_at = '2026-99-99 10:00:00'",
 ]  # fmt: skip
 
 

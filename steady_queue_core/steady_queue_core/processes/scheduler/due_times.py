@@ -93,7 +93,7 @@ class DueTimes:
             return present
         # The next slot follows from the last one, never from the clock: a timer that fires slightly
         # early must not yield the same slot again.
-        following = self._following(definition, due, present)
+        following = self._following(definition, slot, present)
         self._waiting.discard(definition.key)
         return self._set_next(definition, following)
 

@@ -50,7 +50,7 @@ class Attempt(NamedTuple):
     """What came of the attempt to enqueue a run."""
 
     result: EnqueueResult
-    #: The slot that was enqueued or waits: perhaps one that was due before.
+    #: The slot that was enqueued or waits: perhaps another one, which was waiting.
     slot: datetime
     #: The job; if the run was left out or waits, that of the previous run.
     job_id: str = ""
@@ -97,16 +97,15 @@ class RecurringRun:
         track = RunTrack(connection.alias, self.entry.definition, row)
         if track.is_complete:
             return Attempt(EnqueueResult.FINISHED, self.due)
-        waiting = track.waiting_before(self.due)
-        slot = waiting or self.due
+        slot = track.waiting or self.due
         # What waits is recorded already, for whichever scheduler comes to it first.
-        if waiting is None and not self._record(connection, dialect, present):
+        if track.waiting is None and not self._record(connection, dialect, present):
             return Attempt(EnqueueResult.TAKEN, slot)
         if track.live_job is None:
             return self._enqueue_job(connection, slot, track)
         if self.entry.definition.overlap == "skip":
             return Attempt(EnqueueResult.SKIPPED, slot, str(track.live_job))
-        if waiting is None:
+        if track.waiting is None:
             track.wait(slot)
         return Attempt(EnqueueResult.WAITING, slot, str(track.live_job))
 

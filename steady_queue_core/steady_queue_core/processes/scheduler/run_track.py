@@ -59,17 +59,17 @@ class RunTrack:
         live = Job.objects.using(self.using).filter(pk=last, finished_at=None)
         return live.values_list("pk", flat=True).first()
 
-    def waiting_before(self, due: datetime) -> datetime | None:
-        """Return the slot that waits for the end of the last run, up to ``due``.
+    @cached_property
+    def waiting(self) -> datetime | None:
+        """The slot that waits for the end of the last run.
 
-        A slot that has waited until the task was disabled, changed or edited by hand is over.
+        One that has waited until the task was disabled or changed is over, and so is one that has
+        no record, or not the last one.
         """
         if self.definition.overlap != "queue" or self._waiting_at is None:
             return None
         waiting = portable.aware(self._waiting_at)
-        if waiting > due or (
-            self._active_since is not None and waiting <= portable.aware(self._active_since)
-        ):
+        if self._active_since is not None and waiting <= portable.aware(self._active_since):
             return None
         since = self._runs().filter(run_at__gte=self._waiting_at)
         found = list(since.values_list("run_at", "job_id")[:2])
