@@ -21,10 +21,11 @@ from steady_queue_core import (
     schedule_recurring_task,
     task,
 )
+from steady_queue_core.compat import task_enqueued
 from steady_queue_core.dialects import portable
 from steady_queue_core.errors import UnusableRecurringTaskError
 from steady_queue_core.models import Job, RecurringExecution
-from steady_queue_core.processes.scheduler.due_times import WAITING_PAUSE
+from steady_queue_core.processes.scheduler.due_times import BUSY_PAUSE, WAITING_PAUSE
 from steady_queue_core.retries import constant
 from steady_queue_core.schedules import definition as recurring_task
 from steady_queue_core.schedules.stored import definition_of
@@ -53,6 +54,11 @@ async def tell_in_a_coroutine(context: Any) -> None:
 @task(unique=Unique(key="one"))
 def unique() -> None:
     """Do nothing."""
+
+
+@task
+def fail() -> None:
+    raise LookupError
 
 
 @limits_concurrency(key="one", on_conflict="discard")
@@ -426,6 +432,39 @@ def test_two_schedulers_at_once_do_not_run_it_too_often(plan: Plan, using: str) 
     assert len(runs(plan)) == plan.row("k").runs == len(plan.jobs()) == 5
 
 
+@on_every_server
+@pytest.mark.parametrize("limits", [{"repeats": 1}, {"overlap": "skip"}], ids=str)
+def test_another_slot_is_not_decided_about_before_this_one_is_stored(
+    plan: Plan, limits: dict[str, Any]
+) -> None:
+    schedule_recurring_task("k", greet, schedule=MINUTE, **limits)
+    plan.begin()
+    other, later = plan.start(), plan.clock + 2 * MINUTE
+    other.refresh(plan.clock + 90 * SECOND)
+    nearest: list[Any] = []
+
+    def decide() -> None:
+        try:
+            nearest.append(other.enqueue_due(later))
+        finally:
+            connections.close_all()
+
+    def meanwhile(**kwargs: Any) -> None:
+        if not nearest:
+            thread = threading.Thread(target=decide)
+            thread.start()
+            thread.join(20)
+
+    task_enqueued.connect(meanwhile)
+    try:
+        plan.pass_by(MINUTE)
+    finally:
+        task_enqueued.disconnect(meanwhile)
+    assert nearest == [later + BUSY_PAUSE]
+    other.enqueue_due(later)
+    assert len(plan.jobs()) == 1
+
+
 # --- for when it was meant -------------------------------------------------------------------
 
 
@@ -526,14 +565,12 @@ def test_a_run_that_waits_runs_or_is_retried_has_not_ended(
 def test_a_run_that_is_gone_keeps_no_other_waiting(
     plan: Plan, add: Any, overlap: str, how: str
 ) -> None:
-    add(overlap=overlap)
+    add(fail if how == "failed" else greet, overlap=overlap)
     plan.pass_by(MINUTE)
     plan.pass_by(MINUTE)
     [job] = plan.jobs()
-    if how == "finished":
+    if how in ("finished", "failed"):
         end_all(plan)
-    elif how == "failed":
-        plan.jobs()[0].discard()
     elif how == "deleted":
         Job.objects.using(plan.using).all().delete()
     elif how == "cancelled":
@@ -541,7 +578,7 @@ def test_a_run_that_is_gone_keeps_no_other_waiting(
     else:
         job.discard()
     plan.pass_by(MINUTE)
-    assert len(plan.jobs()) == (2 if how in ("finished", "cancelled") else 1)
+    assert len(plan.jobs()) == (1 if how in ("deleted", "discarded") else 2)
     assert plan.jobs()[-1].pk != job.pk
 
 
