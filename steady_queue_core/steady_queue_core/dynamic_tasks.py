@@ -112,7 +112,7 @@ def schedule_recurring_task(
             if not replace:
                 raise _taken(connection, key)
             stored = _locked(connection, dialect, key)
-            before = _timing(stored)
+            before = _timing(stored), stored.overlap
             for name in DEFINING:
                 setattr(stored, name, getattr(row, name))
             stored.runs = 0
@@ -154,7 +154,7 @@ def change_recurring_task(
     connection, dialect = _database(backend)
     with dialect.transaction(connection):
         row = _locked(connection, dialect, key)
-        before = _timing(row)
+        before = _timing(row), row.overlap
         # Before the columns change that a signature covers.
         row.arguments = _changed_arguments(row, args, kwargs)
         if schedule is not None or timezone is not None:
@@ -178,7 +178,7 @@ def change_recurring_task(
             row.repeats = _changed_repeats(row, repeats)
         seal_arguments(row)
         definition = definition_of(row)
-        if _timing(row) != before:
+        if _timing(row) != before[0]:
             _require_run(definition, dialect.current_time(connection))
         return _updated(connection, dialect, row, before)
 
@@ -308,13 +308,21 @@ def _timing(row: RecurringTask) -> list[Any]:
 
 
 def _updated(
-    connection: BaseDatabaseWrapper, dialect: Dialect, row: RecurringTask, before: list[Any]
+    connection: BaseDatabaseWrapper,
+    dialect: Dialect,
+    row: RecurringTask,
+    before: tuple[list[Any], str],
 ) -> RecurringTask:
+    timing, overlap = before
     row.updated_at = portable.storable(dialect.current_time(connection))
-    if _timing(row) != before:
+    if row.overlap != overlap:
+        # Under another policy, the last run may not have been noted.
+        row.last_job_id = row.waiting_at = None
+    if _timing(row) != timing:
         # Slots of the new schedule before this instant were never missed.
         row.active_since = row.updated_at
-    changed = [*DEFINING, "runs", "active_since", "updated_at"]
+    of_runs = ("runs", "last_job_id", "waiting_at")
+    changed = [*DEFINING, *of_runs, "active_since", "updated_at"]
     row.save(using=connection.alias, update_fields=changed)
     return row
 

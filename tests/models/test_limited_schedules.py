@@ -24,8 +24,9 @@ from steady_queue_core import (
 from steady_queue_core.compat import task_enqueued
 from steady_queue_core.dialects import portable
 from steady_queue_core.errors import UnusableRecurringTaskError
-from steady_queue_core.models import Job, RecurringExecution
+from steady_queue_core.models import Job, RecurringExecution, RecurringTask
 from steady_queue_core.processes.scheduler.due_times import BUSY_PAUSE, WAITING_PAUSE
+from steady_queue_core.processes.scheduler.run_track import COLUMNS
 from steady_queue_core.retries import constant
 from steady_queue_core.schedules import definition as recurring_task
 from steady_queue_core.schedules.stored import definition_of
@@ -763,17 +764,45 @@ def test_what_waits_is_over_when_the_task_is_disabled_or_changed(plan: Plan) -> 
 
 
 @on_every_database
-def test_a_task_that_has_just_begun_not_to_overlap_heeds_the_run_before(plan: Plan) -> None:
+@pytest.mark.parametrize("overlap", ["skip", "queue"])
+def test_a_task_that_has_just_begun_not_to_overlap_heeds_the_run_before(
+    plan: Plan, overlap: Any
+) -> None:
     schedule_recurring_task("k", greet, schedule=MINUTE)
     plan.begin()
-    plan.pass_by(MINUTE)
-    change_recurring_task("k", overlap="skip")
-    plan.look()
-    plan.pass_by(MINUTE)
-    assert len(runs(plan)) == 1
-    end_all(plan)
-    plan.pass_by(MINUTE)
-    assert len(runs(plan)) == 2
+    for expected in (1, 3):
+        plan.pass_by(MINUTE)
+        change_recurring_task("k", overlap=overlap)
+        plan.look()
+        for _ in range(3):
+            plan.pass_by(MINUTE)
+            assert len(runs(plan)) == expected
+        end_all(plan)
+        plan.pass_by(MINUTE)
+        assert len(runs(plan)) == expected + 1
+        end_all(plan)
+        change_recurring_task("k", overlap="allow")
+        plan.look()
+
+
+@on_every_database
+def test_a_task_of_the_code_heeds_the_run_before_it_began_not_to_overlap(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for overlap in ("skip", "allow", "skip"):
+        monkeypatch.setattr(recurring_task, "_registry", {})
+        recurring(schedule=MINUTE, key="k", overlap=overlap)(greet)  # type: ignore[arg-type]  # One of them.
+        plan.mirror()
+        plan.begin()
+        for _ in range(2):
+            plan.pass_by(MINUTE)
+        if overlap != "allow":
+            live = Job.objects.using(plan.using).filter(finished_at=None).count()
+            assert live == (1 if len(runs(plan)) == 1 else 2)
+            plan.pass_by(MINUTE)
+            assert Job.objects.using(plan.using).filter(finished_at=None).count() == live
+        if len(runs(plan)) == 1:
+            end_all(plan)
 
 
 @on_every_database
@@ -1006,6 +1035,26 @@ def test_a_row_that_is_damaged_meanwhile_is_noticed_at_its_next_slot(plan: Plan)
     plan.look()
     plan.pass_by(MINUTE)
     assert (len(runs(plan)), len(plan.slots("z"))) == (1, 3)
+
+
+@on_every_database
+def test_what_an_earlier_version_inserts_has_no_limits(plan: Plan) -> None:
+    schedule_recurring_task("k", greet, schedule=MINUTE)
+    names = [
+        field.column
+        for field in RecurringTask._meta.concrete_fields
+        if field.column not in (*COLUMNS, "starts_at", "ends_at", "repeats", "overlap")
+    ]
+    quoted = ", ".join(map(plan.connection.ops.quote_name, names))
+    values = quoted.replace(plan.connection.ops.quote_name("key"), "'old'", 1)
+    table = RecurringTask._meta.db_table
+    with plan.connection.cursor() as cursor:
+        cursor.execute(f"INSERT INTO {table} ({quoted}) SELECT {values} FROM {table}")
+    old = plan.row("old")
+    assert (old.overlap, old.repeats, old.runs, old.runs_left) == ("allow", None, 0, None)
+    plan.begin()
+    plan.pass_by(MINUTE)
+    assert len(runs(plan, "old")) == 1
 
 
 # --- what it costs ---------------------------------------------------------------------------

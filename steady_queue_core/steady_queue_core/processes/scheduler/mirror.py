@@ -39,14 +39,18 @@ def mirror(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
         known = dialect.lock_rows(
             connection, stored.filter(key__in=keys).order_by("key"), wait=True
         )
-        before = {row[0]: row for row in read_rows(known, ("key", "static", *TIMING))}
+        before = {row[0]: row for row in read_rows(known, ("key", "static", *TIMING, "overlap"))}
         dialect.upsert(connection, rows, ["key"], mirrored)
         # A new schedule has missed no slot so far.
-        rescheduled = [row.key for row in rows if before.get(row.key) != _unchanged(row)]
+        rescheduled = [row.key for row in rows if before.get(row.key, ())[:-1] != _unchanged(row)]
         stored.filter(key__in=rescheduled).update(active_since=present)
         replaced = [key for key, static, *_ in before.values() if static is False]
         if replaced:
             stored.filter(key__in=replaced).update(runs=0)
+        others = [row.key for row in rows if row.overlap != before.get(row.key, (row.overlap,))[-1]]
+        if others:
+            # Under another policy, the last run may not have been noted.
+            stored.filter(key__in=others).update(last_job_id=None, waiting_at=None)
     for key in replaced:
         logger.warning(
             "Recurring task %r in code replaces the one that was added at run time",

@@ -104,6 +104,7 @@ class RecurringRun:
         if track.live_job is None:
             return self._enqueue_job(connection, slot, track)
         if self.entry.definition.overlap == "skip":
+            track.skip()
             return Attempt(EnqueueResult.SKIPPED, slot, str(track.live_job))
         if track.waiting is None:
             track.wait(slot)

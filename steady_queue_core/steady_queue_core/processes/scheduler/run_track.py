@@ -77,7 +77,12 @@ class RunTrack:
 
     def wait(self, slot: datetime) -> None:
         """Have ``slot`` wait for the end of the last run."""
-        self._update(waiting_at=portable.storable(slot))
+        self._update(waiting_at=portable.storable(slot), last_job_id=self.live_job)
+
+    def skip(self) -> None:
+        """Remember the last run, if only its record tells: those that are left out push it back."""
+        if self._last_job_id is None:
+            self._update(last_job_id=self.live_job)
 
     def count(self, job_id: int | None, *, is_new: bool) -> None:
         """Take down the job of a run; one that is not new belongs to another run as well."""
