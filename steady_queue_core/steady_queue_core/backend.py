@@ -228,10 +228,15 @@ class SteadyQueueBackend(BaseTaskBackend):
             self._require_tables(connections[using])
             raise
 
-    def enqueue_now(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
+    def enqueue_now(
+        self, task: Task, args: Any, kwargs: Any, *, intended_time: datetime | None = None
+    ) -> TaskResult:
         """Enqueue inside the current transaction, ignoring ``enqueue_on_commit``, and however long
-        the queue is."""
-        calls = [self.encode(task, args, kwargs)]
+        the queue is.
+
+        ``intended_time``: the slot of a schedule that the job is for.
+        """
+        calls = [self.encode(task, args, kwargs, intended_time=intended_time)]
         if self.middleware is not None:
             [result] = self.middleware.enqueue(calls, self.insert)
         else:
@@ -366,7 +371,9 @@ class SteadyQueueBackend(BaseTaskBackend):
             for entry in (unused if self.queues else ())
         ]
 
-    def encode(self, task: Task, args: Any, kwargs: Any) -> EncodedCall:
+    def encode(
+        self, task: Task, args: Any, kwargs: Any, *, intended_time: datetime | None = None
+    ) -> EncodedCall:
         """Validate a call and return it in its stored form."""
         if not (task in self._valid and _validates_like_us(self)):
             self.validate_task(task)
@@ -383,6 +390,8 @@ class SteadyQueueBackend(BaseTaskBackend):
             self._require_start(task, own.expires)
         if key is not None:
             own = replace(own or NONE, unique=key.stored)
+        if intended_time is not None:
+            own = replace(own or NONE, intended_time=intended_time)
         if (batch_id := batch_of_call(self, task)) is not None:
             own = replace(own or NONE, batch=Link(batch_id).stored)
         metadata = None if own is None else resolved(own).text(self.payload_limits)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
+from types import EllipsisType
 from typing import Any
 
 from django.db import DatabaseError, connections
@@ -25,13 +26,17 @@ from .models import RecurringTask
 from .schedules import catch_up as policies
 from .schedules import validators
 from .schedules.catch_up import CatchUp
-from .schedules.cron import Schedule, split_zone
+from .schedules.cron import split_zone
 from .schedules.definition import RecurringDefinition, is_registered, is_task, require_runnable
-from .schedules.interval import EVERY, Interval
+from .schedules.interval import EVERY
+from .schedules.once import AT
+from .schedules.overlap import Overlap
+from .schedules.span import AnySchedule, policy_for
 from .schedules.stored import (
     DEFINING,
     TIMING,
     definition_of,
+    is_count,
     opened_arguments,
     row_of,
     seal_arguments,
@@ -48,7 +53,7 @@ def schedule_recurring_task(
     key: str,
     task: Any,
     *,
-    schedule: str | timedelta,
+    schedule: str | timedelta | datetime,
     args: Sequence[object] = (),
     kwargs: Mapping[str, object] | None = None,
     queue_name: str | None = None,
@@ -56,17 +61,21 @@ def schedule_recurring_task(
     timezone: str | None = None,
     description: str | None = None,
     catch_up: CatchUp = "skip",
+    starts_at: datetime | None = None,
+    ends_at: datetime | None = None,
+    repeats: int | None = None,
+    overlap: Overlap = "allow",
     replace: bool = False,
 ) -> RecurringTask:
     """Add a recurring task at run time; return its row.
 
     The values are those of ``@recurring``. With ``replace``, they replace the values of a task
-    that was added earlier under the same key; a disabled task stays disabled. The row is stored
-    in the caller's transaction if there is one.
+    that was added earlier under the same key, and its runs are counted anew; a disabled task stays
+    disabled. The row is stored in the caller's transaction if there is one.
 
     Raises ``RecurringTaskExistsError`` if the key is taken, ``StaticRecurringTaskError`` if the
     code defines a task of this key, ``UnusableRecurringTaskError`` if the task could not be run,
-    and ValueError or TypeError for invalid values.
+    and ValueError or TypeError for invalid values, also if there would be no run any more.
     """
     if not is_task(task):
         raise TypeError(f"schedule_recurring_task({key!r}): {task!r} is not a task")
@@ -80,6 +89,10 @@ def schedule_recurring_task(
         priority=priority,
         description=validators.description_of(task) if description is None else description,
         catch_up=catch_up,
+        starts_at=starts_at,
+        ends_at=ends_at,
+        repeats=repeats,
+        overlap=overlap,
     )
     connection, dialect = _database(task.backend)
     _require_dynamic(key, not is_registered(key))
@@ -90,17 +103,19 @@ def schedule_recurring_task(
 
     def store() -> RecurringTask:
         with dialect.transaction(connection):
-            present = portable.storable(dialect.current_time(connection))
-            row = row_of(definition, present, static=False)
+            now = dialect.current_time(connection)
+            row = row_of(definition, portable.storable(now), static=False)
             definition_of(row)
+            _require_run(definition, now)
             if dialect.insert_if_absent(connection, row, ["key"]):
                 return row
             if not replace:
                 raise _taken(connection, key)
             stored = _locked(connection, dialect, key)
-            before = _timing(stored)
+            before = _timing(stored), stored.overlap
             for name in DEFINING:
                 setattr(stored, name, getattr(row, name))
+            stored.runs = 0
             return _updated(connection, dialect, stored, before)
 
     row = _again_after_deadlocks(connection, dialect, store)
@@ -111,7 +126,7 @@ def schedule_recurring_task(
 def change_recurring_task(
     key: str,
     *,
-    schedule: str | timedelta | None = None,
+    schedule: str | timedelta | datetime | None = None,
     args: Sequence[object] | None = None,
     kwargs: Mapping[str, object] | None = None,
     queue_name: str | None = None,
@@ -119,13 +134,18 @@ def change_recurring_task(
     timezone: str | None = None,
     description: str | None = None,
     catch_up: CatchUp | None = None,
+    starts_at: datetime | EllipsisType | None = ...,
+    ends_at: datetime | EllipsisType | None = ...,
+    repeats: int | EllipsisType | None = ...,
+    overlap: Overlap | None = None,
     backend: str = DEFAULT_TASK_BACKEND_ALIAS,
 ) -> RecurringTask:
     """Change a recurring task that was added at run time; return its row.
 
-    The values are those of ``@recurring``; ``None`` leaves a value unchanged. ``args`` and
-    ``kwargs`` belong together: passing one of them empties the other unless it is passed as well.
-    ``backend`` is the alias of the task's backend in ``TASKS``.
+    The values are those of ``@recurring``; ``None`` leaves a value unchanged, but takes away
+    ``starts_at``, ``ends_at`` and ``repeats``. ``args`` and ``kwargs`` belong together: passing one
+    of them empties the other unless it is passed as well. Runs that ``repeats`` has counted so far
+    still count. ``backend`` is the alias of the task's backend in ``TASKS``.
 
     Raises ``UnknownRecurringTaskError``, ``StaticRecurringTaskError``,
     ``UnusableRecurringTaskError`` if the task cannot be run with these values, and ValueError or
@@ -134,12 +154,13 @@ def change_recurring_task(
     connection, dialect = _database(backend)
     with dialect.transaction(connection):
         row = _locked(connection, dialect, key)
-        before = _timing(row)
+        before = _timing(row), row.overlap
         # Before the columns change that a signature covers.
         row.arguments = _changed_arguments(row, args, kwargs)
         if schedule is not None or timezone is not None:
             new = _rescheduled(row, schedule, timezone)
             row.schedule, row.timezone = new.expression, new.timezone_name
+            row.catch_up = policies.to_text(policy_for(new, policies.from_text(row.catch_up)))
         row.queue_name = validators.checked_queue_name(key, queue_name) or row.queue_name
         if priority is not None:
             row.priority = validators.checked_priority(key, priority) or 0
@@ -147,8 +168,18 @@ def change_recurring_task(
             row.description = validators.checked_description(key, description)
         if catch_up is not None:
             row.catch_up = policies.to_text(validators.checked_catch_up(key, catch_up))
+        if overlap is not None:
+            row.overlap = validators.checked_overlap(key, overlap)
+        for name, instant in {"starts_at": starts_at, "ends_at": ends_at}.items():
+            if instant is not ...:
+                checked = validators.checked_bound(key, name, instant)
+                setattr(row, name, checked and portable.storable(checked))
+        if repeats is not ...:
+            row.repeats = _changed_repeats(row, repeats)
         seal_arguments(row)
-        definition_of(row)
+        definition = definition_of(row)
+        if _timing(row) != before[0]:
+            _require_run(definition, dialect.current_time(connection))
         return _updated(connection, dialect, row, before)
 
 
@@ -236,29 +267,63 @@ def _changed_arguments(
 
 
 def _rescheduled(
-    row: RecurringTask, schedule: str | timedelta | None, timezone: str | None
-) -> Schedule | Interval:
+    row: RecurringTask, schedule: str | timedelta | datetime | None, timezone: str | None
+) -> AnySchedule:
+    has_zone = not row.schedule.startswith((EVERY, AT))
     if schedule is None:
-        if row.schedule.startswith(EVERY):
-            raise ValueError(f"the recurring task {row.key!r}: an interval has no time zone")
+        if not has_zone:
+            kind = "an interval" if row.schedule.startswith(EVERY) else "a single run"
+            raise ValueError(f"the recurring task {row.key!r}: {kind} has no time zone")
         schedule = row.schedule
-    elif timezone is None and isinstance(schedule, str) and not row.schedule.startswith(EVERY):
+    elif timezone is None and isinstance(schedule, str) and has_zone:
         timezone = split_zone(schedule)[1] or row.timezone
     return validators.checked_schedule(row.key, schedule, timezone)
 
 
-def _timing(row: RecurringTask) -> list[str]:
+def _changed_repeats(row: RecurringTask, repeats: int | None) -> int | None:
+    checked = validators.checked_repeats(row.key, repeats)
+    if row.repeats is None or not is_count(row.runs):
+        row.runs = 0  # Runs were not counted so far.
+    elif checked is not None and checked < row.runs:
+        raise ValueError(
+            f"the recurring task {row.key!r}: repeats is {checked}, but there were {row.runs} runs "
+            "so far. Give a larger number, or disable or remove the task."
+        )
+    return checked
+
+
+def _require_run(definition: RecurringDefinition, present: datetime) -> None:
+    """Raise ValueError if no slot follows."""
+    if definition.span.next_after(present) is None:
+        until = "" if definition.ends_at is None else f" until {definition.ends_at}"
+        raise ValueError(
+            f"the recurring task {definition.key!r} would never run: it is {present}, and "
+            f"{definition.schedule.expression!r} has no run after that{until}. Give a later time; "
+            "to run it now, enqueue the task."
+        )
+
+
+def _timing(row: RecurringTask) -> list[Any]:
     return [getattr(row, name) for name in TIMING]
 
 
 def _updated(
-    connection: BaseDatabaseWrapper, dialect: Dialect, row: RecurringTask, before: list[str]
+    connection: BaseDatabaseWrapper,
+    dialect: Dialect,
+    row: RecurringTask,
+    before: tuple[list[Any], str],
 ) -> RecurringTask:
+    timing, overlap = before
     row.updated_at = portable.storable(dialect.current_time(connection))
-    if _timing(row) != before:
+    if row.overlap != overlap:
+        # Under another policy, the last run may not have been noted.
+        row.last_job_id = row.waiting_at = None
+    if _timing(row) != timing:
         # Slots of the new schedule before this instant were never missed.
         row.active_since = row.updated_at
-    row.save(using=connection.alias, update_fields=[*DEFINING, "active_since", "updated_at"])
+    of_runs = ("runs", "last_job_id", "waiting_at")
+    changed = [*DEFINING, *of_runs, "active_since", "updated_at"]
+    row.save(using=connection.alias, update_fields=changed)
     return row
 
 

@@ -204,6 +204,72 @@ def test_recurring_tasks_tell_their_runs_and_are_switched(using: str, scene: Sce
 
 
 @on_every_database
+def test_recurring_tasks_tell_what_is_left_of_them(using: str, scene: Scene) -> None:
+    present = scene.dialect.current_time(scene.connection)
+    rows = RecurringTask.objects.using(using)
+    day, past = timedelta(days=1), portable.storable(present - timedelta(days=1))
+    instant = (present - day).isoformat()
+    values: dict[str, dict[str, Any]] = {
+        "going on": {"repeats": 5, "runs": 2, "overlap": "skip"},
+        "last one": {"repeats": 5, "runs": 4},
+        "ran out": {"repeats": 5, "runs": 5},
+        "ran out, off": {"repeats": 5, "runs": 5, "enabled": False},
+        "ended": {"ends_at": past},
+        "to begin": {"starts_at": portable.storable(present + 400 * day)},
+        "once": {"schedule": f"at {(present + 400 * day).isoformat()}", "catch_up": "last"},
+        "once, over": {"schedule": f"at {instant}", "catch_up": "last"},
+        "once, late": {"schedule": f"at {instant}", "catch_up": "last"},
+        "waits": {"ends_at": past, "overlap": "queue", "waiting_at": past},
+        "nonsense": {"repeats": -3, "runs": -7, "overlap": "never", "schedule": "at noon"},
+    }
+    for key, value in values.items():
+        since = present - 2 * day if key != "once, over" else present
+        rows.create(**{
+            "key": key, "task_path": add.module_path, "schedule": "0 6 * * *", "timezone": "UTC",
+            "arguments": arguments.encode_call([1, 2], {}), "backend_name": "default",
+            "queue_name": "default", "static": False, "active_since": portable.storable(since),
+            "created_at": past, "updated_at": past, **value,
+        })  # fmt: skip
+    visitor = Visitor(*EVERYTHING)
+    page = visitor.list("recurringtask")
+    state = "add .*?(enabled|disabled|finished) (-|[0-9])"
+    states = {key: re.search(f"{re.escape(key)} {state}", page.text) for key in values}
+    found = {key: each and each.groups() for key, each in states.items()}
+    for key in ("ran out", "ended", "once, over"):
+        assert found[key] == ("finished", "-"), key
+    assert found["ran out, off"] == ("disabled", "-")
+    for key in ("going on", "last one", "to begin", "once", "once, late", "waits"):
+        assert found[key] == ("enabled", "2"), key
+    assert found["nonsense"] == ("enabled", "-")
+    for left in ("3 of 5", "1 of 5", "0 of 5"):
+        assert left in page
+
+    def see(key: str) -> Page:
+        return visitor.see(visitor.url("recurringtask", "change", key))
+
+    page = see("going on")
+    assert "Runs 3 of 5 left" in page
+    assert "Overlapping runs skip" in page
+    assert re.search(r"Next runs [^,]+, [^,]+, [^,]+ Missed", page.text)
+    assert re.search(r"Next runs [^,]+ Missed", see("last one").text)
+    assert "State finished" in see("ended")
+    assert "Ends 2" in see("ended")
+    assert "Starts 2" in see("to begin")
+    assert "Waiting 2" in see("waits")
+    assert "Overlapping runs never" in see("nonsense")
+
+
+@on_every_database
+def test_the_page_of_a_job_tells_for_when_it_was_meant(using: str, scene: Scene) -> None:
+    [job] = scene.ready(1)
+    intended = datetime(2026, 6, 1, 12, tzinfo=UTC)
+    text = JobMetadata(intended_time=intended).text()
+    Job.objects.using(using).filter(pk=job).update(metadata=text)
+    page = Visitor(*EVERYTHING).see(Visitor(*EVERYTHING).url("job", "change", job))
+    assert f"Intended for {texts.moment(intended)}" in page
+
+
+@on_every_database
 def test_semaphores_tell_what_is_in_use_and_who_waits(using: str, scene: Scene) -> None:
     scene.blocked(2, "account:7")
     rows = Semaphore.objects.using(using)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -108,6 +108,21 @@ def test_schedules_that_mean_something_else_than_in_the_original_are_named() -> 
     assert (either.id, either.level) == ("steady_queue.I001", INFO)
     assert "'either', schedule '0 0 13 * 5': a day that matches '13' or '5'" in either.msg
     assert "in '0-0/2,3' a range from Sunday to Sunday is one day" in sunday.msg
+
+
+def test_a_schedule_that_is_over_is_named(several_backends: None) -> None:
+    past, future = datetime(2001, 1, 1, tzinfo=UTC), datetime(2901, 1, 1, tzinfo=UTC)
+    recurring(schedule=past, key="once")(nothing)
+    recurring(schedule=timedelta(minutes=1), key="ended", ends_at=past)(nothing)
+    recurring(schedule=future, key="in time")(nothing)
+    recurring(schedule="@daily", key="going on", starts_at=past, ends_at=future)(nothing)
+    recurring(schedule="@daily", key="to begin", starts_at=future, repeats=1)(nothing)
+    ended, once = check_recurring_tasks(None)
+    assert (ended.id, ended.level) == (once.id, once.level) == ("steady_queue.I002", INFO)
+    assert ended.msg == (
+        "The recurring task 'ended', schedule 'every minute', has no run from now on."
+    )
+    assert "'once', schedule 'at 2001-01-01T00:00:00+00:00'" in once.msg
 
 
 def test_a_project_under_test_without_a_queue_is_not_warned(

@@ -178,7 +178,8 @@ def test_recurring_takes_a_timedelta_as_its_schedule(monkeypatch: pytest.MonkeyP
         ),
         (
             {"schedule": 5},
-            "the recurring task 'beat': schedule must be a cron expression or a timedelta, not int",
+            "the recurring task 'beat': schedule must be a cron expression, a timedelta or a "
+            "datetime, not int",
         ),
     ],
 )

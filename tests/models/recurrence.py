@@ -1,4 +1,4 @@
-"""A database with recurring tasks, for the tests of what is done to them at run time."""
+"""A database with recurring tasks, and their due times, for tests."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from steady_queue_core import task
 from steady_queue_core.dialects import portable
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import Job, RecurringExecution, RecurringTask
+from steady_queue_core.processes.base.database import QueueDatabase
+from steady_queue_core.processes.scheduler.due_times import DueTimes
+from steady_queue_core.processes.scheduler.mirror import mirror
+from steady_queue_core.processes.scheduler.recurring_schedule import RecurringSchedule
 
 BACKEND = "steady_queue_core.backend.SteadyQueueBackend"
 
@@ -77,3 +81,41 @@ class Recurrence:
     def calls(self) -> list[tuple[str, int, str]]:
         """Return queue, priority and arguments of each job."""
         return [(job.queue_name, job.priority, job.arguments) for job in self.jobs()]
+
+
+class Plan(Recurrence):
+    """Recurring tasks, their due times, and a clock that goes as the test says."""
+
+    def __init__(self, using: str, *, dynamic: bool = True) -> None:
+        super().__init__(using)
+        self.dynamic = dynamic
+        #: On a full minute of the future: what is added now, was there long before.
+        self.clock = self.present().replace(second=0) + 2 * MINUTE
+        self.due_times = self.start()
+
+    def start(self) -> DueTimes:
+        """Return the due times of another scheduler."""
+        return DueTimes(
+            QueueDatabase(self.using), RecurringSchedule(self.using, dynamic=self.dynamic)
+        )
+
+    def mirror(self) -> None:
+        mirror(self.connection, self.dialect)
+
+    def look(self) -> None:
+        self.due_times.refresh(self.clock)
+
+    def begin(self) -> None:
+        """Look for the first time, at tasks that are there since just now."""
+        for key in self.keys:
+            self.since(key, self.clock)
+        self.due_times = self.start()
+        self.look()
+
+    def pass_by(self, duration: timedelta) -> datetime | None:
+        """Let time go on, and enqueue a slot of each task that is due then."""
+        self.clock += duration
+        return self.due_times.enqueue_due(self.clock)
+
+    def slots_from(self, key: str, start: datetime) -> list[timedelta]:
+        return [slot - start for slot in self.slots(key)]

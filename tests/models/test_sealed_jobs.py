@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,9 +18,10 @@ from steady_queue_core import (
     task,
 )
 from steady_queue_core.compat import TaskResultStatus, task_backends
+from steady_queue_core.dialects import portable
 from steady_queue_core.errors import UnusableRecurringTaskError
 from steady_queue_core.models import Job
-from steady_queue_core.payloads import PayloadSignatureError, encryption
+from steady_queue_core.payloads import PayloadSignatureError, encryption, recurring_scope
 from steady_queue_core.processes.base.journal_reader import FinishedEntry
 from steady_queue_core.processes.scheduler.mirror import mirror
 from steady_queue_core.processes.worker.attempt import Attempt
@@ -312,6 +314,10 @@ def test_a_recurring_task_that_a_stranger_adds_or_changes_is_not_enqueued(using:
         "schedule": "* * * * * *",
         "timezone": "Asia/Tokyo",
         "catch_up": "last",
+        "starts_at": portable.storable(found.present()),
+        "ends_at": portable.storable(found.present()),
+        "repeats": 2,
+        "overlap": "queue",
         "arguments": '{"args":["Eve"],"kwargs":{}}',
     }
     for name, value in changes.items():
@@ -337,6 +343,36 @@ def test_a_recurring_task_is_signed_anew_when_it_is_changed(using: str) -> None:
     found.tasks.update(queue_name="other")
     with pytest.raises(UnusableRecurringTaskError, match="The signature of the stored recurring"):
         change_recurring_task("pay", priority=4)
+
+
+@on_every_database
+def test_limits_are_signed_and_rows_without_any_as_they_were_before(using: str) -> None:
+    found = Recurrence(using)
+    schedule_recurring_task("pay", pay, schedule="0 12 * * * UTC", args=["Ada"])
+    row, backend = found.row("pay"), pay.backend
+    before = (
+        "recurring",
+        "pay",
+        pay.module_path,
+        backend,
+        "default",
+        0,
+        "0 12 * * *",
+        "UTC",
+        "skip",
+    )
+    assert recurring_scope(row) == before
+    later = found.present() + timedelta(days=1, microseconds=7)
+    change_recurring_task("pay", starts_at=later, repeats=3, overlap="skip")
+    row = found.row("pay")
+    assert recurring_scope(row) == (*before, later.isoformat(), None, 3, "skip")
+    task_backends["default"].enqueue_recurring(row)
+    for forged in ({"starts_at": None}, {"repeats": None}, {"repeats": 4}, {"overlap": "allow"}):
+        changed = found.row("pay")
+        for name, value in forged.items():
+            setattr(changed, name, value)
+        with pytest.raises(UnusableRecurringTaskError, match="The signature of the stored"):
+            task_backends["default"].enqueue_recurring(changed)
 
 
 @on_every_database

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -24,15 +24,13 @@ from steady_queue_core import (
 from steady_queue_core.backend import SteadyQueueBackend
 from steady_queue_core.compat import NATIVE, InvalidTask, task_enqueued
 from steady_queue_core.models import RecurringExecution
-from steady_queue_core.processes.base.database import QueueDatabase, Unavailable
-from steady_queue_core.processes.scheduler.due_times import BUSY_PAUSE, DueTimes
-from steady_queue_core.processes.scheduler.mirror import mirror
-from steady_queue_core.processes.scheduler.recurring_schedule import RecurringSchedule
+from steady_queue_core.processes.base.database import Unavailable
+from steady_queue_core.processes.scheduler.due_times import BUSY_PAUSE
 from steady_queue_core.schedules import definition as recurring_task
 
 from ..app.models import Item
 from .everywhere import on_every_database, on_every_server
-from .recurrence import DAY, HOUR, MINUTE, SECOND, Recurrence, greet, send, tasks
+from .recurrence import DAY, HOUR, MINUTE, SECOND, Plan, greet, send, tasks
 
 FRAMEWORK = "django.tasks" if NATIVE else "django_tasks"
 
@@ -65,44 +63,6 @@ def _project(using: str, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None
     settings.TASKS = tasks(using)
     settings.STEADY_QUEUE = {"scheduler": {"dynamic_tasks_enabled": True}}
     monkeypatch.setattr(recurring_task, "_registry", {})
-
-
-class Plan(Recurrence):
-    """Recurring tasks, their due times, and a clock that goes as the test says."""
-
-    def __init__(self, using: str, *, dynamic: bool = True) -> None:
-        super().__init__(using)
-        self.dynamic = dynamic
-        #: On a full minute of the future: what is added now, was there long before.
-        self.clock = self.present().replace(second=0) + 2 * MINUTE
-        self.due_times = self.start()
-
-    def start(self) -> DueTimes:
-        """Return the due times of another scheduler."""
-        return DueTimes(
-            QueueDatabase(self.using), RecurringSchedule(self.using, dynamic=self.dynamic)
-        )
-
-    def mirror(self) -> None:
-        mirror(self.connection, self.dialect)
-
-    def look(self) -> None:
-        self.due_times.refresh(self.clock)
-
-    def begin(self) -> None:
-        """Look for the first time, at tasks that are there since just now."""
-        for key in self.keys:
-            self.since(key, self.clock)
-        self.due_times = self.start()
-        self.look()
-
-    def pass_by(self, duration: timedelta) -> datetime | None:
-        """Let time go on, and enqueue a slot of each task that is due then."""
-        self.clock += duration
-        return self.due_times.enqueue_due(self.clock)
-
-    def slots_from(self, key: str, start: datetime) -> list[timedelta]:
-        return [slot - start for slot in self.slots(key)]
 
 
 @pytest.fixture

@@ -50,10 +50,11 @@ def slots(project: Project, key: str = "tick") -> list[int]:
         "SELECT run_at FROM steady_queue_recurring_executions WHERE task_key = ? ORDER BY run_at",
         key,
     )
-    return [_seconds(run_at) for (run_at,) in rows]
+    return [seconds(run_at) for (run_at,) in rows]
 
 
-def _seconds(run_at: Any) -> int:
+def seconds(run_at: Any) -> int:
+    """Return an instant of the database in seconds since the epoch."""
     # SQLite keeps text; only PostgreSQL tells the zone.
     instant = run_at if isinstance(run_at, datetime) else datetime.fromisoformat(run_at)
     if instant.tzinfo is None:

@@ -61,8 +61,12 @@ def check(project: Project) -> Counter[int]:
         end = attempt.ended_at or attempt.started_at
         last[attempt.job_id] = max(end, last.get(attempt.job_id, 0))
         starts[attempt.job_id] += 1
-    for job_id, most in project.query("SELECT id, max_attempts FROM steady_queue_jobs"):
+    attempts = {}
+    for job_id, most, counted in project.query(
+        "SELECT id, max_attempts, attempts FROM steady_queue_jobs"
+    ):
         assert starts[job_id] <= abs(most), (job_id, starts[job_id])
+        attempts[job_id] = counted
     rows = project.query("SELECT id, batch_id, job_id, state FROM steady_queue_batch_members")
     states = {pk: state for pk, _, _, state in rows}
     job_of = {pk: job_id for pk, _, job_id, _ in rows}
@@ -91,9 +95,11 @@ def check(project: Project) -> Counter[int]:
         if job_id in started:
             for before in jobs_in(parent):
                 assert last.get(before, 0) <= started[job_id], (job_id, before)
-    for pk, _, job_id, _ in rows:
+    for pk, _, job_id, state in rows:
         if job_id is not None:
-            assert (job_id in started) is (job_id not in unmet), (pk, job_id)
+            # An attempt may be killed before the task has said that it started.
+            has_started = job_id in started or attempts[job_id] > 0
+            assert has_started is (job_id not in unmet), (pk, job_id, state, attempts[job_id])
     open_batches = "SELECT count(*) FROM steady_queue_batches WHERE finished_at IS NULL"
     assert project.query(open_batches) == [(0,)]
     return Counter(states.values())

@@ -110,6 +110,7 @@ def _kept(metadata: JobMetadata) -> str:
 
 def _timeline(job: Any, metadata: JobMetadata) -> Section:
     events: list[tuple[str, datetime | None]] = [
+        ("Intended for", metadata.intended_time),
         ("Enqueued", job.enqueued_at),
         ("Scheduled for", job.scheduled_at),
         ("Due", _instant(job, "scheduledexecution", "due_at")),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -16,7 +15,7 @@ from django.urls import URLPattern
 from ..dialects.database import Database
 from ..errors import SteadyQueueError
 from ..models import RecurringExecution, RecurringTask
-from ..schedules.stored import opened_arguments, stored_schedule
+from ..schedules.stored import opened_arguments
 from . import databases, texts
 from .actions import BATCH, add_history, log_action
 from .base import QueueAdmin
@@ -25,6 +24,7 @@ from .detail import Fields, Section, Table
 from .filters import DatabaseFilter
 from .job_texts import arguments_section
 from .keyset import is_storable
+from .run_outlook import outlook_of
 
 #: Number of past and future runs on the page of a task.
 PAST_RUNS, NEXT_RUNS = 20, 3
@@ -52,7 +52,7 @@ class RecurringTaskAdmin(QueueAdmin):
     # --- the list ---
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        return (key, task, schedule, zone, state, next_run, last_run)
+        return (key, task, schedule, zone, state, next_run, last_run, left)
 
     def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
         using = databases.requested(request)
@@ -64,7 +64,7 @@ class RecurringTaskAdmin(QueueAdmin):
         present = Database.of(using).current_time()
         for row in rows:
             row.last_run = last.get(row.pk)
-            row.next_runs = next_runs(row, present, NEXT_RUNS)
+            row.outlook = outlook_of(row, row.last_run, present, NEXT_RUNS)
         return rows
 
     @admin.action(permissions=["run"], description="Run selected tasks now")
@@ -156,18 +156,6 @@ class RecurringTaskAdmin(QueueAdmin):
         return [*sections, Table("Last runs", ("Due at", "Job"), past, note)]
 
 
-def next_runs(row: RecurringTask, present: datetime, count: int) -> list[datetime]:
-    """Return the next runs of a task; none if it is disabled or its schedule is unreadable."""
-    found: list[datetime] = []
-    try:
-        schedule = stored_schedule(row.schedule, row.timezone)
-        while row.enabled and len(found) < count:
-            found.append(schedule.next_after(found[-1] if found else present))
-    except Exception:  # No manual edit of the row may break the page.
-        return []
-    return found
-
-
 def _fields(row: Any) -> Section:
     fields = [
         ("Key", texts.clean(row.key)),
@@ -177,13 +165,26 @@ def _fields(row: Any) -> Section:
         ("Defined", "in code" if row.static else "at run time"),
         ("Schedule", texts.clean(row.schedule)),
         ("Time zone", texts.clean(row.timezone)),
-        ("Next runs", ", ".join(map(texts.moment, row.next_runs))),
+        *_limits(row),
+        ("Next runs", ", ".join(map(texts.moment, row.outlook.next_runs))),
         ("Missed runs", texts.clean(row.catch_up)),
+        ("Overlapping runs", texts.clean(row.overlap)),
         ("Queue", texts.clean(row.queue_name)),
         ("Priority", row.priority),
         ("Backend", texts.clean(row.backend_name)),
     ]
     return Fields("Recurring task", fields)
+
+
+def _limits(row: Any) -> list[tuple[str, Any]]:
+    """Return what limits the runs of a task, if anything does."""
+    limits = [
+        ("Starts", texts.moment(row.starts_at)),
+        ("Ends", texts.moment(row.ends_at)),
+        ("Runs", f"{left(row)} left" if row.repeats is not None else ""),
+        ("Waiting", texts.moment(row.waiting_at)),
+    ]
+    return [(label, value) for label, value in limits if value]
 
 
 @column("key")
@@ -208,14 +209,27 @@ def zone(row: Any) -> str:
 
 @column("state")
 def state(row: Any) -> str:
-    return "enabled" if row.enabled else "disabled"
+    if not row.enabled:
+        return "disabled"
+    return "finished" if row.outlook.is_finished else "enabled"
 
 
 @column("next run")
 def next_run(row: Any) -> str:
-    return texts.moment(row.next_runs[0]) if row.next_runs else ""
+    return texts.moment(row.outlook.next_runs[0]) if row.outlook.next_runs else ""
 
 
 @column("last run")
 def last_run(row: Any) -> str:
     return texts.moment(row.last_run)
+
+
+@column("left")
+def left(row: Any) -> str:
+    """Return how many runs are left of those that are counted."""
+    if row.repeats is None:
+        return ""
+    try:
+        return f"{row.runs_left} of {row.repeats}"
+    except TypeError:  # SQLite stores anything as a number.
+        return texts.name(f"{row.runs} of {row.repeats}")

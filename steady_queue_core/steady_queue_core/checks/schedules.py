@@ -9,6 +9,7 @@ from typing import Any
 from django.apps import AppConfig
 from django.core.checks import CheckMessage, Error, Info, Warning, register
 from django.core.exceptions import ImproperlyConfigured
+from django.utils import timezone
 
 from .known_backends import TAG, known_backends
 
@@ -19,7 +20,7 @@ def check_recurring_tasks(
 ) -> list[CheckMessage]:
     """E005: the task modules can be imported, and so their schedules are valid. W010: each
     recurring task uses a backend of Steady Queue. I001: a schedule has another meaning in the
-    package ``steady_queue``."""
+    package ``steady_queue``. I002: a schedule has no further run."""
     from ..configuration import Configuration, ConfigurationError
 
     try:
@@ -38,7 +39,12 @@ def check_recurring_tasks(
                     id="steady_queue.E005",
                 )
             )
-    return problems + _unscheduled_tasks() + _schedules_of_other_meaning()
+    return [
+        *problems,
+        *_unscheduled_tasks(),
+        *_schedules_of_other_meaning(),
+        *_schedules_that_are_over(),
+    ]
 
 
 def _unscheduled_tasks() -> list[CheckMessage]:
@@ -75,4 +81,23 @@ def _schedules_of_other_meaning() -> list[CheckMessage]:
         )
         for each in registered()
         if isinstance(each.schedule, Schedule) and (meaning := difference(each.schedule))
+    ]
+
+
+def _schedules_that_are_over() -> list[CheckMessage]:
+    try:
+        from ..schedules.definition import registered
+        from ..timezones import to_utc
+    except ImproperlyConfigured:
+        return []  # check_framework reports it.
+    present = to_utc(timezone.now())
+    return [
+        Info(
+            f"The recurring task {each.key!r}, schedule {each.schedule.expression!r}, has no run "
+            "from now on.",
+            hint="Remove its @recurring, or give it a later time.",
+            id="steady_queue.I002",
+        )
+        for each in registered()
+        if each.span.next_after(present) is None
     ]

@@ -31,6 +31,19 @@ class RecurringTask(Record):
     #: ``skip``, ``last``, or a duration such as ``36 hours``.
     catch_up = models.CharField(max_length=64, default="skip")
     static = models.BooleanField(default=True)
+    #: The first and the last instant that may be a slot; NULL: any.
+    starts_at = InstantField(null=True)
+    ends_at = InstantField(null=True)
+    #: How many runs are enqueued; NULL: any number.
+    repeats = models.IntegerField(null=True)
+    #: What becomes of a run that is due while the previous one has not ended; see
+    #: ``schedules.overlap``.
+    overlap = models.CharField(max_length=16, default="allow", db_default="allow")
+    #: How many runs were enqueued, if ``repeats`` limits them.
+    runs = models.IntegerField(default=0, db_default=0)
+    #: The job of the last run, and the slot that waits for its end, unless runs may overlap.
+    last_job_id = models.BigIntegerField(null=True)
+    waiting_at = InstantField(null=True)
     #: Whether its runs are enqueued.
     enabled = models.BooleanField(default=True)
     #: When it was added, enabled or rescheduled. Runs missed up to then are never made up for.
@@ -45,6 +58,11 @@ class RecurringTask(Record):
 
     def __str__(self) -> str:
         return f"{self.key}: {self.schedule}"
+
+    @property
+    def runs_left(self) -> int | None:
+        """How many runs are still to be enqueued; ``None``: any number."""
+        return None if self.repeats is None else max(0, self.repeats - self.runs)
 
     @alters_data
     def run_now(self) -> TaskResult:

@@ -3,6 +3,7 @@ anywhere else."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 #: The kind of the payload, and the columns that it depends on.
@@ -52,7 +53,23 @@ def recurring_scope(row: Any) -> Scope:
         row.schedule,
         row.timezone,
         row.catch_up,
+        *_limits_of(row),
     )
+
+
+def _limits_of(row: Any) -> Scope:
+    """Return what limits the runs of a recurring task; nothing if nothing does, so that rows which
+    were signed before there were limits stay valid."""
+    limits = (_in_utc(row.starts_at), _in_utc(row.ends_at), row.repeats, row.overlap)
+    return () if limits == (None, None, None, "allow") else limits
+
+
+def _in_utc(stored: datetime | None) -> str | None:
+    """Return a stored instant as text; it is naive in UTC without ``USE_TZ``."""
+    if stored is None:
+        return None
+    aware = stored.replace(tzinfo=UTC) if stored.tzinfo is None else stored
+    return aware.astimezone(UTC).isoformat()
 
 
 def _of_one_job(kind: str, job: Any, job_id: int) -> Scope:

@@ -11,7 +11,7 @@ from ..durations import from_words, in_words
 #: ``"skip"``: none runs; ``"last"``: the last one runs; a timedelta: all run that are not older.
 CatchUp = Literal["skip", "last"] | timedelta
 
-NextAfter = Callable[[datetime], datetime]
+NextAfter = Callable[[datetime], datetime | None]
 
 #: Steps of the search for the last slot, so that few slots lie between a step and the present.
 STEPS = (
@@ -38,8 +38,9 @@ def from_text(text: str) -> CatchUp:
 
 def following(
     next_after: NextAfter, catch_up: CatchUp, last: datetime, present: datetime
-) -> datetime:
-    """Return the slot to enqueue after ``last``: one that was missed, or the next one."""
+) -> datetime | None:
+    """Return the slot to enqueue after ``last``: one that was missed, or the next one; ``None`` if
+    there is none."""
     if catch_up == "last":
         return _latest(next_after, last, present)
     if isinstance(catch_up, timedelta):
@@ -47,12 +48,15 @@ def following(
     return next_after(max(last, present))
 
 
-def _latest(next_after: NextAfter, last: datetime, present: datetime) -> datetime:
+def _latest(next_after: NextAfter, last: datetime, present: datetime) -> datetime | None:
     """Return the last slot up to ``present``, or the next one if none passed after ``last``."""
     for step in STEPS:
         slot = next_after(max(last, present - step))
-        if slot <= present or present - step <= last:
+        if (slot is not None and slot <= present) or present - step <= last:
             break
-    while slot <= present and (later := next_after(slot)) <= present:
+    while slot is not None and slot <= present:
+        later = next_after(slot)
+        if later is None or later > present:
+            break
         slot = later
     return slot

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from .. import arguments
 from . import validators
 from .catch_up import CatchUp
-from .cron import Schedule
-from .interval import Interval
+from .overlap import Overlap
+from .span import AnySchedule, Span, policy_for
 
 
 @runtime_checkable
@@ -41,7 +41,7 @@ class RecurringDefinition:
 
     key: str
     task: TaskLike = field(hash=False)
-    schedule: Schedule | Interval
+    schedule: AnySchedule
     args: Sequence[object] = field(default=(), hash=False)
     kwargs: Mapping[str, object] = field(default_factory=dict, hash=False)
     queue_name: str | None = None
@@ -50,12 +50,22 @@ class RecurringDefinition:
     """-100 to 100, larger first; None: the task's own."""
     description: str = ""
     catch_up: CatchUp = "skip"
-    """Which of the slots that pass while no scheduler runs are made up for."""
+    """Which of the slots that pass while no scheduler runs are made up for. A single run is never
+    skipped: ``"skip"`` is ``"last"`` there."""
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    """The first and the last instant that may be a slot."""
+    repeats: int | None = None
+    """How many runs are enqueued; None: any number."""
+    overlap: Overlap = "allow"
+    """What becomes of a run that is due while the previous one has not ended."""
     stored_call: str | None = None
     """The encoded arguments of a task that is stored in a row, in place of ``args`` and
     ``kwargs``."""
     encoded_call: str = field(init=False, repr=False, compare=False)
     """The arguments in their stored form."""
+    span: Span = field(init=False, repr=False, compare=False)
+    """The slots: those of the schedule from ``starts_at`` to ``ends_at``."""
 
     def __post_init__(self) -> None:
         set_checked = partial(object.__setattr__, self)
@@ -66,7 +76,24 @@ class RecurringDefinition:
         validators.checked_priority(self.key, self.priority)
         validators.checked_description(self.key, self.description)
         validators.checked_catch_up(self.key, self.catch_up)
+        set_checked("catch_up", policy_for(self.schedule, self.catch_up))
+        for name in ("starts_at", "ends_at"):
+            set_checked(name, validators.checked_bound(self.key, name, getattr(self, name)))
+        validators.checked_repeats(self.key, self.repeats)
+        validators.checked_overlap(self.key, self.overlap)
+        self._check_single_run()
+        set_checked("span", self._span())
         set_checked("encoded_call", self.stored_call or self._encoded())
+
+    @property
+    def is_tracked(self) -> bool:
+        """Whether its runs depend on those before: it is counted, or does not overlap."""
+        return self.repeats is not None or self.overlap != "allow"
+
+    def following(self, last: datetime, present: datetime) -> datetime | None:
+        """Return the slot to enqueue after ``last``: one that was missed, or the next one; ``None``
+        if there is none."""
+        return self.span.following(self.catch_up, last, present)
 
     def configured_task(self) -> Any:
         """Return the task with the queue and the priority of this definition."""
@@ -83,6 +110,20 @@ class RecurringDefinition:
             return self.args, self.kwargs
         return arguments.decode_call(self.stored_call, resolve_models=True)
 
+    def _check_single_run(self) -> None:
+        overlap = None if self.overlap == "allow" else self.overlap
+        validators.check_single_run(
+            self.key,
+            self.schedule,
+            starts_at=self.starts_at,
+            ends_at=self.ends_at,
+            repeats=self.repeats,
+            overlap=overlap,
+        )
+
+    def _span(self) -> Span:
+        return validators.checked_span(self.key, self.schedule, self.starts_at, self.ends_at)
+
     def _encoded(self) -> str:
         try:
             return arguments.encode_call(self.args, self.kwargs)
@@ -95,7 +136,7 @@ _registry: dict[str, RecurringDefinition] = {}
 
 def recurring(
     *,
-    schedule: str | timedelta,
+    schedule: str | timedelta | datetime,
     key: str,
     args: Sequence[object] = (),
     kwargs: Mapping[str, object] | None = None,
@@ -104,15 +145,24 @@ def recurring(
     timezone: str | None = None,
     description: str | None = None,
     catch_up: CatchUp = "skip",
+    starts_at: datetime | None = None,
+    ends_at: datetime | None = None,
+    repeats: int | None = None,
+    overlap: Overlap = "allow",
 ) -> Callable[[TaskT], TaskT]:
     """Enqueue the decorated task automatically whenever ``schedule`` is due.
 
     ``schedule`` is a cron expression (see ``steady_queue_core.schedules.cron``), evaluated in
     ``timezone``, by default ``settings.TIME_ZONE``; or a timedelta for a fixed interval (see
-    ``steady_queue_core.schedules.interval``). ``key`` names this schedule and is unique in the
-    project. A task can have several schedules. ``description`` is by default the first line of the
-    task's docstring. ``catch_up`` decides about slots that pass while no scheduler runs:
-    ``"skip"`` them, run the ``"last"`` one, or run all that are not older than a timedelta.
+    ``steady_queue_core.schedules.interval``); or a datetime for a single run. ``key`` names this
+    schedule and is unique in the project. A task can have several schedules. ``description`` is by
+    default the first line of the task's docstring. ``catch_up`` decides about slots that pass while
+    no scheduler runs: ``"skip"`` them, run the ``"last"`` one, or run all that are not older than a
+    timedelta.
+
+    There are slots from ``starts_at`` to ``ends_at``, and at most ``repeats`` runs. ``overlap``
+    decides about a run that is due while the previous one has not ended: ``"allow"`` it, ``"skip"``
+    it, or ``"queue"`` it until then.
 
     Raises ValueError for an invalid value or a key that is taken, and TypeError if the decorated
     object is not a task or a value has the wrong type; both while the module is imported.
@@ -134,6 +184,10 @@ def recurring(
             priority=priority,
             description=validators.description_of(task) if description is None else description,
             catch_up=catch_up,
+            starts_at=starts_at,
+            ends_at=ends_at,
+            repeats=repeats,
+            overlap=overlap,
         )
         require_runnable(new)
         _register(new)

@@ -1,8 +1,8 @@
 """Intervals: schedules with a fixed number of seconds between two runs.
 
-The runs are aligned to the epoch (1970-01-01 00:00 UTC), not to the start of a process: with an
-interval of 10 seconds they are due at :00, :10, :20 of each minute, so that several schedulers
-agree on the slots. Time zones and their changes do not matter.
+The runs are aligned to the epoch (1970-01-01 00:00 UTC), or to the instant at which they begin, not
+to the start of a process: with an interval of 10 seconds they are due at :00, :10, :20 of each
+minute, so that several schedulers agree on the slots. Time zones and their changes do not matter.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ class Interval:
     """
 
     period: timedelta
+    anchor: datetime = EPOCH
+    """One of the runs, from which all others follow."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.period, timedelta):
@@ -73,4 +75,4 @@ class Interval:
         """
         if instant.tzinfo is None:
             raise ValueError(f"next_after() needs an aware datetime, not {instant!r}")
-        return EPOCH + ((instant - EPOCH) // self.period + 1) * self.period
+        return self.anchor + ((instant - self.anchor) // self.period + 1) * self.period

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import arguments
 from ..compat import task_backends
+from ..dialects import portable
 from ..errors import UnusableRecurringTaskError
 from ..models import RecurringTask
 from ..payloads import recurring_scope
@@ -20,9 +21,11 @@ from . import catch_up, validators
 from .cron import Schedule
 from .definition import RecurringDefinition, find, require_configurable
 from .interval import EVERY, Interval
+from .once import AT, Once
+from .span import AnySchedule
 
 #: Columns that decide when a recurring task is due.
-TIMING = ("schedule", "timezone")
+TIMING = ("schedule", "timezone", "starts_at", "ends_at")
 #: Columns that decide when and how it is enqueued.
 ENQUEUING = (
     *TIMING,
@@ -32,6 +35,8 @@ ENQUEUING = (
     "queue_name",
     "priority",
     "catch_up",
+    "repeats",
+    "overlap",
 )
 #: Columns that hold the definition, beside the key.
 DEFINING = (*ENQUEUING, "description")
@@ -51,6 +56,10 @@ def row_of(definition: RecurringDefinition, present: datetime, *, static: bool) 
         priority=task.priority,
         description=definition.description,
         catch_up=catch_up.to_text(definition.catch_up),
+        starts_at=definition.starts_at and portable.storable(definition.starts_at),
+        ends_at=definition.ends_at and portable.storable(definition.ends_at),
+        repeats=definition.repeats,
+        overlap=definition.overlap,
         static=static,
         enabled=True,
         active_since=present,
@@ -128,6 +137,10 @@ def _definition_of(row: RecurringTask) -> RecurringDefinition:
         priority=row.priority,
         description=row.description,
         catch_up=catch_up.from_text(row.catch_up),
+        starts_at=row.starts_at and portable.aware(row.starts_at),
+        ends_at=row.ends_at and portable.aware(row.ends_at),
+        repeats=row.repeats,
+        overlap=validators.checked_overlap(row.key, row.overlap),
         stored_call=text,
     )
     require_configurable(definition)
@@ -135,8 +148,15 @@ def _definition_of(row: RecurringTask) -> RecurringDefinition:
     return definition
 
 
-def stored_schedule(expression: str, timezone: str) -> Schedule | Interval:
+def is_count(runs: object) -> bool:
+    """Whether this is a number of runs, in a column in which SQLite stores anything."""
+    return isinstance(runs, int) and runs >= 0
+
+
+def stored_schedule(expression: str, timezone: str) -> AnySchedule:
     """Return the schedule that is stored as ``expression``."""
+    if expression.startswith(AT):
+        return Once.read(expression)
     if expression.startswith(EVERY):
         return Interval.read(expression)
     return Schedule(expression, timezone)

@@ -9,18 +9,24 @@ from __future__ import annotations
 import inspect
 import unicodedata
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
+from ..configuration.errors import suggest
 from ..configuration.queues import LONGEST_NAME, name_objection
 from ..durations import LONGEST
 from ..tasks.signature import signature_of
 from .catch_up import CatchUp
 from .cron import InvalidScheduleError, Schedule
+from .instants import checked_instant
 from .interval import Interval
+from .once import Once
+from .overlap import OVERLAPS, Overlap
+from .span import RESOLUTION, AnySchedule, Span
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
+MOST_REPEATS = 2**31 - 1
 
 
 def checked_key(key: object) -> str:
@@ -37,9 +43,16 @@ def checked_key(key: object) -> str:
 
 
 def checked_schedule(
-    key: str, schedule: str | timedelta, timezone: str | None
-) -> Schedule | Interval:
+    key: str, schedule: str | timedelta | datetime, timezone: str | None
+) -> AnySchedule:
     try:
+        if isinstance(schedule, datetime):
+            if timezone:
+                raise InvalidScheduleError(
+                    f"an instant has its own time zone, but timezone={timezone!r} is given as "
+                    "well; leave it out"
+                )
+            return Once(schedule)
         if isinstance(schedule, timedelta):
             if timezone:
                 raise InvalidScheduleError(
@@ -49,7 +62,8 @@ def checked_schedule(
             return Interval(schedule)
         if not isinstance(schedule, str):
             raise InvalidScheduleError(
-                f"schedule must be a cron expression or a timedelta, not {type(schedule).__name__}"
+                "schedule must be a cron expression, a timedelta or a datetime, not "
+                f"{type(schedule).__name__}"
             )
         return Schedule(schedule, timezone or "")
     except ValueError as error:
@@ -122,6 +136,68 @@ def checked_catch_up(key: str, value: object) -> CatchUp:
         f"the recurring task {key!r}: catch_up must be 'skip', 'last', or a timedelta of up to "
         f"{LONGEST.days} days, not {value!r}"
     )
+
+
+def checked_bound(key: str, name: str, value: object) -> datetime | None:
+    """Return ``starts_at`` or ``ends_at`` in UTC."""
+    if value is None:
+        return None
+    try:
+        return checked_instant(name, value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"the recurring task {key!r}: {error}") from None
+
+
+def checked_span(
+    key: str, schedule: AnySchedule, starts_at: datetime | None, ends_at: datetime | None
+) -> Span:
+    """Return the time in which there are runs; at least one is known to be in it if it begins."""
+    where = f"the recurring task {key!r}"
+    if starts_at is not None and ends_at is not None and ends_at < starts_at:
+        raise ValueError(
+            f"{where}: it ends before it starts: ends_at is {ends_at}, starts_at is {starts_at}"
+        )
+    span = Span(schedule, starts_at, ends_at)
+    if (
+        starts_at is not None
+        and ends_at is not None
+        and span.next_after(starts_at - RESOLUTION) is None
+    ):
+        raise ValueError(
+            f"{where}: {schedule.expression!r} has no run from {starts_at} to {ends_at}"
+        )
+    return span
+
+
+def checked_repeats(key: str, repeats: object) -> int | None:
+    if repeats is None:
+        return None
+    where = f"the recurring task {key!r}: repeats"
+    if isinstance(repeats, bool) or not isinstance(repeats, int):
+        raise TypeError(f"{where} must be an integer, not {type(repeats).__name__}")
+    if not 1 <= repeats <= MOST_REPEATS:
+        raise ValueError(f"{where} must be from 1 to {MOST_REPEATS}, not {repeats}")
+    return repeats
+
+
+def checked_overlap(key: str, overlap: object) -> Overlap:
+    for known in OVERLAPS:
+        if overlap == known:
+            return known
+    raise ValueError(
+        f"the recurring task {key!r}: there is no overlap {overlap!r}; {suggest(overlap, OVERLAPS)}"
+    )
+
+
+def check_single_run(key: str, schedule: AnySchedule, **values: object) -> None:
+    """Raise ValueError if any of ``values``, which are for several runs, is given for a single
+    one."""
+    given = [name for name, value in values.items() if value is not None]
+    if isinstance(schedule, Once) and given:
+        raise ValueError(
+            f"the recurring task {key!r}: it runs once, {schedule.expression}, so that "
+            f"{' and '.join(given)} would mean nothing; leave out what is given"
+        )
 
 
 def description_of(task: Any) -> str:

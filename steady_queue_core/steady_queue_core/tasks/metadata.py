@@ -73,6 +73,8 @@ class JobMetadata:
     #: a ``Callback``; of a task, also a path alone.
     on_success: str | tuple[Any, ...] | None = None
     on_failure: str | tuple[Any, ...] | None = None
+    #: The slot of the schedule that the job was enqueued for, if its task takes a context.
+    intended_time: datetime | None = None
 
     @classmethod
     def read(cls, text: object) -> JobMetadata:
@@ -89,7 +91,7 @@ class JobMetadata:
         Raises ``TaskArgumentError`` if it is too large.
         """
         # Calls of one batch or task have the same, unless they say something of their own.
-        is_shared = not self.user and self.unique is None
+        is_shared = not self.user and self.unique is None and self.intended_time is None
         return _shared_text(self, limits) if is_shared else self._text(limits)
 
     def _text(self, limits: PayloadLimits) -> str | None:
@@ -170,7 +172,8 @@ _read_shared = lru_cache(maxsize=MOST_SHARED)(_read)
 
 def _is_shared(text: str) -> bool:
     """Whether many jobs may have these metadata, and nothing in them can be changed."""
-    return len(text) <= LONGEST_SHARED and '"user"' not in text and "\\" not in text
+    own = any(name in text for name in ('"user"', '"intended_time"', "\\"))
+    return len(text) <= LONGEST_SHARED and not own
 
 
 @lru_cache(maxsize=MOST_SHARED)
@@ -243,6 +246,7 @@ _VALID: dict[str, Callable[[Any], bool]] = {
     "batch": lambda value: Link.of(value) is not None,
     "on_success": is_callback,
     "on_failure": is_callback,
+    "intended_time": lambda value: isinstance(value, datetime) and value.utcoffset() is not None,
 }
 
 #: The metadata of a job that has none.

@@ -56,6 +56,9 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs mi
     token: int
     #: When this attempt has to end, by the database's clock; ``None``: whenever.
     deadline: datetime | None = None
+    #: The instant that a schedule enqueued the job for, in UTC, however late the attempt is;
+    #: ``None``: no schedule did.
+    intended_time: datetime | None = None
     #: What ``enqueue()`` fills.
     outbox: Calls | None = field(default=None, repr=False, compare=False)
     #: Finds the batch of the job; ``None``: it has none.

@@ -13,15 +13,14 @@ from ...dialects import portable
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import RecurringExecution, RecurringTask
-from ...schedules.catch_up import following
-from ...schedules.cron import Schedule
 from ...schedules.definition import RecurringDefinition
-from ...schedules.interval import Interval
+from ...schedules.span import Span
 from ...signals import Recurring, recurring_enqueued, recurring_missed, send
 from ..base.connections import tidy_connections
 from ..base.database import QueueDatabase, Unavailable
-from .recurring_run import EnqueueResult, RecurringRun
+from .recurring_run import Attempt, EnqueueResult, RecurringRun
 from .recurring_schedule import Entry, RecurringSchedule
+from .run_log import log_attempt, log_finished
 
 logger = get_logger("steady_queue.scheduler")
 
@@ -29,6 +28,8 @@ logger = get_logger("steady_queue.scheduler")
 JUST_NOW = timedelta(seconds=1)
 #: Pause before a slot is tried again whose task's row is locked.
 BUSY_PAUSE = timedelta(seconds=0.2)
+#: Pause before the question again whether the run has ended that a slot waits for.
+WAITING_PAUSE = timedelta(seconds=1)
 
 
 class DueTimes:
@@ -37,7 +38,12 @@ class DueTimes:
 
     def __init__(self, database: QueueDatabase, schedule: RecurringSchedule) -> None:
         self.database, self.schedule = database, schedule
-        self._next: dict[str, tuple[Schedule | Interval, datetime]] = {}
+        #: ``None``: there is no further slot.
+        self._next: dict[str, tuple[Span, datetime | None]] = {}
+        #: The tasks of which a slot waits for the end of the previous run.
+        self._waiting: set[str] = set()
+        #: Those that have run as often as they repeat.
+        self._complete: set[str] = set()
         self._refreshed: datetime | None = None
         #: Whether a task has changed since the last refresh.
         self.outdated = False
@@ -46,11 +52,12 @@ class DueTimes:
         """Reload the schedule and compute the due times of new tasks. Raises ``Unavailable``."""
         self.database.run(self.schedule.reload)
         for key, entry in list(self.schedule.entries.items()):
-            schedule = entry.definition.schedule
-            if key not in self._next or self._next[key][0] != schedule:
-                self._next[key] = schedule, self._first(entry.definition, present)
+            if self._is_new(key, entry.definition):
+                self._set_next(entry.definition, self._first(entry.definition, present))
         for key in self._next.keys() - self.schedule.entries.keys():
             del self._next[key]
+        self._waiting &= self._next.keys()
+        self._complete &= self._next.keys()
         self._refreshed, self.outdated = present, False
 
     def enqueue_due(self, present: datetime) -> datetime | None:
@@ -59,27 +66,59 @@ class DueTimes:
         Raises ``Unavailable``.
         """
         nearest = []
-        for key, (schedule, due) in self._next.items():
-            # The next slot follows from the last one, never from the clock: a timer that fires
-            # slightly early must not yield the same slot again.
-            if due <= present:
-                result = self._enqueue(self.schedule.entries[key], due)
-                if result is EnqueueResult.CHANGED:
-                    self.outdated = True
-                    continue
-                if result is EnqueueResult.BUSY:
-                    nearest.append(present + BUSY_PAUSE)
-                    continue
-                due = self._following(self.schedule.entries[key].definition, due, present)
-                self._next[key] = schedule, due
-            nearest.append(due)
+        for key, (_, due) in list(self._next.items()):
+            if due is not None and due <= present:
+                due = self._enqueue_slot(self.schedule.entries[key], due, present)
+            if due is not None:
+                nearest.append(due)
         return min(nearest, default=None)
 
-    def _first(self, definition: RecurringDefinition, present: datetime) -> datetime:
+    def _enqueue_slot(self, entry: Entry, due: datetime, present: datetime) -> datetime | None:
+        """Enqueue a slot that is due; return when there is something to do for the task next."""
+        definition = entry.definition
+        result, slot, _ = self._enqueue(entry, due)
+        if result is EnqueueResult.CHANGED:
+            self.outdated = True
+            return None
+        if result is EnqueueResult.BUSY:
+            return present + BUSY_PAUSE
+        if result is EnqueueResult.WAITING:
+            self._next[definition.key] = definition.span, slot
+            return present + WAITING_PAUSE
+        if result is EnqueueResult.FINISHED:
+            self._complete.add(definition.key)
+            return self._set_next(definition, None)
+        if slot < due:
+            # That was one which had waited; this one is still due.
+            return present
+        # The next slot follows from the last one, never from the clock: a timer that fires slightly
+        # early must not yield the same slot again.
+        following = self._following(definition, slot, present)
+        self._waiting.discard(definition.key)
+        return self._set_next(definition, following)
+
+    def _is_new(self, key: str, definition: RecurringDefinition) -> bool:
+        """Whether the next slot is to be found anew: of a task that was added or rescheduled, or is
+        to run again although it had run as often as it should."""
+        if key not in self._next or self._next[key][0] != definition.span:
+            return True
+        return key in self._complete and self.schedule.has_runs_left(key)
+
+    def _set_next(self, definition: RecurringDefinition, due: datetime | None) -> datetime | None:
+        self._next[definition.key] = definition.span, due
+        if due is None:
+            log_finished(definition.key)
+        else:
+            self._complete.discard(definition.key)
+        return due
+
+    def _first(self, definition: RecurringDefinition, present: datetime) -> datetime | None:
         try:
-            last, since = self.database.run(
-                lambda connection, _: _known_slots(connection, definition.key)
+            last, since, waiting = self.database.run(
+                lambda connection, _: _known_slots(connection, definition)
             )
+            if waiting is not None and waiting == last:
+                return waiting
             # A task that was added or rescheduled since the last refresh has missed nothing before
             # that refresh.
             known = [instant for instant in (last, since, self._refreshed) if instant is not None]
@@ -96,7 +135,7 @@ class DueTimes:
                 definition.key,
                 extra=about("recurring.history_unknown", recurring_key=definition.key),
             )
-        return definition.schedule.next_after(present)
+        return definition.span.next_after(present)
 
     def _following(
         self,
@@ -104,16 +143,16 @@ class DueTimes:
         last: datetime,
         present: datetime,
         grace: timedelta = timedelta(0),
-    ) -> datetime:
-        next_after = definition.schedule.next_after
-        missed, slot = next_after(last), following(next_after, definition.catch_up, last, present)
-        if missed < slot and present - missed >= grace:
-            away = self.database.was_unavailable((present - missed).total_seconds())
+    ) -> datetime | None:
+        missed = definition.span.next_after(last)
+        slot = definition.following(last, present)
+        # The last one of a schedule that has ended may be missed without another to follow.
+        if missed is not None and missed != slot and present - missed >= grace:
             logger.warning(
                 "Recurring task %r missed slots from %s on: %s",
                 definition.key,
                 missed,
-                "the database was away" if away else "the scheduler was not running",
+                self._reason(definition.key, present - missed),
                 extra=about("recurring.missed", recurring_key=definition.key),
             )
             send(
@@ -125,11 +164,18 @@ class DueTimes:
             )
         return slot
 
-    def _enqueue(self, entry: Entry, due: datetime) -> EnqueueResult | None:
+    def _reason(self, key: str, late: timedelta) -> str:
+        if key in self._waiting:
+            return "its previous run had not ended"
+        if self.database.was_unavailable(late.total_seconds()):
+            return "the database was away"
+        return "the scheduler was not running"
+
+    def _enqueue(self, entry: Entry, due: datetime) -> Attempt:
         key = entry.definition.key
         try:
             run = RecurringRun(entry, due, self._call(entry.definition))
-            result, job_id = self.database.run(run.enqueue)
+            attempt = self.database.run(run.enqueue)
         except Unavailable:
             raise
         except Exception:
@@ -140,44 +186,24 @@ class DueTimes:
                 key,
                 extra=about("recurring.failed", recurring_key=key),
             )
-            return None
-        self._log_result(key, due, result, job_id)
-        if result is EnqueueResult.ENQUEUED and job_id:
+            return Attempt(EnqueueResult.FAILED, due)
+        self._tell(key, attempt)
+        return attempt
+
+    def _tell(self, key: str, attempt: Attempt) -> None:
+        waits = attempt.result is EnqueueResult.WAITING
+        if not (waits and key in self._waiting):  # It is asked for each second.
+            log_attempt(key, attempt)
+        if waits:
+            self._waiting.add(key)
+        if attempt.result is EnqueueResult.ENQUEUED and attempt.job_id:
             send(
                 recurring_enqueued,
                 Recurring,
                 key=key,
-                run_at=due,
-                task_id=job_id,
+                run_at=attempt.slot,
+                task_id=attempt.job_id,
                 using=self.database.using,
-            )
-        return result
-
-    def _log_result(self, key: str, due: datetime, result: EnqueueResult, job_id: str) -> None:
-        slot_at = due.isoformat()
-        if result is EnqueueResult.DISABLED:
-            logger.debug(
-                "Recurring task %r for %s is disabled",
-                key,
-                due,
-                extra=about("recurring.disabled", recurring_key=key, run_at=slot_at),
-            )
-        elif result is EnqueueResult.ENQUEUED and not job_id:
-            logger.info(
-                "Recurring task %r for %s is discarded: its limit is reached",
-                key,
-                due,
-                extra=about("recurring.discarded", recurring_key=key, run_at=slot_at),
-            )
-        elif result is EnqueueResult.ENQUEUED:
-            logger.info(
-                "Recurring task %r for %s is job %s",
-                key,
-                due,
-                job_id,
-                extra=about(
-                    "recurring.enqueued", recurring_key=key, run_at=slot_at, task_id=job_id
-                ),
             )
 
     def _call(self, definition: RecurringDefinition) -> Any:
@@ -194,12 +220,19 @@ class DueTimes:
 
 
 def _known_slots(
-    connection: BaseDatabaseWrapper, key: str
-) -> tuple[datetime | None, datetime | None]:
-    """Return the last enqueued slot, and the time before which no slot counts as missed."""
+    connection: BaseDatabaseWrapper, definition: RecurringDefinition
+) -> tuple[datetime | None, datetime | None, datetime | None]:
+    """Return the last enqueued slot, the time before which no slot counts as missed, and the slot
+    that waits for the end of the previous run."""
     using = connection.alias
-    slots = RecurringExecution.objects.using(using).filter(task_key=key)
-    rows = RecurringTask.objects.using(using).filter(pk=key)
+    slots = RecurringExecution.objects.using(using).filter(task_key=definition.key)
+    rows = RecurringTask.objects.using(using).filter(pk=definition.key)
     last: datetime | None = slots.aggregate(last=Max("run_at"))["last"]
-    since = rows.values_list("active_since", flat=True).first()
-    return last and portable.aware(last), since and portable.aware(since)
+    columns = ["active_since", "waiting_at"][: 2 if definition.overlap == "queue" else 1]
+    row = rows.values(*columns).first() or {}
+    since, waiting = row.get("active_since"), row.get("waiting_at")
+    return (
+        last and portable.aware(last),
+        since and portable.aware(since),
+        waiting and portable.aware(waiting),
+    )

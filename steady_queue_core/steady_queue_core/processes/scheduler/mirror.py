@@ -9,19 +9,21 @@ from ...dialects import Dialect, portable
 from ...logging import about, get_logger
 from ...models import RecurringTask
 from ...schedules.stored import TIMING, row_of
+from .run_track import COLUMNS
+from .task_rows import read_rows
 
 logger = get_logger("steady_queue.scheduler")
 
 #: Columns that an update leaves alone, since the code does not know them: when the row was created,
-#: since when its slots count, and whether the task is disabled.
-UNMIRRORED = ("key", "created_at", "active_since", "enabled")
+#: since when its slots count, whether the task is disabled, and what its runs have changed.
+UNMIRRORED = ("key", "created_at", "active_since", "enabled", *COLUMNS)
 
 
 def mirror(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
     """Replace the rows of the recurring tasks that were in code with those that are now.
 
-    A disabled task stays disabled. Its row stays even if the code does not define the task: this
-    may be the older code during a rolling release.
+    A disabled task stays disabled, and one whose runs are counted stays as it is. Their rows stay
+    even if the code does not define the task: this may be the older code during a rolling release.
     """
     present = portable.storable(dialect.current_time(connection))
     rows = [
@@ -33,20 +35,28 @@ def mirror(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
     mirrored = [name for name in fields if name not in UNMIRRORED]
     stored = RecurringTask.objects.using(connection.alias)
     with dialect.transaction(connection):
-        stored.filter(static=True, enabled=True).exclude(key__in=keys).delete()
-        known = stored.filter(key__in=keys).order_by("key").values_list("key", "static", *TIMING)
-        before = {row[0]: row for row in dialect.lock_rows(connection, known, wait=True)}
+        stored.filter(static=True, enabled=True, runs=0).exclude(key__in=keys).delete()
+        known = dialect.lock_rows(
+            connection, stored.filter(key__in=keys).order_by("key"), wait=True
+        )
+        before = {row[0]: row for row in read_rows(known, ("key", "static", *TIMING, "overlap"))}
         dialect.upsert(connection, rows, ["key"], mirrored)
         # A new schedule has missed no slot so far.
-        rescheduled = [row.key for row in rows if before.get(row.key) != _unchanged(row)]
+        rescheduled = [row.key for row in rows if before.get(row.key, ())[:-1] != _unchanged(row)]
         stored.filter(key__in=rescheduled).update(active_since=present)
-    for key, static, *_ in before.values():
-        if not static:
-            logger.warning(
-                "Recurring task %r in code replaces the one that was added at run time",
-                key,
-                extra=about("recurring.replaced", recurring_key=key),
-            )
+        replaced = [key for key, static, *_ in before.values() if static is False]
+        if replaced:
+            stored.filter(key__in=replaced).update(runs=0)
+        others = [row.key for row in rows if row.overlap != before.get(row.key, (row.overlap,))[-1]]
+        if others:
+            # Under another policy, the last run may not have been noted.
+            stored.filter(key__in=others).update(last_job_id=None, waiting_at=None)
+    for key in replaced:
+        logger.warning(
+            "Recurring task %r in code replaces the one that was added at run time",
+            key,
+            extra=about("recurring.replaced", recurring_key=key),
+        )
 
 
 def warn_of_unscheduled(connection: BaseDatabaseWrapper, dialect: Dialect) -> None:

@@ -198,6 +198,7 @@ class Attempt:
             deadline=from_utc(self.started_at + timedelta(seconds=limit.timeout))
             if limit
             else None,
+            intended_time=self.metadata.intended_time,
             find_batch=self._find_batch if self.metadata.batch is not None else None,
             find_workflow=self._find_workflow if self.metadata.batch is not None else None,
             notes=self.notes,
