@@ -393,7 +393,8 @@ FOR UPDATE;
 SELECT `steady_queue_dependencies`.`job_id` AS `job_id`
 FROM `steady_queue_dependencies`
 WHERE (
-  `steady_queue_dependencies`.`job_id` IN (:job_2) AND `steady_queue_dependencies`.`state` = 2
+  `steady_queue_dependencies`.`job_id` IN (:job_2)
+  AND `steady_queue_dependencies`.`state` IN (2, 3)
 );
 
 SELECT UTC_TIMESTAMP(6);

@@ -446,7 +446,8 @@ ORDER BY "steady_queue_waiting_executions"."job_id" ASC;
 SELECT "steady_queue_dependencies"."job_id" AS "job_id"
 FROM "steady_queue_dependencies"
 WHERE (
-  "steady_queue_dependencies"."job_id" IN (:job_2) AND "steady_queue_dependencies"."state" = 2
+  "steady_queue_dependencies"."job_id" IN (:job_2)
+  AND "steady_queue_dependencies"."state" IN (2, 3)
 );
 
 SELECT (STRFTIME('%Y-%m-%d %H:%M:%f', 'NOW') || '000');
