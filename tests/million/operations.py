@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from django.db import connections
@@ -32,6 +33,8 @@ from .building import FAILED_OF, KEYS, Shape
 
 DAY = timedelta(days=1)
 WORKER = ProcessIdentity(1, "worker-1")
+#: What the scheduler has to know of a definition.
+SCHEDULE: Any = SimpleNamespace(key="schedule7", overlap="queue")
 
 
 class Place:
@@ -136,7 +139,7 @@ OPERATIONS: dict[str, Operation] = {
     "clear slots": Operation(lambda p: p.sweep(PastRuns(p.using, p.present - DAY)), 2_500),
     "semaphore maintenance": Operation(lambda p: SemaphoreMaintenance(p.using).do(), 12_000),
     # A scheduler.
-    "last slot": Operation(lambda p: _known_slots(p.connection, "schedule7"), 100),
+    "last slot": Operation(lambda p: _known_slots(p.connection, SCHEDULE), 100),
     # A supervisor.
     "register": Operation(
         lambda p: process.register(
