@@ -99,7 +99,10 @@ def check(project: Project) -> Counter[int]:
         if job_id is not None:
             # An attempt may be killed before the task has said that it started.
             has_started = job_id in started or attempts[job_id] > 0
-            assert has_started is (job_id not in unmet), (pk, job_id, state, attempts[job_id])
+            parents = [(run_when, states[parent], parent) for job, parent, run_when in waits
+                       if job == job_id]  # fmt: skip
+            told = pk, job_id, state, attempts[job_id], parents
+            assert has_started is (job_id not in unmet), told
     open_batches = "SELECT count(*) FROM steady_queue_batches WHERE finished_at IS NULL"
     assert project.query(open_batches) == [(0,)]
     return Counter(states.values())

@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 from ...dialects import portable
 from ...dialects.database import Database
 from ..base import unfiltered
-from ..batch import BatchMember
+from ..batch import BatchMember, JobBatch
 from ..checkpoint import Checkpoint
 from ..execution import FailedExecution
 from ..recurring import RecurringExecution
@@ -69,10 +69,14 @@ class Sweep(ABC):
     def _without_members(self, keys: Iterable[int]) -> set[int]:
         """Return ``keys`` without those of jobs whose batch goes on."""
         kept = set(keys)
-        members = BatchMember.objects.using(self.using).filter(
-            job_id__in=kept, batch__finished_at=None
-        )
-        return kept - set(members.values_list("job_id", flat=True))
+        members = BatchMember.objects.using(self.using).filter(job_id__in=kept)
+        batch_of = dict(members.values_list("job_id", "batch_id"))
+        if not batch_of:
+            return kept
+        # No join: a planner without statistics would read all members of the batches that go on.
+        batches = JobBatch.objects.using(self.using).filter(pk__in=set(batch_of.values()))
+        open_ids = set(batches.filter(finished_at=None).values_list("pk", flat=True))
+        return {pk for pk in kept if batch_of.get(pk) not in open_ids}
 
     def _delete_jobs(self, jobs: QuerySet[Any], job_ids: Sequence[int]) -> None:
         """Delete jobs, and what was stored beside them. Within a transaction."""
