@@ -98,7 +98,8 @@ def check(project: Project) -> Counter[int]:
     for pk, _, job_id, state in rows:
         if job_id is not None:
             # An attempt may be killed before the task has said that it started.
-            has_started = job_id in started or attempts[job_id] > 0
+            has_failed = state == FAILED and attempts[job_id] > 0
+            has_started = job_id in started or has_failed
             parents = [(run_when, states[parent], parent) for job, parent, run_when in waits
                        if job == job_id]  # fmt: skip
             told = pk, job_id, state, attempts[job_id], parents
