@@ -136,7 +136,7 @@ released_blocked AS (
   {REPLACE_BLOCKED})""",
 }
 
-HELD = "(SELECT json_agg(job_id)::text FROM held)"
+_HELD = "(SELECT json_agg(job_id)::text FROM held)"
 
 #: The parts whose rows are the jobs of claims that were held.
 HELD_BY = (Part.UPDATED, Part.DELETED, Part.RELEASED)
@@ -154,8 +154,8 @@ def settling(parts: frozenset[Part]) -> str:
     else:
         expressions += [ENDED.format(condition="")]
     expressions += [expression for part, expression in PARTS.items() if part in parts]
-    held = [f"SELECT job_id FROM {part.value}" for part in HELD_BY if part in parts]
-    expressions += [f"held AS ({' UNION ALL '.join(held)})"]
+    holders = [f"SELECT job_id FROM {part.value}" for part in HELD_BY if part in parts]
+    expressions += [f"held AS ({' UNION ALL '.join(holders)})"]
     if Part.MEMBERS in parts:
         alike = Part.ALIKE in parts
         expressions += [members_sql.END_ALIKE if alike else members_sql.END]
@@ -166,7 +166,7 @@ def settling(parts: frozenset[Part]) -> str:
 def held(parts: frozenset[Part]) -> str:
     """Return an expression: the ids of the claims that were held, as a JSON list or NULL; JSON's
     null if the statement has changed nothing."""
-    return members_sql.UNLESS_DECLINED.format(HELD) if Part.MEMBERS in parts else HELD
+    return members_sql.UNLESS_DECLINED.format(_HELD) if Part.MEMBERS in parts else _HELD
 
 
 def has_waiting(parts: frozenset[Part]) -> str:

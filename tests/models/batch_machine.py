@@ -60,7 +60,9 @@ def limited() -> None:
     """Do nothing."""
 
 
-KEY = str(limited.concurrency.of_call(limited, (), {}).key)  # type: ignore[union-attr]
+limit = limited.concurrency
+assert limit is not None
+KEY = str(limit.of_call(limited, (), {}).key)
 
 members = st.builds(
     BatchWanted,

@@ -240,12 +240,12 @@ class NotYet(Snooze):
 class Never(Discard):
     def __init__(self) -> None:
         super().__init__()
-        self.reason = None  # type: ignore[assignment]
+        self.reason = None  # type: ignore[assignment]  # What is to be refused.
 
 
 class Again(Retry):
     @property
-    def delay(self) -> float:  # type: ignore[override]
+    def delay(self) -> float:  # type: ignore[override]  # What is to be refused.
         raise LookupError("no delay")
 
     def __init__(self) -> None: ...
