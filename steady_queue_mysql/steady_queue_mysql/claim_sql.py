@@ -28,8 +28,9 @@ REGISTERED = f"SELECT 1 FROM {tables.PROCESSES} WHERE id = {{}} AND name = %s"
 _JOB = ", ".join(f"j.`{name}`" for name in JOB_COLUMNS)
 
 # ``is_current``: MySQL reads the job as of the beginning of the statement, and the ready row as of
-# now. In between the job may have run, which its token shows, or was released. ``scanned`` is how
-# many microseconds the statement took to find a row: unlike NOW(), SYSDATE() moves on within it.
+# now. In between the job may have run, was released, or was asked to end as it became ready: its
+# token shows all of that. ``scanned`` is how many microseconds the statement took to find a row:
+# unlike NOW(), SYSDATE() moves on within it.
 PICKED = (*CLAIM_COLUMNS, "is_current", "now", "scanned")
 IS_CURRENT = "j.finished_at IS NULL AND j.token = r.token"
 _PICKED = f"""

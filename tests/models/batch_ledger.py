@@ -387,7 +387,9 @@ class BatchLedger(Ledger):
             states = [each.state for each in self.waits[entry.job_id]]
             if entry.job_id not in job_ids or OPEN in states:
                 continue
-            entry.asked = entry.asked or not {UNMET, BY_FAILURE}.isdisjoint(states)
+            if not {UNMET, BY_FAILURE}.isdisjoint(states):
+                entry.asked = True
+                entry.token += 1  # So that no claim takes it for the job that it was.
             wanted = entry.wanted
             entry.state = READY if wanted.due is None and wanted.key is None else SCHEDULED
             entry.due_at = self.now + (wanted.due or 0.0)

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connections, transaction
 
 from steady_queue_core import Workflow, call, task
 from steady_queue_core.batches.workflow import workflow_of
@@ -14,10 +14,10 @@ from steady_queue_core.dialects import Ending
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.conformance.base import ending
 from steady_queue_core.dialects.registry import dialect_for
-from steady_queue_core.models import WaitingExecution
+from steady_queue_core.models import Job, WaitingExecution
 
 from ..core.driver import Driver
-from .everywhere import on_every_database
+from .everywhere import on_every_database, where_snapshots_are_old
 from .recurrence import tasks
 
 #: ``make soak`` has more of them.
@@ -59,3 +59,32 @@ def test_node_after_one_that_is_ending_runs(using: str) -> None:
         driver.work()
         result.refresh()
         assert (str(result.status), result.total) == ("succeeded", 4)
+
+
+@where_snapshots_are_old
+def test_a_claim_with_an_older_snapshot_knows_that_a_job_is_not_to_run(using: str) -> None:
+    """As a claim that has begun a moment before the job was asked to end, and finds it ready."""
+    driver = Driver(using)
+    workflow = Workflow()
+    first = workflow.add(call(work))
+    workflow.add(call(work), after=[first])
+    result = workflow.enqueue()
+    [parent] = driver.claim()
+    work.enqueue()  # What the snapshot shows as ready.
+    connection: Any = connections[using]
+    with connection.cursor() as cursor:
+        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    failed = ending(Ending.FAILED, parent, attempts=1, errors="[]", link=parent.link)
+
+    def settle() -> None:
+        dialect_for(using).settle(connections[using], [failed])
+
+    with transaction.atomic(using=using):
+        list(Job.objects.using(using).values_list("pk"))  # The snapshot.
+        threads.run_all(using, [settle], PATIENCE)
+        [claim] = [each for each in driver.claim() if each.link is not None]
+    connection.close()
+    assert claim.is_cancelled
+    driver.settle(driver.run(claim))
+    result.refresh()
+    assert str(result.status) == "failed"

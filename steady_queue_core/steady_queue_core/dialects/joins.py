@@ -18,6 +18,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Count, F, QuerySet
+from django.db.models.functions import Abs
 
 from . import tables
 from .batches import MOST_JOBS
@@ -243,20 +244,26 @@ class Joins:
         held = set(self._open(several).values_list("job_id", flat=True)) if several else set()
         moving = [row for row in locked if row.pk not in held]
         if moving:
-            self._cancel_unmet([row.pk for row in moving])
+            self._cancel_unmet(moving)
             self._insert_executions(moving)
             self._waiting.filter(pk__in=[row.pk for row in moving])._raw_delete(
                 self.connection.alias
             )
 
-    def _cancel_unmet(self, job_ids: Sequence[int]) -> None:
+    def _cancel_unmet(self, waiting: Sequence[Any]) -> None:
         """Ask those of these jobs to end that are not to run: a worker claims and ends them, and
         so on with those that wait for them, however many these are."""
+        job_ids = [row.pk for row in waiting]
         unmet = self._dependencies.filter(job_id__in=job_ids, state__in=UNMET_STATES)
         skipped = set(unmet.values_list("job_id", flat=True))
-        if skipped:
-            jobs = model("Job").objects.using(self.connection.alias)
-            jobs.filter(pk__in=skipped, max_attempts__gt=0).update(max_attempts=-F("max_attempts"))
+        if not skipped:
+            return
+        # A claim may read the execution as of now, and its job as of a moment before: by another
+        # token it knows, and reads the job again.
+        for row in waiting:
+            row.token += row.pk in skipped
+        jobs = model("Job").objects.using(self.connection.alias).filter(pk__in=skipped)
+        jobs.update(max_attempts=-Abs("max_attempts"), token=F("token") + 1)
 
     def _insert_executions(self, rows: Sequence[Any]) -> None:
         present = self.dialect.current_time(self.connection)
