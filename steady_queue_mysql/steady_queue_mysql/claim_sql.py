@@ -31,10 +31,10 @@ _JOB = ", ".join(f"j.`{name}`" for name in JOB_COLUMNS)
 # now. In between the job may have run, was released, or was asked to end as it became ready: its
 # token shows all of that. ``scanned`` is how many microseconds the statement took to find a row:
 # unlike NOW(), SYSDATE() moves on within it.
-PICKED = (*CLAIM_COLUMNS, "is_current", "now", "scanned")
+PICKED = ("turn", *CLAIM_COLUMNS, "is_current", "now", "scanned")
 IS_CURRENT = "j.finished_at IS NULL AND j.token = r.token"
 _PICKED = f"""
-{", ".join(f"r.`{name}`" for name in EXECUTION_COLUMNS)}, {_JOB},
+r.turn, {", ".join(f"r.`{name}`" for name in EXECUTION_COLUMNS)}, {_JOB},
 {IS_CURRENT},
 {NOW_SQL}, TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))"""
 _WITH_JOB = f"LEFT JOIN {tables.JOBS} j FORCE INDEX (PRIMARY) ON j.id = r.job_id"
@@ -42,7 +42,7 @@ _LOCK = "FOR UPDATE {of} SKIP LOCKED"
 
 PICK = f"""
 SELECT {_PICKED} FROM {tables.READY} r FORCE INDEX ({{index}}) {_WITH_JOB}
-WHERE {{where}} ORDER BY r.`rank`, r.job_id LIMIT {{limit}} {_LOCK}"""
+WHERE {{where}} ORDER BY r.`rank`, r.turn LIMIT {{limit}} {_LOCK}"""
 PICK_GIVEN = f"""
 SELECT {_PICKED} FROM {{given}} STRAIGHT_JOIN {tables.READY} r FORCE INDEX (PRIMARY)
 ON r.job_id = given.id {_WITH_JOB}

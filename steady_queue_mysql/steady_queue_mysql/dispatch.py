@@ -49,7 +49,7 @@ def _move(transaction: Transaction, limit: int) -> int:
     for job_id, queue_name, rank, token, key in due.rows:
         row = (job_id, queue_name, rank, token, SQL(NOW_SQL))
         if key is None:
-            ready.append(row)
+            ready.append((*row, job_id))
         else:
             blocked.append((*row, key))
     keys = {key for *_, key in due.rows if key is not None}

@@ -37,7 +37,7 @@ FIRST_ID = Statement(
 
 # Replaces a stray row of the same job, which only manual edits can have left.
 INSERT_READY = f"""
-REPLACE INTO {tables.READY} (job_id, queue_name, `rank`, token, created_at) VALUES"""
+REPLACE INTO {tables.READY} (job_id, queue_name, `rank`, token, created_at, turn) VALUES"""
 INSERT_SCHEDULED = f"""
 REPLACE INTO {tables.SCHEDULED}
         (job_id, queue_name, `rank`, token, created_at, due_at, concurrency_key) VALUES"""
@@ -134,7 +134,7 @@ def insertions(jobs: Sequence[NewJob], due: Sequence[Value]) -> list[Statement]:
         elif job.limit is not None:
             blocked.append((*execution, job.limit.key))
         else:
-            ready.append(execution)
+            ready.append((*execution, job_id))
     statements = [insert_rows(INSERT_DETAILED_JOBS if detailed else INSERT_JOBS, rows), FIRST_ID]
     if ready:
         statements.append(insert_rows(INSERT_READY, ready))

@@ -41,6 +41,7 @@ j.finished_at IS NULL AND j.concurrency_key = r.concurrency_key
 AND NOT EXISTS (SELECT 1 FROM {tables.CLAIMED} c WHERE c.job_id = r.job_id)"""
 PICK = (
     sql.PICK.replace(tables.READY, tables.BLOCKED)
+    .replace("r.turn", "r.job_id")
     .replace(sql.IS_CURRENT, IS_CLAIMABLE)
     .replace(" SKIP LOCKED", "")
     .replace("{index}", "steady_queue_blocked_release")

@@ -25,7 +25,7 @@ _FOUND = f"""
 (SELECT r.job_id AS id, r.`rank` AS position
  FROM {tables.READY} r FORCE INDEX (steady_queue_ready_poll)
  WHERE {{where}} AND r.queue_name NOT IN ({PAUSED.sql})
- ORDER BY r.`rank`, r.job_id LIMIT {{limit}})"""
+ ORDER BY r.`rank`, r.turn LIMIT {{limit}})"""
 
 # The number of its rows counts, up to the limit.
 OF_PAUSED = Statement(f"""
@@ -36,8 +36,8 @@ OF_EXCLUDED = f"""
 (SELECT 1 FROM {tables.READY} r FORCE INDEX (steady_queue_ready_queue)
  WHERE {{within}} LIMIT {portable.MANY_PAUSED})"""
 # By the loose index scan that both servers have for it.
-NEWEST_BY_RANK = Statement(f"""
-SELECT `rank`, MAX(job_id) FROM {tables.READY} FORCE INDEX (steady_queue_ready_poll)
+LAST_BY_RANK = Statement(f"""
+SELECT `rank`, MAX(turn) FROM {tables.READY} FORCE INDEX (steady_queue_ready_poll)
 GROUP BY `rank`""")
 
 
@@ -58,7 +58,7 @@ class PausedScan:
         first = self._first(self._most)
         self.statements = [
             *([self._in_the_way] if self._asks else []),
-            *([NEWEST_BY_RANK] if self._passes_ranks else []),
+            *([LAST_BY_RANK] if self._passes_ranks else []),
             Statement(pick.replace("{given}", f"({first.sql}) AS given"), first.values),
         ]
 
@@ -68,7 +68,7 @@ class PausedScan:
         if self._whole:
             self._bookmarks.looked_at_all(time.monotonic() - self._began)
         if self._passes_ranks:
-            self._bookmarks.note_newest((rank, job_id) for rank, job_id in others.pop().rows)
+            self._bookmarks.note_last((rank, turn) for rank, turn in others.pop().rows)
         if self._asks:
             self._bookmarks.answer(len(others.pop().rows))
         self.is_short = len(picked.rows) < self._limit
@@ -82,7 +82,7 @@ class PausedScan:
 
     def finish(self, rows: Sequence[Row], *, found_all: bool) -> None:
         """Move the bookmarks to the jobs that were locked."""
-        found = [(str(row["queue_name"]), int(row["rank"]), int(row["job_id"])) for row in rows]
+        found = [(str(row["queue_name"]), int(row["rank"]), row["turn"]) for row in rows]
         self._bookmarks.move(found, found_all=found_all)
 
     @property
@@ -111,10 +111,10 @@ def _within(low: str, end: str | None) -> Statement:
 
 
 def _ranges(span: Span) -> list[str]:
-    if not span.job_id:
+    if not span.turn:
         return [f"r.`rank` >= {span.rank:d} AND r.`rank` < {span.end:d}"]
-    # For (rank, job_id) >= (...) the whole index would be read.
+    # For (rank, turn) >= (...) the whole index would be read.
     return [
-        f"r.`rank` = {span.rank:d} AND r.job_id >= {span.job_id:d}",
+        f"r.`rank` = {span.rank:d} AND r.turn >= {span.turn!r}",
         f"r.`rank` > {span.rank:d} AND r.`rank` < {span.end:d}",
     ]

@@ -38,8 +38,8 @@ FROM {{given}} STRAIGHT_JOIN {tables.BLOCKED} b FORCE INDEX (PRIMARY) ON b.job_i
 GIVE_PERMITS = f"""
 REPLACE INTO {tables.PERMITS} (job_id, `key`) SELECT b.job_id, b.concurrency_key {OF_BLOCKED}"""
 MAKE_READY = f"""
-REPLACE INTO {tables.READY} (job_id, queue_name, `rank`, token, created_at)
-SELECT b.job_id, b.queue_name, b.`rank`, b.token, {NOW_SQL} {OF_BLOCKED}"""
+REPLACE INTO {tables.READY} (job_id, queue_name, `rank`, token, created_at, turn)
+SELECT b.job_id, b.queue_name, b.`rank`, b.token, {NOW_SQL}, b.job_id {OF_BLOCKED}"""
 UNBLOCK = f"DELETE b {OF_BLOCKED}"
 SET_VALUES = f"""
 UPDATE {tables.SEMAPHORES} FORCE INDEX (PRIMARY) SET value = CASE `key` {{cases}} END

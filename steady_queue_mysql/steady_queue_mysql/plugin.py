@@ -24,6 +24,7 @@ from . import (
     settle,
     steps,
     transactions,
+    turns,
     upserts,
     wakeup,
 )
@@ -57,6 +58,7 @@ steady_queue_settle_and_claim = hookimpl(settle.settle_and_claim)
 steady_queue_claim_followers = hookimpl(followers.claim_followers)
 steady_queue_save_checkpoint = hookimpl(checkpoints.save_checkpoint)
 steady_queue_save_step = hookimpl(steps.save_step)
+steady_queue_take_turn = hookimpl(turns.take_turn)
 steady_queue_dispatch = hookimpl(dispatch.dispatch)
 steady_queue_admit = hookimpl(permits.admit)
 steady_queue_list_queues = hookimpl(listing.list_queues)

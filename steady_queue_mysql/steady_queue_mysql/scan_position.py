@@ -37,7 +37,7 @@ MAX_NEWEST = 300
 # Without locks: which of them are claimed is decided when all have been seen. With columns that are
 # not in the index: if it had all that is selected, MySQL would read it from end to end.
 NEWEST = f"""
-SELECT job_id, queue_name, `rank` FROM {tables.READY} FORCE INDEX (PRIMARY)
+SELECT job_id, queue_name, `rank`, turn FROM {tables.READY} FORCE INDEX (PRIMARY)
 WHERE job_id >= {{}} ORDER BY job_id LIMIT {MAX_NEWEST}"""
 ANY_NEW = f"""
 SELECT queue_name FROM {tables.READY} FORCE INDEX (PRIMARY) WHERE job_id >= {{}} LIMIT 1"""
@@ -94,16 +94,17 @@ def in_order(
     rows: Sequence[tuple[Any, ...]], selector: QueueSelector, paused: frozenset[str]
 ) -> list[int]:
     """Return the ids of those of the newest jobs that the worker claims, in order."""
-    jobs = [(str(name), int(rank), int(job_id)) for job_id, name, rank in rows]
+    jobs = [(str(name), int(rank), turn, int(job_id)) for job_id, name, rank, turn in rows]
     if selector.takes_all:
         by_rank = sorted(jobs, key=lambda job: job[1:])
-        closed = paused.union(name for name, _, _ in jobs if selector.excludes(name))
-        return [job_id for name, _, job_id in by_rank if name not in closed]
-    names = sorted({name for name, _, _ in jobs})
+        closed = paused.union(name for name, *_ in jobs if selector.excludes(name))
+        return [job_id for name, *_, job_id in by_rank if name not in closed]
+    names = sorted({name for name, *_ in jobs})
 
     def existing(prefix: str) -> list[str]:
         return [name for name in names if name.startswith(prefix)]
 
-    turns = {name: turn for turn, name in enumerate(selector.matching(existing, paused))}
-    served = [(turns[name], rank, job_id) for name, rank, job_id in jobs if name in turns]
-    return [job_id for _, _, job_id in sorted(served)]
+    matching = selector.matching(existing, paused)
+    positions = {name: position for position, name in enumerate(matching)}
+    served = [(positions[name], *order) for name, *order in jobs if name in positions]
+    return [job_id for *_, job_id in sorted(served)]

@@ -61,8 +61,8 @@ DELETE p {HELD} STRAIGHT_JOIN {tables.PERMITS} p FORCE INDEX (PRIMARY) ON p.job_
 HAS_PERMIT = f"EXISTS (SELECT 1 FROM {tables.PERMITS} p WHERE p.job_id = given.id)"
 # Replaces a stray row of the same job, which only manual edits can have left.
 INSERT_READY = f"""
-REPLACE INTO {tables.READY} (job_id, queue_name, `rank`, token, created_at)
-SELECT given.id, given.queue_name, given.position, given.token, {NOW_SQL} {HELD}"""
+REPLACE INTO {tables.READY} (job_id, queue_name, `rank`, token, created_at, turn)
+SELECT given.id, given.queue_name, given.position, given.token, {NOW_SQL}, given.id {HELD}"""
 INSERT_SCHEDULED = f"""
 REPLACE INTO {tables.SCHEDULED}
         (job_id, queue_name, `rank`, token, created_at, due_at, concurrency_key)

@@ -13,7 +13,7 @@ from steady_queue_core.dialects import ClaimedJob, ProcessIdentity, QueueSelecto
 from . import claim_sql
 from .clock import read
 from .prepared import PreparedStatements, fetch
-from .queue_patterns import QueuePatterns
+from .queue_patterns import Found, QueuePatterns
 from .scan_position import InTheWay, columns, take_note
 from .settle_batch import Batch, held_ids
 
@@ -105,14 +105,14 @@ class Claimer:
         if held is None:
             return Exchange(None, has_waiting=False, claims=[])
         claimed_at = read(summary.claimed_at)
-        claims = self._patterns.in_order(
-            ClaimedJob.from_values(row[WIDTH:], claimed_at, read)
+        found = self._patterns.in_order(
+            Found(row[WIDTH], ClaimedJob.from_values(row[WIDTH + 1 :], claimed_at, read))
             for row in rows
             if row[WIDTH] is not None
         )
-        self._is_idle = not claims
-        self._move_bookmarks(summary, claims, found_all=len(claims) < limit)
-        return Exchange(held, summary.has_waiting, claims)
+        self._is_idle = not found
+        self._move_bookmarks(summary, found, found_all=len(found) < limit)
+        return Exchange(held, summary.has_waiting, [claim for _, claim in found])
 
     @property
     def _pick(self) -> str:
@@ -120,12 +120,10 @@ class Claimer:
             return claim_sql.BY_RANK
         return claim_sql.BY_PATTERN if self._patterns.exact is None else claim_sql.BY_NAME
 
-    def _move_bookmarks(
-        self, summary: Summary, claims: Sequence[ClaimedJob], *, found_all: bool
-    ) -> None:
+    def _move_bookmarks(self, summary: Summary, found: Sequence[Found], *, found_all: bool) -> None:
         if not self._connection.in_atomic_block:  # A rollback would return jobs behind them.
-            found = [(claim.queue_name, claim.rank, claim.job_id) for claim in claims]
-            self._bookmarks.move(found, found_all=found_all)
+            turns = [(claim.queue_name, claim.rank, turn) for turn, claim in found]
+            self._bookmarks.move(turns, found_all=found_all)
         if summary.dead_rows is not None:
             in_the_way = InTheWay(summary.dead_rows, summary.jobs_of_paused or 0)
             take_note(self._bookmarks, in_the_way)
@@ -136,8 +134,8 @@ class Claimer:
         values |= columns(self._bookmarks.spans(whole)) | self._patterns.ranges
         began = time.monotonic()
         if whole and self._bookmarks.passes_ranks:
-            newest = fetch(self._connection, claim_sql.NEWEST_BY_RANK, {})
-            self._bookmarks.note_newest((rank, job_id) for rank, job_id in newest)
+            last = fetch(self._connection, claim_sql.LAST_BY_RANK, {})
+            self._bookmarks.note_last((rank, turn) for rank, turn in last)
         rows = fetch(self._connection, statement, values)
         if whole:
             self._bookmarks.looked_at_all(time.monotonic() - began)

@@ -1,6 +1,6 @@
 """The parts of a statement that claims ready jobs.
 
-A claim reads spans of an index in order: from a rank and a job on, up to another rank. Index and
+A claim reads spans of an index in order: from a rank and a turn on, up to another rank. Index and
 order are the same, so that the cost depends on the limit alone, however many jobs are ready.
 """
 
@@ -26,8 +26,8 @@ NEXT_TOKEN = "(((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint
 PAUSED = f"SELECT queue_name FROM {tables.PAUSES}"
 
 _SPANS = """
-unnest(%(queues)s::text[], %(ranks)s::int[], %(jobs)s::bigint[], %(ends)s::int[])
-WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)"""
+unnest(%(queues)s::text[], %(ranks)s::int[], %(turns)s::float8[], %(ends)s::int[])
+WITH ORDINALITY AS span(queue_name, "rank", turn, "end", position)"""
 
 LOCK = "FOR UPDATE SKIP LOCKED"
 
@@ -35,13 +35,13 @@ _ROWS = f"""
 SELECT ready.ctid AS tid FROM {tables.READY} AS ready WHERE {{condition}}
 ORDER BY {{order}} LIMIT %(limit)s {LOCK}"""
 
-_IN_ORDER = 'ready."rank", ready.job_id'
+_IN_ORDER = 'ready."rank", ready.turn'
 # If the name is part of the order, and no constant, only one index has that order. Else the planner
 # may take the other one, and pass over all jobs of other queues, when most jobs are in one queue.
 _IN_ORDER_OF_QUEUES = f"ready.queue_name, {_IN_ORDER}"
 
 _WITHIN = """
-(ready."rank", ready.job_id) >= (span."rank", span.job_id) AND ready."rank" < span."end" """
+(ready."rank", ready.turn) >= (span."rank", span.turn) AND ready."rank" < span."end" """
 
 _OF_ANY = _ROWS.format(
     condition=f"ready.queue_name NOT IN ({PAUSED}) AND {_WITHIN}", order=_IN_ORDER
@@ -50,10 +50,10 @@ _OF_ANY = _ROWS.format(
 #: By priority alone, over all queues except the paused ones.
 BY_RANK = f"""
 SELECT picked.tid FROM {_SPANS} CROSS JOIN LATERAL ({_OF_ANY}) AS picked
-WHERE {REGISTERED} ORDER BY turn LIMIT %(limit)s"""
+WHERE {REGISTERED} ORDER BY position LIMIT %(limit)s"""
 
 _WITHIN_QUEUE = """
-(ready.queue_name, ready."rank", ready.job_id) >= (span.queue_name, span."rank", span.job_id)
+(ready.queue_name, ready."rank", ready.turn) >= (span.queue_name, span."rank", span.turn)
 AND (ready.queue_name, ready."rank") < (span.queue_name, span."end")"""
 
 _OF_SPAN = _ROWS.format(condition=_WITHIN_QUEUE, order=_IN_ORDER_OF_QUEUES)
@@ -61,12 +61,12 @@ _OF_SPAN = _ROWS.format(condition=_WITHIN_QUEUE, order=_IN_ORDER_OF_QUEUES)
 #: Queue by queue, in the order of their names in the selector.
 BY_NAME = f"""
 SELECT picked.tid FROM {_SPANS} CROSS JOIN LATERAL ({_OF_SPAN}) AS picked
-WHERE {REGISTERED} AND span.queue_name NOT IN ({PAUSED}) ORDER BY turn LIMIT %(limit)s"""
+WHERE {REGISTERED} AND span.queue_name NOT IN ({PAUSED}) ORDER BY position LIMIT %(limit)s"""
 
-# The first pattern that matches a queue decides its turn.
+# The first pattern that matches a queue decides its position.
 _MATCHING = f"""
-SELECT found.name, min(wanted.turn) AS turn
-FROM unnest(%(lows)s::text[], %(highs)s::text[]) WITH ORDINALITY AS wanted(low, high, turn)
+SELECT found.name, min(wanted.position) AS position
+FROM unnest(%(lows)s::text[], %(highs)s::text[]) WITH ORDINALITY AS wanted(low, high, position)
 CROSS JOIN LATERAL ({WALK}) AS found
 WHERE found.name NOT IN ({PAUSED}) GROUP BY found.name"""
 
@@ -78,9 +78,9 @@ _OF_QUEUE = _ROWS.format(
 #: Queue by queue, among those that have ready jobs.
 BY_PATTERN = f"""
 SELECT picked.tid
-FROM (SELECT * FROM ({_MATCHING}) AS matching ORDER BY turn, name) AS queue
+FROM (SELECT * FROM ({_MATCHING}) AS matching ORDER BY position, name) AS queue
 CROSS JOIN LATERAL ({_OF_QUEUE}) AS picked
-WHERE {REGISTERED} ORDER BY queue.turn, queue.name LIMIT %(limit)s"""
+WHERE {REGISTERED} ORDER BY queue.position, queue.name LIMIT %(limit)s"""
 
 #: The number of ready jobs in paused queues that a claim may have to pass over, up to a limit.
 _JOBS_OF_PAUSED = f"""
@@ -94,16 +94,16 @@ SELECT count(*) FROM (SELECT FROM {tables.READY} AS ready WHERE {{within}}
                       LIMIT {MANY_PAUSED}) AS passed"""
 
 # A walk over the index, as for the names of queues.
-#: The ranks of ready jobs, each with its newest job.
-NEWEST_BY_RANK = f"""
+#: The ranks of ready jobs, each with its last turn.
+LAST_BY_RANK = f"""
 WITH RECURSIVE step("rank") AS (
   (SELECT "rank" FROM {tables.READY} ORDER BY "rank" LIMIT 1)
   UNION ALL
   SELECT (SELECT "rank" FROM {tables.READY} WHERE "rank" > step."rank" ORDER BY "rank" LIMIT 1)
   FROM step WHERE step."rank" IS NOT NULL)
-SELECT "rank", (SELECT job_id FROM {tables.READY} AS ready
-                WHERE (ready."rank", ready.job_id) < (step."rank" + 1, 0)
-                ORDER BY ready."rank" DESC, ready.job_id DESC LIMIT 1)
+SELECT "rank", (SELECT turn FROM {tables.READY} AS ready
+                WHERE (ready."rank", ready.turn) < (step."rank" + 1, 0)
+                ORDER BY ready."rank" DESC, ready.turn DESC LIMIT 1)
 FROM step WHERE "rank" IS NOT NULL"""
 
 _READ_AS = {name: f"{seconds(name)} AS {name}" for name in ("enqueued_at", "started_at")}
@@ -118,13 +118,13 @@ TAKE = f"""
 picked AS MATERIALIZED ({{pick}}),
 taken AS (
   DELETE FROM {tables.READY} WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
-  RETURNING job_id, {NEXT_TOKEN} AS token, queue_name, "rank"),
+  RETURNING job_id, {NEXT_TOKEN} AS token, queue_name, "rank", {{turn}} AS turn),
 running AS (
   SELECT job_id FROM {tables.CLAIMED} WHERE job_id = ANY(ARRAY(SELECT job_id FROM taken))),
 known AS MATERIALIZED (
   SELECT * FROM {tables.JOBS} WHERE id = ANY(ARRAY(SELECT job_id FROM taken))),
 job AS MATERIALIZED (
-  SELECT {_OF_EXECUTION}, {_OF_JOB}
+  SELECT taken.turn, {_OF_EXECUTION}, {_OF_JOB}
   FROM taken JOIN known ON known.id = taken.job_id
   WHERE finished_at IS NULL AND taken.job_id NOT IN (SELECT job_id FROM running)),
 claimed AS (
@@ -160,7 +160,8 @@ def claiming(pick: str, parts: frozenset[Part], excluded: Ranges = ()) -> str:
     )
     result = result.replace(_JOBS_OF_PAUSED, _jobs_in_the_way(excluded))
     expressions = [settling(parts)] if parts else []
-    return f"WITH {', '.join([*expressions, TAKE.format(pick=pick), result])}"
+    taking = TAKE.format(pick=pick, turn="turn")
+    return f"WITH {', '.join([*expressions, taking, result])}"
 
 
 @cache

@@ -7,7 +7,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import Dispatched, tables
 
 from .clock import NOW_SQL, seconds
-from .conflicts import REPLACE, REPLACE_BLOCKED
+from .conflicts import REPLACE_BLOCKED, REPLACE_READY
 from .permits import admit, discard_refused
 from .prepared import fetch, fetch_named
 from .transactions import planned_transaction
@@ -26,9 +26,9 @@ WITH {_DUE.format(which="")}, moved AS (
   WHERE ctid = ANY(ARRAY(SELECT tid FROM due WHERE concurrency_key IS NULL))
   RETURNING job_id, queue_name, "rank", token
 ), ready AS (
-  INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
-  SELECT job_id, queue_name, "rank", token, {NOW_SQL} FROM moved
-  {REPLACE}
+  INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT job_id, queue_name, "rank", token, {NOW_SQL}, job_id FROM moved
+  {REPLACE_READY}
 )
 SELECT (SELECT count(*) FROM moved) AS moved,
        (SELECT count(*) FROM due WHERE concurrency_key IS NOT NULL) AS limited,

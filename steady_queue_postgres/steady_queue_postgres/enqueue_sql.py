@@ -5,7 +5,7 @@ from __future__ import annotations
 from steady_queue_core.dialects import tables
 
 from .clock import NOW_SQL, seconds
-from .conflicts import REPLACE, REPLACE_BLOCKED, REPLACE_SCHEDULED
+from .conflicts import REPLACE_BLOCKED, REPLACE_READY, REPLACE_SCHEDULED
 from .wakeup import PG_NOTIFY
 
 #: Whether a new job is not due yet. An instant in the past is stored as well: the caller asked for
@@ -13,8 +13,8 @@ from .wakeup import PG_NOTIFY
 LATER = "COALESCE(scheduled_at > enqueued_at, false)"
 
 _READY = f"""
-INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
-SELECT id, queue_name, "rank", 0, enqueued_at FROM job"""
+INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at, turn)
+SELECT id, queue_name, "rank", 0, enqueued_at, id FROM job"""
 
 _ONE = f"""
 WITH job AS (
@@ -25,7 +25,7 @@ WITH job AS (
   RETURNING id, queue_name, "rank", enqueued_at
 ), ready AS (
   {_READY}
-  {REPLACE}
+  {REPLACE_READY}
 ) SELECT ARRAY[id] AS job_ids, {seconds(NOW_SQL)} AS enqueued_at{{notification}} FROM job"""
 
 _ALIKE = f"""
@@ -39,7 +39,7 @@ WITH job AS (
   RETURNING id, queue_name, "rank", enqueued_at
 ), ready AS (
   {_READY}
-  {REPLACE}
+  {REPLACE_READY}
 ) SELECT array_agg(id) AS job_ids, {seconds(NOW_SQL)} AS enqueued_at{{notification}} FROM job"""
 
 _NOTIFICATION = f", {PG_NOTIFY} AS notification"
@@ -72,7 +72,7 @@ WITH given AS (
   RETURNING id, queue_name, "rank", enqueued_at, scheduled_at
 ), ready AS (
   {_READY} WHERE NOT {LATER}
-  {REPLACE}
+  {REPLACE_READY}
 ), scheduled AS (
   INSERT INTO {tables.SCHEDULED} (job_id, queue_name, "rank", token, created_at, due_at)
   SELECT id, queue_name, "rank", 0, enqueued_at, scheduled_at FROM job
@@ -144,9 +144,9 @@ WITH given AS MATERIALIZED (
   RETURNING id, queue_name, "rank", enqueued_at, scheduled_at, concurrency_key,
             concurrency_key IS NULL OR concurrency_key IN (SELECT "key" FROM taken) AS may_run
 ), ready AS (
-  INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
-  SELECT id, queue_name, "rank", 0, enqueued_at FROM job WHERE NOT {LATER} AND may_run
-  {REPLACE}
+  INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT id, queue_name, "rank", 0, enqueued_at, id FROM job WHERE NOT {LATER} AND may_run
+  {REPLACE_READY}
 ), permit AS (
   INSERT INTO {tables.PERMITS} (job_id, "key")
   SELECT id, concurrency_key FROM job

@@ -73,8 +73,10 @@ SELECT tid FROM (
   FROM next LEFT JOIN fit ON fit.id = next.job_id AND fit.concurrency_key = next."key") AS checked
 WHERE belongs"""
 
+_TAKE = TAKE.format(pick=_PICK, turn="job_id").replace(tables.READY, tables.BLOCKED)
+
 FOLLOW = f"""
-WITH {_INTACT} {_NEXT} {TAKE.format(pick=_PICK).replace(tables.READY, tables.BLOCKED)}
+WITH {_INTACT} {_NEXT} {_TAKE}
 SELECT job.*, {seconds(NOW_SQL)} AS claimed_at FROM job ORDER BY "rank", job_id"""
 
 

@@ -13,7 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import tables
 
 from .clock import NOW_SQL
-from .conflicts import REPLACE
+from .conflicts import REPLACE_READY
 from .prepared import fetch
 from .transactions import transaction
 
@@ -57,9 +57,9 @@ WITH semaphore AS MATERIALIZED (
   INSERT INTO {tables.PERMITS} (job_id, "key") SELECT job_id, concurrency_key FROM admitted
   ON CONFLICT (job_id) DO UPDATE SET "key" = excluded."key"
 ), ready AS (
-  INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
-  SELECT job_id, queue_name, "rank", token, {NOW_SQL} FROM admitted
-  {REPLACE}
+  INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT job_id, queue_name, "rank", token, {NOW_SQL}, job_id FROM admitted
+  {REPLACE_READY}
 ), counted AS (
   UPDATE {tables.SEMAPHORES} AS known
   SET value = remaining - (SELECT count(*) FROM admitted

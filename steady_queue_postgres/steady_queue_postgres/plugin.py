@@ -25,6 +25,7 @@ from . import (
     steps,
     table_options,
     transactions,
+    turns,
     upserts,
     wakeup,
 )
@@ -58,6 +59,7 @@ steady_queue_settle_members = hookimpl(settle.settle_members)
 steady_queue_claim_followers = hookimpl(followers.claim_followers)
 steady_queue_save_checkpoint = hookimpl(checkpoints.save_checkpoint)
 steady_queue_save_step = hookimpl(steps.save_step)
+steady_queue_take_turn = hookimpl(turns.take_turn)
 steady_queue_dispatch = hookimpl(dispatch.dispatch)
 steady_queue_admit = hookimpl(permits.admit)
 steady_queue_list_queues = hookimpl(listing.list_queues)

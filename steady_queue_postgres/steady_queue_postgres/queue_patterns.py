@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from steady_queue_core.dialects import ClaimedJob, QueueSelector, portable
 
 from .arrays import array
+
+
+class Found(NamedTuple):
+    """A claim, and the turn that its job had in the queue."""
+
+    turn: float
+    claim: ClaimedJob
 
 
 class QueuePatterns:
@@ -28,21 +36,27 @@ class QueuePatterns:
         for number, (low, end) in enumerate(ranges):
             self.ranges |= {f"excluded_low_{number}": low, f"excluded_end_{number}": end}
 
-    def in_order(self, claims: Iterable[ClaimedJob]) -> list[ClaimedJob]:
-        """Sort ``claims`` by (rank, id), queue by queue unless all are taken."""
+    def in_order(self, found: Iterable[Found]) -> list[Found]:
+        """Sort claims by (rank, turn), queue by queue unless all are taken."""
         if self.takes_all:
-            return sorted(claims, key=lambda claim: (claim.rank, claim.job_id))
-        claims = list(claims)
-        turns = {name: self._turn(name) for name in {claim.queue_name for claim in claims}}
-        return sorted(claims, key=lambda claim: (turns[claim.queue_name], claim.rank, claim.job_id))
+            return sorted(found, key=_in_order)
+        found = list(found)
+        positions = {
+            name: self._position(name) for name in {each.claim.queue_name for each in found}
+        }
+        return sorted(found, key=lambda each: (positions[each.claim.queue_name], *_in_order(each)))
 
-    def _turn(self, name: str) -> tuple[int, str]:
+    def _position(self, name: str) -> tuple[int, str]:
         fits = (
-            turn
-            for turn, pattern in enumerate(self._patterns)
+            position
+            for position, pattern in enumerate(self._patterns)
             if name == pattern or (pattern.endswith("*") and name.startswith(pattern[:-1]))
         )
         return next(fits), name
+
+
+def _in_order(found: Found) -> tuple[int, float, int]:
+    return found.claim.rank, found.turn, found.claim.job_id
 
 
 def _range(pattern: str) -> tuple[str, str | None]:

@@ -27,8 +27,8 @@ class InTheWay(NamedTuple):
 
 def columns(spans: list[Span]) -> dict[str, str]:
     """Return ``spans`` as parameters of the statements."""
-    queues, ranks, jobs, ends = map(array, zip(*spans, strict=True))
-    return {"queues": queues, "ranks": ranks, "jobs": jobs, "ends": ends}
+    queues, ranks, turns, ends = map(array, zip(*spans, strict=True))
+    return {"queues": queues, "ranks": ranks, "turns": turns, "ends": ends}
 
 
 def take_note(bookmarks: portable.Bookmarks, found: InTheWay) -> None:

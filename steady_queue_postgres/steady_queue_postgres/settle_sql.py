@@ -12,7 +12,7 @@ from steady_queue_core.dialects import tables
 
 from . import heirs_sql, members_sql
 from .clock import NOW_SQL
-from .conflicts import REPLACE, REPLACE_BLOCKED, REPLACE_SCHEDULED
+from .conflicts import REPLACE_BLOCKED, REPLACE_READY, REPLACE_SCHEDULED
 
 
 class Part(Enum):
@@ -91,15 +91,15 @@ deleted AS (
 released AS (
   SELECT ended.* FROM ended JOIN {tables.JOBS} AS job ON {OF_ENDED} WHERE ending = 'released'),
 released_ready AS (
-  INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
-  SELECT job_id, queue_name, "rank", token, {NOW_SQL} FROM released WHERE {KEEPS_PERMIT}
-  {REPLACE})""",
+  INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT job_id, queue_name, "rank", token, {NOW_SQL}, job_id FROM released WHERE {KEEPS_PERMIT}
+  {REPLACE_READY})""",
     Part.READY: f"""
 ready AS (
-  INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
-  SELECT job_id, queue_name, "rank", token, {NOW_SQL}
+  INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT job_id, queue_name, "rank", token, {NOW_SQL}, job_id
   FROM updated WHERE ending = 'retried' AND delay <= 0 AND concurrency_key IS NULL
-  {REPLACE})""",
+  {REPLACE_READY})""",
     Part.SCHEDULED: f"""
 scheduled AS (
   INSERT INTO {tables.SCHEDULED} (job_id, queue_name, "rank", token, created_at, due_at,

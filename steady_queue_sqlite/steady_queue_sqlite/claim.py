@@ -39,21 +39,22 @@ def _column(name: str) -> str:
 
 
 # A stray ready row, whose job is gone, has ended or is running, cannot be claimed, and is deleted.
-PICKED = ("is_claimable", *CLAIM_COLUMNS)
+PICKED = ("is_claimable", "turn", *CLAIM_COLUMNS)
 PICK = f"""
 SELECT j.id IS NOT NULL AND j.finished_at IS NULL AND c.job_id IS NULL,
-       {", ".join(map(_column, CLAIM_COLUMNS))}
+       CAST(r.{{turn}} AS REAL), {", ".join(map(_column, CLAIM_COLUMNS))}
 FROM {tables.READY} r LEFT JOIN {tables.JOBS} j ON j.id = r.job_id
      LEFT JOIN {tables.CLAIMED} c ON c.job_id = r.job_id
-{{where}} ORDER BY r."rank", r.job_id LIMIT %s"""
-PICK_ANY = PICK.format(where="")
-PICK_QUEUE = PICK.format(where="WHERE r.queue_name = %s")
+{{where}} ORDER BY r."rank", r.{{turn}} LIMIT %s"""
+PICK_ANY = PICK.format(where="", turn="turn")
+PICK_QUEUE = PICK.format(where="WHERE r.queue_name = %s", turn="turn")
 NOT_PAUSED = f"r.queue_name NOT IN ({PAUSED})"
 # The plus keeps SQLite from reading the index of queues, and sorting.
 NOT_EXCLUDED = "NOT (+r.queue_name >= %s AND +r.queue_name < %s)"
 PICK_SPAN = PICK.format(
     where=f"""
-WHERE (r."rank", r.job_id) >= (%s, %s) AND r."rank" < %s AND {NOT_PAUSED}"""
+WHERE (r."rank", r.turn) >= (%s, %s) AND r."rank" < %s AND {NOT_PAUSED}""",
+    turn="turn",
 )
 
 # SQLite keeps the order of a CROSS JOIN; for IN, it may read all ready jobs.
@@ -64,13 +65,13 @@ MANY_OF_EXCLUDED = f"""
 SELECT count(*) FROM (SELECT 1 FROM {tables.READY} WHERE queue_name >= %s AND queue_name < %s
                       LIMIT {portable.MANY_PAUSED})"""
 # A walk over the index, as for the names of queues.
-NEWEST_BY_RANK = f"""
+LAST_BY_RANK = f"""
 WITH RECURSIVE step("rank") AS (
   SELECT min("rank") FROM {tables.READY}
   UNION ALL
   SELECT (SELECT min("rank") FROM {tables.READY} WHERE "rank" > step."rank")
   FROM step WHERE step."rank" IS NOT NULL)
-SELECT "rank", (SELECT max(job_id) FROM {tables.READY} r WHERE r."rank" = step."rank")
+SELECT "rank", (SELECT max(turn) FROM {tables.READY} r WHERE r."rank" = step."rank")
 FROM step WHERE "rank" <= 32767"""
 
 DELETE_READY = f"DELETE FROM {tables.READY} WHERE job_id = %s"
@@ -151,17 +152,17 @@ def _pick_around_paused(
         bookmarks.answer(_count_in_the_way(cursor, excluded))
     whole, began = bookmarks.looks_at_all, time.monotonic()
     if whole and bookmarks.passes_ranks:
-        cursor.execute(NEWEST_BY_RANK)
-        bookmarks.note_newest(cursor.fetchall())
+        cursor.execute(LAST_BY_RANK)
+        bookmarks.note_last(cursor.fetchall())
     picked: list[Row] = []
     for span in bookmarks.spans(whole):
-        start, left = (span.rank, span.job_id, span.end), limit - len(picked)
+        start, left = (span.rank, span.turn, span.end), limit - len(picked)
         picked += _fetch(cursor, pick, [*start, *names, left])
         if len(picked) >= limit:
             break
     if whole:
         bookmarks.looked_at_all(time.monotonic() - began)
-    found = [(row["queue_name"], row["rank"], row["job_id"]) for row in picked]
+    found = [(row["queue_name"], row["rank"], row["turn"]) for row in picked]
     # Only after the commit: jobs of a claim that is rolled back must not be skipped.
     on_commit(lambda: bookmarks.move(found, found_all=len(found) < limit), using=connection.alias)
     return picked

@@ -51,7 +51,7 @@ def _dispatch(cursor: Any, limit: int) -> int:
     for job_id, queue_name, rank, token, key in due:
         row = (job_id, queue_name, rank, token, now)
         if key is None:
-            ready.append(row)
+            ready.append((*row, job_id))
         else:
             blocked.append((*row, key))
     cursor.executemany(INSERT_READY, ready)

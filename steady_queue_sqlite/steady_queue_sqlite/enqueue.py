@@ -30,8 +30,8 @@ VALUES (%s, %s, %s, %s, %s, %s, %s, 0, 0, %s, %s, %s, %s, %s, %s, %s)"""
 
 # Replaces a stray row of the same job, which only manual edits can have left.
 INSERT_READY = f"""
-INSERT OR REPLACE INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
-VALUES (%s, %s, %s, %s, %s)"""
+INSERT OR REPLACE INTO {tables.READY} (job_id, queue_name, "rank", token, created_at, turn)
+VALUES (%s, %s, %s, %s, %s, %s)"""
 
 INSERT_SCHEDULED = f"""
 INSERT OR REPLACE INTO {tables.SCHEDULED}
@@ -47,8 +47,8 @@ VALUES (%s, %s, %s, %s, %s, %s, 0, 0, {NOW_SQL.replace("%", "%%")}, false)
 RETURNING id, enqueued_at"""
 
 INSERT_ONE_READY = f"""
-INSERT OR REPLACE INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
-SELECT id, queue_name, "rank", 0, enqueued_at FROM {tables.JOBS} WHERE id = %s"""
+INSERT OR REPLACE INTO {tables.READY} (job_id, queue_name, "rank", token, created_at, turn)
+SELECT id, queue_name, "rank", 0, enqueued_at, id FROM {tables.JOBS} WHERE id = %s"""
 
 
 class _New(NamedTuple):
@@ -133,7 +133,7 @@ def _insert_executions(cursor: Any, new: Sequence[_New], now: str) -> None:
         elif key is not None:
             blocked.append((*row, key))
         else:
-            ready.append(row)
+            ready.append((*row, job_id))
     for statement, rows in (
         (INSERT_READY, ready),
         (INSERT_SCHEDULED, scheduled),

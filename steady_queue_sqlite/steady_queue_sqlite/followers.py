@@ -39,7 +39,7 @@ WHERE s."limit" >= (SELECT count(*) FROM {tables.PERMITS} WHERE key = s.key)
       AND c.queue_name NOT IN ({PAUSED})"""
 
 PICK_BLOCKED = PICK.replace(tables.READY, tables.BLOCKED).format(
-    where="WHERE r.concurrency_key = %s"
+    where="WHERE r.concurrency_key = %s", turn="job_id"
 )
 
 

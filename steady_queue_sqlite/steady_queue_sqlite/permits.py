@@ -29,8 +29,9 @@ SELECT job_id FROM {tables.BLOCKED} WHERE concurrency_key = %s
 ORDER BY "rank", job_id LIMIT %s"""
 INSERT_PERMIT = f"INSERT OR REPLACE INTO {tables.PERMITS} (job_id, key) VALUES (%s, %s)"
 MAKE_READY = f"""
-INSERT OR REPLACE INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
-SELECT job_id, queue_name, "rank", token, {NOW_SQL} FROM {tables.BLOCKED} WHERE job_id = %s"""
+INSERT OR REPLACE INTO {tables.READY} (job_id, queue_name, "rank", token, created_at, turn)
+SELECT job_id, queue_name, "rank", token, {NOW_SQL}, job_id
+FROM {tables.BLOCKED} WHERE job_id = %s"""
 DELETE_BLOCKED = f"DELETE FROM {tables.BLOCKED} WHERE job_id = %s"
 SET_SEMAPHORE = f"""
 INSERT INTO {tables.SEMAPHORES} (key, value, "limit") VALUES (%s, %s, %s)

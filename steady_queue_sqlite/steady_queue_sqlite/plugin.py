@@ -21,6 +21,7 @@ from . import (
     settle,
     steps,
     transactions,
+    turns,
     upserts,
     wakeup,
     write_turns,
@@ -56,6 +57,7 @@ steady_queue_settle_members = hookimpl(settle.settle_members)
 steady_queue_claim_followers = hookimpl(followers.claim_followers)
 steady_queue_save_checkpoint = hookimpl(checkpoints.save_checkpoint)
 steady_queue_save_step = hookimpl(steps.save_step)
+steady_queue_take_turn = hookimpl(turns.take_turn)
 steady_queue_dispatch = hookimpl(dispatch.dispatch)
 steady_queue_admit = hookimpl(permits.admit)
 steady_queue_list_queues = hookimpl(listing.list_queues)

@@ -146,4 +146,4 @@ def _row(outcome: Outcome, destination: Destination, now: str) -> tuple[object, 
     row = (outcome.job_id, outcome.queue_name, outcome.rank, outcome.token, now)
     if destination is Destination.SCHEDULED:
         return *row, later(now, outcome.delay), outcome.concurrency_key
-    return row if destination is Destination.READY else (*row, outcome.concurrency_key)
+    return (*row, outcome.job_id if destination is Destination.READY else outcome.concurrency_key)

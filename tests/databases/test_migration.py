@@ -26,7 +26,7 @@ EXACT = {
 KEYS: dict[str, tuple[str, set[tuple[str, ...]], set[tuple[str, ...]]]] = {
     "jobs": ("id", set(), {("finished_at",)}),
     "ready_executions": (
-        "job_id", set(), {("rank", "job_id"), ("queue_name", "rank", "job_id")},
+        "job_id", set(), {("rank", "turn"), ("queue_name", "rank", "turn")},
     ),
     "claimed_executions": ("job_id", set(), {("process_id",)}),
     "scheduled_executions": ("job_id", set(), {("due_at", "rank", "job_id")}),
@@ -46,6 +46,8 @@ KEYS: dict[str, tuple[str, set[tuple[str, ...]], set[tuple[str, ...]]]] = {
     "batch_members": ("id", {("job_id",)}, {("batch_id", "state", "id")}),
     "dependencies": ("id", set(), {("parent_id",), ("job_id", "state", "id")}),
     "unique_keys": ("key", set(), {("job_id",), ("expires_at",)}),
+    "turns": ("id", {("queue_name", "rank", "key")}, set()),
+    "shares": ("id", {("queue_name", "key")}, set()),
     "retentions": ("job_id", set(), {("expires_at",)}),
     "pauses": ("queue_name", set(), set()),
     "recurring_tasks": ("key", set(), set()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf, nextafter
 from typing import Any
 from unittest import mock
 
@@ -41,7 +42,7 @@ def test_claims_go_on_behind_the_jobs_of_a_paused_queue(using: str) -> None:
         assert [claim.job_id for claim in jobs.claim(1)] == [job_id]
 
     spans = of_worker(jobs).spans(whole=False)
-    assert Span(None, -5, paused[-1] + 1, 0) in spans
+    assert Span(None, -5, nextafter(paused[-1], inf), 0) in spans
     assert Span(None, 0, live[2], scan_position.HIGHEST) in spans
     assert live[2] > between[-1]
 

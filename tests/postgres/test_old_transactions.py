@@ -131,8 +131,8 @@ class TestOldTransactions(PostgresTestCase):
         for _ in range(4):
             assert self.claim(5, process_id=self.worker) == []
         [claimer] = self.connection.__dict__["steady_queue_claimers"].values()
-        newest = max(self.ids("Ready"))
-        assert Span(None, -5, newest + 1, shared.HIGHEST) in claimer._bookmarks.spans(whole=False)
+        after = nextafter(max(self.ids("Ready")), inf)
+        assert Span(None, -5, after, shared.HIGHEST) in claimer._bookmarks.spans(whole=False)
         self.settle_all()
 
     def pass_time(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +18,7 @@ from .dialect import Dialect
 from .joins import Joins
 from .membership import MemberState
 from .registry import dialect_for
+from .turns import Turns
 from .unique_keys import UniqueKeys
 
 M = TypeVar("M", bound=Model)
@@ -68,6 +69,11 @@ class Database:
 
     def admit(self, keys: Sequence[str]) -> int:
         return self.dialect.admit(self.connection, keys)
+
+    def give_turns(self, job_ids: Collection[int]) -> None:
+        """Give turns to those of these jobs that have become ready in fair queues."""
+        if (turns := Turns.of(self.connection, self.dialect)) is not None:
+            turns.of_moved(job_ids)
 
     def keep(self, periods: Mapping[int, Period]) -> None:
         self.dialect.keep(self.connection, periods)

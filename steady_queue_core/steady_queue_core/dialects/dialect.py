@@ -46,6 +46,7 @@ from .portable.sequels import (
 from .portable.steps import begun_sleeps, end_steps, step_row
 from .records import (
     STEP_COLUMNS,
+    Arrival,
     CheckpointChange,
     ClaimedJob,
     DialectInfo,
@@ -57,6 +58,7 @@ from .records import (
     StepRecord,
     Wakeup,
 )
+from .turns import Turns
 from .unique_enqueue import KeyTaken, UniqueEnqueue
 from .unique_keys import UniqueKeys, keys_of
 
@@ -179,13 +181,15 @@ class Dialect:
         self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
     ) -> list[EnqueuedJob]:
         """Insert ``jobs``, whatever their unique keys are, in statements of bounded size. Those of
-        batches become their members."""
-        if any(job.batch_id is not None for job in jobs):
-            with self.transaction(connection):
-                stored = self._insert(connection, jobs)
-                insert_members(connection, jobs, stored)
-                return stored
-        return self._insert(connection, jobs)
+        batches become their members, those of fair queues get their turns."""
+        if all(job.batch_id is None and job.fair_key is None for job in jobs):
+            return self._insert(connection, jobs)
+        with self.transaction(connection):
+            stored = self._insert(connection, jobs)
+            insert_members(connection, jobs, stored)
+            if (turns := Turns.of(connection, self)) is not None:
+                turns.of_new(jobs, stored)
+        return stored
 
     def _insert(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
         if len(jobs) == 1 or len(split := list(batches.split(jobs))) == 1:
@@ -377,6 +381,15 @@ class Dialect:
             self.upsert(connection, rows, ["job", "name"], STEP_COLUMNS)
 
     def _settle(self, connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
+        turns = Turns.of(connection, self)
+        if turns is None or not turns.concern(outcomes):
+            return self._end_claims(connection, outcomes)
+        with self.transaction(connection):
+            held = self._end_claims(connection, outcomes)
+            turns.of_settled([outcome for outcome in outcomes if outcome.job_id in held])
+        return held
+
+    def _end_claims(self, connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> set[int]:
         held = cast(
             "set[int]",
             self._hooks.steady_queue_settle(connection=connection, outcomes=outcomes),
@@ -401,6 +414,10 @@ class Dialect:
             held = self.settle(connection, outcomes)
             return held, self.claim(connection, process, selector, limit)
         self.require_exclusion(selector)
+        turns = Turns.of(connection, self)
+        if turns is not None and turns.concern(outcomes):
+            # A job that becomes ready has to have its turn before any is claimed.
+            return self._settle_then_claim(connection, outcomes, process, selector, limit)
         if not any(outcome.has_sequel for outcome in outcomes):
             hook = self._hooks.steady_queue_settle_and_claim
             done = self._exchange(hook, connection, outcomes, process, selector, limit)
@@ -410,6 +427,16 @@ class Dialect:
             done = self._exchange(hook, connection, outcomes, process, selector, limit)
             if done is not None:
                 return done
+        return self._settle_then_claim(connection, outcomes, process, selector, limit)
+
+    def _settle_then_claim(
+        self,
+        connection: BaseDatabaseWrapper,
+        outcomes: Sequence[Outcome],
+        process: ProcessIdentity,
+        selector: QueueSelector,
+        limit: int,
+    ) -> Exchange:
         with self.transaction(connection):
             held = self.settle(connection, outcomes)
             return held, self.claim(connection, process, selector, limit)
@@ -476,6 +503,17 @@ class Dialect:
         )
 
     def dispatch(self, connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
+        turns = Turns.of(connection, self)
+        if turns is None or limit <= 0 or not turns.any_is_due(limit):
+            return self._dispatch(connection, limit)
+        with self.transaction(connection):
+            due = turns.lock_due(limit)
+            # Due before all others, and locked by this transaction: exactly they are moved.
+            dispatched = self._dispatch(connection, len(due) or limit)
+            turns.of_dispatched(due)
+        return dispatched
+
+    def _dispatch(self, connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
         return cast(
             Dispatched, self._hooks.steady_queue_dispatch(connection=connection, limit=limit)
         )
@@ -518,7 +556,24 @@ class Dialect:
         )
 
     def admit(self, connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
+        turns = Turns.of(connection, self)
+        if turns is None:
+            return self._admit(connection, keys)
+        with self.transaction(connection):
+            admitted = self._admit(connection, keys)
+            turns.of_admitted(keys)
+        return admitted
+
+    def _admit(self, connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
         return cast(int, self._hooks.steady_queue_admit(connection=connection, keys=keys))
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether ``take_turn`` is implemented."""
+        return "steady_queue_take_turn" in self._implemented
+
+    def take_turn(self, connection: BaseDatabaseWrapper, arrival: Arrival) -> None:
+        self._hooks.steady_queue_take_turn(connection=connection, arrival=arrival)
 
     def now(self, connection: BaseDatabaseWrapper) -> Expression:
         return cast(Expression, self._hooks.steady_queue_now(connection=connection))

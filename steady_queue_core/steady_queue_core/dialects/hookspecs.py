@@ -42,6 +42,7 @@ from django.db.models import Expression, Model, QuerySet
 
 from .outcome import Outcome
 from .records import (
+    Arrival,
     CheckpointChange,
     ClaimedJob,
     DialectInfo,
@@ -72,6 +73,7 @@ OPTIONAL = frozenset(
         "steady_queue_claim_followers",
         "steady_queue_save_checkpoint",
         "steady_queue_save_step",
+        "steady_queue_take_turn",
         "steady_queue_count_ready",
         "steady_queue_exact_collation",
         "steady_queue_tune_tables",
@@ -335,6 +337,23 @@ def steady_queue_dispatch(  # type: ignore[empty-body]
     Rows that another dispatcher has locked are skipped. The result also tells when the next job is
     due: in 0 seconds if one is due already. Jobs with a limit are blocked, and admitted if there
     are permits. A job that is not admitted, has never run and must not wait is deleted.
+    """
+
+
+# --- turns -----------------------------------------------------------------------------------
+
+
+@hookspec(firstresult=True)
+def steady_queue_take_turn(connection: BaseDatabaseWrapper, arrival: Arrival) -> None:
+    """Give its turn to a job of a fair queue that this transaction has just enqueued.
+
+    Optional; without it, the core gives turns in several statements, as it does to many jobs at
+    once. The row of ``arrival.key``, in the rank of its queue, says which turn is its next one. It
+    is locked, or created, and moves up to the turn that the queue has reached, if that is later:
+    the first one of the ready jobs in the rank of the queue, this one among them. The job takes
+    that turn; if it equals the id of the job, 0.001 more. The next one is later by 1 / weight: the
+    weight of the key in the table of shares, if that is from 1 to 1,000, or else the default one.
+    A turn of a row that is not from 0 to 2**53 counts as 0.
     """
 
 

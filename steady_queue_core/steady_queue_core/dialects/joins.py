@@ -34,6 +34,7 @@ from .membership import (
 from .operations import Operations
 from .portable import aware, storable
 from .portable.models import model, moved
+from .turns import Turns
 
 # Written out: each settlement of a worker sends it, and Django takes longer to compose it than most
 # databases to carry it out.
@@ -290,6 +291,8 @@ class Joins:
                 )
         for name, executions in made.items():
             model(name).objects.using(self.connection.alias).bulk_create(executions)
+        if (turns := Turns.of(self.connection, self.dialect)) is not None:
+            turns.of_moved([row.job_id for row in made.get("ReadyExecution", ())])
 
     def _open(self, job_ids: Sequence[int]) -> QuerySet[Any]:
         return self._dependencies.filter(job_id__in=job_ids, state=DependencyState.OPEN)

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Model, QuerySet
+from django.db.models import Expression, Model, QuerySet
 
-from .records import DialectInfo, EnqueuedJob, NewJob
+from .records import Arrival, DialectInfo, EnqueuedJob, NewJob
 
 
 class Operations(Protocol):
@@ -19,6 +19,8 @@ class Operations(Protocol):
     info: DialectInfo
 
     def transaction(self, connection: BaseDatabaseWrapper) -> AbstractContextManager[None]: ...
+
+    def now(self, connection: BaseDatabaseWrapper) -> Expression: ...
 
     def current_time(self, connection: BaseDatabaseWrapper) -> datetime: ...
 
@@ -39,5 +41,10 @@ class Operations(Protocol):
     ) -> list[EnqueuedJob]: ...
 
     def lock_semaphores(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> None: ...
+
+    @property
+    def takes_turns(self) -> bool: ...
+
+    def take_turn(self, connection: BaseDatabaseWrapper, arrival: Arrival) -> None: ...
 
     def admit(self, connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int: ...

@@ -44,6 +44,8 @@ class NewJob:
     limit: Limit | None = None
     #: What is stored of the call beyond the columns: a JSON object as text.
     metadata: str | None = None
+    #: The key among which a fair queue shares its workers; ``None``: the queue is not fair.
+    fair_key: str | None = None
     #: The batch that it is a member of; the facade sees to it, not the dialect.
     batch_id: int | None = None
     #: Whether the job has no execution at first, no permit, and no due time: the facade inserts the
@@ -207,6 +209,18 @@ class StepRecord(NamedTuple):
 
 #: The columns of a step that is stored once more.
 STEP_COLUMNS = ("token", "position", "is_sleep", "data", "stored_at")
+
+
+class Arrival(NamedTuple):
+    """A job of a fair queue that has just become ready."""
+
+    job_id: int
+    queue_name: str
+    rank: int
+    #: The key among which the queue shares its workers.
+    key: str
+    #: The weight of the key, unless it has one of its own.
+    default_weight: float
 
 
 class Dispatched(NamedTuple):

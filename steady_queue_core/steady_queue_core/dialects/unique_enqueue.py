@@ -14,6 +14,7 @@ from .operations import Operations
 from .portable import aware
 from .portable.replacing import has_begun, is_starting, replace_jobs
 from .records import EnqueuedJob, NewJob
+from .turns import Turns
 from .unique_keys import UniqueKeys
 
 #: How long a call gives way to a job that is about to start, and how often it looks, in seconds.
@@ -86,6 +87,8 @@ class UniqueEnqueue:
             return plan.refused
         if plan.replacing:
             replaced = replace_jobs(self.connection, self.dialect, plan.replacing, self.jobs)
+            if (turns := Turns.of(self.connection, self.dialect)) is not None:
+                turns.of_moved(list(replaced))
             plan.existing = {
                 number: replaced.get(job.pk, job) for number, job in plan.existing.items()
             }

@@ -19,7 +19,9 @@ from .queue import Queue
 from .recurring import RecurringExecution, RecurringTask
 from .retention import Retention
 from .semaphore import Permit, Semaphore
+from .share import Share
 from .step import Step
+from .turn import Turn
 from .unique_key import UniqueKey
 
 __all__ = [
@@ -41,7 +43,9 @@ __all__ = [
     "Retention",
     "ScheduledExecution",
     "Semaphore",
+    "Share",
     "Step",
+    "Turn",
     "UniqueKey",
     "WaitingExecution",
 ]

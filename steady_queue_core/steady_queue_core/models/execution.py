@@ -6,7 +6,7 @@ from django.db import models
 
 from ..dialects import tables
 from .base import Record
-from .fields import ExactCharField, ExactTextField, InstantField
+from .fields import ExactCharField, ExactTextField, InstantField, TurnField
 
 
 class Execution(Record):
@@ -40,12 +40,15 @@ class QueuedExecution(Execution):
 class ReadyExecution(QueuedExecution):
     """The job may run now."""
 
+    #: Its place among the jobs of its rank: the id of the job, unless its queue is fair.
+    turn = TurnField(db_default=0.0)
+
     class Meta:
         db_table = tables.READY
         default_permissions = ()
         indexes = (
-            models.Index(fields=["rank", "job"], name="steady_queue_ready_poll"),
-            models.Index(fields=["queue_name", "rank", "job"], name="steady_queue_ready_queue"),
+            models.Index(fields=["rank", "turn"], name="steady_queue_ready_poll"),
+            models.Index(fields=["queue_name", "rank", "turn"], name="steady_queue_ready_queue"),
         )
 
 

@@ -46,6 +46,22 @@ def _exact(given: Any, connection: BaseDatabaseWrapper) -> dict[str, Any]:
     return parameters
 
 
+class TurnField(models.FloatField):
+    """The turn of a ready job: that of a plain queue is the job's id, which is what a row gets that
+    is stored without a turn. Migrations see an ordinary ``FloatField``."""
+
+    def deconstruct(self) -> Any:
+        name, _, args, kwargs = super().deconstruct()
+        return name, "django.db.models.FloatField", args, kwargs
+
+    def pre_save(self, model_instance: models.Model, add: bool) -> Any:
+        value = super().pre_save(model_instance, add)
+        if not isinstance(value, int | float):  # Django's stand-in for the database's default.
+            value = float(model_instance.pk)
+            setattr(model_instance, self.attname, value)
+        return value
+
+
 class InstantField(models.DateTimeField):
     """A point in time, in microseconds: aware with ``USE_TZ``, otherwise naive in UTC.
 

@@ -37,7 +37,7 @@ def claim(
             return []
         picked: list[Any] = []
         for scope in _scopes(connection, selector):
-            rows = scope.order_by("rank", "job_id")[: limit - len(picked)]
+            rows = scope.order_by("rank", "turn")[: limit - len(picked)]
             picked += lock_rows(connection, rows, wait=False)
             if len(picked) >= limit:
                 break

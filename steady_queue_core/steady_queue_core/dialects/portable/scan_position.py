@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from math import inf, nextafter
 from typing import NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -26,11 +27,11 @@ LOWEST, HIGHEST = -(2**15), 2**15
 
 
 class Span(NamedTuple):
-    """A part of the index: from a rank and a job on, up to but excluding another rank."""
+    """A part of the index: from a rank and a turn on, up to but excluding another rank."""
 
     queue_name: str | None
     rank: int
-    job_id: int
+    turn: float
     end: int
 
 
@@ -42,9 +43,9 @@ class Bookmarks:
 
     def __init__(self, queues: Sequence[str] | None = None) -> None:
         self._queues: list[str | None] = [None] if queues is None else list(queues)
-        self._marks: dict[str | None, dict[int, int]] = {name: {} for name in self._queues}
+        self._marks: dict[str | None, dict[int, float]] = {name: {} for name in self._queues}
         self._used = self._many_paused = False
-        self._newest: Mapping[int, int] = {}
+        self._last: Mapping[int, float] = {}
         self._next_question = time.monotonic() + ASK_INTERVAL
         self._next_whole_look = 0.0
         #: The paused queues, or any other value that changes with them.
@@ -106,37 +107,38 @@ class Bookmarks:
         """Record how long a scan of the whole index took."""
         self._next_whole_look = time.monotonic() + min(LONGEST_PAUSE, seconds / SHARE)
 
-    def note_newest(self, newest: Iterable[tuple[int, int]]) -> None:
-        """Record the newest job of each rank, as of before a scan of the whole index."""
-        self._newest = dict(newest)
+    def note_last(self, turns: Iterable[tuple[int, float]]) -> None:
+        """Record the last turn of each rank, as of before a scan of the whole index."""
+        self._last = dict(turns)
 
-    def move(self, found: Iterable[tuple[str, int, int]], *, found_all: bool) -> None:
-        """Move the bookmark of each rank to the first of the jobs found: (queue, rank, id) each.
+    def move(self, found: Iterable[tuple[str, int, float]], *, found_all: bool) -> None:
+        """Move the bookmark of each rank to the first of the jobs found: (queue, rank, turn) each.
 
         Ranks before the last job found, or all ranks if every job was found, in which there was
         none have only jobs of paused queues: they are skipped from now on.
         """
         if not self._used:
             return
-        first: dict[tuple[str | None, int], int] = {}
-        for queue_name, rank, job_id in found:
+        first: dict[tuple[str | None, int], float] = {}
+        for queue_name, rank, turn in found:
             mark = queue_name if queue_name in self._marks else None, rank
-            first[mark] = min(job_id, first.get(mark, job_id))
-        for (name, rank), job_id in first.items():
+            first[mark] = min(turn, first.get(mark, turn))
+        for (name, rank), turn in first.items():
             if name in self._marks:
-                self._marks[name][rank] = job_id
+                self._marks[name][rank] = turn
         if self.passes_ranks:
             last = HIGHEST if found_all else max((rank for _, rank in first), default=LOWEST)
-            for rank, job_id in self._newest.items():
+            for rank, turn in self._last.items():
                 if rank < last and (None, rank) not in first:
-                    self._marks[None][rank] = max(job_id + 1, self._marks[None].get(rank, 0))
+                    after = nextafter(turn, inf)
+                    self._marks[None][rank] = max(after, self._marks[None].get(rank, 0.0))
 
     def spans(self, whole: bool) -> list[Span]:
         """Return the parts of the index to read, in order; everything but what is skipped."""
         spans: list[Span] = []
         for name in self._queues:
             marks = {} if whole else self._marks[name]
-            starts = [(LOWEST, 0), *((rank, marks[rank]) for rank in sorted(marks))]
+            starts = [(LOWEST, 0.0), *((rank, marks[rank]) for rank in sorted(marks))]
             ends = [*(rank for rank, _ in starts[1:]), HIGHEST]
             spans += [Span(name, *start, end) for start, end in zip(starts, ends, strict=True)]
         return spans

@@ -48,6 +48,7 @@ def retry(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
         BlockedExecution.objects.using(using).bulk_create(blocked)
         ready = [row for row in rows if isinstance(row, ReadyExecution)]
         ReadyExecution.objects.using(using).bulk_create(ready)
+        database.give_turns([row.pk for row in ready])
         FailedExecution.objects.using(using).filter(pk__in=found)._raw_delete(using)
         Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)
         database.admit(sorted({row.concurrency_key for row in blocked}))

@@ -53,5 +53,6 @@ def _unblock(database: Database, job_ids: Sequence[int]) -> int:
     lock_semaphores(database, keys)
     rows = list(database.lock_rows(blocked, wait=True))
     unblock(database.connection, rows)
+    database.give_turns([row.pk for row in rows])
     database.admit(keys)  # Counts the permits anew.
     return len(rows)

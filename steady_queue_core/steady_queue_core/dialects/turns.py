@@ -1,0 +1,279 @@
+"""Fair queues: the turns of jobs that become ready, by start-time fair queueing.
+
+A job takes the next turn of its key, and the key moves on by 1 / weight. A key that has waited
+moves up to the turn that the queue has reached: the first one of those that are ready, or, if none
+is, the id of the latest job. Plain queues have the ids of jobs for turns, so that a worker of all
+queues compares jobs by age. Each rank of a queue shares on its own.
+
+The rows of keys are locked in the order of their names, after everything else that makes jobs
+ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import F, QuerySet
+
+from . import tables
+from .batches import MOST_JOBS
+from .fair_key import FairKey
+from .fair_queues import FairQueues, fair_queues_in
+from .operations import Operations
+from .outcome import Destination, Ending, Outcome
+from .portable.models import model
+from .records import Arrival, EnqueuedJob, NewJob
+
+T = TypeVar("T")
+
+#: What identifies the row of a key.
+UNIQUE = ("queue_name", "rank", "key")
+#: How many jobs one statement gives their turns.
+PART = 500
+#: No turn that a queue has stored is larger: beyond it, turns would differ by more than a job's.
+LARGEST = 2.0**53
+LEAST_WEIGHT, LARGEST_WEIGHT = 1.0, 1_000.0
+#: By how much a turn must differ from the id of its job.
+NUDGE = 0.001
+
+# Numbers, in the text: hundreds of parameters take drivers longer to place.
+WRITE = f"UPDATE {tables.READY} SET turn = CASE job_id {{cases}} END WHERE job_id IN ({{job_ids}})"
+
+
+class Level(NamedTuple):
+    """The jobs of one rank in a queue, which share on their own."""
+
+    queue_name: str
+    rank: int
+
+
+#: A key of a fair queue: its level, and its text.
+Key = tuple[Level, str]
+
+
+class Turns:
+    """Gives jobs of fair queues their turns, in the transaction in which they become ready."""
+
+    def __init__(
+        self, connection: BaseDatabaseWrapper, dialect: Operations, queues: FairQueues
+    ) -> None:
+        self._connection, self._dialect, self._queues = connection, dialect, queues
+
+    @classmethod
+    def of(cls, connection: BaseDatabaseWrapper, dialect: Operations) -> Turns | None:
+        """Return what gives turns in a database; ``None``: it has no fair queues."""
+        queues = fair_queues_in(connection.alias)
+        return None if queues is None else cls(connection, dialect, queues)
+
+    def concern(self, outcomes: Iterable[Outcome]) -> bool:
+        """Whether settling ``outcomes`` may make jobs of fair queues ready."""
+        return any(
+            outcome.is_limited or (_returns(outcome) and self._is_fair(outcome.queue_name))
+            for outcome in outcomes
+        )
+
+    def of_new(self, jobs: Sequence[NewJob], stored: Sequence[EnqueuedJob]) -> None:
+        """Give turns to jobs that were just stored, and to those that were admitted with them."""
+        arrivals, doubtful = [], list[int]()
+        for job, new in zip(jobs, stored, strict=True):
+            if job.fair_key is None or new.job_id is None or job.waits:
+                continue
+            if job.limit is not None or job.run_at is not None or job.delay is not None:
+                doubtful.append(new.job_id)
+            else:
+                arrivals.append(self._arrival(new.job_id, job.queue_name, job.rank, job.fair_key))
+        self._take(arrivals, are_new=True)
+        self.of_moved(doubtful)
+        self.of_admitted({job.limit.key for job in jobs if job.limit is not None})
+
+    def of_moved(self, job_ids: Collection[int]) -> None:
+        """Give turns to those of these jobs that are ready."""
+        for some in _parts(job_ids, MOST_JOBS):
+            self._take(self._ready(self._rows("ReadyExecution").filter(pk__in=some), some))
+
+    def of_admitted(self, keys: Collection[str]) -> None:
+        """Give turns to those that hold permits of these keys and have none."""
+        for some in _parts(sorted(keys), MOST_JOBS):
+            holders = self._rows("Permit").filter(key__in=some).values("job_id")
+            self._take(self._ready(self._rows("ReadyExecution").filter(pk__in=holders)))
+
+    def of_settled(self, outcomes: Sequence[Outcome]) -> None:
+        """Give turns to jobs whose claims have ended, and to those that were admitted then."""
+        returned = [each for each in outcomes if _returns(each) and self._is_fair(each.queue_name)]
+        released = [each.job_id for each in returned if each.ending is Ending.RELEASED]
+        self._put_first(released)
+        self.of_moved([each.job_id for each in returned if each.ending is not Ending.RELEASED])
+        self.of_admitted({str(o.concurrency_key) for o in outcomes if o.is_limited})
+
+    def any_is_due(self, limit: int) -> bool:
+        """Whether any of the next jobs to dispatch is for a fair queue."""
+        names = self._due(limit).values_list("queue_name", flat=True)
+        return any(self._is_fair(name) for name in set(names))
+
+    def lock_due(self, limit: int) -> list[Any]:
+        """Return the rows of the next jobs to dispatch, locked."""
+        return list(self._dialect.lock_rows(self._connection, self._due(limit), wait=False))
+
+    def of_dispatched(self, rows: Sequence[Any]) -> None:
+        """Give turns to jobs that were dispatched, and to those that were admitted with them."""
+        self.of_moved([row.pk for row in rows if row.concurrency_key is None])
+        self.of_admitted({row.concurrency_key for row in rows if row.concurrency_key is not None})
+
+    def _due(self, limit: int) -> QuerySet[Any]:
+        due = self._rows("ScheduledExecution").filter(
+            due_at__lte=self._dialect.now(self._connection)
+        )
+        return due.order_by("due_at", "rank", "job_id")[:limit]
+
+    def _arrival(self, job_id: int, queue_name: str, rank: int, key: str) -> Arrival:
+        return Arrival(job_id, queue_name, rank, key, self._queues.weight_of(queue_name) or 1.0)
+
+    def _is_fair(self, queue_name: str) -> bool:
+        return self._queues.weight_of(queue_name) is not None
+
+    def _ready(self, rows: QuerySet[Any], order: Sequence[int] = ()) -> list[Arrival]:
+        """Return those of these ready jobs that wait for a turn, in order."""
+        waiting = rows.filter(turn=F("job_id")).order_by("rank", "turn")
+        found = [
+            self._arrival(job_id, queue_name, rank, FairKey.read(metadata) or "")
+            for job_id, queue_name, rank, metadata in waiting.values_list(
+                "job_id", "queue_name", "rank", "job__metadata"
+            )
+            if self._is_fair(queue_name)
+        ]
+        places = {job_id: place for place, job_id in enumerate(order)}
+        return sorted(found, key=lambda each: places.get(each.job_id, 0))
+
+    def _take(self, arrivals: Sequence[Arrival], *, are_new: bool = False) -> None:
+        """Give each of these jobs the next turn of its key."""
+        if not arrivals:
+            return
+        if are_new and len(arrivals) == 1 and self._dialect.takes_turns:
+            self._dialect.take_turn(self._connection, arrivals[0])
+            return
+        following = self._lock(sorted({(_level(each), each.key) for each in arrivals}))
+        weight = self._weights(arrivals)
+        reached = self._reached(arrivals, are_new=are_new)
+        turns: dict[int, float] = {}
+        for each in arrivals:
+            level, text = _level(each), each.key
+            turn = max(reached[level], following[level, text])
+            following[level, text] = turn + 1 / weight(each)
+            # The id of a job says that it has no turn yet.
+            turns[each.job_id] = turn + NUDGE if turn == each.job_id else turn
+        self._save(following)
+        self._write(turns)
+
+    def _put_first(self, job_ids: Sequence[int]) -> None:
+        """Let jobs that come back have the turn that their queue has reached: they have had one."""
+        for some in _parts(job_ids, MOST_JOBS):
+            arrivals = self._ready(self._rows("ReadyExecution").filter(pk__in=some))
+            if arrivals:
+                reached = self._reached(arrivals)
+                self._write({each.job_id: reached[_level(each)] for each in arrivals})
+
+    def _lock(self, keys: Sequence[Key]) -> dict[Key, float]:
+        """Lock the rows of keys, in their order; return their next turns."""
+        following: dict[Key, float] = {}
+        for some in _parts(keys, MOST_JOBS):
+            # Written as they are: that locks them, and inserts those that are missing.
+            self._dialect.upsert(self._connection, _rows(dict.fromkeys(some, 0.0)), UNIQUE, ["key"])
+            for level, texts in _by_level(some).items():
+                rows = self._rows("Turn").filter(
+                    queue_name=level.queue_name, rank=level.rank, key__in=texts
+                )
+                # With a lock, to see what is newer than the snapshot of a caller's transaction.
+                for row in self._dialect.lock_rows(self._connection, rows, wait=True):
+                    following[level, row.key] = _valid(row.turn, 0.0, LARGEST, 0.0)
+        return following
+
+    def _save(self, following: Mapping[Key, float]) -> None:
+        for some in _parts(list(following), MOST_JOBS):
+            rows = _rows({key: following[key] for key in some})
+            self._dialect.upsert(self._connection, rows, UNIQUE, ["turn"])
+
+    def _weights(self, arrivals: Sequence[Arrival]) -> Callable[[Arrival], float]:
+        """Return what looks up the weight of the key of a job."""
+        names = {each.queue_name for each in arrivals}
+        shares = self._rows("Share").filter(queue_name__in=names)
+        given = {
+            (name, key): weight
+            for some in _parts(sorted({each.key for each in arrivals}), MOST_JOBS)
+            for name, key, weight in shares.filter(key__in=some).values_list(
+                "queue_name", "key", "weight"
+            )
+        }
+
+        def weight(arrival: Arrival) -> float:
+            default = arrival.default_weight
+            found = given.get((arrival.queue_name, arrival.key), default)
+            return _valid(found, LEAST_WEIGHT, LARGEST_WEIGHT, default)
+
+        return weight
+
+    def _reached(self, arrivals: Sequence[Arrival], *, are_new: bool = False) -> dict[Level, float]:
+        """Return the turn that the queue has reached, by levels."""
+        own: dict[Level, set[int]] = {}
+        for each in arrivals:
+            own.setdefault(_level(each), set()).add(each.job_id)
+        return {level: self._first_turn(level, own[level], are_new) for level in own}
+
+    def _first_turn(self, level: Level, own: Collection[int], are_new: bool) -> float:
+        rows = self._rows("ReadyExecution").filter(queue_name=level.queue_name, rank=level.rank)
+        first = rows.order_by("turn").values_list("turn", "job_id")
+        if are_new:
+            # No job is later than these: the first one of them has the turn of an idle queue.
+            return _valid(first[0][0], 0.0, LARGEST, float(min(own)))
+        for turn, job_id in first[: len(own) + 1]:
+            if job_id not in own:
+                return _valid(turn, 0.0, LARGEST, 0.0)
+        latest = self._rows("Job").order_by("-pk").values_list("pk", flat=True).first()
+        return float(latest or 0)
+
+    def _write(self, turns: Mapping[int, float]) -> None:
+        with self._connection.cursor() as cursor:
+            for some in _parts(list(turns), PART):
+                cases = " ".join(f"WHEN {int(job_id)} THEN {turns[job_id]!r}" for job_id in some)
+                job_ids = ", ".join(str(int(job_id)) for job_id in some)
+                cursor.execute(WRITE.format(cases=cases, job_ids=job_ids))
+
+    def _rows(self, name: str) -> QuerySet[Any]:
+        rows: QuerySet[Any] = model(name).objects.using(self._connection.alias)
+        return rows
+
+
+def _returns(outcome: Outcome) -> bool:
+    """Whether a job is ready after its claim, or waits for a permit."""
+    return outcome.destination in (Destination.READY, Destination.READY_OR_BLOCKED)
+
+
+def _level(arrival: Arrival) -> Level:
+    return Level(arrival.queue_name, arrival.rank)
+
+
+def _rows(following: Mapping[Key, float]) -> list[Any]:
+    return [
+        model("Turn")(queue_name=level.queue_name, rank=level.rank, key=text, turn=turn)
+        for (level, text), turn in following.items()
+    ]
+
+
+def _by_level(keys: Iterable[Key]) -> dict[Level, list[str]]:
+    texts: dict[Level, list[str]] = {}
+    for level, text in keys:
+        texts.setdefault(level, []).append(text)
+    return texts
+
+
+def _valid(value: object, least: float, largest: float, default: float) -> float:
+    """Return a number that a row holds; ``default`` for what no queue can have stored."""
+    is_number = isinstance(value, int | float) and least <= value <= largest
+    return float(cast(float, value)) if is_number else default
+
+
+def _parts(items: Collection[T], size: int) -> Iterator[list[T]]:
+    ordered = list(items)
+    for start in range(0, len(ordered), size):
+        yield ordered[start : start + size]
