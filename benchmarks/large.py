@@ -51,8 +51,8 @@ SELECT REPLACE(CASE WHEN ones < 5 THEN 'mail-#' ELSE 'report-#' END, '#', CAST(o
        '{{{{"args":[],"kwargs":{{{{}}}}}}}}', 1, 0, 0, %s
 FROM ({{numbers}}) AS numbers WHERE number < {{count}}"""
 FILL_READY = f"""
-INSERT INTO {tables.READY} (job_id, queue_name, {{rank}}, token, created_at)
-SELECT id, queue_name, {{rank}}, 0, enqueued_at FROM {tables.JOBS}"""
+INSERT INTO {tables.READY} (job_id, queue_name, {{rank}}, token, created_at, turn)
+SELECT id, queue_name, {{rank}}, 0, enqueued_at, id FROM {tables.JOBS}"""
 DISTINCT = f"SELECT DISTINCT queue_name FROM {tables.READY}"
 
 

@@ -145,7 +145,7 @@ class _Builder:
     def executions(self) -> None:
         old = self.ago("3600 - i / 1000.0")
         for state, table, others in (
-            ("ready", tables.READY, {}),
+            ("ready", tables.READY, {"turn": f"i + {self.shape.first('ready') - 1}"}),
             ("scheduled", tables.SCHEDULED, {"due_at": self.ago("60 - i / 1000.0")}),
             ("claimed", tables.CLAIMED, {"process_id": f"1 + i % {2 * PROCESSES}"}),
             (

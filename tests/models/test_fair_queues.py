@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.db import transaction
+from django.test.utils import CaptureQueriesContext
 
 from steady_queue_core.dialects import ClaimedJob, Ending, NewJob, fair_queues
 from steady_queue_core.dialects.conformance import threads
@@ -18,6 +19,7 @@ from steady_queue_core.dialects.database import Database
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution, Share, Turn
 from steady_queue_core.models.operations.retry import retry
 from steady_queue_core.models.operations.run_now import run_now
+from steady_queue_core.models.operations.turns import IdleTurns
 
 from .everywhere import Jobs, on_every_database, on_every_server
 
@@ -310,3 +312,61 @@ def test_a_process_that_does_not_know_fair_queues_stores_ids(
     assert fair.turns == {job_id: job_id}
     Database.of(using).give_turns([job_id])
     assert fair.turns == {job_id: job_id}
+
+
+@on_every_database
+def test_keys_that_have_fallen_behind_are_forgotten(using: str) -> None:
+    fair = Fair(using)
+    fair.enqueue("idle", *["busy"] * 30)
+    fair.served(20)
+    sweep = IdleTurns(using)
+    assert sweep.clear(100) == 1
+    assert list(Turn.objects.using(using).values_list("key", flat=True)) == ["busy"]
+    fair.served(11)
+    assert IdleTurns(using).clear(1) == 1
+
+
+@on_every_server
+def test_a_key_with_which_somebody_enqueues_is_not_forgotten(using: str) -> None:
+    fair = Fair(using)
+    fair.enqueue("a")
+    fair.served(1)
+    with transaction.atomic(using=using):
+        fair.enqueue("a")
+        assert threads.start(using, lambda: IdleTurns(using).clear(100)).result(10) == 0
+    assert Turn.objects.using(using).count() == 1
+
+
+def statements(captured: CaptureQueriesContext) -> list[str]:
+    """Return what was captured, without what makes SQLite take a lock that it has already."""
+    return [each["sql"] for each in captured if not each["sql"].endswith("WHERE 0")]
+
+
+@on_every_database
+def test_one_job_takes_two_more_statements(using: str) -> None:
+    """One on PostgreSQL; for a key that is known as for one that is not."""
+    fair = Fair(using)
+    plain = replace(of_key("a"), fair_key=None)
+    counted = []
+    for job in (plain, of_key("a"), of_key("a"), of_key("b")):
+        fair.dialect.enqueue(fair.connection, [plain])
+        with CaptureQueriesContext(fair.connection) as captured, transaction.atomic(using=using):
+            fair.dialect.enqueue(fair.connection, [job])
+        counted.append(len(statements(captured)))
+    more = 1 if using == "postgres" else 2
+    assert [each - counted[0] for each in counted[1:]] == [more] * 3
+
+
+@on_every_database
+def test_many_jobs_take_few_more_statements(using: str) -> None:
+    fair = Fair(using)
+    counted = []
+    for key in (None, "known", "unknown"):
+        jobs = [of_key(f"{key}{number % 100}") for number in range(10_000)]
+        if key is None:
+            jobs = [replace(job, fair_key=None) for job in jobs]
+        with CaptureQueriesContext(fair.connection) as captured, transaction.atomic(using=using):
+            fair.dialect.enqueue(fair.connection, jobs)
+        counted.append(len(statements(captured)))
+    # Twenty of them give 500 jobs each their turns.
+    assert all(20 < each - counted[0] <= 25 for each in counted[1:])

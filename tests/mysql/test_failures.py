@@ -161,7 +161,7 @@ class Failures(ServerCase):
         self.settle(self.finished(claims[ended]), self.finished(claims[gone], preserve=False))
         for job_id in (gone, ended, running):
             self.sql("INSERT INTO steady_queue_ready_executions VALUES "
-                     "(UTC_TIMESTAMP(6), %s, 'default', 0, 7)", job_id)  # fmt: skip
+                     "(UTC_TIMESTAMP(6), %s, 'default', 0, 7, 0)", job_id)  # fmt: skip
         others = self.enqueue_many(2)
         self.assertEqual([claim.job_id for claim in self.claim()], others)
         self.assertEqual(self.ids("Ready"), [])

@@ -177,8 +177,8 @@ class OldTransactions(ServerCase):
         places = range(len(str(DEAD - 1)))
         number = " + ".join(f"{10**place} * d{place}.n" for place in places)
         self.sql(
-            f"INSERT INTO {tables.READY} (job_id, queue_name, `rank`, token, created_at) "
-            f"SELECT -1 - ({number}), 'default', 0, 0, UTC_TIMESTAMP(6) "
+            f"INSERT INTO {tables.READY} (job_id, queue_name, `rank`, token, created_at, turn) "
+            f"SELECT -1 - ({number}), 'default', 0, 0, UTC_TIMESTAMP(6), -1 - ({number}) "
             f"FROM {', '.join(f'({digit}) d{place}' for place in places)}"
         )
         self.sql(f"DELETE FROM {tables.READY}")

@@ -37,8 +37,8 @@ class PostgresTestCase(ConformanceCase, TransactionTestCase):
                       arguments, max_attempts, attempts, token, enqueued_at)
                   SELECT %(queue)s, 'a.b', 'default', %(rank)s, '{{}}', 1, 0, 0, now()
                   FROM generate_series(1, %(count)s) RETURNING id)
-                INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at)
-                SELECT id, %(queue)s, %(rank)s, 0, now() FROM job""",
+                INSERT INTO {tables.READY} (job_id, queue_name, "rank", token, created_at, turn)
+                SELECT id, %(queue)s, %(rank)s, 0, now(), id FROM job""",
             {"queue": queue_name, "rank": rank, "count": count},
         )
 

@@ -25,16 +25,16 @@ INSERT INTO steady_queue_jobs (queue_name, task_path, backend_name, "rank", argu
                                attempts, token, enqueued_at, concurrency_discards)
 VALUES ('default', ?, 'default', 0, ?, 1, 0, 0, {NOW}, false) RETURNING id"""
 INSERT_ONE_READY = """
-INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-SELECT id, queue_name, "rank", 0, enqueued_at FROM steady_queue_jobs WHERE id = ?"""
+INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+SELECT id, queue_name, "rank", 0, enqueued_at, id FROM steady_queue_jobs WHERE id = ?"""
 LAST_ID = "SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs'"
 INSERT_JOB = """
 INSERT INTO steady_queue_jobs (id, queue_name, task_path, backend_name, "rank", arguments,
                                max_attempts, attempts, token, enqueued_at, scheduled_at)
 VALUES (?, 'default', ?, 'default', 0, ?, 1, 0, 0, ?, NULL)"""
 INSERT_READY = """
-INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-VALUES (?, 'default', 0, 0, ?)"""
+INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+VALUES (?1, 'default', 0, 0, ?2, ?1)"""
 
 ANY_READY = "SELECT 1 FROM steady_queue_ready_executions LIMIT 1"
 REGISTERED = "SELECT 1 FROM steady_queue_processes WHERE id = ? AND name = ?"
@@ -43,7 +43,7 @@ PICK = """
 SELECT r.job_id, r.token, r.queue_name, r."rank", j.task_path, j.backend_name, j.arguments,
        j.attempts, j.max_attempts, j.worker_ids, j.errors, j.enqueued_at, j.started_at
 FROM steady_queue_ready_executions r LEFT JOIN steady_queue_jobs j ON j.id = r.job_id
-ORDER BY r."rank", r.job_id LIMIT ?"""
+ORDER BY r."rank", r.turn LIMIT ?"""
 DELETE_READY = "DELETE FROM steady_queue_ready_executions WHERE job_id = ?"
 INSERT_CLAIMED = """
 INSERT INTO steady_queue_claimed_executions

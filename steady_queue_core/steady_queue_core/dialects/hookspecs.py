@@ -184,7 +184,8 @@ def steady_queue_enqueue(  # type: ignore[empty-body]
     """Insert ``jobs`` with their first executions; return their ids, in the same order.
 
     Either all jobs are inserted or none. A job that is not due yet by the database's clock is
-    scheduled; the others are ready. Ids increase in the order of ``jobs``. ``run_at`` is stored
+    scheduled; the others are ready, with their ids for turns, as have all jobs that any operation
+    makes ready. Ids increase in the order of ``jobs``. ``run_at`` is stored
     even if it is in the past, and so are the ``metadata`` of jobs that have any.
 
     A job with a limit that is due takes a permit of its key, as in ``steady_queue_admit``, and sets
@@ -202,8 +203,8 @@ def steady_queue_claim(  # type: ignore[empty-body]
 ) -> list[ClaimedJob]:
     """Claim up to ``limit`` ready jobs for a process: ready -> claimed, in one transaction.
 
-    With ``selector.takes_all`` jobs come in the order of (rank, id) over all queues; otherwise
-    queue by queue in the order of ``selector.matching``, and by (rank, id) in each. Queues that
+    With ``selector.takes_all`` jobs come in the order of (rank, turn) over all queues; otherwise
+    queue by queue in the order of ``selector.matching``, and by (rank, turn) in each. Queues that
     ``selector.excludes``, and paused ones, are left out. They do not change the order of the
     others, nor, however many jobs they have, the cost by much: see ``portable.Bookmarks``. Without
     ``DialectInfo.excludes_queues``, selectors exclude nothing. Jobs that another transaction has

@@ -218,19 +218,11 @@ class Turns:
         own: dict[Level, set[int]] = {}
         for each in arrivals:
             own.setdefault(_level(each), set()).add(each.job_id)
-        return {level: self._first_turn(level, own[level], are_new) for level in own}
-
-    def _first_turn(self, level: Level, own: Collection[int], are_new: bool) -> float:
-        rows = self._rows("ReadyExecution").filter(queue_name=level.queue_name, rank=level.rank)
-        first = rows.order_by("turn").values_list("turn", "job_id")
-        if are_new:
-            # No job is later than these: the first one of them has the turn of an idle queue.
-            return _valid(first[0][0], 0.0, LARGEST, float(min(own)))
-        for turn, job_id in first[: len(own) + 1]:
-            if job_id not in own:
-                return _valid(turn, 0.0, LARGEST, 0.0)
-        latest = self._rows("Job").order_by("-pk").values_list("pk", flat=True).first()
-        return float(latest or 0)
+        # No job is later than new ones: the first one of them has the turn of an idle queue.
+        return {
+            level: reached(self._connection, level, () if are_new else job_ids)
+            for level, job_ids in own.items()
+        }
 
     def _write(self, turns: Mapping[int, float]) -> None:
         with self._connection.cursor() as cursor:
@@ -242,6 +234,18 @@ class Turns:
     def _rows(self, name: str) -> QuerySet[Any]:
         rows: QuerySet[Any] = model(name).objects.using(self._connection.alias)
         return rows
+
+
+def reached(connection: BaseDatabaseWrapper, level: Level, without: Collection[int] = ()) -> float:
+    """Return the turn that a queue has reached: the first one of its ready jobs, except those whose
+    ids are given; in an idle queue, the id of the latest job."""
+    rows = model("ReadyExecution").objects.using(connection.alias)
+    rows = rows.filter(queue_name=level.queue_name, rank=level.rank).order_by("turn")
+    for turn, job_id in rows.values_list("turn", "job_id")[: len(without) + 1]:
+        if job_id not in without:
+            return _valid(turn, 0.0, LARGEST, float(job_id))
+    latest = model("Job").objects.using(connection.alias).order_by("-pk")
+    return float(latest.values_list("pk", flat=True).first() or 0)
 
 
 def _returns(outcome: Outcome) -> bool:

@@ -48,6 +48,7 @@ from .silence import SilenceCases
 from .steps import StepCases
 from .text import TextCases
 from .transactions import TransactionCases
+from .turns import TurnCases
 from .unique import UniqueKeyCases
 from .upserts import UpsertCases
 from .wakeup import WakeupCases
@@ -58,6 +59,7 @@ __all__ = ["DialectConformance"]
 class DialectConformance(
     SelectionCases,
     TransactionCases,
+    TurnCases,
     LockingCases,
     ErrorCases,
     EnqueueCases,

@@ -12,6 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ...configured_backends import backends_on, recurring_tasks_on
 from ...dialects import Dialect
+from ...dialects.fair_queues import fair_queues_in
 from ...durations import LONGEST
 from ...logging import about, get_logger
 from ...models import Job, RecurringTask
@@ -25,6 +26,7 @@ from ...models.operations.clear import (
     StraySteps,
     Sweep,
 )
+from ...models.operations.turns import IdleTurns
 from ...models.operations.unique_keys import KeptKeys, LostKeys
 from ...schedules import catch_up
 
@@ -95,6 +97,8 @@ def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
     yield "RetainedJobs", RetainedJobs(Job.objects.using(using), present)
     yield "KeptKeys", KeptKeys(using, present)
     yield "LostKeys", LostKeys(using, present)
+    if fair_queues_in(using) is not None:
+        yield "IdleTurns", IdleTurns(using)
     yield "StrayCheckpoints", StrayCheckpoints(using, Job.objects.using(using))
     yield "StraySteps", StraySteps(using, Job.objects.using(using))
     longest = _longest(finished)
