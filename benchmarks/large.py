@@ -96,7 +96,7 @@ class Queue:
         rank = self.connection.ops.quote_name("rank")
         instant = portable.storable(self.dialect.current_time(self.connection))
         enqueued_at = self.connection.ops.adapt_datetimefield_value(instant)
-        self.query(FILL_JOBS.format(rank=rank, numbers=_numbers(rows), count=rows), [enqueued_at])
+        self.query(FILL_JOBS.format(rank=rank, numbers=numbers(rows), count=rows), [enqueued_at])
         self.query(FILL_READY.format(rank=rank))
         # As servers do by themselves a little later.
         command = {"postgresql": "ANALYZE", "mysql": "ANALYZE TABLE"}.get(self.connection.vendor)
@@ -148,7 +148,7 @@ def measure_listing(large: Queue, samples: int) -> tuple[float, float]:
     return _milliseconds(ours), _milliseconds(plain)
 
 
-def _numbers(count: int) -> str:
+def numbers(count: int) -> str:
     """Return a query, in the language of every database, for numbers from 0 to ``count`` or more,
     with their last two digits."""
     digit = " UNION ALL ".join(f"SELECT {digit} AS n" for digit in range(10))
