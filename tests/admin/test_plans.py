@@ -48,7 +48,7 @@ INSTANTS = {
 }
 #: State, columns beside those of every execution, and their values. All are due at once.
 EXECUTIONS = (
-    (tables.READY, "", ""),
+    (tables.READY, ", turn", ", i"),
     (tables.SCHEDULED, ", due_at", ", {past}"),
     (tables.BLOCKED, ", concurrency_key", ", 'k' || (i % 10)"),
     (tables.CLAIMED, ", process_id", ", 1"),

@@ -193,7 +193,9 @@ TABLES = [
     "steady_queue_retentions",
     "steady_queue_scheduled_executions",
     "steady_queue_semaphores",
+    "steady_queue_shares",
     "steady_queue_steps",
+    "steady_queue_turns",
     "steady_queue_unique_keys",
     "steady_queue_waiting_executions",
 ]

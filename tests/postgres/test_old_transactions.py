@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf, nextafter
 from unittest import mock
 
 from django.db.transaction import atomic

@@ -8,7 +8,7 @@ from functools import partial
 
 from steady_queue_core.dialects import NewJob, Outcome, QueueSelector, tables
 from steady_queue_core.dialects.conformance.base import limited_job, new_job
-from steady_queue_postgres.claim_sql import NEWEST_BY_RANK
+from steady_queue_postgres.claim_sql import LAST_BY_RANK
 
 from .aliases import ALIAS, another_alias
 from .cases import Plan, PostgresTestCase
@@ -78,7 +78,7 @@ class TestPlans(PostgresTestCase):
         assert "Sort" not in plan.kinds()
 
     def test_the_ranks_are_found_by_a_walk_over_the_index(self) -> None:
-        kinds = {kind for kind, _ in self.plan(NEWEST_BY_RANK).scans(tables.READY)}
+        kinds = {kind for kind, _ in self.plan(LAST_BY_RANK).scans(tables.READY)}
         assert kinds == {"Index Only Scan"}
 
     def test_settling_finds_its_rows_by_their_keys(self) -> None:

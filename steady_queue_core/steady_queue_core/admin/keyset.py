@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import CharField, DateTimeField, Model, QuerySet
+from django.db.models import CharField, DateTimeField, FloatField, Model, QuerySet
 
 from ..dialects import portable
 from ..models.job import MAX_ID
@@ -91,6 +91,8 @@ class Order:
             return portable.storable(portable.aware(datetime.fromisoformat(value)))
         if isinstance(field, CharField):
             known = isinstance(value, str) and is_storable(value)
+        elif isinstance(field, FloatField):
+            known = type(value) in (int, float) and abs(value) <= MAX_ID
         else:
             known = type(value) is int and abs(value) <= MAX_ID
         if not known:

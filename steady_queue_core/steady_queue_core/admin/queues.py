@@ -76,7 +76,7 @@ class QueuesAdmin(QueueAdmin):
     def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
         using = databases.requested(request)
         names = [row.queue_name for row in rows]
-        waiting = ReadyExecution.objects.using(using).order_by("rank", "job_id")
+        waiting = ReadyExecution.objects.using(using).order_by("rank", "turn")
         of_each = [waiting.filter(queue_name=each) for each in names]
         visible = self.visible_jobs(request)
         try:

@@ -54,8 +54,8 @@ ALL = State("", "All", Order(Job, ("-id",)))
 READY = State(
     "ready",
     "Ready",
-    Order(ReadyExecution, ("rank", "job_id")),
-    indexed={"queue": ("queue_name", Order(ReadyExecution, ("rank", "job_id")))},
+    Order(ReadyExecution, ("rank", "turn", "job_id")),
+    indexed={"queue": ("queue_name", Order(ReadyExecution, ("rank", "turn", "job_id")))},
     actions=frozenset({"cancel", "discard"}),
 )
 SCHEDULED = State(

@@ -239,8 +239,12 @@ class Turns:
 def reached(connection: BaseDatabaseWrapper, level: Level, without: Collection[int] = ()) -> float:
     """Return the turn that a queue has reached: the first one of its ready jobs, except those whose
     ids are given; in an idle queue, the id of the latest job."""
+    name = level.queue_name
+    # By a range, in whose order only one index is: a planner may take the other one, and pass over
+    # the jobs of all other queues.
     rows = model("ReadyExecution").objects.using(connection.alias)
-    rows = rows.filter(queue_name=level.queue_name, rank=level.rank).order_by("turn")
+    rows = rows.filter(queue_name__gte=name, queue_name__lte=name, rank=level.rank)
+    rows = rows.order_by("queue_name", "rank", "turn")
     for turn, job_id in rows.values_list("turn", "job_id")[: len(without) + 1]:
         if job_id not in without:
             return _valid(turn, 0.0, LARGEST, float(job_id))

@@ -77,7 +77,7 @@ class Queue:
         """Discard all ready jobs; return their number."""
         if batch_size < 1:
             raise ValueError(f"clear(): batch_size is {batch_size}; it must be at least 1.")
-        first = self._ready().order_by("rank", "job_id").values_list("pk", flat=True)
+        first = self._ready().order_by("rank", "turn").values_list("pk", flat=True)
         jobs = Job.objects.using(self._alias)
         total = 0
         known: list[int] = []

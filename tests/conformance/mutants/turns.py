@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import F
 
-from .mutant import fails, rows, sqlite
+from .mutant import commit, fails, rows, sqlite
 from .taking import take
 
 take_turn, enqueue, dispatch, settle = (
@@ -120,3 +120,9 @@ def gives_each_job_the_first_turn(connection, arrival):
     take_turn(connection, arrival)
     first = rows(connection, "ReadyExecution").order_by("turn").values_list("turn", flat=True)[0]
     rows(connection, "ReadyExecution").filter(pk=arrival.job_id).update(turn=first)
+
+
+@fails("a_turn_ends_with_its_transaction", hook="take_turn")
+def commits_the_turn(connection, arrival):
+    take_turn(connection, arrival)
+    commit(connection)

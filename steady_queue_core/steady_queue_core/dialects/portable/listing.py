@@ -24,7 +24,7 @@ def list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:
 def count_ready(connection: BaseDatabaseWrapper, queue_name: str, limit: int) -> int:
     """Count the ready jobs of a queue, up to ``limit``, in the order of an index."""
     rows = model("ReadyExecution").objects.using(connection.alias).filter(queue_name=queue_name)
-    counted: int = rows.order_by("rank", "job_id")[:limit].count()
+    counted: int = rows.order_by("rank", "turn")[:limit].count()
     return counted
 
 

@@ -34,6 +34,6 @@ class IdleTurns(Sweep):
             locked = list(self.database.lock_rows(rows, wait=False))
             levels = {Level(row.queue_name, row.rank) for row in locked}
             passed = {level: reached(self.database.connection, level) for level in levels}
-            idle = [row.pk for row in locked if row.turn <= passed[row.queue_name, row.rank]]
+            idle = [row.pk for row in locked if row.turn <= passed[Level(row.queue_name, row.rank)]]
             self._turns.filter(pk__in=idle)._raw_delete(self.using)
         return len(idle)
