@@ -49,6 +49,9 @@ class NewJob:
     #: Whether the job has no execution at first, no permit, and no due time: the facade inserts the
     #: row that says what it waits for. A dialect inserts the row of the job alone.
     waits: bool = False
+    #: The key among which a fair queue shares its workers, ``""`` for a job without one; ``None``:
+    #: the queue is not fair. It is in the metadata, too.
+    fair_key: str | None = None
 
 
 class EnqueuedJob(NamedTuple):

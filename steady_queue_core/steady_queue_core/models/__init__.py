@@ -19,6 +19,7 @@ from .queue import Queue
 from .recurring import RecurringExecution, RecurringTask
 from .retention import Retention
 from .semaphore import Permit, Semaphore
+from .share import Share
 from .step import Step
 from .unique_key import UniqueKey
 
@@ -41,6 +42,7 @@ __all__ = [
     "Retention",
     "ScheduledExecution",
     "Semaphore",
+    "Share",
     "Step",
     "UniqueKey",
     "WaitingExecution",
