@@ -53,7 +53,6 @@ from .dialects import (
 )
 from .errors import AlreadyFinished, DuplicateTask
 from .fair_queues import OPTION as FAIR_QUEUES
-from .fair_queues import FairQueues
 from .middleware import MiddlewareChain
 from .payloads import PayloadCodec, Scope, call_scope
 from .queue_lengths import Full, Wanted, lengths_in
@@ -409,7 +408,9 @@ class SteadyQueueBackend(BaseTaskBackend):
             self._require_start(task, own.expires)
         if key is not None:
             own = replace(own or NONE, unique=key.stored)
-        if (fair_key := self._fair_key_of(task, args, kwargs)) is not None:
+        fair_key = None
+        if self.is_fair(task.queue_name):
+            fair_key = fair_key_of_call(task, args, kwargs)
             own = replace(own or NONE, fair=fair_key)
         if intended_time is not None:
             own = replace(own or NONE, intended_time=intended_time)
@@ -418,17 +419,11 @@ class SteadyQueueBackend(BaseTaskBackend):
         metadata = None if own is None else resolved(own).text(self.payload_limits)
         return EncodedCall(task, args, kwargs, text, limit, metadata, batch_id, fair_key)
 
-    @property
-    def fair_queues(self) -> FairQueues | None:
-        """The fair queues of the database of the jobs; ``None``: no backend declares any."""
-        return fair_queues_in(self.database) if self.stores_jobs else self.settings.fair_queues
-
-    def _fair_key_of(self, task: Task, args: Any, kwargs: Any) -> str | None:
-        """Return the fair key of a call; ``None``: its queue is not fair."""
-        fair_queues = self.fair_queues
-        if fair_queues is None or fair_queues.weight_of(task.queue_name) is None:
-            return None
-        return fair_key_of_call(task, args, kwargs)
+    def is_fair(self, queue_name: str) -> bool:
+        """Whether a queue shares its workers fairly among the keys of its jobs."""
+        # The queues of a database are fair for all backends that use it.
+        found = fair_queues_in(self.database) if self.stores_jobs else self.settings.fair_queues
+        return found is not None and found.weight_of(queue_name) is not None
 
     def delivery_of(self, task: Task) -> str | None:
         """Return the delivery of the jobs of ``task``; ``None`` for most."""

@@ -93,10 +93,10 @@ def check_fair_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
         plain: dict[tuple[str, str], list[str]] = {}
         for task in registered_tasks():
             backend = backends.get(task.backend)
-            if backend is not None and getattr(task, "fair_key", None) is not None:
-                queues = backend.fair_queues
-                if queues is None or queues.weight_of(task.queue_name) is None:
-                    plain.setdefault((task.backend, task.queue_name), []).append(task.module_path)
+            if backend is None or getattr(task, "fair_key", None) is None:
+                continue
+            if not backend.is_fair(task.queue_name):
+                plain.setdefault((task.backend, task.queue_name), []).append(task.module_path)
     except ImproperlyConfigured:
         return []  # check_framework or check_configuration reports it.
     return [
