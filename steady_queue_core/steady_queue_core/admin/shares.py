@@ -113,6 +113,8 @@ class ShareAdmin(QueueAdmin):
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
+        if not self.has_delete_permission(request):
+            raise PermissionDenied
         view = partial(super().delete_view, request, object_id, extra_context)
         return self._page_of_row(request, object_id, view)
 
