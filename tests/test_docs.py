@@ -379,6 +379,7 @@ def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -
         "durable-steps.md",
         "unique-jobs.md",
         "back-pressure.md",
+        "fair-queues.md",
         "batches.md",
         "workflows.md",
     ],
