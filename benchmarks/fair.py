@@ -33,6 +33,7 @@ from steady_queue_core.dialects import (
     fair_queues,
     tables,
 )
+from steady_queue_core.fair_queues import FairQueues
 
 #: Jobs of one bulk enqueue, and among how many keys.
 BULK, BULK_KEYS = 10_000, 100
@@ -59,11 +60,6 @@ CASE WHEN number % 8 = 0 THEN '{"fair": "one"}'
 TURN_OF_WEIGHTS = """
 (id - 1 - (id - 1) % 8) / 8 + CASE WHEN (id - 1) % 8 = 0 THEN 0
   WHEN (id - 1) % 8 < 3 THEN ((id - 1) % 8 - 1) / 2.0 ELSE ((id - 1) % 8 - 3) / 5.0 END"""
-
-
-class Declared:
-    def weight_of(self, queue_name: str) -> float | None:
-        return 1.0 if queue_name == "fair" else None
 
 
 class Queue:
@@ -228,7 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--bulks", type=int, default=5, metavar="N")
     parsed = parser.parse_args(arguments)
     testbed.set_up()
-    fair_queues.use(lambda alias: Declared())
+    fair_queues.ask(lambda alias: FairQueues({"fair": 1.0}))
     found: list[tuple[str, Costs, Shares]] = []
     for kind in testbed.chosen(parsed.database):
         aliases = (f"{kind}_small", f"{kind}_large", f"{kind}_shared")

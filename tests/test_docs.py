@@ -379,6 +379,7 @@ def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -
         "durable-steps.md",
         "unique-jobs.md",
         "back-pressure.md",
+        "fair-queues.md",
         "batches.md",
         "workflows.md",
     ],
@@ -469,17 +470,20 @@ def test_examples_for_those_who_come_from_perfectqueue_do_what_they_say(project:
     project.write(first)
     project.configure()
     project.manage("migrate")
-    code = documents.blocks(page("perfectqueue.md"), "python")
+    settings, *code = documents.blocks(page("perfectqueue.md"), "python")
+    project.write(settings)
     (project.folder / "page.py").write_text("\n\n".join(code))
 
     *_, found = project.shell(
         "import json, page\n"
         "from django.core.management import call_command\n"
         "call_command('steady_queue', '--drain')\n"
-        "print(json.dumps([each.wait(5).return_value for each in (page.k1, page.imported)]))"
+        "values = [each.wait(5).return_value for each in (page.k1, page.imported)]\n"
+        "print(json.dumps([*values, page.imported.attempts]))"
     )
 
-    assert json.loads(found) == [{"uid": 1, "attempt": 1}, [5, 10]]
+    # The release used up no attempt, the retry did.
+    assert json.loads(found) == [{"uid": 1, "attempt": 1}, [5, 10], 2]
 
 
 CHECKOUT = {

@@ -19,8 +19,11 @@ class SteadyQueueConfig(AppConfig):
         from . import checks  # noqa: F401  (registers the checks)
 
         try:
+            from .configured_backends import fair_queues_on
             from .connection_setup import set_up_connections
+            from .dialects import fair_queues
         except ImproperlyConfigured:
             return  # There is no task framework, as a system check reports.
+        fair_queues.ask(fair_queues_on)
         autodiscover_modules("tasks")
         set_up_connections()

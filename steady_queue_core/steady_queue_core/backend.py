@@ -39,9 +39,20 @@ from .compat import (
 )
 from .concurrency import ConcurrencyLimit
 from .configuration import ConfigurationError
+from .configuration.per_queue import PerQueue
 from .delivery import AT_MOST_ONCE
-from .dialects import BatchClosed, EnqueuedJob, KeyTaken, Limit, Link, NewJob, dialect_for
+from .dialects import (
+    BatchClosed,
+    EnqueuedJob,
+    KeyTaken,
+    Limit,
+    Link,
+    NewJob,
+    dialect_for,
+    fair_queues_in,
+)
 from .errors import AlreadyFinished, DuplicateTask
+from .fair_queues import OPTION as FAIR_QUEUES
 from .middleware import MiddlewareChain
 from .payloads import PayloadCodec, Scope, call_scope
 from .queue_lengths import Full, Wanted, lengths_in
@@ -51,6 +62,7 @@ from .tasks.checkpoint_store import DatabaseStore
 from .tasks.current_batch import batch_of_call
 from .tasks.definition import SteadyQueueTask, require_declared
 from .tasks.expiry import Expires, require_start_before
+from .tasks.fair_calls import fair_key_of_call
 from .tasks.metadata import NONE, JobMetadata
 from .tasks.model_arguments import require_storable_models
 from .tasks.notes import Store
@@ -84,6 +96,8 @@ class EncodedCall:
     metadata: str | None = None
     #: The batch that it is added to.
     batch_id: int | None = None
+    #: Its key in a fair queue; ``None``: its queue is not fair.
+    fair_key: str | None = None
 
 
 class SteadyQueueBackend(BaseTaskBackend):
@@ -360,15 +374,19 @@ class SteadyQueueBackend(BaseTaskBackend):
                     id="steady_queue.E004",
                 )
             ]
-        unused = options.queue_limits.unused(self.queues) if options.queue_limits else []
+        declared: dict[str, PerQueue[Any] | None] = {
+            QUEUE_LIMITS: options.queue_limits,
+            FAIR_QUEUES: options.fair_queues,
+        }
         return [
             Error(
-                f"TASKS[{self.alias!r}]['OPTIONS'][{QUEUE_LIMITS!r}] limits {entry!r}, but the "
+                f"TASKS[{self.alias!r}]['OPTIONS'][{option!r}] names {entry!r}, but the "
                 f"QUEUES of this backend are {', '.join(map(repr, sorted(self.queues)))}.",
                 hint="Check the spelling, or add the queue to QUEUES.",
                 id="steady_queue.E004",
             )
-            for entry in (unused if self.queues else ())
+            for option, found in declared.items()
+            for entry in (found.unused(self.queues) if found and self.queues else ())
         ]
 
     def encode(
@@ -390,12 +408,22 @@ class SteadyQueueBackend(BaseTaskBackend):
             self._require_start(task, own.expires)
         if key is not None:
             own = replace(own or NONE, unique=key.stored)
+        fair_key = None
+        if self.is_fair(task.queue_name):
+            fair_key = fair_key_of_call(task, args, kwargs)
+            own = replace(own or NONE, fair=fair_key)
         if intended_time is not None:
             own = replace(own or NONE, intended_time=intended_time)
         if (batch_id := batch_of_call(self, task)) is not None:
             own = replace(own or NONE, batch=Link(batch_id).stored)
         metadata = None if own is None else resolved(own).text(self.payload_limits)
-        return EncodedCall(task, args, kwargs, text, limit, metadata, batch_id)
+        return EncodedCall(task, args, kwargs, text, limit, metadata, batch_id, fair_key)
+
+    def is_fair(self, queue_name: str) -> bool:
+        """Whether a queue shares its workers fairly among the keys of its jobs."""
+        # The queues of a database are fair for all backends that use it.
+        found = fair_queues_in(self.database) if self.stores_jobs else self.settings.fair_queues
+        return found is not None and found.weight_of(queue_name) is not None
 
     def delivery_of(self, task: Task) -> str | None:
         """Return the delivery of the jobs of ``task``; ``None`` for most."""
@@ -498,6 +526,7 @@ class SteadyQueueBackend(BaseTaskBackend):
             limit=call.limit,
             metadata=call.metadata,
             batch_id=call.batch_id,
+            fair_key=call.fair_key,
         )
         return new if self.payload_codec is None else _sealed(new, self.payload_codec)
 

@@ -16,6 +16,7 @@ from .configuration.errors import ConfigurationError, describe
 from .configuration.module_settings import module_reader
 from .configuration.reader import Reader
 from .delivery import AT_MOST_ONCE, MODES, MOST_CRASHES
+from .fair_queues import FairQueues, read_fair_queues
 from .middleware import MiddlewareChain
 from .payloads.options import PayloadOptions, read_payload
 from .queue_limits import QueueLimits, read_queue_limits
@@ -80,6 +81,8 @@ class BackendOptions:
     """How long a worker leaves a job with an unknown task to other workers."""
     queue_limits: QueueLimits | None = None
     """How many ready jobs queues may have, before nothing more is enqueued; None: any number."""
+    fair_queues: FairQueues | None = None
+    """The queues that share their workers fairly among the keys of their jobs; None: none."""
     middleware: tuple[str, ...] = ()
     """Dotted paths of classes around enqueues and executions, the outermost first."""
     error_reporter: str | None = None
@@ -122,6 +125,7 @@ class BackendOptions:
             enqueue_on_commit=reader.flag("enqueue_on_commit"),
             unknown_task_patience=reader.duration("unknown_task_patience", zero=True),
             queue_limits=read_queue_limits(reader),
+            fair_queues=read_fair_queues(reader),
             middleware=_read_paths(reader, "middleware"),
             error_reporter=_read_path(reader, "error_reporter"),
         )

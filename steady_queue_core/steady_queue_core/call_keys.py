@@ -20,11 +20,17 @@ LONGEST_KEY = 255
 
 
 def text_of(
-    key: Key, args: Sequence[Any], kwargs: Mapping[str, Any], where: str, none: str
+    key: Key,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    where: str,
+    none: str,
+    option: str = "key",
 ) -> str | None:
     """Return the key of a call as text; ``None``: it has none.
 
-    Raises ``InvalidTask`` that begins with ``where``. ``none`` says what ``None`` means.
+    Raises ``InvalidTask`` that begins with ``where``. ``none`` says what ``None`` means, ``option``
+    where the key is given.
     """
     value: object = key
     if callable(key):
@@ -32,8 +38,8 @@ def text_of(
             value = key(*args, **kwargs)
         except Exception as error:
             raise InvalidTask(
-                f"{where} could not be computed: {type(error).__name__}: {error}. Its key=... "
-                "is called with the arguments of the task."
+                f"{where} could not be computed: {type(error).__name__}: {error}. Its "
+                f"{option}=... is called with the arguments of the task."
             ) from error
     if value is None:
         return None
@@ -57,7 +63,11 @@ def text_of(
 
 def in_group(group: str, key: str) -> str:
     """Return the key of a group as it is stored. A long one is cut off and ends with its hash."""
-    whole = f"{group}{SEPARATOR}{key}"
+    return shortened(f"{group}{SEPARATOR}{key}")
+
+
+def shortened(whole: str) -> str:
+    """Return a key as it fits into a column. A long one is cut off and ends with its hash."""
     if len(whole) <= LONGEST_KEY:
         return whole
     digest = hashlib.sha256(whole.encode()).hexdigest()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from django.core.exceptions import ImproperlyConfigured
+
 from .backend import SteadyQueueBackend
 from .compat import (
     DEFAULT_TASK_BACKEND_ALIAS,
@@ -10,6 +14,7 @@ from .compat import (
     task_backends,
 )
 from .configuration import ConfigurationError
+from .fair_queues import FairQueues
 from .schedules.definition import RecurringDefinition, registered
 
 
@@ -18,8 +23,7 @@ def own_backends() -> dict[str, SteadyQueueBackend]:
 
     Raises ``ConfigurationError``.
     """
-    aliases = sorted(task_backends, key=lambda alias: alias != DEFAULT_TASK_BACKEND_ALIAS)
-    found = {alias: _backend(alias) for alias in aliases}
+    found = {alias: _backend(alias) for alias in _aliases()}
     return {
         alias: own
         for alias, own in found.items()
@@ -50,6 +54,30 @@ def recurring_tasks_on(using: str) -> list[RecurringDefinition]:
     """Return the recurring tasks in the code whose jobs are stored in the database ``using``."""
     backends = backends_on(using)
     return [each for each in registered() if each.task.backend in backends]
+
+
+def fair_queues_on(using: str) -> FairQueues | None:
+    """Return the fair queues of the database ``using``, as its backends declare them together;
+    ``None``: they declare none.
+
+    What cannot be used in ``TASKS`` declares none: the system checks report it, and the jobs of
+    other backends go on.
+    """
+    declared = (_fair_queues(alias, using) for alias in _aliases())
+    return FairQueues.merged(each for each in declared if each is not None)
+
+
+def _fair_queues(alias: str, using: str) -> FairQueues | None:
+    with suppress(ImproperlyConfigured):
+        own = _backend(alias)
+        if isinstance(own, SteadyQueueBackend) and own.stores_jobs and own.database == using:
+            return own.settings.fair_queues
+    return None
+
+
+def _aliases() -> list[str]:
+    """Return the aliases in ``TASKS``, that of the default backend first."""
+    return sorted(task_backends, key=lambda alias: alias != DEFAULT_TASK_BACKEND_ALIAS)
 
 
 def _backend(alias: str) -> BaseTaskBackend:

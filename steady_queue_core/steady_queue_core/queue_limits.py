@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from .configuration.errors import describe
+from .configuration.per_queue import PerQueue
 from .configuration.queues import objection
 from .configuration.reader import Reader
 
@@ -13,29 +14,8 @@ OPTION = "queue_limits"
 MOST_JOBS = 1_000_000
 
 
-class QueueLimits:
-    """The longest lengths of queues: by name, by a prefix such as ``mail*``, and ``*`` for all
-    others. Each queue has the limit of the entry that says most of its name."""
-
-    def __init__(self, by_entry: Mapping[str, int | None]) -> None:
-        self._by_name = {e: limit for e, limit in by_entry.items() if not e.endswith("*")}
-        prefixes = [(e[:-1], limit) for e, limit in by_entry.items() if e.endswith("*")]
-        self._by_prefix = sorted(prefixes, key=lambda each: -len(each[0]))
-
-    def of(self, queue_name: str) -> int | None:
-        """Return the most ready jobs of a queue; ``None``: as many as there are."""
-        if queue_name in self._by_name:
-            return self._by_name[queue_name]
-        found = (limit for prefix, limit in self._by_prefix if queue_name.startswith(prefix))
-        return next(found, None)
-
-    def unused(self, queue_names: Collection[str]) -> list[str]:
-        """Return the entries that say something of none of these queues."""
-        prefixes = [f"{prefix}*" for prefix, _ in self._by_prefix]
-        return [
-            *(name for name in self._by_name if name not in queue_names),
-            *(e for e in prefixes if not any(name.startswith(e[:-1]) for name in queue_names)),
-        ]
+class QueueLimits(PerQueue[int | None]):
+    """The most ready jobs of queues; ``None``: as many as there are."""
 
 
 def read_queue_limits(reader: Reader) -> QueueLimits | None:

@@ -33,7 +33,7 @@ STATES = ("", "ready", "scheduled", "blocked", "waiting", "running", "failed", "
 
 def all_pages(visitor: Visitor, jobs: list[int]) -> list[Any]:
     """Return every list and the pages of ``jobs``."""
-    models = ("pause", "process", "recurringtask", "semaphore", "jobbatch")
+    models = ("pause", "process", "recurringtask", "semaphore", "jobbatch", "share")
     pages = [visitor.list(state=state) for state in STATES]
     pages += [visitor.list(model) for model in models]
     return pages + [visitor.see(visitor.url("job", "change", job)) for job in jobs]

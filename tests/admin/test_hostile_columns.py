@@ -25,6 +25,7 @@ from steady_queue_core.models import (
     RecurringTask,
     ScheduledExecution,
     Semaphore,
+    Share,
     WaitingExecution,
 )
 from steady_queue_core.models.process import register
@@ -61,7 +62,9 @@ def values_of(field: Any, vendor: str) -> tuple[str, ...]:
     values = TEXTS + LONG_TEXTS if isinstance(field, models.TextField) else TEXTS
     if isinstance(field, models.DateTimeField):
         values = INSTANTS
-    elif isinstance(field, (models.IntegerField, models.BooleanField, models.DurationField)):
+    elif isinstance(
+        field, (models.IntegerField, models.BooleanField, models.DurationField, models.FloatField)
+    ):
         values = NUMBERS
     return values if field.primary_key or vendor != "sqlite" else ANYTHING + values
 
@@ -95,6 +98,9 @@ def rows_of(scene: Scene, model: type[models.Model], count: int) -> list[Any]:
         Semaphore: lambda: rows.bulk_create(
             Semaphore(key=f"k{number}", value=0, limit=1) for number in range(count)
         ),
+        Share: lambda: rows.bulk_create(
+            Share(queue_name="mail", key=f"k{number}", weight=2) for number in range(count)
+        ),
     }  # fmt: skip
     before = {*rows.values_list("pk", flat=True)}
     make[model]()
@@ -104,7 +110,7 @@ def rows_of(scene: Scene, model: type[models.Model], count: int) -> list[Any]:
 MODELS: tuple[type[models.Model], ...] = (
     BlockedExecution, ClaimedExecution, FailedExecution, Job, Pause, Process, ReadyExecution,
     RecurringTask, ScheduledExecution, Semaphore, JobBatch, BatchMember, Dependency,
-    WaitingExecution,
+    WaitingExecution, Share,
 )  # fmt: skip
 #: Lists that show something of a model, each with its filters.
 SHOWN_IN: dict[type[models.Model], list[tuple[str, dict[str, str]]]] = {
@@ -128,7 +134,7 @@ UNCHANGED = (models.OneToOneField, models.AutoField)
 #: The pages of the others by themselves.
 PAGES: dict[type[models.Model], str] = {
     Pause: "pause", Process: "process", RecurringTask: "recurringtask", Semaphore: "semaphore",
-    JobBatch: "jobbatch", BatchMember: "jobbatch",
+    Share: "share", JobBatch: "jobbatch", BatchMember: "jobbatch",
 }  # fmt: skip
 #: The columns with the keys of the pages that show the others, as they were before the damage.
 SHOWN_ON = {BatchMember: "batch_id", Dependency: "job_id"}

@@ -20,6 +20,7 @@ from steady_queue_core.models import (
     RecurringTask,
     ScheduledExecution,
     Semaphore,
+    Share,
 )
 
 from .places import HOUR, Scene, on_every_database
@@ -185,10 +186,13 @@ def test_no_page_makes_more_than_a_dozen_queries(using: str, scene: Scene, rows:
         recurring = recurring_tasks(scene, 60)
         semaphores = [Semaphore(key=f"k{number}", value=0, limit=1) for number in range(60)]
         Semaphore.objects.using(using).bulk_create(semaphores)
+        weights = [Share(queue_name="mail", key=f"k{n}", weight=2) for n in range(60)]
+        Share.objects.using(using).bulk_create(weights)
         if using == "default":
             scene.ready(20_000), scene.ready(1_000, delay=HOUR)
     visitor = Visitor(*EVERYTHING)
     urls = [visitor.url(model) for model in ("pause", "process", "recurringtask", "semaphore")]
+    urls += [visitor.url("share"), f"{visitor.url('share')}?q=mail"]
     urls += [visitor.url("jobbatch"), f"{visitor.url('jobbatch')}?status=running&kind=batch&q=x"]
     urls += [f"{visitor.url('job')}?state={state}" for state in STATES]
     urls += [f"{visitor.url('job')}?state={state}&task=no.such" for state in STATES]
@@ -198,6 +202,8 @@ def test_no_page_makes_more_than_a_dozen_queries(using: str, scene: Scene, rows:
     if rows:
         urls += [visitor.url("recurringtask", "change", recurring[0])]
         urls += [visitor.url("semaphore", "change", "k1")]
+        share = Share.objects.using(using).latest("pk").pk
+        urls += [visitor.url("share", page, share) for page in ("change", "delete")]
     for state in ("", "ready", "scheduled", "failed", "finished"):
         page = visitor.list(state=state)
         if 'rel="next"' in page.source:

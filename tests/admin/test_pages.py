@@ -295,7 +295,7 @@ def test_semaphores_tell_what_is_in_use_and_who_waits(using: str, scene: Scene) 
 
 @on_every_database
 @pytest.mark.parametrize(
-    "model", ["job", "pause", "process", "recurringtask", "semaphore", "jobbatch"]
+    "model", ["job", "pause", "process", "recurringtask", "semaphore", "jobbatch", "share"]
 )
 def test_what_is_not_there_has_no_page(using: str, model: str, scene: Scene) -> None:
     visitor = Visitor(*EVERYTHING)

@@ -16,6 +16,7 @@ from steady_queue_core.models import (
     ReadyExecution,
     RecurringTask,
     ScheduledExecution,
+    Share,
 )
 
 from ..app.tasks import noop
@@ -32,7 +33,10 @@ VIEW = {
     "recurringtask": "view_recurringtask",
     "semaphore": "view_semaphore",
     "jobbatch": "view_jobbatch",
+    "share": "view_share",
 }
+#: Those for weights of keys.
+WEIGHTS = ("add_share", "change_share", "delete_share")
 #: Page, action of its list, verb of its page, and the permission for both.
 ACTIONS = [
     ("job", "retry", "retry", "retry_job"),
@@ -61,6 +65,8 @@ def prepare(scene: Scene, action: str, model: str) -> tuple[Any, dict[str, str]]
         if action == "resume":
             Pause.objects.create(queue_name="mail", created_at="2026-01-01T00:00:00Z")
         return "mail", {}
+    if model == "share":
+        return Share.objects.create(queue_name="mail", key="a", weight=2).pk, {}
     if model == "jobbatch":
         with Batch("rows") as batch:
             noop.enqueue()
@@ -87,7 +93,7 @@ def state(scene: Scene) -> Any:
 def test_the_permissions_are_these() -> None:
     offered = Permission.objects.filter(content_type__app_label="steady_queue")
     assert sorted(offered.values_list("codename", flat=True)) == sorted(
-        {*VIEW.values(), "view_arguments", *(codename for *_, codename in ACTIONS)}
+        {*VIEW.values(), *WEIGHTS, "view_arguments", *(codename for *_, codename in ACTIONS)}
     )
 
 

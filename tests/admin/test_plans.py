@@ -167,7 +167,10 @@ def test_sqlite_reads_by_indexes_in_their_order() -> None:
             sorts = [step for step in steps if step.startswith("USE TEMP B-TREE")]
             # What is equal in the index's columns is little, and sorted by itself.
             one_turn = any("turn=?" in step for step in steps)
-            assert one_turn or not [each for each in sorts if "RIGHT PART" not in each], (sql, steps)
+            assert one_turn or not [each for each in sorts if "RIGHT PART" not in each], (
+                sql,
+                steps,
+            )
             scans = [step for step in steps if re.match(r"SCAN (?!part\d)(?!.*INDEX)", step)]
             wanted = [f"SCAN {table}" for table, order in BY_ID.items() if order in sql]
             allowed = [*wanted, *(f"SCAN {table}" for table in SMALL)]

@@ -27,7 +27,7 @@ steady_queue_core: AlreadyFinished Batch BatchDoesNotExist DuplicateTask Preempt
     __version__ aenqueue_many call change_recurring_task enqueue_many limits_concurrency recurring
     schedule_recurring_task task unschedule_recurring_task
 steady_queue_core.admin: JobAdmin ProcessAdmin QueuesAdmin RecurringTaskAdmin SemaphoreAdmin
-    register
+    ShareAdmin register
 steady_queue_core.arguments: DeserializationError TaskArgumentError
 steady_queue_core.backend: SteadyQueueBackend
 steady_queue_core.concurrency: limits_concurrency
@@ -53,7 +53,7 @@ steady_queue_core.logging: JSONFormatter TaskContextFilter TextFormatter
 steady_queue_core.middleware: Middleware
 steady_queue_core.models: BatchMember BlockedExecution Checkpoint ClaimedExecution Dependency
     FailedExecution Job JobBatch Pause Permit Process Queue ReadyExecution RecurringExecution
-    RecurringTask Retention ScheduledExecution Semaphore Step UniqueKey
+    RecurringTask Retention ScheduledExecution Semaphore Share Step UniqueKey
     WaitingExecution
 steady_queue_core.models.fields: ExactCharField ExactTextField InstantField
 steady_queue_core.models.tuning: TuneTables
@@ -62,6 +62,7 @@ steady_queue_core.processes: ProcessExitError ProcessMissingError ProcessPrunedE
 steady_queue_core.recurring_task: recurring
 steady_queue_core.retries: constant exponential
 steady_queue_core.routers: SteadyQueueRouter
+steady_queue_core.shares: reset_weight set_weight weight_of weights_of
 steady_queue_core.signals: InternalErrors ProcessLifecycle QueueLifecycle Recurring process_pruned
     internal_error jobs_claimed jobs_dispatched jobs_unblocked process_beat process_polled
     process_restarted process_started process_stopped process_stopping queue_paused queue_resumed
@@ -172,6 +173,7 @@ BACKEND = {
     "enqueue_on_commit": False,
     "unknown_task_patience": timedelta(minutes=10),
     "queue_limits": None,
+    "fair_queues": None,
     "middleware": (),
     "error_reporter": None,
 }

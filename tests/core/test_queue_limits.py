@@ -95,7 +95,7 @@ def test_a_limit_of_a_queue_that_the_backend_does_not_have_is_an_error() -> None
     assert checked(["mail", "default"], limits) == [
         (
             "steady_queue.E004",
-            f"{PATH} limits {entry!r}, but the QUEUES of this backend are 'default', 'mail'.",
+            f"{PATH} names {entry!r}, but the QUEUES of this backend are 'default', 'mail'.",
             "Check the spelling, or add the queue to QUEUES.",
         )
         for entry in ("mial", "re*")

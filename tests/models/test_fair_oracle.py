@@ -8,12 +8,13 @@ from datetime import timedelta
 
 import pytest
 
-from steady_queue_core.dialects import ClaimedJob, Ending, fair_queues
-from steady_queue_core.dialects.conformance.base import ending, new_job, stored_id
+from steady_queue_core.dialects import ClaimedJob, Ending
+from steady_queue_core.dialects.conformance.base import new_job, stored_id
+from steady_queue_core.fair_queues import FairQueues
 from steady_queue_core.models import Job, ScheduledExecution
 
 from .everywhere import on_every_database
-from .test_fair_queues import Declared, Fair, of_key
+from .test_fair_queues import Fair, declare, of_key
 
 WEIGHTS = {"a": 1.0, "b": 2.0, "c": 5.0, "d": 1.5}
 RANKS = (0, 1)
@@ -22,7 +23,8 @@ STEPS = 60
 
 @pytest.fixture(autouse=True)
 def declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fair_queues, "_sources", [lambda alias: Declared()])
+    """The queue ``fair`` is fair, and no other one."""
+    declare(monkeypatch, FairQueues({"fair": 1.0}))
 
 
 @dataclass

@@ -12,10 +12,11 @@ import pytest
 from django.db import transaction
 from django.test.utils import CaptureQueriesContext
 
-from steady_queue_core.dialects import ClaimedJob, Ending, NewJob, fair_queues
+from steady_queue_core.dialects import ClaimedJob, Ending, NewJob, QueueSelector, fair_queues
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.conformance.base import ending, limited_job, new_job, stored_id
 from steady_queue_core.dialects.database import Database
+from steady_queue_core.fair_queues import FairQueues
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution, Share, Turn
 from steady_queue_core.models.operations.retry import retry
 from steady_queue_core.models.operations.run_now import run_now
@@ -26,16 +27,16 @@ from .everywhere import Jobs, on_every_database, on_every_server
 SECOND = timedelta(seconds=1)
 
 
-class Declared:
-    """The queue ``fair`` is fair, and no other one."""
-
-    def weight_of(self, queue_name: str) -> float | None:
-        return 1.0 if queue_name == "fair" else None
+def declare(monkeypatch: pytest.MonkeyPatch, queues: FairQueues | None) -> None:
+    """Let these queues be fair in all databases."""
+    monkeypatch.setattr(fair_queues, "_source", lambda alias: queues)
+    monkeypatch.setattr(fair_queues, "_known", {})
 
 
 @pytest.fixture(autouse=True)
 def declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fair_queues, "_sources", [lambda alias: Declared()])
+    """The queue ``fair`` is fair, and no other one."""
+    declare(monkeypatch, FairQueues({"fair": 1.0}))
 
 
 def of_key(key: str, job: NewJob | None = None) -> NewJob:
@@ -208,16 +209,10 @@ def test_what_is_retried_in_a_claim_is_not_claimed_before_others(using: str) -> 
     first = fair.claim(1)
     outcomes = [ending(Ending.RETRIED, first[0], attempts=1)]
     held, claims = fair.dialect.settle_and_claim(
-        fair.connection, outcomes, fair.worker, fair_selector(), 3
+        fair.connection, outcomes, fair.worker, QueueSelector(), 3
     )
     assert held == {first[0].job_id}
     assert first[0].job_id not in {claim.job_id for claim in claims}
-
-
-def fair_selector() -> Any:
-    from steady_queue_core.dialects import QueueSelector
-
-    return QueueSelector.of(["*"])
 
 
 @on_every_database
@@ -307,7 +302,7 @@ def test_a_process_that_does_not_know_fair_queues_stores_ids(
     using: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fair = Fair(using)
-    monkeypatch.setattr(fair_queues, "_sources", [lambda alias: None])
+    declare(monkeypatch, None)
     [job_id] = fair.enqueue("a")
     assert fair.turns == {job_id: job_id}
     Database.of(using).give_turns([job_id])

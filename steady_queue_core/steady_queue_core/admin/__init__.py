@@ -9,13 +9,14 @@ from __future__ import annotations
 from django.contrib.admin import AdminSite
 from django.contrib.admin import site as default_site
 
-from ..models import Job, JobBatch, Pause, Process, RecurringTask, Semaphore
+from ..models import Job, JobBatch, Pause, Process, RecurringTask, Semaphore, Share
 from .batches import BatchAdmin
 from .jobs import JobAdmin
 from .processes import ProcessAdmin
 from .queues import QueuesAdmin
 from .recurring_tasks import RecurringTaskAdmin
 from .semaphores import SemaphoreAdmin
+from .shares import ShareAdmin
 
 __all__ = [
     "BatchAdmin",
@@ -24,6 +25,7 @@ __all__ = [
     "QueuesAdmin",
     "RecurringTaskAdmin",
     "SemaphoreAdmin",
+    "ShareAdmin",
     "register",
 ]
 
@@ -34,6 +36,7 @@ PAGES = {
     Process: ProcessAdmin,
     RecurringTask: RecurringTaskAdmin,
     Semaphore: SemaphoreAdmin,
+    Share: ShareAdmin,
 }
 
 

@@ -66,6 +66,7 @@ def _fields(job: Any, state: State, process: str, metadata: JobMetadata) -> Sect
             ("Concurrency key", texts.clean(job.concurrency_key or "")),
             ("Concurrency limit", job.concurrency_limit),
             ("Unique key", _unique(job, metadata)),
+            ("Fair key", texts.clean(metadata.fair or "")),
             ("Backend", texts.clean(job.backend_name)),
             ("Kept", _kept(metadata)),
         ],

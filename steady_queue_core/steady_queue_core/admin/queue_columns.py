@@ -33,6 +33,12 @@ def oldest(queue: Any) -> str:
     return texts.between(queue.count.first, queue.present)
 
 
+@column("shared fairly")
+def fair(queue: Any) -> str:
+    """Return the weight that keys of a fair queue have by default; nothing for other queues."""
+    return "" if queue.weight is None else f"weight {queue.weight:g}"
+
+
 def queue_fields(queue: Any) -> Fields:
     """Return the fields of the page of a queue."""
     return Fields(
@@ -40,6 +46,7 @@ def queue_fields(queue: Any) -> Fields:
         [
             ("Name", texts.clean(queue.queue_name)),
             ("State", state(queue)),
+            ("Shared fairly", fair(queue)),
             ("Paused since", texts.moment(queue.paused_since)),
             ("Ready jobs", ready(queue)),
             ("Oldest wait", oldest(queue)),

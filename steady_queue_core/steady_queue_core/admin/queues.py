@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern
 
 from ..configuration.queues import LONGEST_NAME
+from ..dialects import fair_queues_in
 from ..dialects.database import Database
 from ..models import Job, Pause, Queue, ReadyExecution
 from . import databases, texts
@@ -25,7 +26,7 @@ from .job_actions import DISCARD
 from .job_listing import JobListing
 from .job_rows import read_briefly
 from .keyset import is_storable
-from .queue_columns import name, oldest, queue_fields, ready, state
+from .queue_columns import fair, name, oldest, queue_fields, ready, state
 from .queue_listing import QueueListing
 from .states import READY
 from .visibility import is_unrestricted
@@ -71,7 +72,8 @@ class QueuesAdmin(QueueAdmin):
         return QueueListing(self.rows(request), sorted(self.get_queue_names(request, names)))
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        return (name, state, ready, oldest)
+        columns = (name, state, ready, oldest)
+        return (*columns, fair) if fair_queues_in(databases.requested(request)) else columns
 
     def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
         using = databases.requested(request)
@@ -86,9 +88,10 @@ class QueuesAdmin(QueueAdmin):
                 raise
             counts = count_each(using, of_each, visible=visible)
         pauses = read_each(Pause.objects.using(using), names)
-        present = Database.of(using).current_time()
+        present, fair_queues = Database.of(using).current_time(), fair_queues_in(using)
         for row, count in zip(rows, counts, strict=True):
             row.count, row.present = count, present
+            row.weight = fair_queues.weight_of(row.queue_name) if fair_queues else None
             row.paused = row.queue_name in pauses
             row.paused_since = getattr(pauses.get(row.queue_name), "created_at", None)
             row.jobs_url = self.jobs_url(request, state=READY.name, queue=row.queue_name)

@@ -12,7 +12,13 @@ from .settings import (
     check_pools,
     check_signatures,
 )
-from .tasks import check_callbacks, check_limits, check_task_modules, check_transactional_tasks
+from .tasks import (
+    check_callbacks,
+    check_fair_keys,
+    check_limits,
+    check_task_modules,
+    check_transactional_tasks,
+)
 
 __all__ = [
     "TAG",
@@ -20,6 +26,7 @@ __all__ = [
     "check_configuration",
     "check_databases",
     "check_dialects",
+    "check_fair_keys",
     "check_framework",
     "check_limits",
     "check_mode",

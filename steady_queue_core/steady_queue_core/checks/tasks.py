@@ -84,6 +84,35 @@ def check_limits(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list
 
 
 @register(TAG)
+def check_fair_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """W018: the queues of tasks with fair keys are fair."""
+    try:
+        from ..tasks.definition import registered_tasks
+
+        backends = known_backends()
+        plain: dict[tuple[str, str], list[str]] = {}
+        for task in registered_tasks():
+            backend = backends.get(task.backend)
+            if backend is None or getattr(task, "fair_key", None) is None:
+                continue
+            if not backend.is_fair(task.queue_name):
+                plain.setdefault((task.backend, task.queue_name), []).append(task.module_path)
+    except ImproperlyConfigured:
+        return []  # check_framework or check_configuration reports it.
+    return [
+        Warning(
+            f"The fair keys of these tasks have no effect, because their queue {queue!r} is not "
+            f"fair: {', '.join(sorted(paths))}.",
+            hint=f"Add {queue!r} to TASKS[{alias!r}]['OPTIONS']['fair_queues'], or leave out "
+            "fair_key. If the tasks are enqueued into other queues only, add 'steady_queue.W018' "
+            "to SILENCED_SYSTEM_CHECKS.",
+            id="steady_queue.W018",
+        )
+        for (alias, queue), paths in sorted(plain.items())
+    ]
+
+
+@register(TAG)
 def check_callbacks(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """E011: callbacks of tasks are tasks, accept what they are called with, use the database of
     their task, and do not follow each other without end."""

@@ -18,6 +18,8 @@ from ..logging import get_logger
 from . import portable, tables
 from .chains import Chain, chained, chains_of
 from .dialect import Dialect
+from .fair_key import FairKey
+from .fair_queues import fair_queues_in
 from .hookspecs import hookimpl
 from .job_key import JobKey, is_storable
 from .joins import BatchClosed, Joins
@@ -69,6 +71,7 @@ __all__ = [
     "Dispatched",
     "Ending",
     "EnqueuedJob",
+    "FairKey",
     "FollowUp",
     "JobKey",
     "Joins",
@@ -87,6 +90,7 @@ __all__ = [
     "chained",
     "chains_of",
     "dialect_for",
+    "fair_queues_in",
     "get_logger",
     "hookimpl",
     "is_storable",

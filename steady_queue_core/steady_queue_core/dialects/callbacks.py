@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import arguments
 from ..arguments import DeserializationError, PayloadLimits
+from .fair_key import FairKey
 from .membership import Link, linked
 from .records import Limit, NewJob
 
@@ -82,6 +83,7 @@ def _is_storable(job: NewJob) -> bool:
         and (job.metadata is None or _is_text(job.metadata))
         and _is_number(job.rank, SMALL)
         and _is_number(job.max_attempts, SMALL)
+        and (job.fair_key is None or FairKey.of(job.fair_key) is not None)
         and (job.delay is None or isinstance(job.delay, timedelta))
         and (job.run_at is None or _is_moment(job.run_at))
     )

@@ -1,4 +1,4 @@
-"""The key of a job in a fair queue: stored with its metadata."""
+"""The fair key of a job: among these keys a fair queue shares its workers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,23 @@ NAME = "fair"
 
 
 class FairKey:
+    """The key of a job of a fair queue, as its metadata tell later moves; a job without one has the
+    empty key."""
+
     @staticmethod
-    def read(metadata: object) -> str | None:
+    def of(value: object) -> str | None:
+        """Return what was stored, or ``None`` for anything else."""
+        is_key = isinstance(value, str) and len(value) <= LONGEST_KEY and is_storable(value)
+        return str(value) if is_key else None
+
+    @classmethod
+    def read(cls, metadata: object) -> str | None:
+        """Return the key in the metadata of a job; ``None``: it has none, or they are damaged."""
+        # SQLite lets a row hold something other than text.
         if metadata is None or f'"{NAME}"' not in (text := str(metadata)):
             return None
         try:
             found: Any = arguments.decode(text, resolve_models=False)
         except DeserializationError:
             return None
-        key = found.get(NAME) if isinstance(found, dict) else None
-        is_key = isinstance(key, str) and len(key) <= LONGEST_KEY and is_storable(key)
-        return key if is_key else None
+        return cls.of(found.get(NAME)) if isinstance(found, dict) else None

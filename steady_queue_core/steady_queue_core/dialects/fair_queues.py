@@ -1,26 +1,52 @@
-"""Which queues are fair. The core knows, which is above this package."""
+"""Which queues of a database are fair: asked before each move of jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any
+
+from django.core.signals import setting_changed
+
+from ..fair_queues import FairQueues
+
+#: Returns the fair queues of a database; ``None``: nobody declares any.
+Source = Callable[[str], FairQueues | None]
+
+#: The settings that decide about them.
+SETTINGS = ("TASKS", "DATABASES", "DATABASE_ROUTERS", "STEADY_QUEUE")
 
 
-class FairQueues(Protocol):
-    """The queues of one database whose jobs take turns by their keys."""
-
-    def weight_of(self, queue_name: str) -> float | None:
-        """Return the default weight of keys of a queue; ``None``: the queue is not fair."""
+def _nobody(using: str) -> FairQueues | None:
+    return None
 
 
-_sources: list[Callable[[str], FairQueues | None]] = []
+_source: Source = _nobody
+_known: dict[str, FairQueues | None] = {}
 
 
-def use(source: Callable[[str], FairQueues | None]) -> None:
-    """Ask ``source`` for the fair queues of a database, by its alias."""
-    _sources[:] = [source]
+def ask(source: Source) -> None:
+    """Let ``source`` say from now on which queues are fair. The app asks the backends in ``TASKS``,
+    which this package cannot know."""
+    global _source
+    _source = source
+    forget()
 
 
-def fair_queues_in(alias: str) -> FairQueues | None:
-    """Return the fair queues of a database; ``None``: it has none."""
-    return _sources[0](alias) if _sources else None
+def fair_queues_in(using: str) -> FairQueues | None:
+    """Return the fair queues of a database; ``None``: nobody declares any."""
+    if using not in _known:
+        _known[using] = _source(using)
+    return _known[using]
+
+
+def forget() -> None:
+    """Forget what was said: with other settings."""
+    _known.clear()
+
+
+def _forget_with_settings(*, setting: str, **kwargs: Any) -> None:
+    if setting in SETTINGS:
+        forget()
+
+
+setting_changed.connect(_forget_with_settings, dispatch_uid="steady_queue_forget_fair_queues")

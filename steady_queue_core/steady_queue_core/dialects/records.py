@@ -44,13 +44,14 @@ class NewJob:
     limit: Limit | None = None
     #: What is stored of the call beyond the columns: a JSON object as text.
     metadata: str | None = None
-    #: The key among which a fair queue shares its workers; ``None``: the queue is not fair.
-    fair_key: str | None = None
     #: The batch that it is a member of; the facade sees to it, not the dialect.
     batch_id: int | None = None
     #: Whether the job has no execution at first, no permit, and no due time: the facade inserts the
     #: row that says what it waits for. A dialect inserts the row of the job alone.
     waits: bool = False
+    #: The key among which a fair queue shares its workers, ``""`` for a job without one; ``None``:
+    #: the queue is not fair. It is in the metadata, too.
+    fair_key: str | None = None
 
 
 class EnqueuedJob(NamedTuple):

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple, TypeVar, cast
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, QuerySet
 
+from ..fair_queues import LARGEST_WEIGHT, LEAST_WEIGHT, FairQueues
 from . import tables
 from .batches import MOST_JOBS
 from .fair_key import FairKey
-from .fair_queues import FairQueues, fair_queues_in
+from .fair_queues import fair_queues_in
 from .operations import Operations
 from .outcome import Destination, Ending, Outcome
 from .portable.models import model
@@ -34,7 +35,6 @@ UNIQUE = ("queue_name", "rank", "key")
 PART = 500
 #: No turn that a queue has stored is larger: beyond it, turns would differ by more than a job's.
 LARGEST = 2.0**53
-LEAST_WEIGHT, LARGEST_WEIGHT = 1.0, 1_000.0
 #: By how much a turn must differ from the id of its job.
 NUDGE = 0.001
 

@@ -54,27 +54,4 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        migrations.CreateModel(
-            name="Share",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("queue_name", steady_queue_core.models.fields.ExactCharField(max_length=255)),
-                ("key", steady_queue_core.models.fields.ExactCharField(max_length=255)),
-                ("weight", models.FloatField()),
-            ],
-            options={
-                "db_table": "steady_queue_shares",
-                "default_permissions": (),
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("queue_name", "key"), name="steady_queue_shares_key"
-                    )
-                ],
-            },
-        ),
     ]

@@ -92,4 +92,4 @@ def _is_dotted(path: str) -> bool:
 
 
 def _stored(task: Task | None) -> object:
-    return getattr(task, "job_metadata", None)
+    return getattr(task, "job_metadata", None), getattr(task, "fair_key", None)

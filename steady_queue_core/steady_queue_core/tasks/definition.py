@@ -24,6 +24,7 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
+from ..call_keys import Key
 from ..compat import (
     DEFAULT_TASK_BACKEND_ALIAS,
     DEFAULT_TASK_PRIORITY,
@@ -47,6 +48,7 @@ from . import metadata as of_jobs
 from . import other_backends as foreign
 from .callback_reference import require_declared_options
 from .expiry import Expires
+from .fair_calls import checked_fair_key
 from .metadata import JobMetadata
 from .signature import location_of, require_fit
 from .task_context import SteadyQueueTaskContext
@@ -75,6 +77,9 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
     concurrency: ConcurrencyLimit | None = None
     #: Which of its calls are one job; ``None``: none.
     unique: Unique | None = None
+    #: The key of a job in a fair queue, or what computes it from the arguments; ``None``: it has
+    #: none.
+    fair_key: Key | None = None
     #: Earliest start, counted from the enqueue; set by ``using(run_after=timedelta)``.
     delay: timedelta | None = None
     #: How long an attempt may take, and how much longer if it does not end then; ``None``: the
@@ -88,6 +93,8 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         try:
             if self.unique is not None:
                 object.__setattr__(self, "unique", checked_unique(self.unique))
+            if self.fair_key is not None:
+                checked_fair_key(self.fair_key)
             # Zero-argument super() fails in dataclasses with slots.
             Task.__post_init__(self)
         except InvalidTask as error:
@@ -115,6 +122,7 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         timeout_grace: Grace | None = None,
         unique: Unique | Literal[True] | None = None,
         unique_key: CallKey | None = None,
+        fair_key: CallKey | Callable[..., object] | None = None,
         on_success: Task | str | None = None,
         on_failure: Task | str | None = None,
         **unknown: Never,
@@ -123,6 +131,7 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
 
         A timedelta as ``run_after`` or ``expires`` counts from the enqueue, by the database's
         clock. ``unique_key`` replaces the key of ``unique``, of the task or given here.
+        ``fair_key`` counts in fair queues only.
         """
         for name in unknown:
             raise TypeError(_unknown_option(name))
@@ -145,6 +154,7 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
             "backend": backend,
             "enqueue_on_commit": enqueue_on_commit,
             "unique": self._unique_with(unique, unique_key),
+            "fair_key": None if fair_key is None else checked_fair_key(fair_key, self.module_path),
         }
         changes = {name: value for name, value in changes.items() if value is not None}
         if isinstance(run_after, timedelta):
@@ -266,6 +276,7 @@ def task(
     timeout: Timeout | None = ...,
     timeout_grace: Grace | None = ...,
     unique: Unique | Literal[True] | None = ...,
+    fair_key: Key | None = ...,
     on_success: Task | str | None = ...,
     on_failure: Task | str | None = ...,
 ) -> TaskDecorator: ...
@@ -291,6 +302,7 @@ def task(
     timeout: Timeout | None = ...,
     timeout_grace: Grace | None = ...,
     unique: Unique | Literal[True] | None = ...,
+    fair_key: Key | None = ...,
     on_success: Task | str | None = ...,
     on_failure: Task | str | None = ...,
 ) -> ContextTaskDecorator: ...

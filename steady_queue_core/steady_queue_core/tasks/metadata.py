@@ -14,7 +14,7 @@ from ..backend_options import MOST_SNOOZES
 from ..compat import InvalidTask
 from ..configuration.errors import describe
 from ..delivery import MODES, checked_crashes, checked_mode
-from ..dialects import ClaimedJob, JobKey, Link
+from ..dialects import ClaimedJob, FairKey, JobKey, Link
 from ..durations import LONGEST
 from ..retention import FOREVER, OF_FAILURE, OF_SUCCESS, Period, is_period
 from ..time_limits import (
@@ -69,6 +69,8 @@ class JobMetadata:
     unique: tuple[Any, ...] | None = None
     #: The values of what the job has to do with a batch; see ``dialects.Link``.
     batch: tuple[Any, ...] | None = None
+    #: The job's key in a fair queue; see ``dialects.FairKey``.
+    fair: str | None = None
     #: What is enqueued once the job has succeeded, and once it has failed for good: the values of
     #: a ``Callback``; of a task, also a path alone.
     on_success: str | tuple[Any, ...] | None = None
@@ -91,7 +93,8 @@ class JobMetadata:
         Raises ``TaskArgumentError`` if it is too large.
         """
         # Calls of one batch or task have the same, unless they say something of their own.
-        is_shared = not self.user and self.unique is None and self.intended_time is None
+        has_key = self.unique is not None or bool(self.fair)
+        is_shared = not self.user and not has_key and self.intended_time is None
         return _shared_text(self, limits) if is_shared else self._text(limits)
 
     def _text(self, limits: PayloadLimits) -> str | None:
@@ -244,6 +247,7 @@ _VALID: dict[str, Callable[[Any], bool]] = {
     GRACE: is_grace,
     "unique": lambda value: JobKey.of(value) is not None,
     "batch": lambda value: Link.of(value) is not None,
+    "fair": lambda value: FairKey.of(value) is not None,
     "on_success": is_callback,
     "on_failure": is_callback,
     "intended_time": lambda value: isinstance(value, datetime) and value.utcoffset() is not None,

@@ -91,7 +91,7 @@ class Job:
 
     @property
     def turn(self) -> tuple[int, int]:
-        """The sort key of the claim order."""
+        """The sort key of the claim order. Fair queues have no other one here."""
         return self.new.rank, self.id
 
 

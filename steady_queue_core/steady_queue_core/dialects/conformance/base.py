@@ -31,7 +31,8 @@ T = TypeVar("T")
 STATES = ("Waiting", "Ready", "Scheduled", "Blocked", "Claimed", "Failed")
 TABLES = (
     "Job", *(f"{state}Execution" for state in STATES), "Semaphore", "Permit", "Retention",
-    "Checkpoint", "Step", "UniqueKey", "JobBatch", "BatchMember", "Dependency", "Turn", "Share", "Pause", "Process",
+    "Checkpoint", "Step", "UniqueKey", "JobBatch", "BatchMember", "Dependency", "Turn", "Share",
+    "Pause", "Process",
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 
 from django.db.transaction import atomic
 
@@ -159,5 +160,5 @@ class TurnCases(ConformanceCase):
         self.assertEqual(len(turns), 20)
         # A job is stored before it takes its turn: that of its key may be further on by then.
         self.assertAlmostEqual(self.next_turn(), turns[-1] + 1, places=2)
-        for former, later in zip(turns, turns[1:], strict=False):
+        for former, later in pairwise(turns):
             self.assertGreater(later, former + 0.99)

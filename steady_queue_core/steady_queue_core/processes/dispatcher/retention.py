@@ -11,8 +11,7 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ...configured_backends import backends_on, recurring_tasks_on
-from ...dialects import Dialect
-from ...dialects.fair_queues import fair_queues_in
+from ...dialects import Dialect, fair_queues_in
 from ...durations import LONGEST
 from ...logging import about, get_logger
 from ...models import Job, RecurringTask

@@ -82,5 +82,8 @@ def _as_described(callback: Callback, args: list[str]) -> FollowUp:
     """Return the job of a callback that this process does not know, or that does not accept these
     arguments any more: it is stored, and whoever claims it finds out what is wrong."""
     task = task_of(callback.path, callback.backend, callback.queue_name, -callback.priority)
-    call = EncodedCall(task, args, {}, arguments.encode_call(args, {}), None)
-    return FollowUp(own_backend(callback.backend).new_job(call), call)
+    backend = own_backend(callback.backend)
+    fair_key = "" if backend.is_fair(callback.queue_name) else None
+    metadata, text = JobMetadata(fair=fair_key).text(), arguments.encode_call(args, {})
+    call = EncodedCall(task, args, {}, text, None, metadata, fair_key=fair_key)
+    return FollowUp(backend.new_job(call), call)

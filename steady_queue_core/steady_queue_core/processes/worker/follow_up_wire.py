@@ -11,7 +11,7 @@ from ...dialects import EnqueuedJob, FollowUp, Limit, NewJob
 from ...tasks.outbox import MOST_CALLS
 
 #: The fields of a job that are texts, and those that are whole numbers.
-_TEXTS = ("queue_name", "task_path", "backend_name", "arguments", "metadata")
+_TEXTS = ("queue_name", "task_path", "backend_name", "arguments", "metadata", "fair_key")
 _NUMBERS = ("rank", "max_attempts")
 _REQUIRED = {"queue_name", "rank", "task_path", "backend_name", "arguments"}
 _DEFAULTS = {each.name: each.default for each in fields(NewJob)}
