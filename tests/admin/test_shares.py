@@ -126,6 +126,9 @@ def test_selected_keys_get_the_default_weight(using: str, scene: Scene) -> None:
     page = confirm(visitor, page, visitor.url("share"))
     assert page.messages == ["Gave 2 keys the default weight."]
     assert [key for _, key, _ in weights(using)] == ["1", "3"]
+    page = visitor.act("reset", ..., "share", q="3")
+    confirm(visitor, page, visitor.url("share"), q="3")
+    assert [key for _, key, _ in weights(using)] == ["1"]
     confirm(visitor, visitor.act("reset", ..., "share"), visitor.url("share"))
     assert weights(using) == []
 

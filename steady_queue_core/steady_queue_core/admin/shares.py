@@ -21,7 +21,7 @@ from ..models import Share
 from . import databases, texts
 from .actions import add_history, log_action
 from .base import QueueAdmin, keep_ids
-from .corrupt_rows import ERRORS, column, is_damage
+from .corrupt_rows import ERRORS, column, is_damage, read_each
 from .filters import DatabaseFilter
 from .keyset import is_storable
 from .listing import ModelListing
@@ -66,15 +66,14 @@ class ShareAdmin(QueueAdmin):
 
     @admin.action(permissions=["delete"], description="Give selected keys the default weight")
     def reset(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        chosen, rows = self.selected_keys(request), self.rows(request)
-        if chosen is not None:
-            rows = rows.filter(pk__in=chosen)
-        keys = list(rows.values_list("pk", flat=True))
+        found = read_each(queryset, list(queryset.values_list("pk", flat=True)))
+        # Who may delete rows may delete damaged ones.
+        keys = [pk for pk, row in found.items() if self.has_delete_permission(request, row)]
         number = f"{len(keys):,} key{'s'[: len(keys) != 1]}"
         if not self.confirmed(request):
             question = f"Give {number} the default weight of the queue again?"
             return self.confirmation(request, question, "Delete", request.get_full_path())
-        rows.filter(pk__in=keys)._raw_delete(rows.db)
+        self.rows(request).filter(pk__in=keys)._raw_delete(queryset.db)
         message = f"Gave {number} the default weight."
         self.message_user(request, message, messages.SUCCESS)
         log_action(request, "shares", message)

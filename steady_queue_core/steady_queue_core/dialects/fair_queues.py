@@ -22,6 +22,8 @@ def _nobody(using: str) -> FairQueues | None:
 
 _source: Source = _nobody
 _known: dict[str, FairQueues | None] = {}
+#: What is known of a database for which nobody was asked.
+_UNKNOWN = FairQueues({})
 
 
 def ask(source: Source) -> None:
@@ -34,9 +36,11 @@ def ask(source: Source) -> None:
 
 def fair_queues_in(using: str) -> FairQueues | None:
     """Return the fair queues of a database; ``None``: nobody declares any."""
-    if using not in _known:
-        _known[using] = _source(using)
-    return _known[using]
+    # Asked for each job that is enqueued.
+    found = _known.get(using, _UNKNOWN)
+    if found is _UNKNOWN:
+        found = _known[using] = _source(using)
+    return found
 
 
 def forget() -> None:
