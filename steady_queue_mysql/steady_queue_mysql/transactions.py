@@ -107,8 +107,20 @@ def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
     if wrapper.isolation_level != "read committed":
         with connection.cursor() as cursor:
             cursor.execute(READ_COMMITTED.sql)
-    with atomic(using=connection.alias, savepoint=False):
-        yield
+    wrapper.steady_queue_reads_committed = True
+    try:
+        with atomic(using=connection.alias, savepoint=False):
+            yield
+    finally:
+        wrapper.steady_queue_reads_committed = False
+
+
+def reads_committed(connection: BaseDatabaseWrapper) -> bool:
+    """Return whether the current transaction, the caller's or one of the queue's own, is known to
+    be READ COMMITTED."""
+    wrapper: Any = connection
+    own = getattr(wrapper, "steady_queue_reads_committed", False)
+    return bool(own or wrapper.isolation_level == "read committed")
 
 
 def is_in_transaction(connection: BaseDatabaseWrapper) -> bool:

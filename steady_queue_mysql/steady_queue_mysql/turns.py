@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import Arrival, tables
 
 from .batches import Statement
-from .transactions import Transaction, run_in_transaction
+from .transactions import Transaction, reads_committed, run_in_transaction
 
 STEP = f"""
 1e0 / COALESCE((SELECT weight FROM {tables.SHARES}
@@ -48,8 +46,8 @@ def _take_turn(transaction: Transaction, arrival: Arrival) -> None:
     of_key = [arrival.queue_name, arrival.key]
     step, of_step = STEP.format(**numbers), of_key
     reached, of_reached = REACHED.format(**numbers), [arrival.queue_name]
-    if _locks_what_it_reads(transaction.connection):
-        # In the statements that write, the jobs that are ready would be locked: read before.
+    if not reads_committed(transaction.connection):
+        # A statement that writes would lock what it reads of the jobs that are ready.
         [read] = transaction.execute([Statement(READ.format(**numbers), of_reached + of_step)])
         reached, step = (repr(float(value)) for value in read.rows[0])
         of_reached, of_step = [], []
@@ -61,8 +59,3 @@ def _take_turn(transaction: Transaction, arrival: Arrival) -> None:
             Statement(taking, of_key + of_step + of_step),
         ]
     )
-
-
-def _locks_what_it_reads(connection: BaseDatabaseWrapper) -> bool:
-    wrapper: Any = connection
-    return bool(wrapper.isolation_level != "read committed")

@@ -26,6 +26,7 @@ def enqueue(
     delay: float | None = None,
     queue: str = "",
     periods: dict[str, float] | None = None,
+    fair_key: str = "",
 ) -> Any:
     """Enqueue a task (also ``module:name``) for each list of arguments; return the ids.
     ``periods``: options of ``using()`` in seconds."""
@@ -37,6 +38,8 @@ def enqueue(
         chosen = chosen.using(run_after=timedelta(seconds=delay))
     if queue:
         chosen = chosen.using(queue_name=queue)
+    if fair_key:
+        chosen = chosen.using(fair_key=fair_key)
     if periods:
         chosen = chosen.using(
             **{name: timedelta(seconds=seconds) for name, seconds in periods.items()}
@@ -147,6 +150,13 @@ def write_like_a_web_process(seconds: float, pause: float, work: float) -> Any:
     return {"ids": ids, "waits": waits, "errors": errors}
 
 
+def set_weight(queue: str, key: str, weight: float) -> None:
+    """Give a key of a fair queue a weight."""
+    from steady_queue_core import shares
+
+    shares.set_weight(queue, key, weight)
+
+
 def enqueue_one_by_one(count: int, pause: float) -> Any:
     """Enqueue one job at a time; return each id with the instant after its commit, in ns."""
     from .tasks import work
@@ -220,6 +230,7 @@ def main() -> None:
             make_random,
             recur,
             repair_batches,
+            set_weight,
             wait_for_end,
             write_like_a_web_process,
         )

@@ -10,6 +10,7 @@ from typing import Any
 from django.db.transaction import atomic
 
 from steady_queue_core.dialects import (
+    Arrival,
     CheckpointChange,
     ClaimedJob,
     Ending,
@@ -186,6 +187,18 @@ class Sql(BatchRows, GoldenCase):
             in_worker=False,
         )
         self.compare("save_step")
+
+    def test_take_turn(self) -> None:
+        def enqueued() -> Arrival:
+            return Arrival(*self.enqueue(new_job("fair")), "fair", 0, "key", 1.0)
+
+        self.record(
+            "a job of a fair queue",
+            lambda arrival: self.dialect.take_turn(self.connection, arrival),
+            given=enqueued,
+            in_worker=False,
+        )
+        self.compare("take_turn")
 
     def test_dispatch(self) -> None:
         def due(*jobs: NewJob) -> None:

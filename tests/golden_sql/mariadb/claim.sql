@@ -10,14 +10,14 @@ SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
 SELECT queue_name FROM steady_queue_pauses;
 
-SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`,
-  j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`, j.`errors`,
-  j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.`metadata`, j.finished_at IS NULL
+SELECT r.turn, r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`,
+  j.`backend_name`, j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`,
+  j.`errors`, j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.`metadata`, j.finished_at IS NULL
   AND j.token = r.token, UTC_TIMESTAMP(6), TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
 FROM steady_queue_ready_executions r FORCE INDEX (steady_queue_ready_poll)
 LEFT JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = r.job_id
 WHERE r.`rank` >= -32768 AND NOT EXISTS (SELECT 1 FROM steady_queue_pauses)
-ORDER BY r.`rank`, r.job_id
+ORDER BY r.`rank`, r.turn
 LIMIT 2
 FOR UPDATE SKIP LOCKED;
 
@@ -46,14 +46,14 @@ SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
 SELECT queue_name FROM steady_queue_pauses;
 
-SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`,
-  j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`, j.`errors`,
-  j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.`metadata`, j.finished_at IS NULL
+SELECT r.turn, r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`,
+  j.`backend_name`, j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`,
+  j.`errors`, j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.`metadata`, j.finished_at IS NULL
   AND j.token = r.token, UTC_TIMESTAMP(6), TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
 FROM steady_queue_ready_executions r FORCE INDEX (steady_queue_ready_queue)
 LEFT JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = r.job_id
 WHERE r.queue_name = 'mail'
-ORDER BY r.`rank`, r.job_id
+ORDER BY r.`rank`, r.turn
 LIMIT 2
 FOR UPDATE SKIP LOCKED;
 
@@ -86,7 +86,7 @@ SELECT DISTINCT queue_name
 FROM steady_queue_ready_executions FORCE INDEX (steady_queue_ready_queue)
 WHERE queue_name >= 'mail' AND queue_name < 'maim';
 
--- SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`, ... as under "one queue"
+-- SELECT r.turn, r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, ... as under "one queue"
 
 INSERT INTO steady_queue_claimed_executions (
   job_id, queue_name, `rank`, token, created_at, process_id
@@ -113,9 +113,9 @@ SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
 SELECT queue_name FROM steady_queue_pauses;
 
-SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`,
-  j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`, j.`errors`,
-  j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.`metadata`, j.finished_at IS NULL
+SELECT r.turn, r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`,
+  j.`backend_name`, j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`,
+  j.`errors`, j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.`metadata`, j.finished_at IS NULL
   AND j.token = r.token, UTC_TIMESTAMP(6), TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
 FROM (
   (
@@ -125,7 +125,7 @@ FROM (
       AND r.`rank` < 32768
       AND NOT (r.queue_name >= 'mail' AND r.queue_name < 'maim')
       AND r.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
-    ORDER BY r.`rank`, r.job_id
+    ORDER BY r.`rank`, r.turn
     LIMIT 52
   )
   LIMIT 52
@@ -141,7 +141,7 @@ FOR UPDATE SKIP LOCKED;
     AND r.`rank` < 32768
     AND NOT (r.queue_name >= 'mail' AND r.queue_name < 'maim')
     AND r.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
-  ORDER BY r.`rank`, r.job_id
+  ORDER BY r.`rank`, r.turn
   LIMIT 252
 )
 LIMIT 252 OFFSET 52;
@@ -168,15 +168,15 @@ SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
 SELECT queue_name FROM steady_queue_pauses;
 
--- SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`, ... as under "all queues"
+-- SELECT r.turn, r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, ... as under "all queues"
 
 SELECT 1
 FROM steady_queue_pauses p STRAIGHT_JOIN steady_queue_ready_executions r FORCE INDEX (steady_queue_ready_queue) ON r.queue_name = p.queue_name
 LIMIT 100;
 
-SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`,
-  j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`, j.`errors`,
-  j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.`metadata`, j.finished_at IS NULL
+SELECT r.turn, r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`,
+  j.`backend_name`, j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`,
+  j.`errors`, j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.`metadata`, j.finished_at IS NULL
   AND j.token = r.token, UTC_TIMESTAMP(6), TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
 FROM (
   (
@@ -185,7 +185,7 @@ FROM (
     WHERE r.`rank` >= -32768
       AND r.`rank` < 32768
       AND r.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
-    ORDER BY r.`rank`, r.job_id
+    ORDER BY r.`rank`, r.turn
     LIMIT 52
   )
   LIMIT 52
@@ -200,7 +200,7 @@ FOR UPDATE SKIP LOCKED;
   WHERE r.`rank` >= -32768
     AND r.`rank` < 32768
     AND r.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
-  ORDER BY r.`rank`, r.job_id
+  ORDER BY r.`rank`, r.turn
   LIMIT 252
 )
 LIMIT 252 OFFSET 52;

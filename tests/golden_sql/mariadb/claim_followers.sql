@@ -34,9 +34,9 @@ FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_claimed_execution
   AND c.process_id = :process STRAIGHT_JOIN steady_queue_permits p FORCE INDEX (PRIMARY) ON p.job_id = given.id
 FOR UPDATE;
 
-SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`,
-  j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`, j.`errors`,
-  j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.`metadata`, j.finished_at IS NULL
+SELECT r.job_id, r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`,
+  j.`backend_name`, j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`,
+  j.`errors`, j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.`metadata`, j.finished_at IS NULL
   AND j.concurrency_key = r.concurrency_key
   AND NOT EXISTS (SELECT 1 FROM steady_queue_claimed_executions c WHERE c.job_id = r.job_id),
   UTC_TIMESTAMP(6), TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))

@@ -14,8 +14,11 @@ VALUES (
 
 SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
 
-REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
-VALUES (LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now);
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
+VALUES (
+  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now,
+  LAST_INSERT_ID() + 0 * @@auto_increment_increment
+);
 
 COMMIT;
 
@@ -36,9 +39,15 @@ VALUES (
 
 SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
 
-REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
-VALUES (LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now),
-  (LAST_INSERT_ID() + 1 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now);
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
+VALUES (
+  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now,
+  LAST_INSERT_ID() + 0 * @@auto_increment_increment
+),
+  (
+    LAST_INSERT_ID() + 1 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now,
+    LAST_INSERT_ID() + 1 * @@auto_increment_increment
+  );
 
 COMMIT;
 
@@ -59,9 +68,15 @@ VALUES (
 
 SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
 
-REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
-VALUES (LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now),
-  (LAST_INSERT_ID() + 1 * @@auto_increment_increment, 'mail', -5, 0, @steady_queue_now);
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
+VALUES (
+  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now,
+  LAST_INSERT_ID() + 0 * @@auto_increment_increment
+),
+  (
+    LAST_INSERT_ID() + 1 * @@auto_increment_increment, 'mail', -5, 0, @steady_queue_now,
+    LAST_INSERT_ID() + 1 * @@auto_increment_increment
+  );
 
 COMMIT;
 
@@ -168,8 +183,8 @@ REPLACE INTO steady_queue_permits (job_id, `key`)
 SELECT b.job_id, b.concurrency_key
 FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
 
-REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
-SELECT b.job_id, b.queue_name, b.`rank`, b.token, UTC_TIMESTAMP(6)
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
+SELECT b.job_id, b.queue_name, b.`rank`, b.token, UTC_TIMESTAMP(6), b.job_id
 FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
 
 DELETE b
@@ -243,8 +258,8 @@ FROM (
   SELECT :job_1 AS id UNION ALL SELECT :job_2
 ) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
 
-REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
-SELECT b.job_id, b.queue_name, b.`rank`, b.token, UTC_TIMESTAMP(6)
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
+SELECT b.job_id, b.queue_name, b.`rank`, b.token, UTC_TIMESTAMP(6), b.job_id
 FROM (
   SELECT :job_1 AS id UNION ALL SELECT :job_2
 ) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
@@ -298,8 +313,8 @@ REPLACE INTO steady_queue_permits (job_id, `key`)
 SELECT b.job_id, b.concurrency_key
 FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
 
-REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
-SELECT b.job_id, b.queue_name, b.`rank`, b.token, UTC_TIMESTAMP(6)
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
+SELECT b.job_id, b.queue_name, b.`rank`, b.token, UTC_TIMESTAMP(6), b.job_id
 FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
 
 DELETE b

@@ -30,8 +30,11 @@ VALUES (
 
 SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
 
-REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
-VALUES (LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now);
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
+VALUES (
+  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now,
+  LAST_INSERT_ID() + 0 * @@auto_increment_increment
+);
 
 INSERT INTO `steady_queue_unique_keys` (`key`, `job_id`, `expires_at`, `ticket`)
 VALUES ('a', :job_1, NULL, :token)
@@ -119,7 +122,8 @@ FOR UPDATE;
 
 SELECT `steady_queue_ready_executions`.`created_at`,
   `steady_queue_ready_executions`.`job_id`, `steady_queue_ready_executions`.`queue_name`,
-  `steady_queue_ready_executions`.`rank`, `steady_queue_ready_executions`.`token`
+  `steady_queue_ready_executions`.`rank`, `steady_queue_ready_executions`.`token`,
+  `steady_queue_ready_executions`.`turn`
 FROM `steady_queue_ready_executions`
 WHERE `steady_queue_ready_executions`.`job_id` = :job_1
 FOR UPDATE;
@@ -141,9 +145,10 @@ SET `queue_name` = 'mail', `task_path` = 'conformance.tasks.work',
 WHERE `steady_queue_jobs`.`id` = :job_1;
 
 INSERT INTO `steady_queue_ready_executions` (
-  `created_at`, `job_id`, `queue_name`, `rank`, `token`
+  `created_at`, `job_id`, `queue_name`, `rank`, `token`, `turn`
 )
-VALUES (':time', :job_1, 'mail', 0, 0);
+VALUES (':time', :job_1, 'mail', 0, 0, :job_1.0)
+RETURNING `steady_queue_ready_executions`.`turn`;
 
 COMMIT;
 

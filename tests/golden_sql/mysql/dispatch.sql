@@ -14,8 +14,8 @@ ORDER BY due_at, `rank`, job_id
 LIMIT 10
 FOR UPDATE SKIP LOCKED;
 
-REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
-VALUES (:job_1, 'default', 0, 0, UTC_TIMESTAMP(6));
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
+VALUES (:job_1, 'default', 0, 0, UTC_TIMESTAMP(6), :job_1);
 
 DELETE s
 FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_scheduled_executions s FORCE INDEX (PRIMARY) ON s.job_id = given.id;
@@ -83,8 +83,8 @@ REPLACE INTO steady_queue_permits (job_id, `key`)
 SELECT b.job_id, b.concurrency_key
 FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
 
-REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
-SELECT b.job_id, b.queue_name, b.`rank`, b.token, UTC_TIMESTAMP(6)
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
+SELECT b.job_id, b.queue_name, b.`rank`, b.token, UTC_TIMESTAMP(6), b.job_id
 FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
 
 DELETE b

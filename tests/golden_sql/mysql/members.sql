@@ -28,8 +28,11 @@ VALUES (
 
 SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
 
-REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
-VALUES (LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now);
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
+VALUES (
+  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now,
+  LAST_INSERT_ID() + 0 * @@auto_increment_increment
+);
 
 INSERT INTO `steady_queue_batch_members` (`batch_id`, `job_id`, `name`, `state`)
 VALUES (:batch, :job_1, '', 0);
@@ -99,14 +102,14 @@ SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
 SELECT queue_name FROM steady_queue_pauses;
 
-SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`,
-  j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`, j.`errors`,
-  j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.`metadata`, j.finished_at IS NULL
+SELECT r.turn, r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`,
+  j.`backend_name`, j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`,
+  j.`errors`, j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.`metadata`, j.finished_at IS NULL
   AND j.token = r.token, UTC_TIMESTAMP(6), TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
 FROM steady_queue_ready_executions r FORCE INDEX (steady_queue_ready_poll)
 LEFT JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = r.job_id
 WHERE r.`rank` >= -32768 AND NOT EXISTS (SELECT 1 FROM steady_queue_pauses)
-ORDER BY r.`rank`, r.job_id
+ORDER BY r.`rank`, r.turn
 LIMIT 2
 FOR UPDATE OF r SKIP LOCKED;
 
@@ -188,11 +191,15 @@ VALUES (
 
 SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
 
-REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
 VALUES (
-  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'on_success', 0, 0, @steady_queue_now
+  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'on_success', 0, 0,
+  @steady_queue_now, LAST_INSERT_ID() + 0 * @@auto_increment_increment
 ),
-  (LAST_INSERT_ID() + 1 * @@auto_increment_increment, 'on_finish', 0, 0, @steady_queue_now);
+  (
+    LAST_INSERT_ID() + 1 * @@auto_increment_increment, 'on_finish', 0, 0, @steady_queue_now,
+    LAST_INSERT_ID() + 1 * @@auto_increment_increment
+  );
 
 COMMIT;
 
@@ -237,11 +244,7 @@ SET @steady_queue_now = UTC_TIMESTAMP(6);
 
 SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
 
-REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
-VALUES (
-  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'on_success', 0, 0, @steady_queue_now
-),
-  (LAST_INSERT_ID() + 1 * @@auto_increment_increment, 'on_finish', 0, 0, @steady_queue_now);
+-- REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn) ... as under "the last member"
 
 SELECT 1 FROM steady_queue_ready_executions LIMIT 1;
 
@@ -249,7 +252,7 @@ SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
 SELECT queue_name FROM steady_queue_pauses;
 
--- SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`, ... as under "a member that others are left of, and a claim"
+-- SELECT r.turn, r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, ... as under "a member that others are left of, and a claim"
 
 INSERT INTO steady_queue_claimed_executions (
   job_id, queue_name, `rank`, token, created_at, process_id
@@ -309,7 +312,7 @@ SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
 SELECT queue_name FROM steady_queue_pauses;
 
--- SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`, ... as under "a member that others are left of, and a claim"
+-- SELECT r.turn, r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, ... as under "a member that others are left of, and a claim"
 
 INSERT INTO steady_queue_claimed_executions (
   job_id, queue_name, `rank`, token, created_at, process_id
@@ -399,9 +402,9 @@ WHERE (
 SELECT UTC_TIMESTAMP(6);
 
 INSERT INTO `steady_queue_ready_executions` (
-  `created_at`, `job_id`, `queue_name`, `rank`, `token`
+  `created_at`, `job_id`, `queue_name`, `rank`, `token`, `turn`
 )
-VALUES (':time', :job_2, 'default', 0, 0);
+VALUES (':time', :job_2, 'default', 0, 0, :job_2.0);
 
 DELETE FROM `steady_queue_waiting_executions`
 WHERE `steady_queue_waiting_executions`.`job_id` IN (:job_2);

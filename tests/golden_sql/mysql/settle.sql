@@ -332,8 +332,8 @@ FOR UPDATE;
 
 -- UPDATE ( ... as under "retried later"
 
-REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
-SELECT given.id, given.queue_name, given.position, given.token, UTC_TIMESTAMP(6)
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
+SELECT given.id, given.queue_name, given.position, given.token, UTC_TIMESTAMP(6), given.id
 FROM (
   SELECT :job_1 AS id, :token AS token, 'default' AS queue_name, 0 AS position
 ) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
@@ -368,8 +368,8 @@ FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_
 
 -- UPDATE ( ... as under "retried later"
 
-REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
-SELECT given.id, given.queue_name, given.position, given.token, UTC_TIMESTAMP(6)
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
+SELECT given.id, given.queue_name, given.position, given.token, UTC_TIMESTAMP(6), given.id
 FROM (
   SELECT :job_1 AS id, :token AS token, 'default' AS queue_name, 0 AS position,
     'key' AS concurrency_key
@@ -405,8 +405,8 @@ REPLACE INTO steady_queue_permits (job_id, `key`)
 SELECT b.job_id, b.concurrency_key
 FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
 
-REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
-SELECT b.job_id, b.queue_name, b.`rank`, b.token, UTC_TIMESTAMP(6)
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
+SELECT b.job_id, b.queue_name, b.`rank`, b.token, UTC_TIMESTAMP(6), b.job_id
 FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
 
 DELETE b
@@ -433,7 +433,7 @@ FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_
   AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id
 FOR UPDATE;
 
--- REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at) ... as under "retried at once"
+-- REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn) ... as under "retried at once"
 
 DELETE c
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
@@ -458,7 +458,7 @@ FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_
   AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id
 FOR UPDATE;
 
--- REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at) ... as under "retried at once, with a limit"
+-- REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn) ... as under "retried at once, with a limit"
 
 -- REPLACE INTO steady_queue_blocked_executions ( ... as under "retried at once, with a limit"
 

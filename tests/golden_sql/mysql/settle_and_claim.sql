@@ -27,14 +27,14 @@ SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
 SELECT queue_name FROM steady_queue_pauses;
 
-SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`,
-  j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`, j.`errors`,
-  j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.`metadata`, j.finished_at IS NULL
+SELECT r.turn, r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`,
+  j.`backend_name`, j.`arguments`, j.`attempts`, j.`max_attempts`, j.`worker_ids`,
+  j.`errors`, j.`enqueued_at`, j.`started_at`, j.`concurrency_key`, j.`metadata`, j.finished_at IS NULL
   AND j.token = r.token, UTC_TIMESTAMP(6), TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
 FROM steady_queue_ready_executions r FORCE INDEX (steady_queue_ready_poll)
 LEFT JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = r.job_id
 WHERE r.`rank` >= -32768 AND NOT EXISTS (SELECT 1 FROM steady_queue_pauses)
-ORDER BY r.`rank`, r.job_id
+ORDER BY r.`rank`, r.turn
 LIMIT 2
 FOR UPDATE OF r SKIP LOCKED;
 
@@ -92,8 +92,8 @@ REPLACE INTO steady_queue_permits (job_id, `key`)
 SELECT b.job_id, b.concurrency_key
 FROM (SELECT :job_2 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
 
-REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
-SELECT b.job_id, b.queue_name, b.`rank`, b.token, UTC_TIMESTAMP(6)
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
+SELECT b.job_id, b.queue_name, b.`rank`, b.token, UTC_TIMESTAMP(6), b.job_id
 FROM (SELECT :job_2 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id;
 
 DELETE b
@@ -107,7 +107,7 @@ SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
 SELECT queue_name FROM steady_queue_pauses;
 
--- SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`, ... as under "finished"
+-- SELECT r.turn, r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, ... as under "finished"
 
 INSERT INTO steady_queue_claimed_executions (
   job_id, queue_name, `rank`, token, created_at, process_id
@@ -130,8 +130,8 @@ FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_
   AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id
 FOR UPDATE;
 
-REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
-SELECT given.id, given.queue_name, given.position, given.token, UTC_TIMESTAMP(6)
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
+SELECT given.id, given.queue_name, given.position, given.token, UTC_TIMESTAMP(6), given.id
 FROM (
   SELECT :job_1 AS id, :token AS token, 'default' AS queue_name, 0 AS position
 ) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
@@ -145,7 +145,7 @@ SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
 SELECT queue_name FROM steady_queue_pauses;
 
--- SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`, ... as under "finished"
+-- SELECT r.turn, r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, ... as under "finished"
 
 SELECT j.id, j.`task_path`, j.`backend_name`, j.`arguments`, j.`attempts`,
   j.`max_attempts`, j.`worker_ids`, j.`errors`, j.`enqueued_at`, j.`started_at`,
@@ -182,8 +182,8 @@ FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_
   AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id
 FOR UPDATE;
 
-REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at)
-SELECT given.id, given.queue_name, given.position, given.token, UTC_TIMESTAMP(6)
+REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
+SELECT given.id, given.queue_name, given.position, given.token, UTC_TIMESTAMP(6), given.id
 FROM (
   SELECT :job_1 AS id, :token AS token, 'default' AS queue_name, 0 AS position,
     'key' AS concurrency_key
@@ -221,7 +221,7 @@ SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
 SELECT queue_name FROM steady_queue_pauses;
 
--- SELECT r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, j.`backend_name`, ... as under "finished"
+-- SELECT r.turn, r.`job_id`, r.`token`, r.`queue_name`, r.`rank`, j.`task_path`, ... as under "finished"
 
 SELECT j.id, j.`task_path`, j.`backend_name`, j.`arguments`, j.`attempts`,
   j.`max_attempts`, j.`worker_ids`, j.`errors`, j.`enqueued_at`, j.`started_at`,

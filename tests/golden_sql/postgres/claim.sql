@@ -12,20 +12,20 @@ PREPARE steady_queue_0 AS
 WITH picked AS MATERIALIZED (
   SELECT picked.tid
   FROM unnest(
-    $1::text[], $2::int[], $3::bigint[], $4::int[]
-  ) WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)
+    $1::text[], $2::int[], $3::float8[], $4::int[]
+  ) WITH ORDINALITY AS span(queue_name, "rank", turn, "end", position)
   CROSS JOIN LATERAL (
     SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
     WHERE ready.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
-      AND (ready."rank", ready.job_id) >= (span."rank", span.job_id)
+      AND (ready."rank", ready.turn) >= (span."rank", span.turn)
       AND ready."rank" < span."end"
-    ORDER BY ready."rank", ready.job_id
+    ORDER BY ready."rank", ready.turn
     LIMIT $5
     FOR UPDATE SKIP LOCKED
   ) AS picked
   WHERE EXISTS (SELECT FROM steady_queue_processes WHERE id = $6 AND name = $7)
-  ORDER BY turn
+  ORDER BY position
   LIMIT $5
 ),
 taken AS (
@@ -33,7 +33,7 @@ taken AS (
   WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
-    "rank"
+    "rank", turn AS turn
 ),
 running AS (
   SELECT job_id
@@ -44,8 +44,8 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
-    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+  SELECT taken.turn, taken."job_id", taken."token", taken."queue_name", taken."rank",
+    task_path, backend_name, arguments, attempts, max_attempts, worker_ids, errors,
     date_part('epoch', enqueued_at) AS enqueued_at,
     date_part('epoch', started_at) AS started_at, concurrency_key, metadata
   FROM taken
@@ -72,7 +72,7 @@ summary AS (
         SELECT
         FROM steady_queue_ready_executions AS ready
         WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
-        ORDER BY ready.queue_name, ready."rank", ready.job_id
+        ORDER BY ready.queue_name, ready."rank", ready.turn
         LIMIT 100
       ) AS passed
     ) END AS jobs_of_paused,
@@ -86,7 +86,7 @@ FULL JOIN job ON false;
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_0 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false);
+EXECUTE steady_queue_0 ('{NULL}', '{-32768}', '{0.0}', '{32768}', 2, :process, 'worker-0', false);
 
 -- -------- one queue
 
@@ -96,22 +96,22 @@ PREPARE steady_queue_0 AS
 WITH picked AS MATERIALIZED (
   SELECT picked.tid
   FROM unnest(
-    $1::text[], $2::int[], $3::bigint[], $4::int[]
-  ) WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)
+    $1::text[], $2::int[], $3::float8[], $4::int[]
+  ) WITH ORDINALITY AS span(queue_name, "rank", turn, "end", position)
   CROSS JOIN LATERAL (
     SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
     WHERE (
-      ready.queue_name, ready."rank", ready.job_id
-    ) >= (span.queue_name, span."rank", span.job_id)
+      ready.queue_name, ready."rank", ready.turn
+    ) >= (span.queue_name, span."rank", span.turn)
       AND (ready.queue_name, ready."rank") < (span.queue_name, span."end")
-    ORDER BY ready.queue_name, ready."rank", ready.job_id
+    ORDER BY ready.queue_name, ready."rank", ready.turn
     LIMIT $5
     FOR UPDATE SKIP LOCKED
   ) AS picked
   WHERE EXISTS (SELECT FROM steady_queue_processes WHERE id = $6 AND name = $7)
     AND span.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
-  ORDER BY turn
+  ORDER BY position
   LIMIT $5
 ),
 taken AS (
@@ -119,7 +119,7 @@ taken AS (
   WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
-    "rank"
+    "rank", turn AS turn
 ),
 running AS (
   SELECT job_id
@@ -130,8 +130,8 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
-    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+  SELECT taken.turn, taken."job_id", taken."token", taken."queue_name", taken."rank",
+    task_path, backend_name, arguments, attempts, max_attempts, worker_ids, errors,
     date_part('epoch', enqueued_at) AS enqueued_at,
     date_part('epoch', started_at) AS started_at, concurrency_key, metadata
   FROM taken
@@ -158,7 +158,7 @@ summary AS (
         SELECT
         FROM steady_queue_ready_executions AS ready
         WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
-        ORDER BY ready.queue_name, ready."rank", ready.job_id
+        ORDER BY ready.queue_name, ready."rank", ready.turn
         LIMIT 100
       ) AS passed
     ) END AS jobs_of_paused,
@@ -172,7 +172,9 @@ FULL JOIN job ON false;
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_0 ('{"mail"}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false);
+EXECUTE steady_queue_0 (
+  '{"mail"}', '{-32768}', '{0.0}', '{32768}', 2, :process, 'worker-0', false
+);
 
 -- -------- queues by prefix
 
@@ -184,8 +186,8 @@ WITH picked AS MATERIALIZED (
   FROM (
     SELECT *
     FROM (
-      SELECT found.name, min(wanted.turn) AS turn
-      FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS wanted(low, high, turn)
+      SELECT found.name, min(wanted.position) AS position
+      FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS wanted(low, high, position)
       CROSS JOIN LATERAL (
         WITH RECURSIVE queue(name) AS (
           (
@@ -213,18 +215,18 @@ WITH picked AS MATERIALIZED (
       WHERE found.name NOT IN (SELECT queue_name FROM steady_queue_pauses)
       GROUP BY found.name
     ) AS matching
-    ORDER BY turn, name
+    ORDER BY position, name
   ) AS queue
   CROSS JOIN LATERAL (
     SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
     WHERE ready.queue_name >= queue.name AND ready.queue_name <= queue.name
-    ORDER BY ready.queue_name, ready."rank", ready.job_id
+    ORDER BY ready.queue_name, ready."rank", ready.turn
     LIMIT $3
     FOR UPDATE SKIP LOCKED
   ) AS picked
   WHERE EXISTS (SELECT FROM steady_queue_processes WHERE id = $4 AND name = $5)
-  ORDER BY queue.turn, queue.name
+  ORDER BY queue.position, queue.name
   LIMIT $3
 ),
 taken AS (
@@ -232,7 +234,7 @@ taken AS (
   WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
-    "rank"
+    "rank", turn AS turn
 ),
 running AS (
   SELECT job_id
@@ -243,8 +245,8 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
-    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+  SELECT taken.turn, taken."job_id", taken."token", taken."queue_name", taken."rank",
+    task_path, backend_name, arguments, attempts, max_attempts, worker_ids, errors,
     date_part('epoch', enqueued_at) AS enqueued_at,
     date_part('epoch', started_at) AS started_at, concurrency_key, metadata
   FROM taken
@@ -271,7 +273,7 @@ summary AS (
         SELECT
         FROM steady_queue_ready_executions AS ready
         WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
-        ORDER BY ready.queue_name, ready."rank", ready.job_id
+        ORDER BY ready.queue_name, ready."rank", ready.turn
         LIMIT 100
       ) AS passed
     ) END AS jobs_of_paused,
@@ -295,21 +297,21 @@ PREPARE steady_queue_0 AS
 WITH picked AS MATERIALIZED (
   SELECT picked.tid
   FROM unnest(
-    $1::text[], $2::int[], $3::bigint[], $4::int[]
-  ) WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)
+    $1::text[], $2::int[], $3::float8[], $4::int[]
+  ) WITH ORDINALITY AS span(queue_name, "rank", turn, "end", position)
   CROSS JOIN LATERAL (
     SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
     WHERE ready.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
       AND NOT (ready.queue_name >= $5::text AND ready.queue_name < $6::text)
-      AND (ready."rank", ready.job_id) >= (span."rank", span.job_id)
+      AND (ready."rank", ready.turn) >= (span."rank", span.turn)
       AND ready."rank" < span."end"
-    ORDER BY ready."rank", ready.job_id
+    ORDER BY ready."rank", ready.turn
     LIMIT $7
     FOR UPDATE SKIP LOCKED
   ) AS picked
   WHERE EXISTS (SELECT FROM steady_queue_processes WHERE id = $8 AND name = $9)
-  ORDER BY turn
+  ORDER BY position
   LIMIT $7
 ),
 taken AS (
@@ -317,7 +319,7 @@ taken AS (
   WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
-    "rank"
+    "rank", turn AS turn
 ),
 running AS (
   SELECT job_id
@@ -328,8 +330,8 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
-    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+  SELECT taken.turn, taken."job_id", taken."token", taken."queue_name", taken."rank",
+    task_path, backend_name, arguments, attempts, max_attempts, worker_ids, errors,
     date_part('epoch', enqueued_at) AS enqueued_at,
     date_part('epoch', started_at) AS started_at, concurrency_key, metadata
   FROM taken
@@ -357,7 +359,7 @@ summary AS (
           SELECT
           FROM steady_queue_ready_executions AS ready
           WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
-          ORDER BY ready.queue_name, ready."rank", ready.job_id
+          ORDER BY ready.queue_name, ready."rank", ready.turn
           LIMIT 100
         ) AS passed
       ) + (
@@ -381,7 +383,7 @@ FULL JOIN job ON false;
 EXECUTE steady_queue_settings;
 
 EXECUTE steady_queue_0 (
-  '{NULL}', '{-32768}', '{0}', '{32768}', 'mail', 'maim', 2, :process, 'worker-0', false
+  '{NULL}', '{-32768}', '{0.0}', '{32768}', 'mail', 'maim', 2, :process, 'worker-0', false
 );
 
 -- -------- all queues, one of them paused
@@ -392,7 +394,7 @@ EXECUTE steady_queue_0 (
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_0 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false);
+EXECUTE steady_queue_0 ('{NULL}', '{-32768}', '{0.0}', '{32768}', 2, :process, 'worker-0', false);
 
 -- -------- nothing is ready
 
@@ -402,7 +404,7 @@ EXECUTE steady_queue_0 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'wo
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_0 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false);
+EXECUTE steady_queue_0 ('{NULL}', '{-32768}', '{0.0}', '{32768}', 2, :process, 'worker-0', false);
 
 -- -------- nothing is ready, twice
 
@@ -412,8 +414,8 @@ EXECUTE steady_queue_0 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'wo
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_0 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false);
+EXECUTE steady_queue_0 ('{NULL}', '{-32768}', '{0.0}', '{32768}', 2, :process, 'worker-0', false);
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_0 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', true);
+EXECUTE steady_queue_0 ('{NULL}', '{-32768}', '{0.0}', '{32768}', 2, :process, 'worker-0', true);

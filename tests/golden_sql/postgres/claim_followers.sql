@@ -112,7 +112,7 @@ taken AS (
   WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
-    "rank"
+    "rank", job_id AS turn
 ),
 running AS (
   SELECT job_id
@@ -123,8 +123,8 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
-    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+  SELECT taken.turn, taken."job_id", taken."token", taken."queue_name", taken."rank",
+    task_path, backend_name, arguments, attempts, max_attempts, worker_ids, errors,
     date_part('epoch', enqueued_at) AS enqueued_at,
     date_part('epoch', started_at) AS started_at, concurrency_key, metadata
   FROM taken

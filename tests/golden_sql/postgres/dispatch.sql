@@ -23,12 +23,12 @@ moved AS (
   RETURNING job_id, queue_name, "rank", token
 ),
 ready AS (
-  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-  SELECT job_id, queue_name, "rank", token, statement_timestamp()
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT job_id, queue_name, "rank", token, statement_timestamp(), job_id
   FROM moved
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
-    created_at = excluded.created_at
+    created_at = excluded.created_at, turn = excluded.turn
 )
 SELECT (SELECT count(*) FROM moved) AS moved,
   (SELECT count(*) FROM due WHERE concurrency_key IS NOT NULL) AS limited,
@@ -158,12 +158,12 @@ permit AS (
   SET "key" = excluded."key"
 ),
 ready AS (
-  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-  SELECT job_id, queue_name, "rank", token, statement_timestamp()
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT job_id, queue_name, "rank", token, statement_timestamp(), job_id
   FROM admitted
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
-    created_at = excluded.created_at
+    created_at = excluded.created_at, turn = excluded.turn
 ),
 counted AS (
   UPDATE steady_queue_semaphores AS known

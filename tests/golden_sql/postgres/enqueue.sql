@@ -18,12 +18,12 @@ WITH job AS (
   RETURNING id, queue_name, "rank", enqueued_at
 ),
 ready AS (
-  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-  SELECT id, queue_name, "rank", 0, enqueued_at
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT id, queue_name, "rank", 0, enqueued_at, id
   FROM job
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
-    created_at = excluded.created_at
+    created_at = excluded.created_at, turn = excluded.turn
 )
 SELECT ARRAY[id] AS job_ids, date_part('epoch', statement_timestamp()) AS enqueued_at,
   pg_notify('steady_queue_ready', '') AS notification
@@ -49,12 +49,12 @@ WITH job AS (
   RETURNING id, queue_name, "rank", enqueued_at
 ),
 ready AS (
-  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-  SELECT id, queue_name, "rank", 0, enqueued_at
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT id, queue_name, "rank", 0, enqueued_at, id
   FROM job
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
-    created_at = excluded.created_at
+    created_at = excluded.created_at, turn = excluded.turn
 )
 SELECT array_agg(id) AS job_ids,
   date_part('epoch', statement_timestamp()) AS enqueued_at,
@@ -84,13 +84,13 @@ job AS (
   RETURNING id, queue_name, "rank", enqueued_at, scheduled_at
 ),
 ready AS (
-  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-  SELECT id, queue_name, "rank", 0, enqueued_at
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT id, queue_name, "rank", 0, enqueued_at, id
   FROM job
   WHERE NOT COALESCE(scheduled_at > enqueued_at, false)
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
-    created_at = excluded.created_at
+    created_at = excluded.created_at, turn = excluded.turn
 ),
 scheduled AS (
   INSERT INTO steady_queue_scheduled_executions (
@@ -180,13 +180,13 @@ job AS (
     concurrency_key IS NULL OR concurrency_key IN (SELECT "key" FROM taken) AS may_run
 ),
 ready AS (
-  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-  SELECT id, queue_name, "rank", 0, enqueued_at
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT id, queue_name, "rank", 0, enqueued_at, id
   FROM job
   WHERE NOT COALESCE(scheduled_at > enqueued_at, false) AND may_run
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
-    created_at = excluded.created_at
+    created_at = excluded.created_at, turn = excluded.turn
 ),
 permit AS (
   INSERT INTO steady_queue_permits (job_id, "key")
@@ -279,12 +279,12 @@ permit AS (
   SET "key" = excluded."key"
 ),
 ready AS (
-  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-  SELECT job_id, queue_name, "rank", token, statement_timestamp()
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT job_id, queue_name, "rank", token, statement_timestamp(), job_id
   FROM admitted
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
-    created_at = excluded.created_at
+    created_at = excluded.created_at, turn = excluded.turn
 ),
 counted AS (
   UPDATE steady_queue_semaphores AS known

@@ -35,13 +35,13 @@ job AS (
   RETURNING id, queue_name, "rank", enqueued_at, scheduled_at
 ),
 ready AS (
-  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-  SELECT id, queue_name, "rank", 0, enqueued_at
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT id, queue_name, "rank", 0, enqueued_at, id
   FROM job
   WHERE NOT COALESCE(scheduled_at > enqueued_at, false)
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
-    created_at = excluded.created_at
+    created_at = excluded.created_at, turn = excluded.turn
 ),
 scheduled AS (
   INSERT INTO steady_queue_scheduled_executions (
@@ -207,21 +207,21 @@ member AS (
 picked AS MATERIALIZED (
   SELECT picked.tid
   FROM unnest(
-    $10::text[], $11::int[], $12::bigint[], $13::int[]
-  ) WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)
+    $10::text[], $11::int[], $12::float8[], $13::int[]
+  ) WITH ORDINALITY AS span(queue_name, "rank", turn, "end", position)
   CROSS JOIN LATERAL (
     SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
     WHERE ready.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
-      AND (ready."rank", ready.job_id) >= (span."rank", span.job_id)
+      AND (ready."rank", ready.turn) >= (span."rank", span.turn)
       AND ready."rank" < span."end"
-    ORDER BY ready."rank", ready.job_id
+    ORDER BY ready."rank", ready.turn
     LIMIT $14
     FOR UPDATE SKIP LOCKED
   ) AS picked
   WHERE EXISTS (SELECT FROM steady_queue_processes WHERE id = $15 AND name = $16)
     AND NOT EXISTS (SELECT FROM declined)
-  ORDER BY turn
+  ORDER BY position
   LIMIT $14
 ),
 taken AS (
@@ -229,7 +229,7 @@ taken AS (
   WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
-    "rank"
+    "rank", turn AS turn
 ),
 running AS (
   SELECT job_id
@@ -240,8 +240,8 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
-    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+  SELECT taken.turn, taken."job_id", taken."token", taken."queue_name", taken."rank",
+    task_path, backend_name, arguments, attempts, max_attempts, worker_ids, errors,
     date_part('epoch', enqueued_at) AS enqueued_at,
     date_part('epoch', started_at) AS started_at, concurrency_key, metadata
   FROM taken
@@ -271,7 +271,7 @@ summary AS (
         SELECT
         FROM steady_queue_ready_executions AS ready
         WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
-        ORDER BY ready.queue_name, ready."rank", ready.job_id
+        ORDER BY ready.queue_name, ready."rank", ready.turn
         LIMIT 100
       ) AS passed
     ) END AS jobs_of_paused,
@@ -287,7 +287,7 @@ EXECUTE steady_queue_settings;
 
 EXECUTE steady_queue_0 (
   1, NULL, NULL, true, '{:job_1}', '{:token}', '{NULL}', '{"1"}', '{:job_1}', '{NULL}',
-  '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false
+  '{-32768}', '{0.0}', '{32768}', 2, :process, 'worker-0', false
 );
 
 -- -------- the last member
@@ -371,13 +371,13 @@ job AS (
   RETURNING id, queue_name, "rank", enqueued_at, scheduled_at
 ),
 ready AS (
-  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-  SELECT id, queue_name, "rank", 0, enqueued_at
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT id, queue_name, "rank", 0, enqueued_at, id
   FROM job
   WHERE NOT COALESCE(scheduled_at > enqueued_at, false)
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
-    created_at = excluded.created_at
+    created_at = excluded.created_at, turn = excluded.turn
 ),
 scheduled AS (
   INSERT INTO steady_queue_scheduled_executions (
@@ -416,7 +416,7 @@ EXECUTE steady_queue_settings;
 
 EXECUTE steady_queue_0 (
   1, NULL, NULL, true, '{:job_1}', '{:token}', '{NULL}', '{"1"}', '{:job_1}', '{NULL}',
-  '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false
+  '{-32768}', '{0.0}', '{32768}', 2, :process, 'worker-0', false
 );
 
 BEGIN;
@@ -512,13 +512,13 @@ job AS (
   RETURNING id, queue_name, "rank", enqueued_at, scheduled_at
 ),
 ready AS (
-  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-  SELECT id, queue_name, "rank", 0, enqueued_at
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT id, queue_name, "rank", 0, enqueued_at, id
   FROM job
   WHERE NOT COALESCE(scheduled_at > enqueued_at, false)
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
-    created_at = excluded.created_at
+    created_at = excluded.created_at, turn = excluded.turn
 ),
 scheduled AS (
   INSERT INTO steady_queue_scheduled_executions (
@@ -547,20 +547,20 @@ PREPARE steady_queue_3 AS
 WITH picked AS MATERIALIZED (
   SELECT picked.tid
   FROM unnest(
-    $1::text[], $2::int[], $3::bigint[], $4::int[]
-  ) WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)
+    $1::text[], $2::int[], $3::float8[], $4::int[]
+  ) WITH ORDINALITY AS span(queue_name, "rank", turn, "end", position)
   CROSS JOIN LATERAL (
     SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
     WHERE ready.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
-      AND (ready."rank", ready.job_id) >= (span."rank", span.job_id)
+      AND (ready."rank", ready.turn) >= (span."rank", span.turn)
       AND ready."rank" < span."end"
-    ORDER BY ready."rank", ready.job_id
+    ORDER BY ready."rank", ready.turn
     LIMIT $5
     FOR UPDATE SKIP LOCKED
   ) AS picked
   WHERE EXISTS (SELECT FROM steady_queue_processes WHERE id = $6 AND name = $7)
-  ORDER BY turn
+  ORDER BY position
   LIMIT $5
 ),
 taken AS (
@@ -568,7 +568,7 @@ taken AS (
   WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
-    "rank"
+    "rank", turn AS turn
 ),
 running AS (
   SELECT job_id
@@ -579,8 +579,8 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
-    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+  SELECT taken.turn, taken."job_id", taken."token", taken."queue_name", taken."rank",
+    task_path, backend_name, arguments, attempts, max_attempts, worker_ids, errors,
     date_part('epoch', enqueued_at) AS enqueued_at,
     date_part('epoch', started_at) AS started_at, concurrency_key, metadata
   FROM taken
@@ -607,7 +607,7 @@ summary AS (
         SELECT
         FROM steady_queue_ready_executions AS ready
         WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
-        ORDER BY ready.queue_name, ready."rank", ready.job_id
+        ORDER BY ready.queue_name, ready."rank", ready.turn
         LIMIT 100
       ) AS passed
     ) END AS jobs_of_paused,
@@ -621,7 +621,7 @@ FULL JOIN job ON false;
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_3 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false);
+EXECUTE steady_queue_3 ('{NULL}', '{-32768}', '{0.0}', '{32768}', 2, :process, 'worker-0', false);
 
 EXECUTE steady_queue_restore;
 
@@ -707,21 +707,21 @@ member AS (
 picked AS MATERIALIZED (
   SELECT picked.tid
   FROM unnest(
-    $4::text[], $5::int[], $6::bigint[], $7::int[]
-  ) WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)
+    $4::text[], $5::int[], $6::float8[], $7::int[]
+  ) WITH ORDINALITY AS span(queue_name, "rank", turn, "end", position)
   CROSS JOIN LATERAL (
     SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
     WHERE ready.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
-      AND (ready."rank", ready.job_id) >= (span."rank", span.job_id)
+      AND (ready."rank", ready.turn) >= (span."rank", span.turn)
       AND ready."rank" < span."end"
-    ORDER BY ready."rank", ready.job_id
+    ORDER BY ready."rank", ready.turn
     LIMIT $8
     FOR UPDATE SKIP LOCKED
   ) AS picked
   WHERE EXISTS (SELECT FROM steady_queue_processes WHERE id = $9 AND name = $10)
     AND NOT EXISTS (SELECT FROM declined)
-  ORDER BY turn
+  ORDER BY position
   LIMIT $8
 ),
 taken AS (
@@ -729,7 +729,7 @@ taken AS (
   WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
-    "rank"
+    "rank", turn AS turn
 ),
 running AS (
   SELECT job_id
@@ -740,8 +740,8 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
-    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+  SELECT taken.turn, taken."job_id", taken."token", taken."queue_name", taken."rank",
+    task_path, backend_name, arguments, attempts, max_attempts, worker_ids, errors,
     date_part('epoch', enqueued_at) AS enqueued_at,
     date_part('epoch', started_at) AS started_at, concurrency_key, metadata
   FROM taken
@@ -771,7 +771,7 @@ summary AS (
         SELECT
         FROM steady_queue_ready_executions AS ready
         WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
-        ORDER BY ready.queue_name, ready."rank", ready.job_id
+        ORDER BY ready.queue_name, ready."rank", ready.turn
         LIMIT 100
       ) AS passed
     ) END AS jobs_of_paused,
@@ -787,7 +787,7 @@ EXECUTE steady_queue_settings;
 
 EXECUTE steady_queue_0 (
   '[{"job_id": :job_1, "token": :token, "ending": "failed", "queue_name": "default", "rank": 0, "delay": 0, "return_value": null, "exception_class": "builtins.ValueError", "message": "no", "attempts": 1, "worker_ids": null, "errors": null, "last_attempted_at": null, "started_at": null}]',
-  '{:job_1}', '{2}', '{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0',
+  '{:job_1}', '{2}', '{NULL}', '{-32768}', '{0.0}', '{32768}', 2, :process, 'worker-0',
   false
 );
 
@@ -880,9 +880,10 @@ WHERE (
 SELECT STATEMENT_TIMESTAMP();
 
 INSERT INTO "steady_queue_ready_executions" (
-  "created_at", "job_id", "queue_name", "rank", "token"
+  "created_at", "job_id", "queue_name", "rank", "token", "turn"
 )
-VALUES (':time', :job_2, 'default', 0, 0);
+VALUES (':time', :job_2, 'default', 0, 0, :job_2.0)
+RETURNING "steady_queue_ready_executions"."turn";
 
 DELETE FROM "steady_queue_waiting_executions"
 WHERE "steady_queue_waiting_executions"."job_id" IN (:job_2);

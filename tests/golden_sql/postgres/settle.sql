@@ -544,13 +544,13 @@ updated AS (
   RETURNING ended.*
 ),
 ready AS (
-  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-  SELECT job_id, queue_name, "rank", token, statement_timestamp()
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT job_id, queue_name, "rank", token, statement_timestamp(), job_id
   FROM updated
   WHERE ending = 'retried' AND delay <= 0 AND concurrency_key IS NULL
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
-    created_at = excluded.created_at
+    created_at = excluded.created_at, turn = excluded.turn
 ),
 held AS (SELECT job_id FROM updated)
 SELECT (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting;
@@ -679,12 +679,12 @@ permit AS (
   SET "key" = excluded."key"
 ),
 ready AS (
-  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-  SELECT job_id, queue_name, "rank", token, statement_timestamp()
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT job_id, queue_name, "rank", token, statement_timestamp(), job_id
   FROM admitted
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
-    created_at = excluded.created_at
+    created_at = excluded.created_at, turn = excluded.turn
 ),
 counted AS (
   UPDATE steady_queue_semaphores AS known
@@ -734,8 +734,8 @@ released AS (
   WHERE ending = 'released'
 ),
 released_ready AS (
-  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-  SELECT job_id, queue_name, "rank", token, statement_timestamp()
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT job_id, queue_name, "rank", token, statement_timestamp(), job_id
   FROM released
   WHERE (
     concurrency_key IS NULL OR EXISTS (
@@ -744,7 +744,7 @@ released_ready AS (
   )
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
-    created_at = excluded.created_at
+    created_at = excluded.created_at, turn = excluded.turn
 ),
 held AS (SELECT job_id FROM released)
 SELECT (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting;
@@ -792,8 +792,8 @@ released AS (
   WHERE ending = 'released'
 ),
 released_ready AS (
-  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-  SELECT job_id, queue_name, "rank", token, statement_timestamp()
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT job_id, queue_name, "rank", token, statement_timestamp(), job_id
   FROM released
   WHERE (
     concurrency_key IS NULL OR EXISTS (
@@ -802,7 +802,7 @@ released_ready AS (
   )
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
-    created_at = excluded.created_at
+    created_at = excluded.created_at, turn = excluded.turn
 ),
 released_blocked AS (
   INSERT INTO steady_queue_blocked_executions (

@@ -41,20 +41,20 @@ held AS (SELECT job_id FROM updated),
 picked AS MATERIALIZED (
   SELECT picked.tid
   FROM unnest(
-    $9::text[], $10::int[], $11::bigint[], $12::int[]
-  ) WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)
+    $9::text[], $10::int[], $11::float8[], $12::int[]
+  ) WITH ORDINALITY AS span(queue_name, "rank", turn, "end", position)
   CROSS JOIN LATERAL (
     SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
     WHERE ready.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
-      AND (ready."rank", ready.job_id) >= (span."rank", span.job_id)
+      AND (ready."rank", ready.turn) >= (span."rank", span.turn)
       AND ready."rank" < span."end"
-    ORDER BY ready."rank", ready.job_id
+    ORDER BY ready."rank", ready.turn
     LIMIT $13
     FOR UPDATE SKIP LOCKED
   ) AS picked
   WHERE EXISTS (SELECT FROM steady_queue_processes WHERE id = $14 AND name = $15)
-  ORDER BY turn
+  ORDER BY position
   LIMIT $13
 ),
 taken AS (
@@ -62,7 +62,7 @@ taken AS (
   WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
-    "rank"
+    "rank", turn AS turn
 ),
 running AS (
   SELECT job_id
@@ -73,8 +73,8 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
-    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+  SELECT taken.turn, taken."job_id", taken."token", taken."queue_name", taken."rank",
+    task_path, backend_name, arguments, attempts, max_attempts, worker_ids, errors,
     date_part('epoch', enqueued_at) AS enqueued_at,
     date_part('epoch', started_at) AS started_at, concurrency_key, metadata
   FROM taken
@@ -101,7 +101,7 @@ summary AS (
         SELECT
         FROM steady_queue_ready_executions AS ready
         WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
-        ORDER BY ready.queue_name, ready."rank", ready.job_id
+        ORDER BY ready.queue_name, ready."rank", ready.turn
         LIMIT 100
       ) AS passed
     ) END AS jobs_of_paused,
@@ -117,7 +117,7 @@ EXECUTE steady_queue_settings;
 
 EXECUTE steady_queue_0 (
   1, NULL, NULL, true, '{:job_1}', '{:token}', '{NULL}', '{"1"}', '{NULL}', '{-32768}',
-  '{0}', '{32768}', 2, :process, 'worker-0', false
+  '{0.0}', '{32768}', 2, :process, 'worker-0', false
 );
 
 -- -------- finished, with a limit
@@ -186,15 +186,15 @@ held AS (SELECT job_id FROM updated),
 picked AS MATERIALIZED (
   SELECT picked.tid
   FROM unnest(
-    $2::text[], $3::int[], $4::bigint[], $5::int[]
-  ) WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)
+    $2::text[], $3::int[], $4::float8[], $5::int[]
+  ) WITH ORDINALITY AS span(queue_name, "rank", turn, "end", position)
   CROSS JOIN LATERAL (
     SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
     WHERE ready.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
-      AND (ready."rank", ready.job_id) >= (span."rank", span.job_id)
+      AND (ready."rank", ready.turn) >= (span."rank", span.turn)
       AND ready."rank" < span."end"
-    ORDER BY ready."rank", ready.job_id
+    ORDER BY ready."rank", ready.turn
     LIMIT $6
     FOR UPDATE SKIP LOCKED
   ) AS picked
@@ -204,7 +204,7 @@ picked AS MATERIALIZED (
       FROM steady_queue_blocked_executions
       WHERE concurrency_key = ANY(ARRAY(SELECT "key" FROM ended_permit))
     )
-  ORDER BY turn
+  ORDER BY position
   LIMIT $6
 ),
 taken AS (
@@ -212,7 +212,7 @@ taken AS (
   WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
-    "rank"
+    "rank", turn AS turn
 ),
 running AS (
   SELECT job_id
@@ -223,8 +223,8 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
-    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+  SELECT taken.turn, taken."job_id", taken."token", taken."queue_name", taken."rank",
+    task_path, backend_name, arguments, attempts, max_attempts, worker_ids, errors,
     date_part('epoch', enqueued_at) AS enqueued_at,
     date_part('epoch', started_at) AS started_at, concurrency_key, metadata
   FROM taken
@@ -256,7 +256,7 @@ summary AS (
         SELECT
         FROM steady_queue_ready_executions AS ready
         WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
-        ORDER BY ready.queue_name, ready."rank", ready.job_id
+        ORDER BY ready.queue_name, ready."rank", ready.turn
         LIMIT 100
       ) AS passed
     ) END AS jobs_of_paused,
@@ -272,7 +272,7 @@ EXECUTE steady_queue_settings;
 
 EXECUTE steady_queue_1 (
   '[{"job_id": :job_1, "token": :token, "ending": "finished", "concurrency_key": "key", "preserve": true, "return_value": "1", "attempts": 1, "worker_ids": null, "errors": null, "last_attempted_at": null, "started_at": null}]',
-  '{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false
+  '{NULL}', '{-32768}', '{0.0}', '{32768}', 2, :process, 'worker-0', false
 );
 
 PREPARE steady_queue_2 AS
@@ -311,12 +311,12 @@ permit AS (
   SET "key" = excluded."key"
 ),
 ready AS (
-  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-  SELECT job_id, queue_name, "rank", token, statement_timestamp()
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT job_id, queue_name, "rank", token, statement_timestamp(), job_id
   FROM admitted
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
-    created_at = excluded.created_at
+    created_at = excluded.created_at, turn = excluded.turn
 ),
 counted AS (
   UPDATE steady_queue_semaphores AS known
@@ -337,20 +337,20 @@ PREPARE steady_queue_3 AS
 WITH picked AS MATERIALIZED (
   SELECT picked.tid
   FROM unnest(
-    $1::text[], $2::int[], $3::bigint[], $4::int[]
-  ) WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)
+    $1::text[], $2::int[], $3::float8[], $4::int[]
+  ) WITH ORDINALITY AS span(queue_name, "rank", turn, "end", position)
   CROSS JOIN LATERAL (
     SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
     WHERE ready.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
-      AND (ready."rank", ready.job_id) >= (span."rank", span.job_id)
+      AND (ready."rank", ready.turn) >= (span."rank", span.turn)
       AND ready."rank" < span."end"
-    ORDER BY ready."rank", ready.job_id
+    ORDER BY ready."rank", ready.turn
     LIMIT $5
     FOR UPDATE SKIP LOCKED
   ) AS picked
   WHERE EXISTS (SELECT FROM steady_queue_processes WHERE id = $6 AND name = $7)
-  ORDER BY turn
+  ORDER BY position
   LIMIT $5
 ),
 taken AS (
@@ -358,7 +358,7 @@ taken AS (
   WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
-    "rank"
+    "rank", turn AS turn
 ),
 running AS (
   SELECT job_id
@@ -369,8 +369,8 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
-    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+  SELECT taken.turn, taken."job_id", taken."token", taken."queue_name", taken."rank",
+    task_path, backend_name, arguments, attempts, max_attempts, worker_ids, errors,
     date_part('epoch', enqueued_at) AS enqueued_at,
     date_part('epoch', started_at) AS started_at, concurrency_key, metadata
   FROM taken
@@ -397,7 +397,7 @@ summary AS (
         SELECT
         FROM steady_queue_ready_executions AS ready
         WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
-        ORDER BY ready.queue_name, ready."rank", ready.job_id
+        ORDER BY ready.queue_name, ready."rank", ready.turn
         LIMIT 100
       ) AS passed
     ) END AS jobs_of_paused,
@@ -411,7 +411,7 @@ FULL JOIN job ON false;
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_3 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', true);
+EXECUTE steady_queue_3 ('{NULL}', '{-32768}', '{0.0}', '{32768}', 2, :process, 'worker-0', true);
 
 COMMIT;
 
@@ -446,8 +446,8 @@ released AS (
   WHERE ending = 'released'
 ),
 released_ready AS (
-  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-  SELECT job_id, queue_name, "rank", token, statement_timestamp()
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT job_id, queue_name, "rank", token, statement_timestamp(), job_id
   FROM released
   WHERE (
     concurrency_key IS NULL OR EXISTS (
@@ -456,7 +456,7 @@ released_ready AS (
   )
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
-    created_at = excluded.created_at
+    created_at = excluded.created_at, turn = excluded.turn
 ),
 held AS (SELECT job_id FROM released)
 SELECT (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting;
@@ -471,20 +471,20 @@ PREPARE steady_queue_1 AS
 WITH picked AS MATERIALIZED (
   SELECT picked.tid
   FROM unnest(
-    $1::text[], $2::int[], $3::bigint[], $4::int[]
-  ) WITH ORDINALITY AS span(queue_name, "rank", job_id, "end", turn)
+    $1::text[], $2::int[], $3::float8[], $4::int[]
+  ) WITH ORDINALITY AS span(queue_name, "rank", turn, "end", position)
   CROSS JOIN LATERAL (
     SELECT ready.ctid AS tid
     FROM steady_queue_ready_executions AS ready
     WHERE ready.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
-      AND (ready."rank", ready.job_id) >= (span."rank", span.job_id)
+      AND (ready."rank", ready.turn) >= (span."rank", span.turn)
       AND ready."rank" < span."end"
-    ORDER BY ready."rank", ready.job_id
+    ORDER BY ready."rank", ready.turn
     LIMIT $5
     FOR UPDATE SKIP LOCKED
   ) AS picked
   WHERE EXISTS (SELECT FROM steady_queue_processes WHERE id = $6 AND name = $7)
-  ORDER BY turn
+  ORDER BY position
   LIMIT $5
 ),
 taken AS (
@@ -492,7 +492,7 @@ taken AS (
   WHERE ctid = ANY(ARRAY(SELECT tid FROM picked))
   RETURNING job_id,
     (((token >> 32) + 1) << 32) + floor(random() * 4294967296)::bigint AS token, queue_name,
-    "rank"
+    "rank", turn AS turn
 ),
 running AS (
   SELECT job_id
@@ -503,8 +503,8 @@ known AS MATERIALIZED (
   SELECT * FROM steady_queue_jobs WHERE id = ANY(ARRAY(SELECT job_id FROM taken))
 ),
 job AS MATERIALIZED (
-  SELECT taken."job_id", taken."token", taken."queue_name", taken."rank", task_path,
-    backend_name, arguments, attempts, max_attempts, worker_ids, errors,
+  SELECT taken.turn, taken."job_id", taken."token", taken."queue_name", taken."rank",
+    task_path, backend_name, arguments, attempts, max_attempts, worker_ids, errors,
     date_part('epoch', enqueued_at) AS enqueued_at,
     date_part('epoch', started_at) AS started_at, concurrency_key, metadata
   FROM taken
@@ -531,7 +531,7 @@ summary AS (
         SELECT
         FROM steady_queue_ready_executions AS ready
         WHERE ready.queue_name >= paused.queue_name AND ready.queue_name <= paused.queue_name
-        ORDER BY ready.queue_name, ready."rank", ready.job_id
+        ORDER BY ready.queue_name, ready."rank", ready.turn
         LIMIT 100
       ) AS passed
     ) END AS jobs_of_paused,
@@ -545,7 +545,7 @@ FULL JOIN job ON false;
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_1 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false);
+EXECUTE steady_queue_1 ('{NULL}', '{-32768}', '{0.0}', '{32768}', 2, :process, 'worker-0', false);
 
 COMMIT;
 
@@ -586,8 +586,8 @@ released AS (
   WHERE ending = 'released'
 ),
 released_ready AS (
-  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-  SELECT job_id, queue_name, "rank", token, statement_timestamp()
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT job_id, queue_name, "rank", token, statement_timestamp(), job_id
   FROM released
   WHERE (
     concurrency_key IS NULL OR EXISTS (
@@ -596,7 +596,7 @@ released_ready AS (
   )
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
-    created_at = excluded.created_at
+    created_at = excluded.created_at, turn = excluded.turn
 ),
 released_blocked AS (
   INSERT INTO steady_queue_blocked_executions (
@@ -634,6 +634,6 @@ EXECUTE steady_queue_2 (ARRAY['key']);
 
 EXECUTE steady_queue_settings;
 
-EXECUTE steady_queue_3 ('{NULL}', '{-32768}', '{0}', '{32768}', 2, :process, 'worker-0', false);
+EXECUTE steady_queue_3 ('{NULL}', '{-32768}', '{0.0}', '{32768}', 2, :process, 'worker-0', false);
 
 COMMIT;

@@ -38,13 +38,13 @@ job AS (
   RETURNING id, queue_name, "rank", enqueued_at, scheduled_at
 ),
 ready AS (
-  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at)
-  SELECT id, queue_name, "rank", 0, enqueued_at
+  INSERT INTO steady_queue_ready_executions (job_id, queue_name, "rank", token, created_at, turn)
+  SELECT id, queue_name, "rank", 0, enqueued_at, id
   FROM job
   WHERE NOT COALESCE(scheduled_at > enqueued_at, false)
   ON CONFLICT (job_id) DO UPDATE
   SET queue_name = excluded.queue_name, "rank" = excluded."rank", token = excluded.token,
-    created_at = excluded.created_at
+    created_at = excluded.created_at, turn = excluded.turn
 ),
 scheduled AS (
   INSERT INTO steady_queue_scheduled_executions (
@@ -149,7 +149,8 @@ FOR UPDATE;
 
 SELECT "steady_queue_ready_executions"."created_at",
   "steady_queue_ready_executions"."job_id", "steady_queue_ready_executions"."queue_name",
-  "steady_queue_ready_executions"."rank", "steady_queue_ready_executions"."token"
+  "steady_queue_ready_executions"."rank", "steady_queue_ready_executions"."token",
+  "steady_queue_ready_executions"."turn"
 FROM "steady_queue_ready_executions"
 WHERE "steady_queue_ready_executions"."job_id" = :job_1
 FOR UPDATE;
@@ -171,9 +172,10 @@ SET "queue_name" = 'mail', "task_path" = 'conformance.tasks.work',
 WHERE "steady_queue_jobs"."id" = :job_1;
 
 INSERT INTO "steady_queue_ready_executions" (
-  "created_at", "job_id", "queue_name", "rank", "token"
+  "created_at", "job_id", "queue_name", "rank", "token", "turn"
 )
-VALUES (':time', :job_1, 'mail', 0, 0);
+VALUES (':time', :job_1, 'mail', 0, 0, :job_1.0)
+RETURNING "steady_queue_ready_executions"."turn";
 
 COMMIT;
 

@@ -24,9 +24,10 @@ LIMIT 1;
 INSERT OR REPLACE INTO steady_queue_permits (job_id, key) VALUES (:job_1, 'key');
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-SELECT job_id, queue_name, "rank", token, (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000')
+SELECT job_id, queue_name, "rank", token,
+  (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), job_id
 FROM steady_queue_blocked_executions
 WHERE job_id = :job_1;
 

@@ -10,14 +10,14 @@ SELECT queue_name FROM steady_queue_pauses;
 
 SELECT j.id IS NOT NULL
   AND j.finished_at IS NULL
-  AND c.job_id IS NULL, r."job_id", r."token", r."queue_name", CAST(r."rank" AS INTEGER),
-  j."task_path", j."backend_name", j."arguments", CAST(j."attempts" AS INTEGER),
-  CAST(j."max_attempts" AS INTEGER), j."worker_ids", j."errors", j."enqueued_at",
-  j."started_at", j."concurrency_key", j."metadata"
+  AND c.job_id IS NULL, CAST(r.turn AS REAL), r."job_id", r."token", r."queue_name",
+  CAST(r."rank" AS INTEGER), j."task_path", j."backend_name", j."arguments",
+  CAST(j."attempts" AS INTEGER), CAST(j."max_attempts" AS INTEGER), j."worker_ids",
+  j."errors", j."enqueued_at", j."started_at", j."concurrency_key", j."metadata"
 FROM steady_queue_ready_executions r
 LEFT JOIN steady_queue_jobs j ON j.id = r.job_id
 LEFT JOIN steady_queue_claimed_executions c ON c.job_id = r.job_id
-ORDER BY r."rank", r.job_id
+ORDER BY r."rank", r.turn
 LIMIT 2;
 
 SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
@@ -50,15 +50,15 @@ SELECT queue_name FROM steady_queue_pauses;
 
 SELECT j.id IS NOT NULL
   AND j.finished_at IS NULL
-  AND c.job_id IS NULL, r."job_id", r."token", r."queue_name", CAST(r."rank" AS INTEGER),
-  j."task_path", j."backend_name", j."arguments", CAST(j."attempts" AS INTEGER),
-  CAST(j."max_attempts" AS INTEGER), j."worker_ids", j."errors", j."enqueued_at",
-  j."started_at", j."concurrency_key", j."metadata"
+  AND c.job_id IS NULL, CAST(r.turn AS REAL), r."job_id", r."token", r."queue_name",
+  CAST(r."rank" AS INTEGER), j."task_path", j."backend_name", j."arguments",
+  CAST(j."attempts" AS INTEGER), CAST(j."max_attempts" AS INTEGER), j."worker_ids",
+  j."errors", j."enqueued_at", j."started_at", j."concurrency_key", j."metadata"
 FROM steady_queue_ready_executions r
 LEFT JOIN steady_queue_jobs j ON j.id = r.job_id
 LEFT JOIN steady_queue_claimed_executions c ON c.job_id = r.job_id
 WHERE r.queue_name = 'mail'
-ORDER BY r."rank", r.job_id
+ORDER BY r."rank", r.turn
 LIMIT 2;
 
 SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
@@ -161,18 +161,18 @@ FROM (
 
 SELECT j.id IS NOT NULL
   AND j.finished_at IS NULL
-  AND c.job_id IS NULL, r."job_id", r."token", r."queue_name", CAST(r."rank" AS INTEGER),
-  j."task_path", j."backend_name", j."arguments", CAST(j."attempts" AS INTEGER),
-  CAST(j."max_attempts" AS INTEGER), j."worker_ids", j."errors", j."enqueued_at",
-  j."started_at", j."concurrency_key", j."metadata"
+  AND c.job_id IS NULL, CAST(r.turn AS REAL), r."job_id", r."token", r."queue_name",
+  CAST(r."rank" AS INTEGER), j."task_path", j."backend_name", j."arguments",
+  CAST(j."attempts" AS INTEGER), CAST(j."max_attempts" AS INTEGER), j."worker_ids",
+  j."errors", j."enqueued_at", j."started_at", j."concurrency_key", j."metadata"
 FROM steady_queue_ready_executions r
 LEFT JOIN steady_queue_jobs j ON j.id = r.job_id
 LEFT JOIN steady_queue_claimed_executions c ON c.job_id = r.job_id
-WHERE (r."rank", r.job_id) >= (-32768, 0)
+WHERE (r."rank", r.turn) >= (-32768, 0.0)
   AND r."rank" < 32768
   AND r.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
   AND NOT (+r.queue_name >= 'mail' AND +r.queue_name < 'maim')
-ORDER BY r."rank", r.job_id
+ORDER BY r."rank", r.turn
 LIMIT 2;
 
 SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
@@ -200,17 +200,17 @@ SELECT queue_name FROM steady_queue_pauses;
 
 SELECT j.id IS NOT NULL
   AND j.finished_at IS NULL
-  AND c.job_id IS NULL, r."job_id", r."token", r."queue_name", CAST(r."rank" AS INTEGER),
-  j."task_path", j."backend_name", j."arguments", CAST(j."attempts" AS INTEGER),
-  CAST(j."max_attempts" AS INTEGER), j."worker_ids", j."errors", j."enqueued_at",
-  j."started_at", j."concurrency_key", j."metadata"
+  AND c.job_id IS NULL, CAST(r.turn AS REAL), r."job_id", r."token", r."queue_name",
+  CAST(r."rank" AS INTEGER), j."task_path", j."backend_name", j."arguments",
+  CAST(j."attempts" AS INTEGER), CAST(j."max_attempts" AS INTEGER), j."worker_ids",
+  j."errors", j."enqueued_at", j."started_at", j."concurrency_key", j."metadata"
 FROM steady_queue_ready_executions r
 LEFT JOIN steady_queue_jobs j ON j.id = r.job_id
 LEFT JOIN steady_queue_claimed_executions c ON c.job_id = r.job_id
-WHERE (r."rank", r.job_id) >= (-32768, 0)
+WHERE (r."rank", r.turn) >= (-32768, 0.0)
   AND r."rank" < 32768
   AND r.queue_name NOT IN (SELECT queue_name FROM steady_queue_pauses)
-ORDER BY r."rank", r.job_id
+ORDER BY r."rank", r.turn
 LIMIT 2;
 
 SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');

@@ -13,9 +13,9 @@ VALUES (
 RETURNING id, enqueued_at;
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-SELECT id, queue_name, "rank", 0, enqueued_at
+SELECT id, queue_name, "rank", 0, enqueued_at, id
 FROM steady_queue_jobs
 WHERE id = :job_1;
 
@@ -50,14 +50,14 @@ VALUES (
 );
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-VALUES (:job_1, 'default', 0, 0, ':time');
+VALUES (:job_1, 'default', 0, 0, ':time', :job_1);
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-VALUES (:job_2, 'default', 0, 0, ':time');
+VALUES (:job_2, 'default', 0, 0, ':time', :job_2);
 
 COMMIT;
 
@@ -82,14 +82,14 @@ VALUES (
 );
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-VALUES (:job_1, 'default', 0, 0, ':time');
+VALUES (:job_1, 'default', 0, 0, ':time', :job_1);
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-VALUES (:job_2, 'mail', -5, 0, ':time');
+VALUES (:job_2, 'mail', -5, 0, ':time', :job_2);
 
 COMMIT;
 
@@ -180,9 +180,10 @@ LIMIT 1;
 INSERT OR REPLACE INTO steady_queue_permits (job_id, key) VALUES (:job_1, 'key');
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-SELECT job_id, queue_name, "rank", token, (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000')
+SELECT job_id, queue_name, "rank", token,
+  (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), job_id
 FROM steady_queue_blocked_executions
 WHERE job_id = :job_1;
 
@@ -263,9 +264,10 @@ INSERT OR REPLACE INTO steady_queue_permits (job_id, key) VALUES (:job_2, 'key')
 -- INSERT OR REPLACE INTO steady_queue_ready_executions ( ... as under "a job with a limit"
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-SELECT job_id, queue_name, "rank", token, (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000')
+SELECT job_id, queue_name, "rank", token,
+  (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), job_id
 FROM steady_queue_blocked_executions
 WHERE job_id = :job_2;
 

@@ -32,9 +32,9 @@ VALUES (
 );
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-VALUES (:job_1, 'default', 0, 0, ':time');
+VALUES (:job_1, 'default', 0, 0, ':time', :job_1);
 
 INSERT INTO "steady_queue_batch_members" ("batch_id", "job_id", "name", "state")
 VALUES (:batch, :job_1, '', 0)
@@ -119,14 +119,14 @@ SELECT queue_name FROM steady_queue_pauses;
 
 SELECT j.id IS NOT NULL
   AND j.finished_at IS NULL
-  AND c.job_id IS NULL, r."job_id", r."token", r."queue_name", CAST(r."rank" AS INTEGER),
-  j."task_path", j."backend_name", j."arguments", CAST(j."attempts" AS INTEGER),
-  CAST(j."max_attempts" AS INTEGER), j."worker_ids", j."errors", j."enqueued_at",
-  j."started_at", j."concurrency_key", j."metadata"
+  AND c.job_id IS NULL, CAST(r.turn AS REAL), r."job_id", r."token", r."queue_name",
+  CAST(r."rank" AS INTEGER), j."task_path", j."backend_name", j."arguments",
+  CAST(j."attempts" AS INTEGER), CAST(j."max_attempts" AS INTEGER), j."worker_ids",
+  j."errors", j."enqueued_at", j."started_at", j."concurrency_key", j."metadata"
 FROM steady_queue_ready_executions r
 LEFT JOIN steady_queue_jobs j ON j.id = r.job_id
 LEFT JOIN steady_queue_claimed_executions c ON c.job_id = r.job_id
-ORDER BY r."rank", r.job_id
+ORDER BY r."rank", r.turn
 LIMIT 2;
 
 SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
@@ -220,14 +220,14 @@ VALUES (
 );
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-VALUES (:job_2, 'on_success', 0, 0, ':time');
+VALUES (:job_2, 'on_success', 0, 0, ':time', :job_2);
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-VALUES (:job_3, 'on_finish', 0, 0, ':time');
+VALUES (:job_3, 'on_finish', 0, 0, ':time', :job_3);
 
 COMMIT;
 
@@ -290,14 +290,14 @@ SELECT seq FROM sqlite_sequence WHERE name = 'steady_queue_jobs';
 -- INSERT INTO steady_queue_jobs ( ... as under "the last member"
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-VALUES (:job_2, 'on_success', 0, 0, ':time');
+VALUES (:job_2, 'on_success', 0, 0, ':time', :job_2);
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-VALUES (:job_3, 'on_finish', 0, 0, ':time');
+VALUES (:job_3, 'on_finish', 0, 0, ':time', :job_3);
 
 SELECT 1 FROM steady_queue_ready_executions LIMIT 1;
 
@@ -453,9 +453,10 @@ WHERE (
 SELECT (STRFTIME('%Y-%m-%d %H:%M:%f', 'NOW') || '000');
 
 INSERT INTO "steady_queue_ready_executions" (
-  "created_at", "job_id", "queue_name", "rank", "token"
+  "created_at", "job_id", "queue_name", "rank", "token", "turn"
 )
-VALUES (':time', :job_2, 'default', 0, 0);
+VALUES (':time', :job_2, 'default', 0, 0, :job_2.0)
+RETURNING "steady_queue_ready_executions"."turn";
 
 DELETE FROM "steady_queue_waiting_executions"
 WHERE "steady_queue_waiting_executions"."job_id" IN (:job_2);

@@ -262,9 +262,9 @@ SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value
 WHERE id = :job_1;
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-VALUES (:job_1, 'default', 0, :token, ':time');
+VALUES (:job_1, 'default', 0, :token, ':time', :job_1);
 
 COMMIT;
 
@@ -308,9 +308,10 @@ LIMIT 1;
 INSERT OR REPLACE INTO steady_queue_permits (job_id, key) VALUES (:job_1, 'key');
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-SELECT job_id, queue_name, "rank", token, (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000')
+SELECT job_id, queue_name, "rank", token,
+  (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), job_id
 FROM steady_queue_blocked_executions
 WHERE job_id = :job_1;
 
@@ -337,9 +338,9 @@ DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :t
 SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-VALUES (:job_1, 'default', 0, :token, ':time');
+VALUES (:job_1, 'default', 0, :token, ':time', :job_1);
 
 COMMIT;
 
@@ -361,9 +362,9 @@ FROM steady_queue_permits
 JOIN json_each('[:job_1]') AS wanted ON job_id = wanted.value;
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-VALUES (:job_1, 'default', 0, :token, ':time');
+VALUES (:job_1, 'default', 0, :token, ':time', :job_1);
 
 -- SELECT COALESCE( ... as under "finished, with a limit"
 

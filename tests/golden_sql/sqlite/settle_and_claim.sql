@@ -22,14 +22,14 @@ SELECT queue_name FROM steady_queue_pauses;
 
 SELECT j.id IS NOT NULL
   AND j.finished_at IS NULL
-  AND c.job_id IS NULL, r."job_id", r."token", r."queue_name", CAST(r."rank" AS INTEGER),
-  j."task_path", j."backend_name", j."arguments", CAST(j."attempts" AS INTEGER),
-  CAST(j."max_attempts" AS INTEGER), j."worker_ids", j."errors", j."enqueued_at",
-  j."started_at", j."concurrency_key", j."metadata"
+  AND c.job_id IS NULL, CAST(r.turn AS REAL), r."job_id", r."token", r."queue_name",
+  CAST(r."rank" AS INTEGER), j."task_path", j."backend_name", j."arguments",
+  CAST(j."attempts" AS INTEGER), CAST(j."max_attempts" AS INTEGER), j."worker_ids",
+  j."errors", j."enqueued_at", j."started_at", j."concurrency_key", j."metadata"
 FROM steady_queue_ready_executions r
 LEFT JOIN steady_queue_jobs j ON j.id = r.job_id
 LEFT JOIN steady_queue_claimed_executions c ON c.job_id = r.job_id
-ORDER BY r."rank", r.job_id
+ORDER BY r."rank", r.turn
 LIMIT 2;
 
 SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
@@ -85,9 +85,10 @@ LIMIT 1;
 INSERT OR REPLACE INTO steady_queue_permits (job_id, key) VALUES (:job_2, 'key');
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-SELECT job_id, queue_name, "rank", token, (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000')
+SELECT job_id, queue_name, "rank", token,
+  (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), job_id
 FROM steady_queue_blocked_executions
 WHERE job_id = :job_2;
 
@@ -129,9 +130,9 @@ DELETE FROM steady_queue_claimed_executions WHERE job_id = :job_1 AND token = :t
 SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-VALUES (:job_1, 'default', 0, :token, ':time');
+VALUES (:job_1, 'default', 0, :token, ':time', :job_1);
 
 SELECT 1 FROM steady_queue_processes WHERE id = :process AND name = 'worker-0';
 
@@ -175,9 +176,9 @@ FROM steady_queue_permits
 JOIN json_each('[:job_1]') AS wanted ON job_id = wanted.value;
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-VALUES (:job_1, 'default', 0, :token, ':time');
+VALUES (:job_1, 'default', 0, :token, ':time', :job_1);
 
 -- SELECT COALESCE( ... as under "finished, with a limit"
 

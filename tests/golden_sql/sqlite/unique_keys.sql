@@ -36,9 +36,9 @@ VALUES (
 );
 
 INSERT OR REPLACE INTO steady_queue_ready_executions (
-  job_id, queue_name, "rank", token, created_at
+  job_id, queue_name, "rank", token, created_at, turn
 )
-VALUES (:job_1, 'default', 0, 0, ':time');
+VALUES (:job_1, 'default', 0, 0, ':time', :job_1);
 
 DELETE FROM steady_queue_pauses WHERE 0;
 
@@ -130,7 +130,8 @@ WHERE "steady_queue_blocked_executions"."job_id" = :job_1;
 
 SELECT "steady_queue_ready_executions"."created_at",
   "steady_queue_ready_executions"."job_id", "steady_queue_ready_executions"."queue_name",
-  "steady_queue_ready_executions"."rank", "steady_queue_ready_executions"."token"
+  "steady_queue_ready_executions"."rank", "steady_queue_ready_executions"."token",
+  "steady_queue_ready_executions"."turn"
 FROM "steady_queue_ready_executions"
 WHERE "steady_queue_ready_executions"."job_id" = :job_1;
 
@@ -151,9 +152,10 @@ SET "queue_name" = 'mail', "task_path" = 'conformance.tasks.work',
 WHERE "steady_queue_jobs"."id" = :job_1;
 
 INSERT INTO "steady_queue_ready_executions" (
-  "created_at", "job_id", "queue_name", "rank", "token"
+  "created_at", "job_id", "queue_name", "rank", "token", "turn"
 )
-VALUES (':time', :job_1, 'mail', 0, 0);
+VALUES (':time', :job_1, 'mail', 0, 0, :job_1.0)
+RETURNING "steady_queue_ready_executions"."turn";
 
 COMMIT;
 
