@@ -260,6 +260,19 @@ def test_what_waits_for_a_permit_takes_its_turn_with_it(using: str) -> None:
 
 
 @on_every_database
+def test_perfectqueues_own_sequence_holds(using: str) -> None:
+    """Three tasks of one user and one of another, of whom each may run two at once."""
+    fair = Fair(using)
+    for user in ("u1", "u1", "u1", "u2"):
+        job = limited_job(user, to=2)
+        fair.dialect.enqueue(fair.connection, [of_key(user, job)])
+    claims = [claim for _ in range(4) for claim in fair.claim(1)]
+    assert fair.keys(claims) == ["u1", "u2", "u1"]
+    fair.end(claims[:1])
+    assert fair.keys(fair.claim(10)) == ["u1"]
+
+
+@on_every_database
 def test_what_was_failed_and_is_retried_takes_its_turn(using: str) -> None:
     fair = Fair(using)
     [job_id] = fair.enqueue("a")
