@@ -88,8 +88,9 @@ class Fair(Jobs):
         return keys
 
     def end(self, claims: Sequence[ClaimedJob], how: Ending = Ending.FINISHED, **more: Any) -> None:
-        outcomes = [ending(how, claim, attempts=1, **more) for claim in claims]
-        self.dialect.settle(self.connection, outcomes)
+        for claim in claims:
+            known = {"attempts": 1, "started_at": claim.claimed_at} | more
+            self.dialect.settle(self.connection, [ending(how, claim, **known)])
 
     def others(self, job_id: int) -> list[float]:
         """Return the turns of all jobs but one."""
@@ -219,11 +220,27 @@ def test_what_is_released_comes_next(using: str) -> None:
 
 
 @on_every_database
+def test_what_is_postponed_before_it_starts_takes_no_other_turn(using: str) -> None:
+    """As by a rate limit, or a unique key that is being taken."""
+    fair = Fair(using)
+    fair.enqueue(*["a"] * 30)
+    [postponed] = fair.claim(1)
+    last = dict(Turn.objects.using(using).values_list("key", "turn"))
+    fair.end([postponed], Ending.RETRIED, delay=3600.0, attempts=0, started_at=None)
+    fair.served(10)
+    ScheduledExecution.objects.using(using).update(due_at=fair.present(using) - SECOND)
+    assert fair.dialect.dispatch(fair.connection, 10).moved == 1
+    assert fair.turns[postponed.job_id] == min(fair.others(postponed.job_id))
+    assert dict(Turn.objects.using(using).values_list("key", "turn")) == last
+
+
+@on_every_database
 def test_what_is_retried_in_a_claim_is_not_claimed_before_others(using: str) -> None:
     fair = Fair(using)
     fair.enqueue(*["a"] * 5, *["b"] * 5)
     first = fair.claim(1)
-    outcomes = [ending(Ending.RETRIED, first[0], attempts=1)]
+    started = first[0].claimed_at
+    outcomes = [ending(Ending.RETRIED, first[0], attempts=1, started_at=started)]
     held, claims = fair.dialect.settle_and_claim(
         fair.connection, outcomes, fair.worker, QueueSelector(), 3
     )

@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 #: What identifies the row of a key.
 UNIQUE = ("queue_name", "rank", "key")
+#: What is read of a job that has become ready.
+COLUMNS = ("job_id", "queue_name", "rank", "token", "job__metadata", "job__started_at")
 #: How many jobs one statement gives their turns.
 PART = 500
 #: No turn that a queue has stored is larger: beyond it, turns would differ by more than a job's.
@@ -91,20 +93,20 @@ class Turns:
     def of_moved(self, job_ids: Collection[int]) -> None:
         """Give turns to those of these jobs that are ready."""
         for some in _parts(job_ids, MOST_JOBS):
-            self._take(self._ready(self._rows("ReadyExecution").filter(pk__in=some), some))
+            self._give(self._rows("ReadyExecution").filter(pk__in=some), some)
 
     def of_admitted(self, keys: Collection[str]) -> None:
         """Give turns to those that hold permits of these keys and have none."""
         for some in _parts(sorted(keys), MOST_JOBS):
             holders = self._rows("Permit").filter(key__in=some).values("job_id")
-            self._take(self._ready(self._rows("ReadyExecution").filter(pk__in=holders)))
+            self._give(self._rows("ReadyExecution").filter(pk__in=holders))
 
     def of_settled(self, outcomes: Sequence[Outcome]) -> None:
         """Give turns to jobs whose claims have ended, and to those that were admitted then."""
         returned = [each for each in outcomes if _returns(each) and self._is_fair(each.queue_name)]
-        released = [each.job_id for each in returned if each.ending is Ending.RELEASED]
-        self._put_first(released)
-        self.of_moved([each.job_id for each in returned if each.ending is not Ending.RELEASED])
+        released = {each.job_id for each in returned if each.ending is Ending.RELEASED}
+        self._give(self._rows("ReadyExecution").filter(pk__in=released), returned=True)
+        self.of_moved([each.job_id for each in returned if each.job_id not in released])
         self.of_admitted({str(o.concurrency_key) for o in outcomes if o.is_limited})
 
     def any_is_due(self, limit: int) -> bool:
@@ -133,18 +135,24 @@ class Turns:
     def _is_fair(self, queue_name: str) -> bool:
         return self._queues.weight_of(queue_name) is not None
 
-    def _ready(self, rows: QuerySet[Any], order: Sequence[int] = ()) -> list[Arrival]:
-        """Return those of these ready jobs that wait for a turn, in order."""
-        waiting = rows.filter(turn=F("job_id")).order_by("rank", "turn")
-        found = [
-            self._arrival(job_id, queue_name, rank, FairKey.read(metadata) or "")
-            for job_id, queue_name, rank, metadata in waiting.values_list(
-                "job_id", "queue_name", "rank", "job__metadata"
-            )
-            if self._is_fair(queue_name)
-        ]
+    def _give(
+        self, rows: QuerySet[Any], order: Sequence[int] = (), *, returned: bool = False
+    ) -> None:
+        """Give turns to those of these ready jobs that have none, in order.
+
+        Those that were ``returned``, or have never started although they were claimed, have had one
+        that they did not use.
+        """
+        charged, free = list[Arrival](), list[Arrival]()
+        waiting = rows.filter(turn=F("job_id")).order_by("rank", "turn").values_list(*COLUMNS)
+        for job_id, queue_name, rank, token, metadata, started_at in waiting:
+            if self._is_fair(queue_name):
+                arrival = self._arrival(job_id, queue_name, rank, FairKey.read(metadata) or "")
+                is_unused = returned or (token != 0 and started_at is None)
+                (free if is_unused else charged).append(arrival)
         places = {job_id: place for place, job_id in enumerate(order)}
-        return sorted(found, key=lambda each: places.get(each.job_id, 0))
+        self._put_first(free)
+        self._take(sorted(charged, key=lambda each: places.get(each.job_id, 0)))
 
     def _take(self, arrivals: Sequence[Arrival], *, are_new: bool = False) -> None:
         """Give each of these jobs the next turn of its key."""
@@ -161,18 +169,15 @@ class Turns:
             level, text = _level(each), each.key
             turn = max(reached[level], following[level, text])
             following[level, text] = turn + 1 / weight(each)
-            # The id of a job says that it has no turn yet.
-            turns[each.job_id] = turn + NUDGE if turn == each.job_id else turn
+            turns[each.job_id] = turn
         self._save(following)
         self._write(turns)
 
-    def _put_first(self, job_ids: Sequence[int]) -> None:
-        """Let jobs that come back have the turn that their queue has reached: they have had one."""
-        for some in _parts(job_ids, MOST_JOBS):
-            arrivals = self._ready(self._rows("ReadyExecution").filter(pk__in=some))
-            if arrivals:
-                reached = self._reached(arrivals)
-                self._write({each.job_id: reached[_level(each)] for each in arrivals})
+    def _put_first(self, arrivals: Sequence[Arrival]) -> None:
+        """Let jobs come next."""
+        if arrivals:
+            reached = self._reached(arrivals)
+            self._write({each.job_id: reached[_level(each)] for each in arrivals})
 
     def _lock(self, keys: Sequence[Key]) -> dict[Key, float]:
         """Lock the rows of keys, in their order; return their next turns."""
@@ -227,7 +232,10 @@ class Turns:
     def _write(self, turns: Mapping[int, float]) -> None:
         with self._connection.cursor() as cursor:
             for some in _parts(list(turns), PART):
-                cases = " ".join(f"WHEN {int(job_id)} THEN {turns[job_id]!r}" for job_id in some)
+                cases = " ".join(
+                    f"WHEN {int(job_id)} THEN {_unlike_id(turns[job_id], job_id)!r}"
+                    for job_id in some
+                )
                 job_ids = ", ".join(str(int(job_id)) for job_id in some)
                 cursor.execute(WRITE.format(cases=cases, job_ids=job_ids))
 
@@ -259,6 +267,11 @@ def _returns(outcome: Outcome) -> bool:
 
 def _level(arrival: Arrival) -> Level:
     return Level(arrival.queue_name, arrival.rank)
+
+
+def _unlike_id(turn: float, job_id: int) -> float:
+    """Return a turn that differs from the id of its job, which says that it has none yet."""
+    return turn + NUDGE if turn == job_id else turn
 
 
 def _rows(following: Mapping[Key, float]) -> list[Any]:
