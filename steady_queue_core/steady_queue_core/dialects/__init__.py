@@ -20,6 +20,7 @@ from .chains import Chain, chained, chains_of
 from .dialect import Dialect
 from .hookspecs import hookimpl
 from .job_key import JobKey, is_storable
+from .job_rate import JobRate
 from .joins import BatchClosed, Joins
 from .membership import DependencyState, Link, MemberState, RunWhen
 from .outcome import Destination, Ending, Outcome, limited_keys
@@ -69,6 +70,7 @@ __all__ = [
     "EnqueuedJob",
     "FollowUp",
     "JobKey",
+    "JobRate",
     "Joins",
     "KeyTaken",
     "Limit",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..progress import Progress
 from .job_key import JobKey
+from .job_rate import JobRate
 from .membership import Link
 
 
@@ -117,6 +118,11 @@ class ClaimedJob(NamedTuple):
     def unique_key(self) -> JobKey | None:
         """The unique key of the job, read from its metadata; ``None`` for most jobs."""
         return None if self.metadata is None else JobKey.read(self.metadata)
+
+    @property
+    def has_rate(self) -> bool:
+        """Whether the job has to ask before it starts, because its key has a rate limit."""
+        return self.metadata is not None and JobRate.read(self.metadata) is not None
 
     @property
     def link(self) -> Link | None:

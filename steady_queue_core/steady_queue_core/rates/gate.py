@@ -1,0 +1,120 @@
+"""The gate before the starts of jobs with a rate limit, in one database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from ..dialects import Dialect, JobRate
+from ..models import Rate
+from .pace import MICROSECOND, Pace
+from .turnstile import Turn, Turnstile
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: Transactions that may find a row missing that has just been inserted: idle rows are deleted.
+TRIES = 5
+#: What a permission changes in a row.
+CHANGED = ("gate", "line", "shift", "limit", "period", "burst")
+
+
+class Ask(NamedTuple):
+    """A job that is about to start."""
+
+    job_id: int
+    rate: JobRate
+    #: The slot that it has been given before; ``None``: none.
+    slot: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What becomes of a job."""
+
+    #: Until when it may start, by the clock that was given; ``None``: it comes back.
+    until: float | None
+    #: In how many seconds it comes back, and the slot that it has then.
+    delay: float = 0.0
+    slot: int = 0
+
+
+class Gate:
+    """Decides which jobs start now, in one short transaction of its own. ``clock`` tells seconds,
+    also while this process is suspended.
+
+    Lock order: the keys, in their order; nothing else is locked with them.
+    """
+
+    def __init__(
+        self, connection: BaseDatabaseWrapper, dialect: Dialect, clock: Callable[[], float]
+    ) -> None:
+        self.connection, self.dialect, self.clock = connection, dialect, clock
+
+    def ask(self, asks: Sequence[Ask]) -> dict[int, Answer]:
+        """Return the answers to jobs by their ids; none to those that have to ask again."""
+        keys = sorted({each.rate.key for each in asks})
+        for _ in range(TRIES):
+            with self.dialect.transaction(self.connection):
+                rows = self._lock(keys)
+                if len(rows) == len(keys):
+                    return self._answer(rows, asks)
+            self._insert(key for key in keys if key not in rows)
+        return {}
+
+    def _lock(self, keys: Sequence[str]) -> dict[str, Any]:
+        rows = self._rows.filter(pk__in=keys).order_by("pk")
+        return {row.pk: row for row in self.dialect.lock_rows(self.connection, rows, wait=True)}
+
+    def _insert(self, keys: Iterable[str]) -> None:
+        present = self._present()
+        for key in keys:
+            row = Rate(key=key, gate=present, line=0, shift=0, limit=0, period=0, burst=0)
+            self.dialect.insert_if_absent(self.connection, row, ["key"])
+
+    def _answer(self, rows: Mapping[str, Any], asks: Sequence[Ask]) -> dict[int, Answer]:
+        # Both clocks are read once the keys are locked, in this order: starts are permitted in the
+        # order of their times, and begin no later after them than this process thinks.
+        asked_at, present = self.clock(), self._present()
+        turnstiles = {
+            key: Turnstile(present, _number(row.gate), _number(row.line), _number(row.shift))
+            for key, row in rows.items()
+        }
+        answers = {}
+        # Those with a slot come first, in the order of their slots; then the others, as claimed.
+        for each in sorted(asks, key=lambda ask: (ask.slot is None, ask.slot or 0)):
+            pace = Pace.of(each.rate)
+            turn = turnstiles[each.rate.key].take_turn(pace, each.slot)
+            answers[each.job_id] = _answer_of(turn, present, asked_at + pace.patience / 1e6)
+        self._store(turnstiles, {each.rate.key: each.rate for each in asks})
+        return answers
+
+    def _store(self, turnstiles: Mapping[str, Turnstile], rates: Mapping[str, JobRate]) -> None:
+        rows = [
+            Rate(
+                key=key, gate=each.gate, line=each.line, shift=each.shift, limit=rates[key].to,
+                period=rates[key].per // MICROSECOND, burst=rates[key].burst,
+            )
+            for key, each in sorted(turnstiles.items())
+        ]  # fmt: skip
+        self.dialect.upsert(self.connection, rows, ["key"], CHANGED)
+
+    def _present(self) -> int:
+        return (self.dialect.current_time(self.connection) - EPOCH) // MICROSECOND
+
+    @property
+    def _rows(self) -> Any:
+        return Rate.objects.using(self.connection.alias)
+
+
+def _answer_of(turn: Turn, present: int, until: float) -> Answer:
+    if turn.starts:
+        return Answer(until)
+    return Answer(None, (turn.due - present) / 1e6, turn.slot)
+
+
+def _number(stored: Any) -> int:
+    """Return a number of a row; 0 for anything else, which SQLite lets a row hold."""
+    return stored if type(stored) is int else 0
