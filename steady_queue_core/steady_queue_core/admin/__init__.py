@@ -9,11 +9,12 @@ from __future__ import annotations
 from django.contrib.admin import AdminSite
 from django.contrib.admin import site as default_site
 
-from ..models import Job, JobBatch, Pause, Process, RecurringTask, Semaphore
+from ..models import Job, JobBatch, Pause, Process, Rate, RecurringTask, Semaphore
 from .batches import BatchAdmin
 from .jobs import JobAdmin
 from .processes import ProcessAdmin
 from .queues import QueuesAdmin
+from .rates import RateAdmin
 from .recurring_tasks import RecurringTaskAdmin
 from .semaphores import SemaphoreAdmin
 
@@ -22,6 +23,7 @@ __all__ = [
     "JobAdmin",
     "ProcessAdmin",
     "QueuesAdmin",
+    "RateAdmin",
     "RecurringTaskAdmin",
     "SemaphoreAdmin",
     "register",
@@ -32,6 +34,7 @@ PAGES = {
     JobBatch: BatchAdmin,
     Pause: QueuesAdmin,
     Process: ProcessAdmin,
+    Rate: RateAdmin,
     RecurringTask: RecurringTaskAdmin,
     Semaphore: SemaphoreAdmin,
 }

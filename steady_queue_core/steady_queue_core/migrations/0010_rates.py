@@ -27,6 +27,10 @@ class Migration(migrations.Migration):
                 ("period", models.BigIntegerField()),
                 ("burst", models.BigIntegerField()),
             ],
-            options={"db_table": "steady_queue_rates", "default_permissions": ("view",)},
+            options={
+                "db_table": "steady_queue_rates",
+                "default_permissions": ("view",),
+                "verbose_name": "rate limit",
+            },
         ),
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
 
 from ..dialects import tables
@@ -28,6 +30,12 @@ class Rate(models.Model):
     class Meta:
         db_table = tables.RATES
         default_permissions = ("view",)
+        verbose_name = "rate limit"
 
     def __str__(self) -> str:
-        return f"{self.key}: {self.limit} in {self.period / 1e6:g} s"
+        return f"{self.key}: {self.limit} in {number(self.period) / 1e6:g} s"
+
+
+def number(stored: Any) -> int:
+    """Return a number of a row; 0 for anything else, which SQLite lets a row hold."""
+    return stored if type(stored) is int else 0

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..dialects import Dialect, JobRate
 from ..models import Rate
-from .pace import MICROSECOND, Pace
+from ..models.rate import number
+from ..timezones import MICROSECOND, to_microseconds
+from .pace import Pace
 from .turnstile import Turn, Turnstile
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Transactions that may find a row missing that has just been inserted: idle rows are deleted.
 TRIES = 5
 #: What a permission changes in a row.
@@ -79,7 +79,7 @@ class Gate:
         # order of their times, and begin no later after them than this process thinks.
         asked_at, present = self.clock(), self._present()
         turnstiles = {
-            key: Turnstile(present, _number(row.gate), _number(row.line), _number(row.shift))
+            key: Turnstile(present, *map(number, (row.gate, row.line, row.shift)))
             for key, row in rows.items()
         }
         answers = {}
@@ -102,7 +102,7 @@ class Gate:
         self.dialect.upsert(self.connection, rows, ["key"], CHANGED)
 
     def _present(self) -> int:
-        return (self.dialect.current_time(self.connection) - EPOCH) // MICROSECOND
+        return to_microseconds(self.dialect.current_time(self.connection))
 
     @property
     def _rows(self) -> Any:
@@ -113,8 +113,3 @@ def _answer_of(turn: Turn, present: int, until: float) -> Answer:
     if turn.starts:
         return Answer(until)
     return Answer(None, (turn.due - present) / 1e6, turn.slot)
-
-
-def _number(stored: Any) -> int:
-    """Return a number of a row; 0 for anything else, which SQLite lets a row hold."""
-    return stored if type(stored) is int else 0

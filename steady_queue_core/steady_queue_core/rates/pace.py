@@ -6,11 +6,9 @@ All times are whole microseconds. ``docs/decisions/rate-limits.md`` has the proo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from ..dialects import JobRate
-
-MICROSECOND = timedelta(microseconds=1)
+from ..timezones import MICROSECOND
 
 #: What starts may be earlier or later than their even pace, at least: the time from a permission to
 #: the start, and from a slot to the permission. A rate whose burst is shorter is a little slower.

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..durations import LONGEST
-from .pace import MICROSECOND, Pace
+from ..timezones import MICROSECOND
+from .pace import Pace
 
 #: How late a job may come for its slot without losing its place.
 GRACE = 5_000_000

@@ -25,6 +25,7 @@ from ...models.operations.clear import (
     StraySteps,
     Sweep,
 )
+from ...models.operations.rate_maintenance import IdleRates
 from ...models.operations.unique_keys import KeptKeys, LostKeys
 from ...schedules import catch_up
 
@@ -95,6 +96,7 @@ def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
     yield "RetainedJobs", RetainedJobs(Job.objects.using(using), present)
     yield "KeptKeys", KeptKeys(using, present)
     yield "LostKeys", LostKeys(using, present)
+    yield "IdleRates", IdleRates(using, present)
     yield "StrayCheckpoints", StrayCheckpoints(using, Job.objects.using(using))
     yield "StraySteps", StraySteps(using, Job.objects.using(using))
     longest = _longest(finished)
