@@ -93,5 +93,5 @@ def test_tasks_that_are_misconfigured_break_no_page(settings: Any) -> None:
     settings.TASKS = {"default": {"BACKEND": "no.such.Backend"}}
     settings.STEADY_QUEUE = {"process_alive_threshold": "long"}
     Scene("default").ready(1)
-    for model in ("job", "pause", "process", "recurringtask", "semaphore", "jobbatch"):
+    for model in ("job", "pause", "process", "rate", "recurringtask", "semaphore", "jobbatch"):
         assert visitor.list(model).status == 200

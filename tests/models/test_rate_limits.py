@@ -348,7 +348,11 @@ def unlocked(using: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("unlocked")
 @pytest.mark.parametrize(
     "using",
-    [pytest.param("postgres", marks=pytest.mark.django_db(databases=["postgres"], transaction=True))],
+    [
+        pytest.param(
+            "postgres", marks=pytest.mark.django_db(databases=["postgres"], transaction=True)
+        )
+    ],
 )
 def test_without_the_lock_more_would_start(using: str) -> None:
     gate(using).ask([ask(0, "a"), ask(0, "b")])

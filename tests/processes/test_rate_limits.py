@@ -7,8 +7,8 @@ from itertools import accumulate
 
 import pytest
 
-from .conftest import EVERYWHERE, MakeProject
 from .checker import Attempt
+from .conftest import EVERYWHERE, MakeProject
 from .harness import SCALE, Project
 from .scenarios import durations, freeze, queue, stop_all, thaw
 from .test_delivery import Troubles

@@ -32,9 +32,7 @@ class RatedStarts:
         #: By job and token, on the lease clock. Filled by the main thread, emptied by any.
         self._until: dict[tuple[int, int], float] = {}
 
-    def not_yet(
-        self, claims: Sequence[ClaimedJob], database: QueueDatabase
-    ) -> dict[int, Outcome]:
+    def not_yet(self, claims: Sequence[ClaimedJob], database: QueueDatabase) -> dict[int, Outcome]:
         """Ask for the starts of those of ``claims`` that have a rate limit. Return the outcomes of
         those that must not start, by their ids. Main thread only."""
         # Most jobs have no metadata.
