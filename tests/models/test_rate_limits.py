@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -139,7 +140,7 @@ def test_jobs_in_excess_are_scheduled_for_their_slots_in_order(using: str) -> No
     rows = ScheduledExecution.objects.using(using).order_by("due_at")
     assert [row.pk for row in rows] == [int(result.id) for result in results[2:]]
     dues = [row.due_at for row in rows]
-    for former, later in zip(dues, dues[1:], strict=False):
+    for former, later in pairwise(dues):
         assert abs((later - former) - HOUR) < timedelta(seconds=1)
     for result in results[2:]:
         result.refresh()
@@ -346,14 +347,8 @@ def unlocked(using: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("unlocked")
-@pytest.mark.parametrize(
-    "using",
-    [
-        pytest.param(
-            "postgres", marks=pytest.mark.django_db(databases=["postgres"], transaction=True)
-        )
-    ],
-)
+@pytest.mark.django_db(databases=["postgres"], transaction=True)
+@pytest.mark.parametrize("using", ["postgres"])
 def test_without_the_lock_more_would_start(using: str) -> None:
     gate(using).ask([ask(0, "a"), ask(0, "b")])
     Rate.objects.using(using).update(gate=0, line=0, shift=0)

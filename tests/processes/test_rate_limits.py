@@ -63,8 +63,8 @@ def test_no_second_has_more_starts_than_it_may(
     rate = (len(starts) - BURST) / (starts[-1] - starts[0]) * PER
     claims = [row.token >> 32 for row in project.snapshot().jobs.values()]
     print(
-        f"\n{JOBS} jobs, {len(starts)} starts, {troubles.killed} kills, {fullest(starts)} starts in "
-        f"the fullest second, {rate:.1f} a second, {sum(claims) / JOBS:.1f} claims each"
+        f"\n{JOBS} jobs, {len(starts)} starts, {troubles.killed} kills, {fullest(starts)} in the "
+        f"fullest second, {rate:.1f} a second, {sum(claims) / JOBS:.1f} claims each"
     )
     assert {row.states for row in project.snapshot().jobs.values()} == {("finished",)}
     assert troubles.killed >= 3

@@ -21,8 +21,8 @@ RESOLUTION = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """``count`` starts take ``span``; one may be permitted ``allowance`` before the others are over,
-    and begin ``patience`` later than that."""
+    """``count`` starts take ``span``; one may be permitted ``allowance`` before the others are
+    over, and begin ``patience`` later than that."""
 
     span: int
     count: int
