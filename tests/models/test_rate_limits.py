@@ -30,6 +30,7 @@ from steady_queue_core.models import (
 )
 from steady_queue_core.models.operations.rate_maintenance import IDLE, IdleRates
 from steady_queue_core.processes.base.database import QueueDatabase
+from steady_queue_core.processes.worker import outcomes
 from steady_queue_core.processes.worker.attempt import RunResult
 from steady_queue_core.processes.worker.lane import Lanes, follows_in_chain
 from steady_queue_core.processes.worker.rated_starts import RatedStarts
@@ -94,6 +95,11 @@ class Worker:
             self.driver.settle(RunResult(outcome))
         return [claim for claim in claims if claim.job_id not in not_yet]
 
+    def let_pass(self, claim: ClaimedJob) -> None:
+        """Let the moment pass in which a job may start."""
+        given = self.starts._given[claim.job_id, claim.token]
+        self.starts._given[claim.job_id, claim.token] = given._replace(until=given.since)
+
     def finish(self, claims: Sequence[ClaimedJob]) -> None:
         for claim in claims:
             assert self.starts.may_start(claim)
@@ -109,7 +115,7 @@ def ask(job_id: int, key: str = "k", to: int = 1, burst: int = 0, slot: int | No
 
 
 def started(answers: dict[int, Answer]) -> list[int]:
-    return sorted(job_id for job_id, answer in answers.items() if answer.until is not None)
+    return sorted(job_id for job_id, answer in answers.items() if answer.permission is not None)
 
 
 def ids(model: Any, using: str) -> list[int]:
@@ -207,7 +213,7 @@ def test_a_job_that_waits_too_long_after_its_permission_asks_again(using: str) -
     worker = Worker(using)
     work.enqueue(1)
     [claim] = worker.turn()
-    worker.starts._until[claim.job_id, claim.token] = time.monotonic() - 1e6
+    worker.let_pass(claim)
     assert not worker.starts.may_start(claim)
     assert not worker.starts.may_start(claim)  # It has asked for nothing since.
     plain.enqueue()
@@ -221,7 +227,7 @@ def test_a_lane_gives_back_a_job_that_is_too_late(using: str) -> None:
     for number in (1, 2):
         work.enqueue(number)
     late, in_time = worker.turn()
-    worker.starts._until[late.job_id, late.token] = time.monotonic() - 1e6
+    worker.let_pass(late)
     journal = SimpleNamespace(start=lambda *_: None, end=lambda _: None)
     context: Any = SimpleNamespace(journal=journal, waiter=SimpleNamespace(sleeping=False))
     driver = worker.driver
@@ -248,6 +254,43 @@ def test_tests_do_not_wait_for_rates(using: str) -> None:
         work.enqueue(number)
     run_enqueued_tasks()
     assert RAN == [0, 1, 2, 3, 4]
+    assert ids(Rate, using) == []
+
+
+@on_every_database
+@pytest.mark.parametrize("way", ["late", "withdrawn", "forgotten"])
+def test_a_start_that_does_not_take_place_is_given_back(using: str, way: str) -> None:
+    """Else a job that waits behind a long one would lose an hour, here."""
+    worker = Worker(using)
+    for number in range(2):
+        work_once.using(unique_key=str(number)).enqueue(number)
+    [claim] = worker.turn()
+    worker.let_pass(claim)
+    if way == "late":
+        assert not worker.starts.may_start(claim)
+    elif way == "withdrawn":
+        worker.starts.withdraw([claim])
+    worker.starts.give_back(worker.database)
+    assert not worker.starts.may_start(claim)
+    worker.driver.settle(RunResult(outcomes.released(claim)))
+    worker.finish(worker.turn())
+    assert RAN == [0]  # Before the other one, which has a slot.
+    with CaptureQueriesContext(connections[using]) as queries:
+        worker.starts.give_back(worker.database)
+    assert len(queries) == 0
+
+
+@on_every_database
+def test_what_is_given_back_is_less_the_longer_it_was_kept(using: str) -> None:
+    [answer] = gate(using).ask([ask(1)]).values()
+    assert answer.permission is not None
+    before = Rate.objects.using(using).get().gate
+    old = answer.permission._replace(since=time.monotonic() - 1800)
+    gate(using).give_back([old])
+    assert MICROS / 2 - 1e6 < before - Rate.objects.using(using).get().gate < MICROS / 2 + 1e6
+    gate(using).give_back([answer.permission._replace(since=time.monotonic() - 7200)])
+    Rate.objects.using(using).all().delete()
+    gate(using).give_back([answer.permission])
     assert ids(Rate, using) == []
 
 
@@ -317,12 +360,12 @@ def test_of_many_that_ask_at_once_no_more_start_than_may(using: str) -> None:
     for _ in range(3):
         answers = race(using, 12)
         assert sum(len(started(each)) for each in answers) == 2
-        given = [a.slot for each in answers for a in each.values() if a.until is None]
+        given = [a.slot for each in answers for a in each.values() if a.permission is None]
         assert len(given) == 22
         for key in range(2):
             of_key = [
                 a.slot for each in answers for job_id, a in each.items()
-                if a.until is None and job_id // 12 == key
+                if a.permission is None and job_id // 12 == key
             ]  # fmt: skip
             assert len(set(of_key)) == 11
         Rate.objects.using(using).update(gate=0, line=0, shift=0)
@@ -417,7 +460,7 @@ def test_no_numbers_of_a_row_stop_its_jobs(using: str) -> None:
             Rate.objects.using(using).update(**dict.fromkeys(columns, number))
             answers = gate(using).ask([ask(1), ask(2, slot=number), ask(3, slot=2**64)])
             assert len(answers) == 3
-            assert all(a.until or 0 < a.delay < 10 * MICROS for a in answers.values())
+            assert all(a.permission or 0 < a.delay < 10 * MICROS for a in answers.values())
 
 
 @pytest.mark.django_db(transaction=True)

@@ -115,6 +115,12 @@ class ClaimedJob(NamedTuple):
         return self.token >> 32 == 1
 
     @property
+    def was_released(self) -> bool:
+        """Whether the job was claimed before and has never started, by the count in the token. For
+        tokens that do not count it is false."""
+        return 1 < self.token >> 32 < 2**16 and self.started_at is None
+
+    @property
     def unique_key(self) -> JobKey | None:
         """The unique key of the job, read from its metadata; ``None`` for most jobs."""
         return None if self.metadata is None else JobKey.read(self.metadata)

@@ -12,7 +12,7 @@ from ..dialects import Dialect, JobRate
 from ..models import Rate
 from ..models.rate import number
 from ..timezones import MICROSECOND, to_microseconds
-from .pace import Pace
+from .pace import RESOLUTION, Pace
 from .turnstile import Turn, Turnstile
 
 #: Transactions that may find a row missing that has just been inserted: idle rows are deleted.
@@ -28,14 +28,24 @@ class Ask(NamedTuple):
     rate: JobRate
     #: The slot that it has been given before; ``None``: none.
     slot: int | None = None
+    #: Whether it has asked before, and was then given back by its worker.
+    was_released: bool = False
+
+
+class Permission(NamedTuple):
+    """What lets a job start, by the clock that was given: since when, and until when."""
+
+    rate: JobRate
+    since: float
+    until: float
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What becomes of a job."""
 
-    #: Until when it may start, by the clock that was given; ``None``: it comes back.
-    until: float | None
+    #: ``None``: it comes back.
+    permission: Permission | None
     #: In how many seconds it comes back, and the slot that it has then.
     delay: float = 0.0
     slot: int = 0
@@ -64,6 +74,20 @@ class Gate:
             self._insert(key for key in keys if key not in rows)
         return {}
 
+    def give_back(self, unused: Sequence[Permission]) -> None:
+        """Let others start in place of jobs that have certainly not started."""
+        keys = sorted({each.rate.key for each in unused})
+        with self.dialect.transaction(self.connection):
+            rows = self._lock(keys)
+            present = self.clock()
+            for key, row in rows.items():
+                gate = number(row.gate)
+                for each in unused:
+                    if each.rate.key == key:
+                        waited = int((present - each.since) * 1e6) + RESOLUTION
+                        gate -= Pace.of(each.rate).left_after(waited)
+                self._rows.filter(pk=key).update(gate=gate)
+
     def _lock(self, keys: Sequence[str]) -> dict[str, Any]:
         rows = self._rows.filter(pk__in=keys).order_by("pk")
         return {row.pk: row for row in self.dialect.lock_rows(self.connection, rows, wait=True)}
@@ -83,11 +107,13 @@ class Gate:
             for key, row in rows.items()
         }
         answers = {}
+        slots = {each.job_id: _slot_of(each, turnstiles[each.rate.key]) for each in asks}
         # Those with a slot come first, in the order of their slots; then the others, as claimed.
-        for each in sorted(asks, key=lambda ask: (ask.slot is None, ask.slot or 0)):
+        for each in sorted(asks, key=lambda ask: _order_of(slots[ask.job_id])):
             pace = Pace.of(each.rate)
-            turn = turnstiles[each.rate.key].take_turn(pace, each.slot)
-            answers[each.job_id] = _answer_of(turn, present, asked_at + pace.patience / 1e6)
+            turn = turnstiles[each.rate.key].take_turn(pace, slots[each.job_id])
+            permission = Permission(each.rate, asked_at, asked_at + pace.patience / 1e6)
+            answers[each.job_id] = _answer_of(turn, present, permission)
         self._store(turnstiles, {each.rate.key: each.rate for each in asks})
         return answers
 
@@ -109,7 +135,19 @@ class Gate:
         return Rate.objects.using(self.connection.alias)
 
 
-def _answer_of(turn: Turn, present: int, until: float) -> Answer:
+def _slot_of(ask: Ask, turnstile: Turnstile) -> int | None:
+    """Return the slot of a job. One that might have started without one is the first in the line,
+    and not the last, although it has to ask again."""
+    if ask.slot is None and ask.was_released:
+        return min(turnstile.present - turnstile.shift, turnstile.line - 1)
+    return ask.slot
+
+
+def _order_of(slot: int | None) -> tuple[bool, int]:
+    return slot is None, slot or 0
+
+
+def _answer_of(turn: Turn, present: int, permission: Permission) -> Answer:
     if turn.starts:
-        return Answer(until)
+        return Answer(permission)
     return Answer(None, (turn.due - present) / 1e6, turn.slot)

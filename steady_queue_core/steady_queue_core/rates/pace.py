@@ -44,3 +44,8 @@ class Pace:
     def time_of(self, starts: int) -> int:
         """Return how long so many starts take."""
         return -(-starts * self.span // self.count)
+
+    def left_after(self, waited: int) -> int:
+        """Return by how much the gate goes back for a start that was permitted so long ago, and has
+        not taken place. Not by a whole one: those after it may have come as much later."""
+        return max(0, self.time_of(1) - waited)

@@ -19,6 +19,9 @@ GRACE = 5_000_000
 DESERTED = 5_000_000
 #: No line is longer.
 LONGEST_LINE = LONGEST // MICROSECOND
+#: Jobs come back at multiples of this, several at once where they are many: each time that some are
+#: due costs a dispatch, and wakes all workers.
+ROUND = 25_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +65,12 @@ class Turnstile:
         behind = min(opens_at - slot, self.shift + opens_at - self.present)
         self.shift = max(self.shift, behind)
         self._sent_away += 1
-        return Turn(starts=False, due=max(slot + self.shift, opens_at), slot=slot)
+        return Turn(starts=False, due=_rounded(max(slot + self.shift, opens_at)), slot=slot)
 
     def _reserve(self, pace: Pace) -> Turn:
         slot = max(self.line, self._opens_at(pace) - self.shift)
         self.line = slot + pace.time_of(1)
-        return Turn(starts=False, due=slot + self.shift, slot=slot)
+        return Turn(starts=False, due=_rounded(slot + self.shift), slot=slot)
 
     def _start(self, pace: Pace) -> Turn:
         self.gate = max(self.gate, self.present) + pace.time_of(1)
@@ -88,3 +91,7 @@ class Turnstile:
         self.gate = min(self.gate, self.present + pace.allowance + pace.time_of(1))
         if not 0 <= self.shift <= LONGEST_LINE or self.line > self.present + LONGEST_LINE:
             self.line, self.shift = self.present, 0
+
+
+def _rounded(due: int) -> int:
+    return -(-due // ROUND) * ROUND

@@ -182,6 +182,7 @@ class Worker:
         """Store outcomes and claim jobs, then sleep until there may be more to do."""
         try:
             self._collect()
+            self.rated_starts.give_back(self.context.database)
             self._heartbeat()
             if self.cancellations.open:
                 self._cancel()
@@ -313,6 +314,7 @@ class Worker:
     def _without_keys(self, work: list[Work]) -> list[Work]:
         """Free the unique keys that end with the start of a job; return the work that may start."""
         not_yet = self.settlement.free_started_keys([claim for claim, _ in work])
+        self.rated_starts.withdraw(claim for claim, _ in work if claim.job_id in not_yet)
         return self._without(not_yet, work)
 
     def _without(self, not_yet: Mapping[int, Outcome], work: list[Work]) -> list[Work]:
@@ -342,6 +344,7 @@ class Worker:
             self.lanes.follow(followers, began)
 
     def _release(self, withdrawn: list[ClaimedJob]) -> None:
+        self.rated_starts.withdraw(withdrawn)
         for claim in withdrawn:
             self.settlement.add(RunResult(outcomes.released(claim)))
 
