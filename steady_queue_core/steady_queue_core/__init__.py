@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from .endings import Discard, Fail, Retry, Snooze
     from .errors import AlreadyFinished, BatchDoesNotExist, DuplicateTask, Preempted, QueueFull
+    from .rates.limit import limits_rate
     from .schedules.definition import recurring
     from .tasks.definition import task
     from .unique import Unique
@@ -56,6 +57,7 @@ __all__ = [
     "enqueue_many",
     "group",
     "limits_concurrency",
+    "limits_rate",
     "recurring",
     "schedule_recurring_task",
     "task",
@@ -107,6 +109,10 @@ def __getattr__(name: str) -> Any:
         from .concurrency import limits_concurrency
 
         return limits_concurrency
+    if name == "limits_rate":
+        from .rates.limit import limits_rate
+
+        return limits_rate
     if name in ("Discard", "Fail", "Retry", "Snooze"):
         from . import endings
 

@@ -57,6 +57,7 @@ from .middleware import MiddlewareChain
 from .payloads import PayloadCodec, Scope, call_scope
 from .queue_lengths import Full, Wanted, lengths_in
 from .queue_limits import OPTION as QUEUE_LIMITS
+from .rates.limit import RateLimit
 from .tasks.callbacks import require_callbacks, resolved
 from .tasks.checkpoint_store import DatabaseStore
 from .tasks.current_batch import batch_of_call
@@ -408,6 +409,9 @@ class SteadyQueueBackend(BaseTaskBackend):
             self._require_start(task, own.expires)
         if key is not None:
             own = replace(own or NONE, unique=key.stored)
+        rate: RateLimit | None = getattr(task, "rate", None)
+        if rate is not None and (allowed := rate.of_call(task, args, kwargs)) is not None:
+            own = replace(own or NONE, rate=allowed.stored)
         fair_key = None
         if self.is_fair(task.queue_name):
             fair_key = fair_key_of_call(task, args, kwargs)

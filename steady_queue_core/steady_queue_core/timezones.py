@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 from django.utils import timezone
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+def to_microseconds(value: datetime) -> int:
+    """Return an aware instant as whole microseconds since 1970."""
+    return (value - EPOCH) // MICROSECOND
+
+
+def from_microseconds(value: int) -> datetime | None:
+    """Return an instant, aware and in UTC; ``None`` if it is in no calendar."""
+    try:
+        return EPOCH + value * MICROSECOND
+    except OverflowError:
+        return None
 
 
 def from_utc(value: datetime) -> datetime:

@@ -18,6 +18,7 @@ from steady_queue_core.models import (
     Job,
     JobBatch,
     Process,
+    Rate,
     RecurringTask,
     Semaphore,
 )
@@ -33,7 +34,7 @@ STATES = ("", "ready", "scheduled", "blocked", "waiting", "running", "failed", "
 
 def all_pages(visitor: Visitor, jobs: list[int]) -> list[Any]:
     """Return every list and the pages of ``jobs``."""
-    models = ("pause", "process", "recurringtask", "semaphore", "jobbatch", "share")
+    models = ("pause", "process", "rate", "recurringtask", "semaphore", "jobbatch", "share")
     pages = [visitor.list(state=state) for state in STATES]
     pages += [visitor.list(model) for model in models]
     return pages + [visitor.see(visitor.url("job", "change", job)) for job in jobs]
@@ -62,6 +63,9 @@ def test_markup_and_control_characters_are_shown_as_text(using: str, scene: Scen
     )
     present = Process.objects.using(using).values_list("created_at", flat=True)[0]
     Semaphore.objects.using(using).create(key=NASTY, value=1, limit=1)
+    Rate.objects.using(using).create(
+        key=NASTY, gate=2**63 - 1, line=2**63 - 1, shift=-(2**63), limit=0, period=-1, burst=2**40
+    )
     RecurringTask.objects.using(using).create(
         key=NASTY, task_path=NASTY, schedule=NASTY, timezone=NASTY[:64], arguments=NASTY,
         backend_name=NASTY, queue_name=NASTY, description=NASTY,
@@ -205,6 +209,12 @@ def test_no_column_of_a_damaged_execution_breaks_a_page(
         ("process", "processes", "name"),
         ("semaphore", "semaphores", "[limit]"),
         ("semaphore", "semaphores", "value"),
+        ("rate", "rates", "gate"),
+        ("rate", "rates", "line"),
+        ("rate", "rates", "shift"),
+        ("rate", "rates", "[limit]"),
+        ("rate", "rates", "period"),
+        ("rate", "rates", "burst"),
         ("recurringtask", "recurring_tasks", "updated_at"),
         ("recurringtask", "recurring_tasks", "schedule"),
         ("pause", "pauses", "created_at"),
@@ -218,6 +228,10 @@ def test_no_column_of_another_damaged_row_breaks_its_list(
         cursor.execute(
             "INSERT INTO steady_queue_semaphores (key, value, [limit]) VALUES ('k', 1, 1)"
         )
+        cursor.execute(
+            "INSERT INTO steady_queue_rates (key, gate, line, shift, [limit], period, burst) "
+            "VALUES ('k', 1, 1, 1, 1, 1000000, 1)"
+        )
         cursor.execute("INSERT INTO steady_queue_pauses VALUES (%s, 'mail')", [present])
     RecurringTask.objects.create(
         key="daily", task_path="a.b", schedule="@daily", timezone="UTC", arguments="",
@@ -227,7 +241,10 @@ def test_no_column_of_another_damaged_row_breaks_its_list(
     with connections["default"].cursor() as cursor:
         cursor.execute(f"UPDATE steady_queue_{table} SET {column} = {value}")
     visitor = Visitor(*EVERYTHING)
-    keys = {"process": scene.worker.id, "semaphore": "k", "recurringtask": "daily", "pause": "mail"}
+    keys = {
+        "process": scene.worker.id, "semaphore": "k", "rate": "k", "recurringtask": "daily",
+        "pause": "mail",
+    }  # fmt: skip
     for each in keys:
         assert visitor.list(each).status == 200
     url = visitor.url(model, "change", keys[model])

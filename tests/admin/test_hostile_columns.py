@@ -21,6 +21,7 @@ from steady_queue_core.models import (
     JobBatch,
     Pause,
     Process,
+    Rate,
     ReadyExecution,
     RecurringTask,
     ScheduledExecution,
@@ -92,6 +93,10 @@ def rows_of(scene: Scene, model: type[models.Model], count: int) -> list[Any]:
             )
             for number in range(count)
         ],
+        Rate: lambda: rows.bulk_create(
+            Rate(key=f"k{number}", gate=1, line=1, shift=1, limit=1, period=10**6, burst=1)
+            for number in range(count)
+        ),
         ReadyExecution: lambda: scene.ready(count),
         RecurringTask: lambda: recurring_tasks(scene, count),
         ScheduledExecution: lambda: scene.ready(count, delay=HOUR),
@@ -108,7 +113,7 @@ def rows_of(scene: Scene, model: type[models.Model], count: int) -> list[Any]:
 
 
 MODELS: tuple[type[models.Model], ...] = (
-    BlockedExecution, ClaimedExecution, FailedExecution, Job, Pause, Process, ReadyExecution,
+    BlockedExecution, ClaimedExecution, FailedExecution, Job, Pause, Process, Rate, ReadyExecution,
     RecurringTask, ScheduledExecution, Semaphore, JobBatch, BatchMember, Dependency,
     WaitingExecution, Share,
 )  # fmt: skip
@@ -133,8 +138,8 @@ SHOWN_IN: dict[type[models.Model], list[tuple[str, dict[str, str]]]] = {
 UNCHANGED = (models.OneToOneField, models.AutoField)
 #: The pages of the others by themselves.
 PAGES: dict[type[models.Model], str] = {
-    Pause: "pause", Process: "process", RecurringTask: "recurringtask", Semaphore: "semaphore",
-    Share: "share", JobBatch: "jobbatch", BatchMember: "jobbatch",
+    Pause: "pause", Process: "process", Rate: "rate", RecurringTask: "recurringtask",
+    Semaphore: "semaphore", Share: "share", JobBatch: "jobbatch", BatchMember: "jobbatch",
 }  # fmt: skip
 #: The columns with the keys of the pages that show the others, as they were before the damage.
 SHOWN_ON = {BatchMember: "batch_id", Dependency: "job_id"}

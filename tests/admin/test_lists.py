@@ -15,6 +15,7 @@ from steady_queue_core.dialects import portable
 from steady_queue_core.models import (
     FailedExecution,
     Job,
+    Rate,
     ReadyExecution,
     RecurringExecution,
     RecurringTask,
@@ -188,10 +189,15 @@ def test_no_page_makes_more_than_a_dozen_queries(using: str, scene: Scene, rows:
         Semaphore.objects.using(using).bulk_create(semaphores)
         weights = [Share(queue_name="mail", key=f"k{n}", weight=2) for n in range(60)]
         Share.objects.using(using).bulk_create(weights)
+        Rate.objects.using(using).bulk_create(
+            Rate(key=f"k{number}", gate=1, line=1, shift=0, limit=1, period=10**6, burst=0)
+            for number in range(60)
+        )
         if using == "default":
             scene.ready(20_000), scene.ready(1_000, delay=HOUR)
     visitor = Visitor(*EVERYTHING)
-    urls = [visitor.url(model) for model in ("pause", "process", "recurringtask", "semaphore")]
+    lists = ("pause", "process", "rate", "recurringtask", "semaphore")
+    urls = [visitor.url(model) for model in lists]
     urls += [visitor.url("share"), f"{visitor.url('share')}?q=mail"]
     urls += [visitor.url("jobbatch"), f"{visitor.url('jobbatch')}?status=running&kind=batch&q=x"]
     urls += [f"{visitor.url('job')}?state={state}" for state in STATES]
@@ -201,7 +207,7 @@ def test_no_page_makes_more_than_a_dozen_queries(using: str, scene: Scene, rows:
     urls += [visitor.url("process", "change", scene.worker.id)]
     if rows:
         urls += [visitor.url("recurringtask", "change", recurring[0])]
-        urls += [visitor.url("semaphore", "change", "k1")]
+        urls += [visitor.url(model, "change", "k1") for model in ("rate", "semaphore")]
         share = Share.objects.using(using).latest("pk").pk
         urls += [visitor.url("share", page, share) for page in ("change", "delete")]
     for state in ("", "ready", "scheduled", "failed", "finished"):

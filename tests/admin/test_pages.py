@@ -16,6 +16,7 @@ from steady_queue_core.dialects import JobKey, portable
 from steady_queue_core.models import (
     Job,
     Process,
+    Rate,
     ReadyExecution,
     RecurringExecution,
     RecurringTask,
@@ -26,6 +27,7 @@ from steady_queue_core.models import (
 from steady_queue_core.models.process import NEVER_AGAIN, register
 from steady_queue_core.models.semaphore import Permit
 from steady_queue_core.tasks.metadata import JobMetadata
+from steady_queue_core.timezones import to_microseconds
 
 from ..app.tasks import add
 from .places import HOUR, Scene, on_every_database
@@ -294,8 +296,34 @@ def test_semaphores_tell_what_is_in_use_and_who_waits(using: str, scene: Scene) 
 
 
 @on_every_database
+def test_rate_limits_tell_what_is_free_next_and_a_job_its_limit(using: str, scene: Scene) -> None:
+    present = to_microseconds(scene.dialect.current_time(scene.connection))
+    rows, minute = Rate.objects.using(using), 60_000_000
+    for number in range(60):
+        rows.create(
+            key=f"shop:{number}", gate=present, line=present + 10 * minute + number, shift=minute,
+            limit=6, period=minute, burst=3,
+        )  # fmt: skip
+    rows.create(key="rested", gate=present, line=0, shift=0, limit=1, period=minute, burst=0)
+    visitor = Visitor("view_rate", "view_job")
+    page = visitor.list("rate")
+    assert "61 rate limits" in page
+    assert "rested 1 in 1 minute 0 now" in page
+    assert "shop:0 6 in 1 minute, burst 3 66 20" in page
+    assert "1 rate limit" in visitor.list("rate", q="shop:7")
+    page = visitor.see(visitor.url("rate", "change", "shop_3A7"))
+    assert "Rate 6 in 1 minute, burst 3 Slots taken 66 Next free slot 20" in page
+    assert "Slots put off by 1 min" in page
+    [job] = scene.ready(1)
+    metadata = JobMetadata(rate=("shop:1", 6, timedelta(minutes=1))).text()
+    Job.objects.using(using).filter(pk=job).update(metadata=metadata)
+    assert "Rate limit shop:1: 6 in 1 minute " in visitor.see(visitor.url("job", "change", job))
+
+
+@on_every_database
 @pytest.mark.parametrize(
-    "model", ["job", "pause", "process", "recurringtask", "semaphore", "jobbatch", "share"]
+    "model",
+    ["job", "pause", "process", "rate", "recurringtask", "semaphore", "jobbatch", "share"],
 )
 def test_what_is_not_there_has_no_page(using: str, model: str, scene: Scene) -> None:
     visitor = Visitor(*EVERYTHING)

@@ -93,5 +93,6 @@ def test_tasks_that_are_misconfigured_break_no_page(settings: Any) -> None:
     settings.TASKS = {"default": {"BACKEND": "no.such.Backend"}}
     settings.STEADY_QUEUE = {"process_alive_threshold": "long"}
     Scene("default").ready(1)
-    for model in ("job", "pause", "process", "recurringtask", "semaphore", "jobbatch", "share"):
+    models = ("job", "pause", "process", "rate", "recurringtask", "semaphore", "jobbatch", "share")
+    for model in models:
         assert visitor.list(model).status == 200

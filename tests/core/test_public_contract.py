@@ -189,6 +189,7 @@ TABLES = [
     "steady_queue_pauses",
     "steady_queue_permits",
     "steady_queue_processes",
+    "steady_queue_rates",
     "steady_queue_ready_executions",
     "steady_queue_recurring_executions",
     "steady_queue_recurring_tasks",

@@ -9,11 +9,12 @@ from __future__ import annotations
 from django.contrib.admin import AdminSite
 from django.contrib.admin import site as default_site
 
-from ..models import Job, JobBatch, Pause, Process, RecurringTask, Semaphore, Share
+from ..models import Job, JobBatch, Pause, Process, Rate, RecurringTask, Semaphore, Share
 from .batches import BatchAdmin
 from .jobs import JobAdmin
 from .processes import ProcessAdmin
 from .queues import QueuesAdmin
+from .rates import RateAdmin
 from .recurring_tasks import RecurringTaskAdmin
 from .semaphores import SemaphoreAdmin
 from .shares import ShareAdmin
@@ -23,6 +24,7 @@ __all__ = [
     "JobAdmin",
     "ProcessAdmin",
     "QueuesAdmin",
+    "RateAdmin",
     "RecurringTaskAdmin",
     "SemaphoreAdmin",
     "ShareAdmin",
@@ -34,6 +36,7 @@ PAGES = {
     JobBatch: BatchAdmin,
     Pause: QueuesAdmin,
     Process: ProcessAdmin,
+    Rate: RateAdmin,
     RecurringTask: RecurringTaskAdmin,
     Semaphore: SemaphoreAdmin,
     Share: ShareAdmin,

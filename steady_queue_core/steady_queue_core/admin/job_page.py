@@ -9,7 +9,7 @@ from ..dialects import portable
 from ..dialects.database import Database
 from ..durations import in_words
 from ..tasks.metadata import JobMetadata
-from . import texts
+from . import rates, texts
 from .detail import Fields, Section, Table
 from .job_rows import RELATED
 from .job_steps import steps_section
@@ -65,6 +65,7 @@ def _fields(job: Any, state: State, process: str, metadata: JobMetadata) -> Sect
             ("Delivery", _delivery(metadata)),
             ("Concurrency key", texts.clean(job.concurrency_key or "")),
             ("Concurrency limit", job.concurrency_limit),
+            ("Rate limit", _rate(metadata)),
             ("Unique key", _unique(job, metadata)),
             ("Fair key", texts.clean(metadata.fair or "")),
             ("Backend", texts.clean(job.backend_name)),
@@ -79,6 +80,12 @@ def _delivery(metadata: JobMetadata) -> str:
         return metadata.delivery or ""
     crashes = "; ".join(map(texts.clean, metadata.crashes))
     return f"{metadata.delivery}, after the end of {crashes}"
+
+
+def _rate(metadata: JobMetadata) -> str:
+    """Return the rate limit of a job; nothing for most."""
+    rate = metadata.rate_limit
+    return "" if rate is None else f"{texts.clean(rate.key)}: {rates.in_words_of(rate)}"
 
 
 def _unique(job: Any, metadata: JobMetadata) -> str:

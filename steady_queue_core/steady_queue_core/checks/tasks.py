@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.apps import AppConfig, apps
@@ -56,21 +56,28 @@ def check_task_modules(
     ]
 
 
+def _shared_limits(name: str, told: Callable[[Any], Any]) -> dict[tuple[str, str], Any]:
+    """Return the tasks of each group and key of the limits of this ``name``, by what these say."""
+    from ..tasks.definition import registered_tasks
+
+    limits: dict[tuple[str, str], dict[Any, list[str]]] = {}
+    for task in registered_tasks():
+        limit = getattr(task, name, None)
+        if limit is not None:
+            # The results of callables are unknown: any two in a group may be the same.
+            shared = limit.key if isinstance(limit.key, str) else ""
+            of_group = limits.setdefault((limit.group_of(task), shared), {})
+            of_group.setdefault(told(limit), []).append(task.module_path)
+    return {where: of_group for where, of_group in sorted(limits.items()) if len(of_group) > 1}
+
+
 @register(TAG)
 def check_limits(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """W009: tasks that share a concurrency limit agree on it."""
     try:
-        from ..tasks.definition import registered_tasks
+        limits = _shared_limits("concurrency", lambda limit: limit.to)
     except ImproperlyConfigured:
         return []  # check_framework reports it.
-    limits: dict[tuple[str, str], dict[int, list[str]]] = {}
-    for task in registered_tasks():
-        concurrency = getattr(task, "concurrency", None)
-        if concurrency is not None:
-            # The results of callables are unknown: any two in a group may be the same.
-            shared = concurrency.key if isinstance(concurrency.key, str) else ""
-            of_group = limits.setdefault((concurrency.group_of(task), shared), {})
-            of_group.setdefault(concurrency.to, []).append(task.module_path)
     return [
         Warning(
             f"The tasks of the concurrency group {group!r} have different limits: "
@@ -78,8 +85,28 @@ def check_limits(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list
             hint="Give them the same limit; otherwise it changes with each enqueued job.",
             id="steady_queue.W009",
         )
-        for (group, _), of_group in sorted(limits.items())
-        if len(of_group) > 1
+        for (group, _), of_group in limits.items()
+    ]
+
+
+@register(TAG)
+def check_rates(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """W017: tasks that share a rate limit agree on it."""
+    try:
+        limits = _shared_limits("rate", lambda limit: (limit.to, limit.per, limit.burst))
+    except ImproperlyConfigured:
+        return []  # check_framework reports it.
+    return [
+        Warning(
+            f"The tasks of the rate group {group!r} have different limits: "
+            + "; ".join(
+                f"to={to}, per={per}, burst={burst}: {', '.join(sorted(paths))}"
+                for (to, per, burst), paths in sorted(of_group.items())
+            ),
+            hint="Give them the same limit; otherwise none of them is kept.",
+            id="steady_queue.W017",
+        )
+        for (group, _), of_group in limits.items()
     ]
 
 

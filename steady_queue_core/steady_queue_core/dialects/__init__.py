@@ -22,6 +22,7 @@ from .fair_key import FairKey
 from .fair_queues import fair_queues_in
 from .hookspecs import hookimpl
 from .job_key import JobKey, is_storable
+from .job_rate import JobRate
 from .joins import BatchClosed, Joins
 from .membership import DependencyState, Link, MemberState, RunWhen
 from .outcome import Destination, Ending, Outcome, limited_keys
@@ -74,6 +75,7 @@ __all__ = [
     "FairKey",
     "FollowUp",
     "JobKey",
+    "JobRate",
     "Joins",
     "KeyTaken",
     "Limit",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..progress import Progress
 from .job_key import JobKey
+from .job_rate import JobRate
 from .membership import Link
 
 
@@ -117,9 +118,20 @@ class ClaimedJob(NamedTuple):
         return self.token >> 32 == 1
 
     @property
+    def was_released(self) -> bool:
+        """Whether the job was claimed before and has never started, by the count in the token. For
+        tokens that do not count it is false."""
+        return 1 < self.token >> 32 < 2**16 and self.started_at is None
+
+    @property
     def unique_key(self) -> JobKey | None:
         """The unique key of the job, read from its metadata; ``None`` for most jobs."""
         return None if self.metadata is None else JobKey.read(self.metadata)
+
+    @property
+    def has_rate(self) -> bool:
+        """Whether the job has to ask before it starts, because its key has a rate limit."""
+        return self.metadata is not None and JobRate.read(self.metadata) is not None
 
     @property
     def link(self) -> Link | None:

@@ -15,7 +15,7 @@ def take_over_ids(apps: Any, schema_editor: Any) -> None:
 class Migration(migrations.Migration):
     """Turns of ready jobs: in their order, rather than that of their ids, jobs are claimed."""
 
-    dependencies = [("steady_queue", "0009_schedules")]
+    dependencies = [("steady_queue", "0010_rates")]
 
     operations = [
         migrations.AddField("readyexecution", "turn", models.FloatField(db_default=0.0)),

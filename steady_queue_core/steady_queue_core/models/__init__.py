@@ -16,6 +16,7 @@ from .job import Job
 from .pause import Pause
 from .process import Process
 from .queue import Queue
+from .rate import Rate
 from .recurring import RecurringExecution, RecurringTask
 from .retention import Retention
 from .semaphore import Permit, Semaphore
@@ -37,6 +38,7 @@ __all__ = [
     "Permit",
     "Process",
     "Queue",
+    "Rate",
     "ReadyExecution",
     "RecurringExecution",
     "RecurringTask",

@@ -40,6 +40,7 @@ from ..concurrency import ConcurrencyLimit
 from ..configuration.errors import suggest
 from ..delivery import Delivery
 from ..errors import UnregisteredTaskError
+from ..rates.limit import RateLimit
 from ..retention import Period
 from ..retries import Backoff
 from ..time_limits import Grace, Timeout
@@ -75,6 +76,8 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
     enqueue_on_commit: bool | None = None
     #: The concurrency limit; set by ``@limits_concurrency``.
     concurrency: ConcurrencyLimit | None = None
+    #: The rate limit; set by ``@limits_rate``.
+    rate: RateLimit | None = None
     #: Which of its calls are one job; ``None``: none.
     unique: Unique | None = None
     #: The key of a job in a fair queue, or what computes it from the arguments; ``None``: it has
@@ -362,7 +365,7 @@ def _unknown_option(name: str) -> str:
 
 
 #: The fields of a task that are not options of ``@task`` under their own names.
-_NO_OPTIONS = {"delay", "concurrency", "job_metadata"}
+_NO_OPTIONS = {"delay", "concurrency", "rate", "job_metadata"}
 
 
 def _field_names(task_class: type[Task]) -> set[str]:
@@ -376,14 +379,15 @@ def runs_ours(backend: BaseTaskBackend) -> bool:
 
 def register(task: Task) -> None:
     """Register ``task``, so that jobs can name it. Decorating the function again replaces it, as
-    does the variant with a limit that ``@limits_concurrency`` creates."""
+    do the variants with a limit that ``@limits_concurrency`` and ``@limits_rate`` create."""
     known = _registered.get(task.module_path)
-    if known is None or known.func is not task.func or _limit(task) is not _limit(known):
+    if known is None or known.func is not task.func or _limits(task) != _limits(known):
         _registered[task.module_path] = task
 
 
-def _limit(task: Task) -> ConcurrencyLimit | None:
-    return getattr(task, "concurrency", None)
+def _limits(task: Task) -> tuple[int, int]:
+    # By identity: each decoration makes others.
+    return id(getattr(task, "concurrency", None)), id(getattr(task, "rate", None))
 
 
 def registered_tasks() -> list[Task]:

@@ -14,7 +14,7 @@ from ..backend_options import MOST_SNOOZES
 from ..compat import InvalidTask
 from ..configuration.errors import describe
 from ..delivery import MODES, checked_crashes, checked_mode
-from ..dialects import ClaimedJob, FairKey, JobKey, Link
+from ..dialects import ClaimedJob, FairKey, JobKey, JobRate, Link
 from ..durations import LONGEST
 from ..retention import FOREVER, OF_FAILURE, OF_SUCCESS, Period, is_period
 from ..time_limits import (
@@ -67,6 +67,10 @@ class JobMetadata:
     timeout_grace: float | None = None
     #: The values of the job's unique key; see ``dialects.JobKey``.
     unique: tuple[Any, ...] | None = None
+    #: The values of the job's rate limit; see ``dialects.JobRate``.
+    rate: tuple[Any, ...] | None = None
+    #: The slot of the next start, in microseconds since 1970, and the attempts before it.
+    slot: tuple[int, int] | None = None
     #: The values of what the job has to do with a batch; see ``dialects.Link``.
     batch: tuple[Any, ...] | None = None
     #: The job's key in a fair queue; see ``dialects.FairKey``.
@@ -93,8 +97,8 @@ class JobMetadata:
         Raises ``TaskArgumentError`` if it is too large.
         """
         # Calls of one batch or task have the same, unless they say something of their own.
-        has_key = self.unique is not None or bool(self.fair)
-        is_shared = not self.user and not has_key and self.intended_time is None
+        own = (self.unique, self.slot, self.intended_time, self.fair or None)
+        is_shared = not self.user and all(each is None for each in own)
         return _shared_text(self, limits) if is_shared else self._text(limits)
 
     def _text(self, limits: PayloadLimits) -> str | None:
@@ -152,6 +156,15 @@ class JobMetadata:
         return JobKey.of(self.unique)
 
     @property
+    def rate_limit(self) -> JobRate | None:
+        """The rate limit of the job."""
+        return JobRate.of(self.rate)
+
+    def slot_of(self, attempts: int) -> int | None:
+        """Return the slot that the job has, after so many attempts."""
+        return self.slot[0] if self.slot is not None and self.slot[1] == attempts else None
+
+    @property
     def shown(self) -> dict[str, Any]:
         """What a result and a context show."""
         shown = dict(self.user)
@@ -175,7 +188,7 @@ _read_shared = lru_cache(maxsize=MOST_SHARED)(_read)
 
 def _is_shared(text: str) -> bool:
     """Whether many jobs may have these metadata, and nothing in them can be changed."""
-    own = any(name in text for name in ('"user"', '"intended_time"', "\\"))
+    own = any(name in text for name in ('"user"', '"intended_time"', '"slot"', "\\"))
     return len(text) <= LONGEST_SHARED and not own
 
 
@@ -246,6 +259,8 @@ _VALID: dict[str, Callable[[Any], bool]] = {
     TIMEOUT: is_timeout,
     GRACE: is_grace,
     "unique": lambda value: JobKey.of(value) is not None,
+    "rate": lambda value: JobRate.of(value) is not None,
+    "slot": lambda value: isinstance(value, tuple) and [type(each) for each in value] == [int, int],
     "batch": lambda value: Link.of(value) is not None,
     "fair": lambda value: FairKey.of(value) is not None,
     "on_success": is_callback,

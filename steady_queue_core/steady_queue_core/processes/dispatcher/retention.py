@@ -25,6 +25,7 @@ from ...models.operations.clear import (
     StraySteps,
     Sweep,
 )
+from ...models.operations.rate_maintenance import IdleRates
 from ...models.operations.turns import IdleTurns
 from ...models.operations.unique_keys import KeptKeys, LostKeys
 from ...schedules import catch_up
@@ -98,6 +99,7 @@ def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
     yield "LostKeys", LostKeys(using, present)
     if fair_queues_in(using) is not None:
         yield "IdleTurns", IdleTurns(using)
+    yield "IdleRates", IdleRates(using, present)
     yield "StrayCheckpoints", StrayCheckpoints(using, Job.objects.using(using))
     yield "StraySteps", StraySteps(using, Job.objects.using(using))
     longest = _longest(finished)

@@ -30,6 +30,7 @@ from .executor import Executor, is_coroutine
 from .followers import Followers
 from .prefetch import Prefetch, Throughput
 from .process_executor import ProcessExecutor
+from .rated_starts import RatedStarts
 from .thread_pool import ThreadPool, Work
 from .time_outs import TimeOuts
 
@@ -97,8 +98,10 @@ class Lanes:
         settings: Configuration.Worker,
         executor: Executor,
         processes: ProcessExecutor | None = None,
+        rated_starts: RatedStarts | None = None,
     ) -> None:
         self.context, self.executor = context, executor
+        self._rated_starts = rated_starts or RatedStarts()
         #: What runs a job in a thread of the pool.
         self._execute = executor.run if processes is None else processes.run
         #: Whether a task runs on the event loop: none does where task processes run all.
@@ -355,6 +358,8 @@ class Lanes:
         """Mark a job as started, unless the worker may have lost it while the host was asleep."""
         if self.executor.breaking_off:
             return False  # The worker has ended, and another one will run its jobs.
+        if claim.metadata is not None and not self._rated_starts.may_start(claim):
+            return False  # It has waited here for too long: it asks again.
         # In this order: either the mark is found when this worker is declared dead, or the lease
         # is seen to have expired.
         ends_at = None if limit is None else time.monotonic() + limit.longest
@@ -395,8 +400,9 @@ class Lanes:
 
 def follows_in_chain(claim: ClaimedJob) -> bool:
     """Whether a job may run after others without a permit of its own, until it gets theirs. One
-    that is settled where its task runs does not: it cannot name an heir."""
-    return delivery_of(claim) != TRANSACTIONAL
+    that is settled where its task runs does not: it cannot name an heir. Nor does one with a rate
+    limit: it asks just before it starts."""
+    return delivery_of(claim) != TRANSACTIONAL and not claim.has_rate
 
 
 def _takes_part_in_chains(claim: ClaimedJob) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from functools import partial
 
 from ...configuration import Configuration
-from ...dialects import ClaimedJob, QueueSelector, Wakeup
+from ...dialects import ClaimedJob, Outcome, QueueSelector, Wakeup
 from ...errors import UnregisteredTaskError
 from ...logging import about, get_logger
 from ..base.context import ProcessContext
@@ -24,6 +25,7 @@ from .lane import Lanes, follows_in_chain
 from .nursery import Nursery
 from .poll_timer import PollTimer
 from .process_executor import ProcessExecutor
+from .rated_starts import RatedStarts
 from .recycling import Recycling
 from .settlement import Refused, Settlement
 from .task_server import serve_tasks
@@ -70,7 +72,8 @@ class Worker:
             using=context.using,
         )
         self.processes = ProcessExecutor(self.executor, self.nursery) if self.nursery else None
-        self.lanes = Lanes(context, settings, self.executor, self.processes)
+        self.rated_starts = RatedStarts()
+        self.lanes = Lanes(context, settings, self.executor, self.processes, self.rated_starts)
         selector = QueueSelector.of(settings.queues)
         self.settlement = Settlement(context, self.executor, selector)
         self.registration: ProcessRegistration
@@ -179,6 +182,7 @@ class Worker:
         """Store outcomes and claim jobs, then sleep until there may be more to do."""
         try:
             self._collect()
+            self.rated_starts.give_back(self.context.database)
             self._heartbeat()
             if self.cancellations.open:
                 self._cancel()
@@ -280,7 +284,7 @@ class Worker:
         self.clock.set(claimed[0].claimed_at)
         self.executor.expiry_clock.note_claim(claimed[0].claimed_at, asked_at)
         self.executor.audience.look_again()
-        if work := self._without_keys(self._work_of(claimed)):
+        if work := self._without_keys(self._permitted(self._work_of(claimed))):
             self._follow(work, left)
             self.lanes.submit(work)
 
@@ -301,9 +305,20 @@ class Worker:
                 self.settlement.add(self.executor.broken(claim, error))
         return work
 
+    def _permitted(self, work: list[Work]) -> list[Work]:
+        """Ask for the starts of jobs with rate limits; return the work that may start."""
+        claims = [claim for claim, _ in work]
+        not_yet = self.rated_starts.not_yet(claims, self.context.database)
+        return self._without(not_yet, work)
+
     def _without_keys(self, work: list[Work]) -> list[Work]:
         """Free the unique keys that end with the start of a job; return the work that may start."""
         not_yet = self.settlement.free_started_keys([claim for claim, _ in work])
+        self.rated_starts.withdraw(claim for claim, _ in work if claim.job_id in not_yet)
+        return self._without(not_yet, work)
+
+    def _without(self, not_yet: Mapping[int, Outcome], work: list[Work]) -> list[Work]:
+        """Return ``work`` without the jobs that do not start now, and have these outcomes."""
         for outcome in not_yet.values():
             self.settlement.add(RunResult(outcome))
         return [each for each in work if each[0].job_id not in not_yet] if not_yet else work
@@ -329,6 +344,7 @@ class Worker:
             self.lanes.follow(followers, began)
 
     def _release(self, withdrawn: list[ClaimedJob]) -> None:
+        self.rated_starts.withdraw(withdrawn)
         for claim in withdrawn:
             self.settlement.add(RunResult(outcomes.released(claim)))
 

@@ -1,0 +1,112 @@
+"""Rate limits: when the next jobs of each key may start."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+
+from ..dialects import JobRate
+from ..dialects.database import Database
+from ..durations import in_words
+from ..models.rate import number
+from ..rates.pace import Pace
+from ..timezones import MICROSECOND, from_microseconds, to_microseconds
+from . import databases, texts
+from .base import QueueAdmin
+from .corrupt_rows import column
+from .detail import Fields, Section
+from .filters import DatabaseFilter
+from .keyset import is_storable
+from .listing import ModelListing
+
+
+class RateAdmin(QueueAdmin):
+    """Keys whose jobs have started lately, or have slots. One without a row may start at once."""
+
+    list_filter = (DatabaseFilter,)
+    search_fields = ("key",)
+    search_help_text = "The full key."
+    actions = None
+
+    def listing(self, request: HttpRequest, search: str) -> ModelListing:
+        rows = self.rows(request)
+        if search:
+            rows = rows.filter(pk=search) if is_storable(search) else rows.filter(pk="")
+        return ModelListing(rows)
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return (key, rate, waiting, free_slot)
+
+    def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        present = Database.of(databases.requested(request)).current_time()
+        for row in rows:
+            row.present = to_microseconds(present)
+        return rows
+
+    def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
+        self.annotate_rows(request, [row])
+        fields = [
+            ("Key", texts.clean(row.key)),
+            ("Rate", rate(row)),
+            ("Slots taken", waiting(row)),
+            ("Next free slot", free_slot(row)),
+            ("Last start counts until", _moment(number(row.gate))),
+            ("Slots put off by", texts.duration(_duration(number(row.shift)))),
+        ]
+        sections: list[Section] = [Fields("Rate limit", fields)]
+        return self.render_detail(request, row.key, "Rate limit", sections)
+
+
+@column("key")
+def key(row: Any) -> str:
+    return texts.name(row.key)
+
+
+@column("rate")
+def rate(row: Any) -> str:
+    """Return the rate of the job that has asked last."""
+    found = _rate_of(row)
+    return "" if found is None else in_words_of(found)
+
+
+@column("slots taken")
+def waiting(row: Any) -> str:
+    """Return how many jobs wait for a slot, as far as nobody has cancelled them."""
+    found, time = _rate_of(row), _free_at(row) - row.present
+    if found is None or time <= 0:
+        return "0"
+    return f"{-(-time // Pace.of(found).time_of(1)):,}"
+
+
+@column("next free slot")
+def free_slot(row: Any) -> str:
+    return _moment(_free_at(row)) if _free_at(row) > row.present else "now"
+
+
+def in_words_of(rate: JobRate) -> str:
+    """Return a rate such as ``100 in 1 minute, burst 20``."""
+    burst = f", burst {rate.burst}" if rate.burst else ""
+    return f"{rate.to} in {in_words(rate.per)}{burst}"
+
+
+def _free_at(row: Any) -> int:
+    return number(row.line) + number(row.shift)
+
+
+def _rate_of(row: Any) -> JobRate | None:
+    per = _duration(number(row.period))
+    return JobRate.of((str(row.key), row.limit, per, row.burst))
+
+
+def _duration(microseconds: int) -> timedelta:
+    try:
+        return microseconds * MICROSECOND
+    except OverflowError:
+        return timedelta.max
+
+
+def _moment(microseconds: int) -> str:
+    instant: datetime | None = from_microseconds(microseconds)
+    return "" if instant is None else texts.moment(instant)

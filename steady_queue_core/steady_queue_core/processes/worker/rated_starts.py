@@ -1,0 +1,132 @@
+"""The starts of jobs with rate limits: asked for after the claim, and good for a moment."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from django.db import DataError, IntegrityError
+
+from ...arguments import DEFAULT_LIMITS, TaskArgumentError
+from ...dialects import ClaimedJob, Outcome, Sequel
+from ...internal_errors import log_internal_error
+from ...logging import about, get_logger
+from ...rates.gate import Answer, Ask, Gate, Permission
+from ...tasks.metadata import JobMetadata
+from ...tasks.stored_payloads import limits_of
+from ..base.database import QueueDatabase, Unavailable
+from ..base.system import lease_clock
+from . import outcomes
+from .attempt import MOST_ADDED
+
+logger = get_logger("steady_queue.worker")
+
+#: Seconds until jobs ask again whose rows the database has refused.
+REFUSAL_PAUSE = 1.0
+
+
+class RatedStarts:
+    """Which of a worker's jobs with rate limits may start, and until when."""
+
+    def __init__(self) -> None:
+        #: By job and token, on the lease clock. Filled by the main thread, emptied by any.
+        self._given: dict[tuple[int, int], Permission] = {}
+        #: Those of jobs that were not started. Filled by any thread, emptied by the main thread.
+        self._unused: deque[Permission] = deque()
+
+    def not_yet(self, claims: Sequence[ClaimedJob], database: QueueDatabase) -> dict[int, Outcome]:
+        """Ask for the starts of those of ``claims`` that have a rate limit. Return the outcomes of
+        those that must not start, by their ids. Main thread only."""
+        # Most jobs have no metadata.
+        rated = [claim for claim in claims if claim.metadata is not None and claim.has_rate]
+        if not rated:
+            return {}
+        asks = [_ask_of(claim) for claim in rated]
+        try:
+            answers = database.run(
+                lambda connection, dialect: Gate(connection, dialect, lease_clock).ask(asks)
+            )
+        except Unavailable:
+            return {claim.job_id: outcomes.released(claim) for claim in rated}
+        except (DataError, IntegrityError):
+            log_internal_error(
+                logger,
+                "Starts of jobs with rate limits were refused",
+                extra=about("worker.starts_refused"),
+            )
+            answers = {}
+        found = {}
+        for claim in rated:
+            answer = answers.get(claim.job_id)
+            if answer is None:
+                found[claim.job_id] = outcomes.postponed(claim, claim.errors, REFUSAL_PAUSE)
+            elif answer.permission is None:
+                found[claim.job_id] = _sent_away(claim, answer)
+            else:
+                self._given[claim.job_id, claim.token] = answer.permission
+        return found
+
+    def withdraw(self, claims: Iterable[ClaimedJob]) -> None:
+        """Take back the permissions of jobs that do not start here. Main thread only."""
+        if self._given:
+            for claim in claims:
+                self._take_back((claim.job_id, claim.token))
+
+    def give_back(self, database: QueueDatabase) -> None:
+        """Let others start in place of jobs that have not, before these ask again. Main thread
+        only."""
+        if self._given:
+            present = lease_clock()
+            for key, given in list(self._given.items()):
+                if given.until < present:
+                    self._take_back(key)
+        if not self._unused:
+            return
+        unused = [self._unused.popleft() for _ in range(len(self._unused))]
+        # If it cannot be done now, these starts are lost.
+        with suppress(Unavailable, DataError, IntegrityError):
+            database.run(
+                lambda connection, dialect: Gate(connection, dialect, lease_clock).give_back(unused)
+            )
+
+    def may_start(self, claim: ClaimedJob) -> bool:
+        """Whether a job may start at this moment. Any thread."""
+        given = self._given.pop((claim.job_id, claim.token), None)
+        if given is None:
+            return not claim.has_rate
+        if lease_clock() < given.until:
+            return True
+        self._unused.append(given)
+        return False
+
+    def _take_back(self, key: tuple[int, int]) -> None:
+        # Whoever takes it out decides: the job starts, or it does not.
+        given = self._given.pop(key, None)
+        if given is not None:
+            self._unused.append(given)
+
+
+def _ask_of(claim: ClaimedJob) -> Ask:
+    metadata = JobMetadata.read(claim.metadata)
+    rate = metadata.rate_limit
+    assert rate is not None
+    return Ask(claim.job_id, rate, metadata.slot_of(claim.attempts), claim.was_released)
+
+
+def _sent_away(claim: ClaimedJob, answer: Answer) -> Outcome:
+    """Return the outcome of a job that comes back for its slot."""
+    outcome = outcomes.postponed(claim, claim.errors, answer.delay)
+    metadata = JobMetadata.read(claim.metadata)
+    slot = (answer.slot, claim.attempts)
+    if metadata.slot == slot:
+        return outcome
+    limits = limits_of(claim.backend_name) or DEFAULT_LIMITS
+    # What the caller has passed may be as large as they allow.
+    limits = replace(limits, max_bytes=limits.max_bytes + MOST_ADDED)
+    try:
+        text = replace(metadata, slot=slot).text(limits)
+    except TaskArgumentError:  # They have changed since: the job loses its place.
+        return outcome
+    return outcome._replace(sequel=Sequel(metadata=text))

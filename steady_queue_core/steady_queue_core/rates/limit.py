@@ -1,0 +1,113 @@
+"""The rate limit of a task, and the decorator that declares it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from ..call_keys import Key, checked_group, in_group, text_of
+from ..compat import Task
+from ..dialects import JobRate
+from ..dialects.job_rate import LARGEST_RATE, SHORTEST_PERIOD
+from ..durations import LONGEST
+
+TaskT = TypeVar("TaskT", bound=Task)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimit:
+    """The rate limit of a task, declared with ``@limits_rate``."""
+
+    to: int
+    per: timedelta
+    key: Key = "all"
+    burst: int = 0
+    #: ``None``: the path of the task.
+    group: str | None = None
+
+    def of_call(self, task: Task, args: Any, kwargs: Any) -> JobRate | None:
+        """Return the limit of a call of ``task``, or ``None`` if it has none.
+
+        Raises ``InvalidTask`` if the key could not be computed.
+        """
+        where = f"The rate key of {task.module_path}"
+        key = text_of(self.key, args, kwargs, where, "no limit")
+        if key is None:
+            return None
+        return JobRate(in_group(self.group_of(task), key), self.to, self.per, self.burst)
+
+    def group_of(self, task: Task) -> str:
+        """Return the prefix that all keys of ``task`` share."""
+        return task.module_path if self.group is None else self.group
+
+
+def limits_rate(
+    *,
+    to: int,
+    per: timedelta,
+    key: Key = "all",
+    burst: int = 0,
+    group: str | None = None,
+) -> Callable[[TaskT], TaskT]:
+    """Let at most ``to`` jobs of the decorated task that share a key start in any ``per``.
+
+    ``per`` is a timedelta of at least a second. ``burst`` more may start in one go after a pause:
+    no window of ``per`` has more than ``to + burst`` starts; without it they are spaced evenly.
+    ``key`` is a string, by default the same for all jobs of the task, or a callable that gets the
+    arguments of the call and returns a string, a number, a UUID, a model instance, or ``None`` for
+    no limit. ``group``, by default the path of the task, is a part of the key: tasks with the same
+    group and key share their limit. A job that finds no place is scheduled for the next one that is
+    free, and uses up no attempt by that.
+
+    Apply it above ``@task``. Raises ``ValueError`` or ``TypeError`` for invalid values, while the
+    module is imported.
+    """
+    limit = RateLimit(
+        to=_checked_count("to", to, least=1),
+        per=_checked_period(per),
+        key=_checked_key(key),
+        burst=_checked_count("burst", burst, least=0),
+        group=checked_group(group, "@limits_rate"),
+    )
+
+    def decorate(task: TaskT) -> TaskT:
+        if isinstance(task, type) or not isinstance(task, Task):
+            raise TypeError(
+                f"@limits_rate decorates {task!r}, which is not a task; put it above @task(), not "
+                "below"
+            )
+        if not hasattr(task, "rate"):
+            return task  # Another backend, such as Django's own in tests, knows no limits.
+        changes: dict[str, Any] = {"rate": limit}
+        return replace(task, **changes)
+
+    return decorate
+
+
+def _checked_key(key: object) -> Key:
+    if isinstance(key, str) or callable(key):
+        return key
+    raise TypeError(f"@limits_rate: key must be a string or a callable, not {type(key).__name__}")
+
+
+def _checked_count(name: str, value: object, *, least: int) -> int:
+    if type(value) is not int:
+        raise TypeError(f"@limits_rate: {name} must be a whole number, not {value!r}")
+    if not least <= value <= LARGEST_RATE:
+        raise ValueError(
+            f"@limits_rate: {name} must be from {least} to {LARGEST_RATE}, not {value}"
+        )
+    return value
+
+
+def _checked_period(per: object) -> timedelta:
+    if not isinstance(per, timedelta):
+        raise TypeError(f"@limits_rate: per must be a timedelta, not {type(per).__name__}")
+    if not SHORTEST_PERIOD <= per <= LONGEST:
+        raise ValueError(
+            f"@limits_rate: per must be from 1 second to {LONGEST.days} days, not {per}; for a "
+            "shorter period, give a whole second with as many more starts"
+        )
+    return per
