@@ -43,9 +43,9 @@ def turnstile(present: int = NOW, gate: int = 0, line: int = 0, shift: int = 0) 
 def test_a_pace_leaves_room_for_starts_that_come_late(to: int, seconds: int, burst: int) -> None:
     pace, per = Pace.of(rate(to, seconds, burst)), seconds * SECOND
     # The most that two starts are nearer to each other than their times at the gate.
-    nearer = 2 * pace.patience + RESOLUTION + pace.allowance
+    nearer = pace.lateness + RESOLUTION + pace.allowance
     assert pace.time_of(to + burst) > per + nearer
-    assert pace.patience >= LEAST_SLACK // 4 > 0
+    assert pace.lateness > pace.patience >= 3 * LEAST_SLACK // 8 > 0
     assert pace.allowance >= LEAST_SLACK // 2 - RESOLUTION - 1
     assert pace.time_of(to) >= per
 
@@ -138,7 +138,7 @@ class World:
                 heapq.heappush(self.unused, (back - self.delay(SECOND // 10), present))
             heapq.heappush(waiting, Arrival(back, arrival.number, arrival.slot))
         else:  # As late as a worker takes for in time, and as late again unseen.
-            self.starts.append(present + self.delay(2 * self.pace.patience - RESOLUTION))
+            self.starts.append(present + self.delay(self.pace.lateness - RESOLUTION))
             self.started.append(arrival.number)
 
 
@@ -167,7 +167,7 @@ def test_a_pace_without_room_for_late_starts_would_break_the_bound(
 
     def roomy(given: JobRate) -> Pace:
         pace = of(given)
-        return Pace(pace.span, pace.count, pace.allowance + 2 * pace.patience, pace.patience)
+        return Pace(pace.span, pace.count, pace.allowance + pace.lateness, pace.lateness)
 
     monkeypatch.setattr(Pace, "of", roomy)
     assert any(

@@ -20,7 +20,7 @@ TO, BURST, PER = 100, 20, 1_000_000_000
 #: ``make soak`` has 5,000.
 JOBS = round(600 + 1100 * (SCALE - 1))
 #: The share of the rate that is reached. A few jobs say little of it.
-LEAST = 0.95 if JOBS >= 5000 else 0.85
+LEAST = 0.95 if JOBS >= 5000 else 0.7
 
 
 def starts_of(project: Project) -> list[int]:

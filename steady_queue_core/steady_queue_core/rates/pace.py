@@ -14,7 +14,7 @@ from ..timezones import MICROSECOND
 #: the start, and from a slot to the permission. A rate whose burst is shorter is a little slower.
 LEAST_SLACK = 200_000
 #: Most of the time from a permission to the start.
-LONGEST_PATIENCE = 250_000
+LONGEST_LATENESS = 500_000
 #: How much older the time may be that a database tells.
 RESOLUTION = 1_000
 
@@ -22,12 +22,12 @@ RESOLUTION = 1_000
 @dataclass(frozen=True, slots=True)
 class Pace:
     """``count`` starts take ``span``; one may be permitted ``allowance`` before the others are
-    over, and begin ``patience`` later than that."""
+    over, and its task begins up to ``lateness`` after that, if a worker has ``patience`` only."""
 
     span: int
     count: int
     allowance: int
-    patience: int
+    lateness: int
 
     @classmethod
     def of(cls, rate: JobRate) -> Pace:
@@ -37,9 +37,14 @@ class Pace:
         if span * most < (per + LEAST_SLACK) * count:
             span, count = per + LEAST_SLACK, most
         slack = most * span // count - per
-        patience = min(slack // 4, LONGEST_PATIENCE)
-        # Twice the patience: as much again passes unseen until the task has begun.
-        return cls(span, count, slack - 2 * patience - RESOLUTION - 1, patience)
+        lateness = min(slack // 2, LONGEST_LATENESS)
+        return cls(span, count, slack - lateness - RESOLUTION - 1, lateness)
+
+    @property
+    def patience(self) -> int:
+        """How long after its permission a worker starts a job. The rest passes unseen until the
+        task has begun."""
+        return 3 * self.lateness // 4
 
     def time_of(self, starts: int) -> int:
         """Return how long so many starts take."""
