@@ -46,7 +46,7 @@ def _take_turn(transaction: Transaction, arrival: Arrival) -> None:
     of_key = [arrival.queue_name, arrival.key]
     step, of_step = STEP.format(**numbers), of_key
     reached, of_reached = REACHED.format(**numbers), [arrival.queue_name]
-    if not reads_committed(transaction.connection):
+    if transaction.joined and not reads_committed(transaction.connection):
         # A statement that writes would lock what it reads of the jobs that are ready.
         [read] = transaction.execute([Statement(READ.format(**numbers), of_reached + of_step)])
         reached, step = (repr(float(value)) for value in read.rows[0])

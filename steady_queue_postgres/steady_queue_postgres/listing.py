@@ -31,7 +31,7 @@ CROSS JOIN LATERAL ({WALK}) AS found"""
 COUNT = f"""
 SELECT count(*) FROM (
   SELECT FROM {tables.READY} WHERE queue_name >= %(name)s AND queue_name <= %(name)s
-  ORDER BY queue_name, "rank", job_id LIMIT (SELECT %(limit)s::bigint)) AS counted"""
+  ORDER BY queue_name, "rank", turn LIMIT (SELECT %(limit)s::bigint)) AS counted"""
 
 
 def list_queues(connection: BaseDatabaseWrapper, prefix: str) -> list[str]:

@@ -42,6 +42,7 @@ KEYS: dict[str, tuple[str, set[tuple[str, ...]], set[tuple[str, ...]]]] = {
     "checkpoints": ("job_id", set(), set()),
     "steps": ("id", {("job_id", "name")}, set()),
     "shares": ("id", {("queue_name", "key")}, set()),
+    "rates": ("key", set(), set()),
     "waiting_executions": ("job_id", set(), set()),
     "batches": ("id", {("member_id",)}, {("finished_at",)}),
     "batch_members": ("id", {("job_id",)}, {("batch_id", "state", "id")}),

@@ -12,7 +12,8 @@ from ..outcome import Ending
 from ..records import Arrival
 from .base import ConformanceCase, ending, limited_job, new_job
 
-FAR = 2.0**60
+#: Later than the id of any job; and later than any turn.
+AHEAD, FAR = 2.0**50, 2.0**60
 
 
 class TurnCases(ConformanceCase):
@@ -111,20 +112,20 @@ class TurnCases(ConformanceCase):
         self.assertAlmostEqual(self.next_turn(), first + 1, places=2)
 
     def test_a_key_that_is_ahead_stays_there(self) -> None:
-        self.rows("Turn").create(queue_name="fair", key="a", rank=0, turn=1e6)
+        self.rows("Turn").create(queue_name="fair", key="a", rank=0, turn=AHEAD)
         _, turn = self.arrive()
-        self.assertEqual((turn, self.next_turn()), (1e6, 1e6 + 1))
+        self.assertEqual((turn, self.next_turn()), (AHEAD, AHEAD + 1))
 
     def test_keys_queues_and_ranks_have_turns_of_their_own(self) -> None:
         others = (("A", "fair", 0), ("a ", "fair", 0), ("a", "FAIR", 0), ("a", "fair", 1))
         for key, queue_name, rank in others:
-            self.rows("Turn").create(queue_name=queue_name, key=key, rank=rank, turn=1e6)
+            self.rows("Turn").create(queue_name=queue_name, key=key, rank=rank, turn=AHEAD)
         self.enqueue(new_job("plain"), new_job("FAIR"), new_job("fair", rank=1))
         self.rows("ReadyExecution").update(turn=0.25)
         job_id, turn = self.arrive()
         self.assertEqual(turn, job_id + 0.001)
         for key, queue_name, rank in others:
-            self.assertEqual(self.next_turn(key, queue_name, rank), 1e6)
+            self.assertEqual(self.next_turn(key, queue_name, rank), AHEAD)
 
     def test_what_no_queue_has_stored_counts_for_nothing(self) -> None:
         self.rows("Turn").create(queue_name="fair", key="a", rank=0, turn=FAR)

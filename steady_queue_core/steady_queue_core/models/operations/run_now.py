@@ -29,8 +29,8 @@ def run_now(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
         # Locked before the semaphores, as the dispatcher does. Dispatched after the jobs that are
         # blocked now: one that exceeds its limit then becomes blocked as well.
         scheduled = ScheduledExecution.objects.using(jobs.db).filter(pk__in=job_ids).order_by("pk")
-        due = [row.pk for row in database.lock_rows(scheduled, wait=True)]
-        found = _unblock(database, job_ids) + _dispatch(database, due)
+        due = list(database.lock_rows(scheduled, wait=True))
+        found = _unblock(database, job_ids, due) + _dispatch(database, [row.pk for row in due])
     if found:
         database.ring_after_commit([])
     return found
@@ -45,14 +45,15 @@ def _dispatch(database: Database, job_ids: Sequence[int]) -> int:
     return found
 
 
-def _unblock(database: Database, job_ids: Sequence[int]) -> int:
+def _unblock(database: Database, job_ids: Sequence[int], due: Sequence[ScheduledExecution]) -> int:
     blocked = BlockedExecution.objects.using(database.alias).filter(pk__in=job_ids).order_by("pk")
     keys = sorted(set(blocked.values_list("concurrency_key", flat=True)))
     if not keys:
         return 0
-    lock_semaphores(database, keys)
+    # Also those of the jobs that are dispatched next: their turns are locked after all semaphores.
+    later = {row.concurrency_key for row in due if row.concurrency_key is not None}
+    lock_semaphores(database, sorted(later.union(keys)))
     rows = list(database.lock_rows(blocked, wait=True))
     unblock(database.connection, rows)
-    database.give_turns([row.pk for row in rows])
     database.admit(keys)  # Counts the permits anew.
     return len(rows)
