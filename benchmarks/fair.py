@@ -67,8 +67,12 @@ class Queue:
 
     def __init__(self, alias: str) -> None:
         self.connection, self.dialect = connections[alias], dialect_for(alias)
-        self.dialect.prepare(self.connection, impatient=True)
         self.process = testbed.register(alias)
+
+    def begin(self) -> None:
+        """Begin the session of a worker, which a server ends if it is silent for long."""
+        self.connection.close()
+        self.dialect.prepare(self.connection, impatient=True)
 
     def fill(self, count: int, metadata: str, turn: str, following: Mapping[str, float]) -> None:
         """Insert ready jobs, and the rows of their keys."""
@@ -166,6 +170,8 @@ def measure_costs(small: Queue, large: Queue, parsed: argparse.Namespace) -> Cos
         following = {str(key): jobs / keys for key in range(keys)}
         queue.fill(jobs, OF_KEYS.format(keys=keys), TURN_OF_KEYS.format(keys=keys), following)
     claims: dict[Queue, list[float]] = {small: [], large: []}
+    for queue in claims:
+        queue.begin()
     for _ in range(WARM_UP + parsed.samples):
         for queue in claims:
             claims[queue].append(queue.seconds_of_claim())
@@ -189,6 +195,7 @@ def measure_shares(queue: Queue, jobs: int) -> Shares:
     following = dict.fromkeys(WEIGHTS, jobs / ROUND)
     queue.fill(jobs, OF_WEIGHTS, TURN_OF_WEIGHTS, following)
     queue.weigh(WEIGHTS)
+    queue.begin()
     served: list[str] = []
     while len(served) < 4 * WINDOW:
         served += queue.finish(queue.claim())
