@@ -7,7 +7,7 @@ FROM (
   SELECT
   FROM steady_queue_ready_executions
   WHERE queue_name >= %(name)s AND queue_name <= %(name)s
-  ORDER BY queue_name, "rank", job_id
+  ORDER BY queue_name, "rank", turn
   LIMIT (SELECT %(limit)s::bigint)
 ) AS counted;
 
