@@ -52,7 +52,7 @@ class Oracle:
         for claim in claims:
             rank, turn, _ = self.ready.pop(claim.job_id)
             for other_rank, other_turn, _ in self.ready.values():
-                assert (rank, turn) <= (other_rank, other_turn + 0.01)
+                assert (rank, turn) <= (other_rank, other_turn + 0.05)
 
 
 class Walk:
@@ -107,7 +107,7 @@ class Walk:
 
     def check(self) -> None:
         expected = {job_id: turn for job_id, (_, turn, _) in self.oracle.ready.items()}
-        assert self.fair.turns == pytest.approx(expected, abs=0.005)
+        assert self.fair.turns == pytest.approx(expected, abs=0.02)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -12,6 +12,7 @@ ready.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from math import floor
 from typing import Any, NamedTuple, TypeVar, cast
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -174,10 +175,11 @@ class Turns:
         self._write(turns)
 
     def _put_first(self, arrivals: Sequence[Arrival]) -> None:
-        """Let jobs come next."""
+        """Let jobs come next, in the order of their ids."""
         if arrivals:
             reached = self._reached(arrivals)
-            self._write({each.job_id: reached[_level(each)] for each in arrivals})
+            turns = {each.job_id: _before(reached[_level(each)], each.job_id) for each in arrivals}
+            self._write(turns)
 
     def _lock(self, keys: Sequence[Key]) -> dict[Key, float]:
         """Lock the rows of keys, in their order; return their next turns."""
@@ -267,6 +269,18 @@ def _returns(outcome: Outcome) -> bool:
 
 def _level(arrival: Arrival) -> Level:
     return Level(arrival.queue_name, arrival.rank)
+
+
+def _before(turn: float, job_id: int) -> float:
+    """Return a turn that comes before this one, in the order of the ids of jobs.
+
+    It is in the upper half of a 64th, where turns of weights that are whole seldom are. If the
+    given one is there, it is that of a job which came back before: both are in the same half.
+    """
+    place = floor(turn * 64)
+    if turn * 64 - place < 0.5:
+        place -= 1
+    return (place + 0.5) / 64 + job_id % 4096 * 2.0**-19
 
 
 def _unlike_id(turn: float, job_id: int) -> float:
