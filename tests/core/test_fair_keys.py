@@ -161,7 +161,7 @@ def test_a_callable_that_fails_refuses_the_call() -> None:
 
 def test_an_option_that_is_misspelt_is_named() -> None:
     with pytest.raises(TypeError, match=r"did you mean 'fair_key'\?"):
-        send.using(fairkey="a")  # type: ignore[arg-type]
+        send.using(fairkey="a")  # type: ignore[arg-type]  # What is to be refused.
 
 
 def test_a_key_is_no_option_that_a_callback_can_have_of_its_own() -> None:

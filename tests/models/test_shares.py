@@ -150,7 +150,7 @@ def test_other_names_of_queues_are_refused(using: str) -> None:
     with pytest.raises(ValueError, match=r"The queue '' is not valid: it is empty\."):
         shares.set_weight("", "a", 2)
     with pytest.raises(TypeError, match=r"The queue must be a name, not int 5\."):
-        shares.set_weight(5, "a", 2)  # type: ignore[arg-type]
+        shares.set_weight(5, "a", 2)  # type: ignore[arg-type]  # What is to be refused.
 
 
 def test_a_row_that_somebody_has_written_with_no_weight_counts_as_none(using: str) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from .. import arguments
-from ..arguments import DeserializationError
 from .job_key import LONGEST_KEY, is_storable
+from .job_metadata import entry
 
 #: The name of the key in the metadata of a job.
 NAME = "fair"
@@ -25,11 +22,4 @@ class FairKey:
     @classmethod
     def read(cls, metadata: object) -> str | None:
         """Return the key in the metadata of a job; ``None``: it has none, or they are damaged."""
-        # SQLite lets a row hold something other than text.
-        if metadata is None or f'"{NAME}"' not in (text := str(metadata)):
-            return None
-        try:
-            found: Any = arguments.decode(text, resolve_models=False)
-        except DeserializationError:
-            return None
-        return cls.of(found.get(NAME)) if isinstance(found, dict) else None
+        return cls.of(entry(metadata, NAME))

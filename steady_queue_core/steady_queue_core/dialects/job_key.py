@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from .. import arguments
-from ..arguments import DeserializationError
 from ..durations import LONGEST
+from .job_metadata import entry
 
 #: Until when a job has its key: its end, or its first start.
 FINISHED, STARTED = "finished", "started"
@@ -73,14 +72,7 @@ class JobKey(NamedTuple):
     @classmethod
     def read(cls, metadata: object) -> JobKey | None:
         """Return the key in the metadata of a job; ``None``: it has none, or they are damaged."""
-        # SQLite lets a row hold something other than text.
-        if metadata is None or f'"{NAME}"' not in (text := str(metadata)):
-            return None
-        try:
-            found: Any = arguments.decode(text, resolve_models=False)
-        except DeserializationError:
-            return None
-        return cls.of(found.get(NAME)) if isinstance(found, dict) else None
+        return cls.of(entry(metadata, NAME))
 
 
 def is_storable(text: str) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from .. import arguments
-from ..arguments import DeserializationError
 from ..durations import LONGEST
 from .job_key import LONGEST_KEY, is_storable
+from .job_metadata import entry
 
 #: The name of the limit in the metadata of a job.
 NAME = "rate"
@@ -50,14 +49,7 @@ class JobRate(NamedTuple):
     @classmethod
     def read(cls, metadata: object) -> JobRate | None:
         """Return the limit in the metadata of a job; ``None``: it has none, or they are damaged."""
-        # SQLite lets a row hold something other than text.
-        if metadata is None or f'"{NAME}"' not in (text := str(metadata)):
-            return None
-        try:
-            found: Any = arguments.decode(text, resolve_models=False)
-        except DeserializationError:
-            return None
-        return cls.of(found.get(NAME)) if isinstance(found, dict) else None
+        return cls.of(entry(metadata, NAME))
 
 
 def _is_count(value: object, least: int) -> bool:
