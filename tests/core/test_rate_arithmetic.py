@@ -198,6 +198,27 @@ def test_jobs_start_in_the_order_in_which_they_came() -> None:
         assert abs(behind) <= 1 + (50_000 + ROUND) // world.pace.time_of(1), given
 
 
+@pytest.mark.parametrize(("to", "burst"), [(100, 20), (20, 4)])
+def test_jobs_that_were_all_late_start_in_their_order(
+    monkeypatch: pytest.MonkeyPatch, to: int, burst: int
+) -> None:
+    """As when a dispatcher comes a second late: whoever comes at the slot that it was given before
+    all were put off must not start ahead of those that were sent away."""
+    world = World(rate(to, 1, burst), seed=1)
+    visit = world._visit
+
+    def visit_late(arrival: Arrival, present: int, waiting: list[Arrival], lost: float) -> None:
+        if arrival.slot is not None and present < NOW + SECOND:
+            heapq.heappush(waiting, arrival._replace(at=NOW + SECOND))
+        else:
+            visit(arrival, present, waiting, lost)
+
+    monkeypatch.setattr(world, "_visit", visit_late)
+    world.run(300, gaps=0.0, lost=0.0, stalls=0.0)
+    behind = [abs(index - number) for index, number in enumerate(world.started)]
+    assert sum(behind) / 300 < 5
+
+
 def test_a_rate_is_reached_while_there_is_work() -> None:
     world = World(rate(100, 1, 20), seed=1)
     world.run(3000, gaps=0.0, lost=0.01, stalls=0.0)

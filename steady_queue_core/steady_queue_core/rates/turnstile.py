@@ -57,6 +57,9 @@ class Turnstile:
 
     def _returned(self, pace: Pace, slot: int) -> Turn:
         opens_at = self._opens_at(pace)
+        if slot + self.shift > self.present + ROUND:
+            # All slots were put off meanwhile: whoever was sent away before comes first.
+            return Turn(starts=False, due=_rounded(max(slot + self.shift, opens_at)), slot=slot)
         if opens_at <= self.present:
             return self._start(pace)
         if self.present - (slot + self.shift) > GRACE:
