@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from .call_keys import Key, checked_group, in_group, text_of
 from .compat import Task
 from .configuration.module_settings import module_setting
 from .dialects import Limit
 from .durations import LONGEST
-
-TaskT = TypeVar("TaskT", bound=Task)
+from .limit_decorators import TaskT, checked_key, declaring
 
 LARGEST_LIMIT = 1_000_000
 
@@ -74,33 +73,14 @@ def limits_concurrency(
     module is imported.
     """
     limit = ConcurrencyLimit(
-        key=_checked_key(key),
+        key=checked_key(key, "@limits_concurrency"),
         to=_checked_limit(to),
         duration=_checked_duration(duration),
         group=checked_group(group, "@limits_concurrency"),
         discards=_checked_conflict(on_conflict) == "discard",
     )
 
-    def decorate(task: TaskT) -> TaskT:
-        if isinstance(task, type) or not isinstance(task, Task):
-            raise TypeError(
-                f"@limits_concurrency decorates {task!r}, which is not a task; put it above "
-                "@task(), not below"
-            )
-        if not hasattr(task, "concurrency"):
-            return task  # Another backend, such as Django's own in tests, knows no limits.
-        changes: dict[str, Any] = {"concurrency": limit}
-        return replace(task, **changes)
-
-    return decorate
-
-
-def _checked_key(key: object) -> Key:
-    if isinstance(key, str) or callable(key):
-        return key
-    raise TypeError(
-        f"@limits_concurrency: key must be a string or a callable, not {type(key).__name__}"
-    )
+    return declaring("@limits_concurrency", "concurrency", limit)
 
 
 def _checked_limit(to: object) -> int:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from ..call_keys import Key, checked_group, in_group, text_of
 from ..compat import Task
 from ..dialects import JobRate
 from ..dialects.job_rate import LARGEST_RATE, SHORTEST_PERIOD
 from ..durations import LONGEST
-
-TaskT = TypeVar("TaskT", bound=Task)
+from ..limit_decorators import TaskT, checked_key, declaring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,29 +66,12 @@ def limits_rate(
     limit = RateLimit(
         to=_checked_count("to", to, least=1),
         per=_checked_period(per),
-        key=_checked_key(key),
+        key=checked_key(key, "@limits_rate"),
         burst=_checked_count("burst", burst, least=0),
         group=checked_group(group, "@limits_rate"),
     )
 
-    def decorate(task: TaskT) -> TaskT:
-        if isinstance(task, type) or not isinstance(task, Task):
-            raise TypeError(
-                f"@limits_rate decorates {task!r}, which is not a task; put it above @task(), not "
-                "below"
-            )
-        if not hasattr(task, "rate"):
-            return task  # Another backend, such as Django's own in tests, knows no limits.
-        changes: dict[str, Any] = {"rate": limit}
-        return replace(task, **changes)
-
-    return decorate
-
-
-def _checked_key(key: object) -> Key:
-    if isinstance(key, str) or callable(key):
-        return key
-    raise TypeError(f"@limits_rate: key must be a string or a callable, not {type(key).__name__}")
+    return declaring("@limits_rate", "rate", limit)
 
 
 def _checked_count(name: str, value: object, *, least: int) -> int:
