@@ -164,10 +164,10 @@ def test_all_problems_are_reported_at_once_with_their_places() -> None:
     )
     assert problems == [
         "STEADY_QUEUE: unknown key 'wrokers'; did you mean 'workers'?",
-        "STEADY_QUEUE: unknown key 3; valid are 'dialects', 'dispatchers', 'fork_startup_timeout', "
-        "'hidden_arguments', 'process_alive_threshold', 'process_heartbeat_interval', "
-        "'scheduler', 'shutdown_timeout', 'silence_polling', 'state_directory', "
-        "'supervisor_mode', 'supervisor_pidfile', 'task_modules', 'workers'",
+        "STEADY_QUEUE: unknown key 3; valid are 'dialects', 'dispatchers', 'drain_timeout', "
+        "'fork_startup_timeout', 'hidden_arguments', 'process_alive_threshold', "
+        "'process_heartbeat_interval', 'scheduler', 'shutdown_timeout', 'silence_polling', "
+        "'state_directory', 'supervisor_mode', 'supervisor_pidfile', 'task_modules', 'workers'",
         "STEADY_QUEUE['workers'][0]: unknown key 'thread'; did you mean 'threads'?",
         "STEADY_QUEUE['workers'][1]['queues']: the entry str 'a*b' has a '*' before its end; "
         "write an exact name, a prefix such as 'mail*', or '*' for all queues",

@@ -128,6 +128,7 @@ OPTIONS = {
     "supervisor_mode": None,
     "state_directory": None,
     "fork_startup_timeout": timedelta(seconds=30),
+    "drain_timeout": None,
     "dialects": None,
     "task_modules": (),
     "hidden_arguments": None,

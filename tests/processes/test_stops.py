@@ -218,20 +218,8 @@ def test_a_stop_while_the_database_is_locked_ends_in_time(make_project: MakeProj
     assert not proc.in_session(supervisor.pid)
 
 
-def test_a_closed_terminal_stops_like_term(make_project: MakeProject) -> None:
-    options = queue(processes=1, threads=1, shutdown_timeout=10)
-    project = make_project(options, extra=HANGUP.format("SIG_DFL"))
-    supervisor = project.start()
-    supervisor.wait_ready(1)
-    [job] = project.enqueue("work", [0.5])
-    project.wait_started(job)
-    supervisor.send_tree(signal.SIGHUP)
-    assert supervisor.wait_exit() == 0
-    assert project.state_of(job) == "finished"
-
-
 def test_nohup_keeps_it_running(make_project: MakeProject) -> None:
-    project = make_project(queue(processes=1), extra=HANGUP.format("SIG_IGN"))
+    project = make_project(queue(processes=1), extra=NOHUP)
     supervisor = project.start()
     supervisor.wait_ready(1)
     supervisor.send_tree(signal.SIGHUP)
@@ -240,11 +228,11 @@ def test_nohup_keeps_it_running(make_project: MakeProject) -> None:
     assert supervisor.stop() == 0
 
 
-#: What a process does on SIGHUP when it is started; the suite itself may run under ``nohup``.
-HANGUP = """
+#: What ``nohup`` does.
+NOHUP = """
     import signal
 
-    signal.signal(signal.SIGHUP, signal.{})
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 """
 
 

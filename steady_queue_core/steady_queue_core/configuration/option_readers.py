@@ -55,6 +55,11 @@ def _optional_duration(reader: Reader, name: str, *, zero: bool = False) -> time
     return reader.duration(name, zero=zero) if reader.given(name) else None
 
 
+def read_drain_timeout(reader: Reader) -> timedelta | None:
+    """Read the time-out of a drain; None stays None."""
+    return _optional_duration(reader, "drain_timeout", zero=True)
+
+
 def read_path(reader: Reader, name: str) -> Path | None:
     """Read a path, an instance or a string; None stays None."""
     value = reader.values[name]

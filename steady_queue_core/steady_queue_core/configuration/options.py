@@ -11,6 +11,7 @@ from .module_settings import module_reader
 from .option_readers import (
     LIFETIMES,
     read_dialects,
+    read_drain_timeout,
     read_lifetimes,
     read_mode,
     read_path,
@@ -58,6 +59,8 @@ class Options(Section):
     """Folder of the journals in which workers record their runs; None: a temporary folder."""
     fork_startup_timeout: timedelta
     """Time in which a forked process must report that it is ready, or it is replaced."""
+    drain_timeout: timedelta | None
+    """Time that running tasks get when new code takes over; None: any time."""
     dialects: Mapping[str, str] = field(hash=False)
     """Names of dialect plugins by database alias, where several plugins match."""
     task_modules: tuple[str, ...]
@@ -80,6 +83,7 @@ class Options(Section):
         supervisor_mode: str | None = None,
         state_directory: str | Path | None = None,
         fork_startup_timeout: timedelta | float = timedelta(seconds=30),
+        drain_timeout: timedelta | float | None = None,
         dialects: Mapping[str, str] | None = None,
         task_modules: str | Sequence[str] = (),
         hidden_arguments: str | None = None,
@@ -96,6 +100,7 @@ class Options(Section):
             "supervisor_mode": supervisor_mode,
             "state_directory": state_directory,
             "fork_startup_timeout": fork_startup_timeout,
+            "drain_timeout": drain_timeout,
             "dialects": dialects,
             "task_modules": task_modules,
             "hidden_arguments": hidden_arguments,
@@ -112,6 +117,7 @@ class Options(Section):
             "supervisor_mode": read_mode(reader),
             "state_directory": read_path(reader, "state_directory"),
             "fork_startup_timeout": reader.duration("fork_startup_timeout"),
+            "drain_timeout": read_drain_timeout(reader),
             "dialects": read_dialects(reader),
             "task_modules": read_task_modules(reader),
             "hidden_arguments": read_pattern(reader, "hidden_arguments"),

@@ -21,6 +21,8 @@ from ...errors import DialectError, MigrationsMissing, SupervisorContextError
 from ...logging import FORMATS, errors_to_stderr, logging_to_stderr
 from ...printable import printable_lines
 from ...processes.supervisor.drain import Drain
+from ...processes.supervisor.handover import Handover
+from ...processes.supervisor.invocation import Invocation
 from ...processes.supervisor.launch import (
     choose_database,
     import_tasks,
@@ -28,9 +30,11 @@ from ...processes.supervisor.launch import (
     skips_recurring,
     with_changes,
 )
+from ...processes.supervisor.live_restart import LiveRestart
 from ...processes.supervisor.pidfile import PidfileError
 from ...processes.supervisor.supervisor import Supervisor
 from ...processes.supervisor.topology import KINDS
+from ...processes.supervisor.trial import is_trial
 from ..reloading import Reloader
 
 NOTHING_TO_RUN = (
@@ -41,6 +45,9 @@ NOTHING_TO_RUN = (
 
 class Command(BaseCommand):
     """Starts the supervisor, which forks workers, dispatchers and the scheduler."""
+
+    #: How this process was started, if it was for this command.
+    invocation: Invocation | None = None
 
     help = (
         "Runs Steady Queue: a supervisor with the workers, dispatchers and scheduler of "
@@ -97,6 +104,11 @@ class Command(BaseCommand):
             help="with --drain: also wait for jobs that are due this soon (default: 60)",
         )
 
+    def run_from_argv(self, argv: list[str]) -> None:
+        """Run as the program that this process was started for, which new code may replace."""
+        self.invocation = Invocation.current()
+        super().run_from_argv(argv)
+
     def check(self, *args: Any, **kwargs: Any) -> None:
         """Run the system checks; while the database is away, only those that need none.
 
@@ -118,6 +130,7 @@ class Command(BaseCommand):
             self._run(**options)
 
     def _run(self, **options: Any) -> None:
+        handover = Handover.take()
         try:
             configuration = with_changes(
                 Configuration.load(),
@@ -133,23 +146,36 @@ class Command(BaseCommand):
             drain = None
             if options["drain"]:
                 drain = Drain(timedelta(seconds=options["drain_horizon"]))
+            using, threads = choose_database(options["backend"]), runs_threads(configuration)
+            live_restart = None
+            if self.invocation is not None and not options["reload"]:
+                live_restart = LiveRestart(
+                    self.invocation, using, threads=threads, handover=handover
+                )
             supervisor = Supervisor(
                 configuration,
-                choose_database(options["backend"]),
+                using,
                 drain=drain,
                 only=options["only"],
                 skip_recurring=options["skip_recurring"] or skips_recurring(),
                 say=self._say,
-                threads=runs_threads(configuration),
+                threads=threads,
+                live_restart=live_restart,
+                handover=handover,
             )
             if not supervisor.specs:
                 raise CommandError(NOTHING_TO_RUN)
+            if live_restart is not None and is_trial():
+                live_restart.report()
+                return
             reloader = Reloader(supervisor.stop, self._say) if options["reload"] else None
             if reloader is not None:
                 reloader.watch()
             supervisor.run()
             if reloader is not None and reloader.code_has_changed:
                 reloader.start_anew()
+            if supervisor.is_to_restart and self.invocation is not None:
+                self._start_anew(self.invocation)
             if supervisor.left_running:
                 self._leave()
         except (
@@ -161,13 +187,23 @@ class Command(BaseCommand):
         ) as error:
             raise CommandError(printable_lines(str(error))) from error
 
+    def _start_anew(self, invocation: Invocation) -> None:
+        self._flush()
+        try:
+            invocation.execute()
+        except OSError as error:
+            raise CommandError(f"The new code could not be started: {error}") from error
+
     def _leave(self) -> None:
         # Python would wait for threads that hang in a task, and no code can end them.
+        self._flush()
+        os._exit(0)
+
+    def _flush(self) -> None:
         logging.shutdown()
         for stream in (self.stdout, self.stderr, sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):
                 stream.flush()
-        os._exit(0)
 
     def _say(self, line: str) -> None:
         # The queue must not depend on its output, which may be closed, full or ASCII only.

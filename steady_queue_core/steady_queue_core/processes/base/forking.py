@@ -8,19 +8,19 @@ import signal
 import sys
 from contextlib import suppress
 
-from .posix_signals import STOP_SIGNALS
+from .posix_signals import OWN_SIGNALS
 
 
 def fork() -> int:
     """Fork the calling process, which has one thread. Raises ``OSError``.
 
-    In the child the stop signals stay blocked until it has handlers of its own: a signal must reach
+    In the child our signals stay blocked until it has handlers of its own: a signal must reach
     the parent's handlers or the child's, not the parent's inside the child.
     """
     # Output that is buffered at the fork would be written twice.
     flush_output()
     _keep_memory_shared()
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    hold_signals()
     try:
         pid = os.fork()
     except OSError:
@@ -32,8 +32,14 @@ def fork() -> int:
 
 
 def accept_signals() -> None:
-    """Unblock the stop signals, in a child that has its handlers."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+    """Unblock our signals, in a process that has its handlers."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, OWN_SIGNALS)
+
+
+def hold_signals() -> None:
+    """Block our signals: they arrive when ``accept_signals`` is called, here or by the program that
+    replaces this one."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, OWN_SIGNALS)
 
 
 def flush_output() -> None:

@@ -43,9 +43,13 @@ from .journal_reader import (
 class RunJournal:
     """Entries of started jobs, shared between a worker and its supervisor."""
 
-    def __init__(self, memory: mmap.mmap, path: Path | None = None) -> None:
+    def __init__(
+        self, memory: mmap.mmap, path: Path | None = None, descriptor: int | None = None
+    ) -> None:
         #: The file in which the next supervisor finds the entries.
         self.path = path
+        #: What stands for the memory where there is no file.
+        self._descriptor = descriptor
         self._memory = memory
         self._header = memoryview(memory)[:HEADER_SIZE].cast("q")
         self._free = deque(range(HEADER_SIZE, len(memory), ENTRY_SIZE))
@@ -64,8 +68,34 @@ class RunJournal:
                 return cls(_map_new_file(path, size), path)
             except OSError:
                 remove_journal(path)
-        # Without a file, anonymous shared memory covers everything but the supervisor's own death.
-        return cls(mmap.mmap(-1, size))
+        # Without a file, shared memory covers everything but the supervisor's own death.
+        return cls(*_map_nameless(size))
+
+    @classmethod
+    def adopt(cls, descriptor: int, path: Path | None) -> RunJournal:
+        """Return the journal of a living process, and take over its ``descriptor``. Raises
+        ``OSError`` and ``ValueError``."""
+        size = os.fstat(descriptor).st_size
+        if path is None:
+            return cls(mmap.mmap(descriptor, size), None, descriptor)
+        try:
+            return cls(mmap.mmap(descriptor, size), path)
+        finally:
+            os.close(descriptor)
+
+    def open(self) -> int:
+        """Return a new descriptor of the memory, for ``adopt``. Raises ``OSError``."""
+        if self.path is not None:
+            return os.open(self.path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+        if self._descriptor is None:
+            raise OSError("the memory of a run journal has neither a name nor a descriptor")
+        return os.dup(self._descriptor)
+
+    def close(self) -> None:
+        """Release the descriptor. The memory stays."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
     def set_owner(self, pid: int) -> None:
         """Record the pid of the process that writes the journal."""
@@ -171,6 +201,14 @@ def sweep(folder: Path | None, older_than: float) -> None:
                 pid = int.from_bytes(file.read(HEADER_SIZE)[8:], "little")
             if path.stat().st_ctime < older_than and system.has_ended(pid):
                 remove_journal(path)
+
+
+def _map_nameless(size: int) -> tuple[mmap.mmap, None, int | None]:
+    if not hasattr(os, "memfd_create"):
+        return mmap.mmap(-1, size), None, None
+    descriptor = os.memfd_create("steady-queue-journal")
+    os.ftruncate(descriptor, size)
+    return mmap.mmap(descriptor, size), None, descriptor
 
 
 def _map_new_file(path: Path, size: int) -> mmap.mmap:

@@ -11,12 +11,18 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
-#: Signals that are blocked during a fork. Not every system has all of them.
-STOP_SIGNALS = {
-    getattr(signal, name)
-    for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
-    if hasattr(signal, name)
-}
+
+def _those_here(*names: str) -> frozenset[signal.Signals]:
+    """Return the signals of these names that this system has."""
+    return frozenset(getattr(signal, name) for name in names if hasattr(signal, name))
+
+
+#: Signals that are blocked during a fork.
+STOP_SIGNALS = _those_here("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+#: Signals that the queue's processes have handlers for.
+OWN_SIGNALS = STOP_SIGNALS | _those_here("SIGUSR1", "SIGUSR2", "SIGTTIN", "SIGTTOU")
+#: Asks a supervisor that has new code to give its place to it; sent by a closed terminal as well.
+HANGUP = getattr(signal, "SIGHUP", None)
 
 Handler = Callable[[int, FrameType | None], Any]
 
@@ -25,11 +31,20 @@ _installed: dict[signal.Signals, tuple[Handler, Any]] = {}
 
 
 def graceful_signals() -> list[signal.Signals]:
-    """Return the signals that ask for a graceful stop. HUP, which a closed terminal sends, is one
-    unless it was ignored from the start, as under nohup."""
-    hangup = [each for each in STOP_SIGNALS if each.name == "SIGHUP"]
-    heeded = [each for each in hangup if signal.getsignal(each) is not signal.SIG_IGN]
-    return [signal.SIGTERM, signal.SIGINT, *heeded]
+    """Return the signals that ask for a graceful stop."""
+    return [signal.SIGTERM, signal.SIGINT]
+
+
+def hangup_signals() -> list[signal.Signals]:
+    """Return HUP, unless there is none, or it was ignored from the start, as under nohup."""
+    if HANGUP is None or signal.getsignal(HANGUP) is signal.SIG_IGN:
+        return []
+    return [HANGUP]
+
+
+def leave_alone(signum: int, frame: FrameType | None) -> None:
+    """Do nothing: others heed the signal. Unlike ``SIG_IGN``, programs that a task starts do not
+    inherit this."""
 
 
 def is_quit(signum: int) -> bool:
@@ -75,7 +90,7 @@ def _block() -> None:
     # Python drops pending signals in the child: one that arrived before the child has its former
     # handlers would be lost.
     if _installed:
-        _mask.former = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+        _mask.former = signal.pthread_sigmask(signal.SIG_BLOCK, OWN_SIGNALS)
 
 
 def _unblock() -> None:
@@ -99,9 +114,10 @@ def _restore_handlers() -> None:
 def handling(handler: Handler, wakeup_descriptor: int) -> Iterator[None]:
     """Call ``handler`` for the stop signals inside the block, and write a byte to the descriptor
     for each signal, also when a child ends. Only for the main thread."""
-    handlers: dict[signal.Signals, Handler] = dict.fromkeys(graceful_signals(), handler)
+    heeded = [*graceful_signals(), *hangup_signals()]
+    handlers: dict[signal.Signals, Handler] = dict.fromkeys(heeded, handler)
     if hasattr(signal, "SIGQUIT"):
-        handlers |= {signal.SIGQUIT: handler, signal.SIGCHLD: lambda signum, frame: None}
+        handlers |= {signal.SIGQUIT: handler, signal.SIGCHLD: leave_alone}
     former_descriptor = signal.set_wakeup_fd(wakeup_descriptor, warn_on_full_buffer=False)
     former = install(handlers)
     try:

@@ -109,6 +109,10 @@ class ProcessRegistration:
         self._renew(began)
         return self.process_id
 
+    def resume(self, process_id: int) -> None:
+        """Go on with the row that the former code in this process has registered."""
+        self.identity = ProcessIdentity(process_id, self.name)
+
     def save_metadata(self, metadata: dict[str, Any]) -> None:
         """Store the metadata if they have changed. Raises ``Unavailable``."""
         if metadata != self._metadata:

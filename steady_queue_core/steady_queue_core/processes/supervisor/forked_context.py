@@ -15,7 +15,12 @@ from types import FrameType
 from ..base import system
 from ..base.context import ProcessContext
 from ..base.forking import accept_signals
-from ..base.posix_signals import graceful_signals, install
+from ..base.posix_signals import (
+    graceful_signals,
+    hangup_signals,
+    install,
+    leave_alone,
+)
 from ..worker.forked_copies import end_daemons
 from .managed_process import ProcessSpec
 
@@ -65,9 +70,17 @@ class ForkedContext(ProcessContext):
         work.run()
 
     def install_signals(self) -> None:
-        """Stop gracefully on TERM, INT and HUP; exit cleanly and at once on QUIT."""
+        """Stop gracefully on TERM and INT; exit cleanly and at once on QUIT. On HUP, which may go
+        to all processes, the supervisor decides."""
         signal.set_wakeup_fd(self._signal_writer.fileno(), warn_on_full_buffer=False)
-        install({**dict.fromkeys(graceful_signals(), self._stop), signal.SIGQUIT: self._quit})
+        install(
+            {
+                **dict.fromkeys(graceful_signals(), self._stop),
+                **dict.fromkeys(hangup_signals(), leave_alone),
+                signal.SIGQUIT: self._quit,
+                signal.SIGURG: self._retire,
+            }
+        )
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
     def watch(self) -> None:
@@ -77,6 +90,9 @@ class ForkedContext(ProcessContext):
 
     def _stop(self, signum: int, frame: FrameType | None) -> None:
         self.request_stop()
+
+    def _retire(self, signum: int, frame: FrameType | None) -> None:
+        self.retiring = True
 
     def _quit(self, signum: int, frame: FrameType | None) -> None:
         self.journal.mark_clean_exit()
@@ -126,6 +142,8 @@ class ForkedContext(ProcessContext):
                     self._quit(signal.SIGQUIT, None)
                 if set(arrived).intersection(graceful_signals()):
                     self.request_stop()
+                if signal.SIGURG in arrived:
+                    self.retiring = True
                 return
             time.sleep(HANDLER_TIMEOUT / 10)
 

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -40,6 +41,10 @@ class ForkedProcess(ManagedProcess):
     def request_stop(self) -> None:
         self._signal(signal.SIGTERM)
 
+    def retire(self) -> None:
+        # The system ignores it where nobody heeds it, and few programs send it.
+        self._signal(signal.SIGURG)
+
     def terminate(self) -> None:
         self._signal(signal.SIGQUIT)
 
@@ -49,6 +54,7 @@ class ForkedProcess(ManagedProcess):
     def close(self) -> None:
         with suppress(OSError):
             os.close(self.report_pipe)
+        self.journal.close()
 
     def lost_error(self, how: str) -> ProcessExitError:
         return ProcessExitError(
@@ -65,8 +71,15 @@ class ForkLauncher:
 
     wants_no_threads = True
 
-    def __init__(self, options: ResolvedOptions, using: str) -> None:
-        self.options, self.using = options, using
+    def __init__(
+        self,
+        options: ResolvedOptions,
+        using: str,
+        note_other: Callable[[int, int], object] = lambda pid, exit_code: None,
+    ) -> None:
+        """``note_other(pid, exit_code)`` is told of processes that have ended and are none of our
+        children."""
+        self.options, self.using, self._note_other = options, using, note_other
 
     def start(
         self, spec: ProcessSpec, supervisor_id: int | None, siblings: list[ManagedProcess]
@@ -138,7 +151,9 @@ class ForkLauncher:
             if pid == 0:
                 return ended
             child = by_pid.get(pid)
-            if child is not None:
+            if child is None:
+                self._note_other(pid, os.waitstatus_to_exitcode(status))
+            else:
                 child.exit_code = os.waitstatus_to_exitcode(status)
                 ended.append((child, describe_exit(child.exit_code)))
 

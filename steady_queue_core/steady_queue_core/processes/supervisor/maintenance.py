@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
+from collections.abc import Iterable
 from threading import Lock
 
 from ...configuration import ResolvedOptions
@@ -82,7 +83,23 @@ class Maintenance:
     def register(self) -> None:
         """Register. Raises ``Unavailable``, ``MigrationsMissing`` and ``DialectError``."""
         self.database.run(lambda connection, _: require_tables(connection))
-        registration = ProcessRegistration(
+        process_name.set(self.name)
+        registration = self._new_registration()
+        registration.register()
+        self._registration = registration
+        # The database may have been unavailable until just now.
+        self._postpone_pruning()
+
+    def resume(self, name: str, process_id: int, rescued: Iterable[int]) -> None:
+        """Go on in the place of the former code in this process, which had that row."""
+        self.name = self.lifecycle.name = name
+        self.rescuer.rescued.extend(rescued)
+        self._registration = self._new_registration()
+        self._registration.resume(process_id)
+        self._postpone_pruning()
+
+    def _new_registration(self) -> ProcessRegistration:
+        return ProcessRegistration(
             self.database,
             kind=self.kind,
             name=self.name,
@@ -91,11 +108,6 @@ class Maintenance:
             threshold=self.options.process_alive_threshold,
             metadata={},
         )
-        process_name.set(self.name)
-        registration.register()
-        self._registration = registration
-        # The database may have been unavailable until just now.
-        self._postpone_pruning()
 
     def finish(self) -> None:
         """Do the deferred work and deregister, if the database is available."""

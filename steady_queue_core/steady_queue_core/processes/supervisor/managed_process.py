@@ -20,6 +20,10 @@ class Runnable(Protocol):
         """Work until a stop is requested."""
 
 
+def _not_built(context: ProcessContext) -> Runnable:
+    raise NotImplementedError("a process of former code is not started again")
+
+
 @dataclass(frozen=True)
 class ProcessSpec:
     """Describes one process of the topology; one child at a time runs it."""
@@ -29,7 +33,7 @@ class ProcessSpec:
     description: str
     #: How many jobs it can hold.
     capacity: int
-    build: Callable[[ProcessContext], Runnable]
+    build: Callable[[ProcessContext], Runnable] = _not_built
 
 
 @dataclass(eq=False)
@@ -53,6 +57,10 @@ class ManagedProcess(ABC):
     is_succeeded: bool = False
     #: The living process that stops when this one is at work.
     predecessor: ManagedProcess | None = None
+    #: Whether it is to have no successor: others do its work, or will.
+    is_outgoing: bool = False
+    #: Until when its tasks have to end, if it is outgoing and that is limited.
+    drains_until: float | None = None
     #: When to kill it: it was declared dead and replaced, but may still wake up and exit by itself.
     kill_at: float | None = None
     #: The jobs for which it was killed: they were to end, and held its interpreter.
@@ -61,6 +69,12 @@ class ManagedProcess(ABC):
     exit_code: int | None = None
     #: Whether tasks of it may still hang in this process.
     left_tasks: bool = False
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether it does its work: nobody has to do it in its stead."""
+        is_working = self.is_at_work if self.spec.capacity else self.ready_at is not None
+        return is_working and self.kill_at is None and not self.is_outgoing
 
     def note_alive(self, timeout: float, *, ready: bool) -> None:
         """Record that the child is alive, and whether it is ready."""
@@ -76,6 +90,11 @@ class ManagedProcess(ABC):
     @abstractmethod
     def request_stop(self) -> None:
         """Ask the child to take no more work, and to end when its tasks have."""
+
+    @abstractmethod
+    def retire(self) -> None:
+        """Tell the child that others are at work in its place: it is to take no more work, and its
+        tasks may take any time. May be repeated."""
 
     @abstractmethod
     def terminate(self) -> None:

@@ -80,6 +80,11 @@ class ManagedProcesses:
         if child is not None and planned.replaces is not None:
             _announce_restart(planned.replaces, child)
 
+    def adopt(self, child: ManagedProcess) -> None:
+        """Take over a child of former code."""
+        child.deadline = child.seen_at + self.options.fork_startup_timeout.total_seconds()
+        self._by_name[child.name] = child
+
     def reap(self) -> list[tuple[ManagedProcess, str]]:
         """Remove and return the children that have ended, and how each has ended."""
         ended = self.launcher.ended(list(self))
@@ -105,7 +110,8 @@ class ManagedProcesses:
         for child in self:
             child.seen_at += absent
             child.read_reports(timeout)
-            self._succeed(child)
+            if not child.is_outgoing:
+                self._succeed(child)
             if child.ready_at is None and now > child.deadline:
                 logger.error(
                     "%s (pid %d) did not become ready; killing it",
@@ -155,7 +161,8 @@ class ManagedProcesses:
         grace = max(MIN_KILL_GRACE, min(MAX_KILL_GRACE, threshold))
         child.kill_at = time.monotonic() + grace
         child.request_stop()
-        self.restarts.plan_now(child)
+        if not child.is_outgoing:
+            self.restarts.plan_now(child)
 
     def _succeed(self, child: ManagedProcess) -> None:
         """Plan the successor of a child that wants one; once it is at work, stop the former one."""

@@ -27,11 +27,22 @@ class Pidfile:
         self._descriptor: int | None = None
 
     def __enter__(self) -> Pidfile:
-        self.acquire()
+        if self._descriptor is None:
+            self.acquire()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.release()
+
+    @property
+    def descriptor(self) -> int | None:
+        """The descriptor that holds the lock, while it is held."""
+        return self._descriptor
+
+    def adopt(self, descriptor: int) -> None:
+        """Hold the lock that the former supervisor in this process has acquired."""
+        self._descriptor = descriptor
+        self._release_in_children()
 
     def acquire(self) -> None:
         """Lock the file and write our pid. Raises ``PidfileError``."""
@@ -49,6 +60,9 @@ class Pidfile:
                 f"The pidfile {self.path} cannot be used: {error.strerror}. Choose a path in a "
                 "folder that this user may write to, and that is not a link."
             ) from error
+        self._release_in_children()
+
+    def _release_in_children(self) -> None:
         # The lock belongs to the open file, which children share: they must not keep it locked.
         os.register_at_fork(after_in_child=self._close)
 
@@ -107,6 +121,17 @@ class Pidfile:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def adopted(path: str, descriptor: int, wanted: Path | None) -> Pidfile | None:
+    """Return the pidfile that the former supervisor in this process holds, if it is the ``wanted``
+    one; otherwise release it."""
+    pidfile = Pidfile(path)
+    pidfile.adopt(descriptor)
+    if wanted is not None and str(wanted) == path:
+        return pidfile
+    pidfile.release()
+    return None
 
 
 def _is_at(descriptor: int, path: Path) -> bool:

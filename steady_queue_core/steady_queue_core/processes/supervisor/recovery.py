@@ -63,7 +63,7 @@ class Rescuer:
         self.database = database
         #: Rescued processes. A claim of theirs that shows up later was never started: its
         #: statement was still running when they died.
-        self._rescued: deque[int] = deque(maxlen=MAX_REMEMBERED)
+        self.rescued: deque[int] = deque(maxlen=MAX_REMEMBERED)
         #: Claims of unregistered processes, and when each was first seen.
         self._orphans: dict[tuple[int, int], float] = {}
 
@@ -85,7 +85,7 @@ class Rescuer:
         self.database.run(
             lambda connection, _: processes.deregister(connection.alias, process.name)
         )
-        self._rescued.append(process.pk)
+        self.rescued.append(process.pk)
         self._release_late_claims()
         remove_journal(ProcessLocation.of(process).journal)
 
@@ -114,7 +114,7 @@ class Rescuer:
         """Release claims that rescued processes have made after their rescue."""
 
         def read(connection: BaseDatabaseWrapper, dialect: Dialect) -> list[ClaimedJob]:
-            late = claims.held_by_any(connection.alias, self._rescued, BATCH_SIZE)
+            late = claims.held_by_any(connection.alias, self.rescued, BATCH_SIZE)
             if late:
                 logger.info(
                     "Processes that have ended had claimed %d more jobs without starting them",
@@ -123,7 +123,7 @@ class Rescuer:
                 )
             return late
 
-        if self._rescued:
+        if self.rescued:
             error = ProcessMissingError("The process that had claimed this job has ended.")
             death = Death("unknown", "a process that has ended", error)
             self._end_all(read, JournalSnapshot(), death)

@@ -12,20 +12,28 @@ from types import FrameType
 from ...configuration import ResolvedOptions
 from ...logging import about, get_logger
 from ..base import journal
-from ..base.connection_setup import as_control_thread, preparing_connections
-from ..base.posix_signals import handling, is_insistent, is_quit
+from ..base.connection_setup import (
+    as_control_thread,
+    close_connections,
+    preparing_connections,
+)
+from ..base.forking import accept_signals, flush_output, hold_signals
+from ..base.posix_signals import HANGUP, handling, is_insistent, is_quit
 from ..base.system import set_title
 from ..base.waiter import Waiter
 from . import topology
 from .banner import banner_lines
 from .drain import Drain
 from .forks import ForkLauncher
+from .handover import Handover
 from .launch import require_means, require_supervisor_context
+from .live_restart import LiveRestart
 from .maintenance import Maintenance
 from .maintenance_thread import MaintenanceThread
 from .managed_process import Launcher
 from .managed_processes import ManagedProcesses
-from .pidfile import Pidfile
+from .outgoing import OutgoingProcesses
+from .pidfile import Pidfile, adopted
 from .threads import ThreadLauncher
 
 logger = get_logger("steady_queue.supervisor")
@@ -51,9 +59,10 @@ class Supervisor:
     """Runs until a stop is requested, or until the queue is drained.
 
     It starts the others as processes, or as ``threads`` of its own process. ``standalone``, it owns
-    the process and handles TERM, INT, HUP and QUIT. It makes no database queries: the maintenance
-    does, in a thread that does not exist during a fork. It survives any outage of the database, and
-    stops in time during one.
+    the process and handles TERM, INT, HUP and QUIT. With ``live_restart``, HUP has it replaced by
+    new code, to which it passes a ``handover``. It makes no database queries: the maintenance does,
+    in a thread that does not exist during a fork. It survives any outage of the database, and stops
+    in time during one.
     """
 
     def __init__(
@@ -67,6 +76,8 @@ class Supervisor:
         say: Callable[[str], object] = print,
         threads: bool = False,
         standalone: bool = True,
+        live_restart: LiveRestart | None = None,
+        handover: Handover | None = None,
     ) -> None:
         if only in (None, "work"):
             require_means(options, threads=threads)
@@ -77,16 +88,21 @@ class Supervisor:
         self.specs = [spec for spec in specs if only is None or spec.kind == topology.KINDS[only]]
         self.threads, self.standalone = threads, standalone
         self.waiter = Waiter()
-        launcher: Launcher = ForkLauncher(options, using)
+        self.live_restart, self._handover = live_restart, handover
+        self.held_pidfile: Pidfile | None = None
+        launcher: Launcher = ForkLauncher(options, using, self._note_other_ended)
         if threads:
             launcher = ThreadLauncher(options, using, self.waiter.wake)
         self.children = ManagedProcesses(options, launcher)
+        self.outgoing = OutgoingProcesses(self.children, options.drain_timeout)
         self.maintenance = Maintenance(options, using, self.children, drain)
         tick = TICK if drain is None else DRAIN_TICK
         self.maintenance_thread = MaintenanceThread(self.maintenance, tick, self.waiter.wake)
         #: Settings that the dialect changed when the first connection was opened.
         self._changes: list[str] = []
         self._stop_requested = self._stop_at_once = self._stopping = False
+        #: Whether it has stopped for new code that is to take its place.
+        self.is_to_restart = False
         #: When the last signal asked for a stop, on the monotonic clock.
         self._signalled_at = -math.inf
         #: Until when the children and the maintenance have to finish.
@@ -99,10 +115,14 @@ class Supervisor:
         with ExitStack() as stack:
             stack.callback(self.waiter.close)
             stack.callback(gc.unfreeze)  # A fork has frozen what there is.
-            if path := self.options.supervisor_pidfile:
-                stack.enter_context(Pidfile(path))
+            if pidfile := self._pidfile():
+                stack.enter_context(pidfile)
             if self.standalone:
                 stack.enter_context(handling(self._handle_signal, self.waiter.write_descriptor))
+                if self._handover is not None:
+                    accept_signals()  # They have been held since before the former code ended.
+            if self.live_restart is not None:
+                stack.callback(self.live_restart.close)
             else:
                 stack.enter_context(as_control_thread())
             stack.enter_context(
@@ -126,14 +146,25 @@ class Supervisor:
         """Whether threads may be left: of interrupted tasks, or one that waits for the database."""
         return self.children.left_tasks or self.maintenance_thread.gave_up
 
+    def _pidfile(self) -> Pidfile | None:
+        path = self.options.supervisor_pidfile
+        former = None
+        if self._handover is not None and self._handover.pidfile is not None:
+            former = adopted(*self._handover.pidfile, path)
+        self.held_pidfile = former or (Pidfile(path) if path is not None else None)
+        return self.held_pidfile
+
     def _note_changes(self, changes: list[str]) -> None:
         # The first connection finds most to change; later ones find it changed.
         self._changes = self._changes or changes
 
     def _handle_signal(self, signum: int, frame: FrameType | None) -> None:
+        if signum == HANGUP and self.live_restart is not None:
+            self.live_restart.request()
+            return
         now, earlier = time.monotonic(), self._signalled_at
         self._signalled_at = now
-        self._stop_requested = True
+        self._stop_requested, self.is_to_restart = True, False
         insists = is_insistent(signum) and SAME_SIGNAL < now - earlier < INSISTENCE
         self._stop_at_once = self._stop_at_once or is_quit(signum) or insists
 
@@ -142,12 +173,16 @@ class Supervisor:
 
     def _register(self) -> bool:
         """Wait until the maintenance has registered; return ``False`` if stopped before."""
+        if (former := self._handover) is not None:
+            self.maintenance.resume(former.name, former.process_id, former.rescued)
         self.maintenance_thread.start()
         while not self._stop_requested:
             if self.maintenance_thread.failure is not None:
                 raise self.maintenance_thread.failure
             if self.maintenance.process_id is not None:
                 return True
+            if self.live_restart is not None and self.live_restart.is_hung_up:
+                return False
             self.waiter.wait(TICK)
         return False
 
@@ -165,6 +200,8 @@ class Supervisor:
         if self.scheduling:
             # Even without a scheduler, since the code may have had schedules before.
             self.maintenance.mirror_schedules()
+        for passed in self._handover.children if self._handover is not None else ():
+            self.children.adopt(passed.adopt())
         for spec in self.specs:
             self.children.restarts.plan_first(spec)
 
@@ -173,12 +210,65 @@ class Supervisor:
             self._reap()
             self._apply_findings()
             self.children.check_health()
+            self._look_after_outgoing()
             pause = self._start_due()
             if self.standalone:
                 set_title("supervisor", f"{len(self.children)} {self._unit}")
             if self.children and self.maintenance.drained:
                 return
+            if self._advance_restart():
+                continue
             self.waiter.wait(pause)
+
+    def _look_after_outgoing(self) -> None:
+        if self.outgoing.look_after(self.specs) and self.outgoing:
+            logger.info(
+                "All processes are in place; %d others end when their tasks have",
+                len(self.outgoing),
+                extra=about("supervisor.succeeded", processes=len(self.outgoing)),
+            )
+
+    def _advance_restart(self) -> bool:
+        """Do what is next in a live restart; return whether to go on without a pause."""
+        restart = self.live_restart
+        if restart is None:
+            return False
+        if restart.is_hung_up:
+            self._stop_requested = True
+            return True
+        restart.advance()
+        if not restart.is_due:
+            return False
+        if self.threads:
+            self._stop_requested = self.is_to_restart = True  # Once the threads have ended.
+        elif self.maintenance.deferred:
+            self.maintenance_thread.call()  # Only we know how these processes have ended.
+        elif self.maintenance_thread.pause():
+            self._give_place(restart)
+            self.maintenance_thread.start()
+        return self._stop_requested
+
+    def _give_place(self, restart: LiveRestart) -> None:
+        """Replace this process by the new code. Returns only if that fails, or must not be."""
+        logger.info(
+            "The new code takes over",
+            extra=about("supervisor.restarting", processes=len(self.children)),
+        )
+        self.maintenance.lifecycle.stopped()
+        close_connections()
+        flush_output()
+        hold_signals()
+        try:
+            if not self._stop_requested:
+                Handover.of(self).execute(restart.invocation)
+        except OSError as error:
+            restart.give_up(error)
+        accept_signals()
+        self.maintenance.lifecycle.started({})
+
+    def _note_other_ended(self, pid: int, exit_code: int) -> None:
+        if self.live_restart is not None:
+            self.live_restart.note_ended(pid, exit_code)
 
     def _start_due(self) -> float:
         """Start the children that are due; return the seconds until the next ones are."""
@@ -211,7 +301,8 @@ class Supervisor:
             for child, how in self.children.reap():
                 snapshot = self.maintenance.child_ended(child, how)
                 self.maintenance_thread.call()
-                if not self._stopping and child.kill_at is None and not child.is_succeeded:
+                is_replaced = child.kill_at is not None or child.is_succeeded or child.is_outgoing
+                if not self._stopping and not is_replaced:
                     self.children.restarts.plan(
                         child, at_work=bool(snapshot.running or snapshot.stuck)
                     )

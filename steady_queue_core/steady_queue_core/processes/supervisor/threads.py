@@ -55,6 +55,10 @@ class ThreadedProcess(ManagedProcess):
         self.context.stop_requested = True
         self.context.waiter.wake()
 
+    def retire(self) -> None:
+        self.context.retiring = True
+        self.context.waiter.wake()
+
     def terminate(self) -> None:
         self.request_stop()
         if self.context.tasks is not None:

@@ -9,11 +9,10 @@ import socket
 import struct
 from collections.abc import Callable
 from contextlib import suppress
-from types import FrameType
 
 from ..base import system
 from ..base.forking import accept_signals, fork
-from ..base.posix_signals import graceful_signals, install
+from ..base.posix_signals import graceful_signals, hangup_signals, install, leave_alone
 
 #: What the worker asks for: one of the two below, and the pid of a process.
 REQUEST = struct.Struct("!cq")
@@ -52,8 +51,8 @@ class NurseryProcess:
     def _install_signals(self) -> None:
         # A signal to the whole group, or from a service manager to all processes, is the worker's
         # to heed: it ends us.
-        ignored = [*graceful_signals(), signal.SIGQUIT, signal.SIGCHLD]
-        install(dict.fromkeys(ignored, _ignore))
+        ignored = [*graceful_signals(), *hangup_signals(), signal.SIGQUIT, signal.SIGCHLD]
+        install(dict.fromkeys(ignored, leave_alone))
         self._wakeup_writer.setblocking(False)
         signal.set_wakeup_fd(self._wakeup_writer.fileno(), warn_on_full_buffer=False)
         accept_signals()
@@ -126,8 +125,3 @@ class NurseryProcess:
         for pid in running:
             with suppress(ChildProcessError):
                 os.waitpid(pid, 0)
-
-
-def _ignore(signum: int, frame: FrameType | None) -> None:
-    # Not SIG_IGN, which programs that tasks start would inherit.
-    pass

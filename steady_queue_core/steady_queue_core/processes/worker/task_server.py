@@ -19,7 +19,7 @@ from ...dialects import ClaimedJob
 from ..base.connections import THREAD_PREFIX, close_own_connections
 from ..base.database import DatabaseClock
 from ..base.forking import accept_signals, flush_output
-from ..base.posix_signals import graceful_signals, install
+from ..base.posix_signals import graceful_signals, hangup_signals, install, leave_alone
 from ..base.system import set_title
 from .attempt import RunResult
 from .event_loop import new_event_loop
@@ -39,7 +39,7 @@ def serve_tasks(
 ) -> None:
     """Run the jobs that arrive at ``connection``, then end the process.
 
-    It ends after its job on TERM, INT and HUP, when it is to be recycled, and when the worker
+    It ends after its job on TERM and INT, when it is to be recycled, and when the worker
     closes the socket. As in a worker, tasks do not run in the main thread, so that this can handle
     signals.
     """
@@ -48,13 +48,12 @@ def serve_tasks(
         with suppress(OSError):
             connection.shutdown(socket.SHUT_RD)
 
-    def ignore(signum: int, frame: FrameType | None) -> None:
-        """QUIT goes to all processes of a terminal; the worker will end this one."""
-
     os.register_at_fork(after_in_child=connection.close)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    install({**dict.fromkeys(graceful_signals(), stop), signal.SIGQUIT: ignore})
+    # QUIT and HUP go to all processes of a terminal; the worker will end this one.
+    ignored = dict.fromkeys([signal.SIGQUIT, *hangup_signals()], leave_alone)
+    install({**dict.fromkeys(graceful_signals(), stop), **ignored})
     accept_signals()
     random.seed()
     set_title("task process", f"of {worker}")
