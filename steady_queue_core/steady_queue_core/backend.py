@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
@@ -27,6 +27,7 @@ from django.db.models import Model
 from . import arguments
 from .admission import Admission, Newcomer
 from .arguments import PayloadLimits
+from .arguments.limits import DEEPEST
 from .backend_options import BackendOptions, ErrorReporter
 from .compat import (
     BaseTaskBackend,
@@ -77,10 +78,13 @@ from .timezones import from_utc, to_utc
 
 if TYPE_CHECKING:
     from .models import RecurringTask
+    from .schedules.definition import RecurringDefinition
 
 APP = "steady_queue_core"
 #: Most results that are read at once.
 MOST_READ = 1000
+#: For metadata that were checked before headers, which have limits of their own, were added.
+UNLIMITED = PayloadLimits(max_bytes=1 << 40, max_depth=DEEPEST)
 
 
 @dataclass(slots=True)
@@ -99,6 +103,31 @@ class EncodedCall:
     batch_id: int | None = None
     #: Its key in a fair queue; ``None``: its queue is not fair.
     fair_key: str | None = None
+    #: The recurring task that it is a run of; ``None``: nobody's schedule asks for it.
+    recurring_task: RecurringDefinition | None = None
+
+    @property
+    def recurring(self) -> str | None:
+        """The key of the recurring task that it is a run of; ``None``: of none."""
+        return None if self.recurring_task is None else self.recurring_task.key
+
+    @property
+    def size(self) -> int:
+        """Bytes of the encoded arguments, before they are compressed, encrypted or signed."""
+        return len(self.arguments)  # It is ASCII.
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What middleware has given it on its way."""
+        return dict(JobMetadata.read(self.metadata).headers)
+
+    def carrying(self, headers: Mapping[str, str]) -> EncodedCall:
+        """Return this call with ``headers`` for its job, beside those that it has.
+
+        Raises ``ValueError`` for what is no dict of texts, and for too many of them.
+        """
+        known = JobMetadata.read(self.metadata).carrying(headers)
+        return replace(self, metadata=known.text(UNLIMITED))
 
 
 class SteadyQueueBackend(BaseTaskBackend):
@@ -244,14 +273,22 @@ class SteadyQueueBackend(BaseTaskBackend):
             raise
 
     def enqueue_now(
-        self, task: Task, args: Any, kwargs: Any, *, intended_time: datetime | None = None
+        self,
+        task: Task,
+        args: Any,
+        kwargs: Any,
+        *,
+        intended_time: datetime | None = None,
+        recurring_task: RecurringDefinition | None = None,
     ) -> TaskResult:
         """Enqueue inside the current transaction, ignoring ``enqueue_on_commit``, and however long
         the queue is.
 
-        ``intended_time``: the slot of a schedule that the job is for.
+        ``intended_time``: the slot of a schedule that the job is for. ``recurring_task``: what has
+        the schedule.
         """
         calls = [self.encode(task, args, kwargs, intended_time=intended_time)]
+        calls[0].recurring_task = recurring_task
         if self.middleware is not None:
             [result] = self.middleware.enqueue(calls, self.insert)
         else:

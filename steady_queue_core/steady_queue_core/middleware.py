@@ -16,10 +16,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from inspect import iscoroutinefunction
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from django.utils.module_loading import import_string
 
@@ -32,6 +32,30 @@ class NewCall(Protocol):
     task: Task
     args: Any
     kwargs: Any
+
+    @property
+    def batch_id(self) -> int | None:
+        """The batch that it is added to; ``None``: none."""
+
+    @property
+    def recurring(self) -> str | None:
+        """The key of the recurring task that it is a run of; ``None``: of none."""
+
+    @property
+    def recurring_task(self) -> Any:
+        """The definition of that recurring task, with its ``key`` and ``schedule``; or ``None``."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the encoded arguments."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What middleware has given it on its way."""
+
+    def carrying(self, headers: Mapping[str, str]) -> Self:
+        """Return this call with ``headers`` for its job, beside those that it has; give that to
+        ``proceed`` in its place. Raises ``ValueError``."""
 
 
 CallT = TypeVar("CallT", bound=NewCall)

@@ -68,6 +68,56 @@ class Answering(Middleware):
         return "answered"
 
 
+class Carrying(Middleware):
+    """Gives each job a header of its own."""
+
+    def enqueue(self, calls: Any, proceed: Any) -> Any:
+        for call in calls:
+            seen.append(f"{call.task.queue_name} {call.size} {call.recurring} {call.headers}")
+        return proceed([
+            call.carrying({"number": str(number), "of": call.task.queue_name})
+            for number, call in enumerate(calls)
+        ])  # fmt: skip
+
+    def execute(self, context: Any, proceed: Any) -> Any:
+        seen.append(f"{context.size} {sorted(context.headers.items())}")
+        context.headers["number"] = "changed"
+        return proceed()
+
+    async def aexecute(self, context: Any, proceed: Any) -> Any:
+        seen.append(f"{context.size} {sorted(context.headers.items())}")
+        return await proceed()
+
+
+class Careless(Middleware):
+    def enqueue(self, calls: Any, proceed: Any) -> Any:
+        return proceed([call.carrying({"answer": 42}) for call in calls])
+
+
+class Judging(Middleware):
+    """Asks how attempts end."""
+
+    def execute(self, context: Any, proceed: Any) -> Any:
+        try:
+            value = proceed()
+        except BaseException as error:
+            self.note(context, error)
+            raise
+        seen.append(context.ending_of(None))
+        return value
+
+    async def aexecute(self, context: Any, proceed: Any) -> Any:
+        try:
+            return await proceed()
+        except BaseException as error:
+            self.note(context, error)
+            raise
+
+    def note(self, context: Any, error: BaseException) -> None:
+        failed, again = context.is_failure(error), context.will_retry(error)
+        seen.append(f"{context.ending_of(error)} {failed:d}{again:d}")
+
+
 class Forgetful(Middleware):
     def enqueue(self, calls: Any, proceed: Any) -> Any:
         proceed(calls)

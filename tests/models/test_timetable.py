@@ -277,8 +277,8 @@ def test_a_slot_whose_job_is_refused_is_not_recorded(
     plan.begin()
     enqueue_now = SteadyQueueBackend.enqueue_now
 
-    def refuse_b(self: Any, task: Any, args: Any, kwargs: Any) -> Any:
-        result = enqueue_now(self, task, args, kwargs)
+    def refuse_b(self: Any, task: Any, args: Any, kwargs: Any, **others: Any) -> Any:
+        result = enqueue_now(self, task, args, kwargs, **others)
         if args == ["b"]:
             raise InvalidTask("not this one")
         return result

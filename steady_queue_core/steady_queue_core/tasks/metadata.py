@@ -29,6 +29,7 @@ from ..time_limits import (
 from . import expiry
 from .callback_reference import ON_FAILURE, ON_SUCCESS, checked_callback, is_callback
 from .expiry import NEVER, Expires
+from .headers import are_headers, checked_headers
 
 #: Of how many metadata that jobs share what they mean is remembered, and how long these may be.
 MOST_SHARED, LONGEST_SHARED = 256, 500
@@ -81,6 +82,8 @@ class JobMetadata:
     on_failure: str | tuple[Any, ...] | None = None
     #: The slot of the schedule that the job was enqueued for, if its task takes a context.
     intended_time: datetime | None = None
+    #: What middleware has given the job on its way; see ``tasks.headers``.
+    headers: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @classmethod
     def read(cls, text: object) -> JobMetadata:
@@ -98,7 +101,7 @@ class JobMetadata:
         """
         # Calls of one batch or task have the same, unless they say something of their own.
         own = (self.unique, self.slot, self.intended_time, self.fair or None)
-        is_shared = not self.user and all(each is None for each in own)
+        is_shared = not (self.user or self.headers) and all(each is None for each in own)
         return _shared_text(self, limits) if is_shared else self._text(limits)
 
     def _text(self, limits: PayloadLimits) -> str | None:
@@ -137,6 +140,11 @@ class JobMetadata:
             if options.get(name) is not None:
                 changes[name] = checked_callback(name, options[name], where)
         return replace(self, **changes)
+
+    def carrying(self, headers: Mapping[str, str]) -> JobMetadata:
+        """Return these metadata with ``headers`` beside those that there are, or in their place.
+        Raises ``ValueError``."""
+        return replace(self, headers=checked_headers({**self.headers, **headers}))
 
     def of_job(self, delivery: str | None, expires: timedelta | None) -> JobMetadata:
         """Return what a job keeps whose backend has this delivery and expiry, for jobs that do not
@@ -188,8 +196,11 @@ _read_shared = lru_cache(maxsize=MOST_SHARED)(_read)
 
 def _is_shared(text: str) -> bool:
     """Whether many jobs may have these metadata, and nothing in them can be changed."""
-    own = any(name in text for name in ('"user"', '"intended_time"', '"slot"', "\\"))
-    return len(text) <= LONGEST_SHARED and not own
+    return len(text) <= LONGEST_SHARED and not any(name in text for name in _OF_ONE_JOB)
+
+
+#: What metadata contain that are those of one job alone.
+_OF_ONE_JOB = ('"user"', '"headers"', '"intended_time"', '"slot"', "\\")
 
 
 @lru_cache(maxsize=MOST_SHARED)
@@ -266,6 +277,7 @@ _VALID: dict[str, Callable[[Any], bool]] = {
     "on_success": is_callback,
     "on_failure": is_callback,
     "intended_time": lambda value: isinstance(value, datetime) and value.utcoffset() is not None,
+    "headers": are_headers,
 }
 
 #: The metadata of a job that has none.

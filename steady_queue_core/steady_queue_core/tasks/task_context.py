@@ -11,6 +11,7 @@ from asgiref.sync import sync_to_async
 from django.utils.asyncio import async_unsafe
 
 from ..compat import Task, TaskContext
+from .attempt_ending import AttemptEnding
 from .cancellation import is_requested
 
 P = ParamSpec("P")
@@ -47,6 +48,16 @@ class Calls(Protocol):
     def enqueue(self, task: Task, args: Any, kwargs: Any, /) -> None: ...
 
 
+class Running(Protocol):
+    """The attempt that a context belongs to: an ``Attempt``."""
+
+    @property
+    def headers(self) -> dict[str, str]: ...
+    @property
+    def size(self) -> int: ...
+    def ending_of(self, error: BaseException | None, /) -> AttemptEnding: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs miss frozen=True.
     """The first argument of a task with ``takes_context``."""
@@ -67,6 +78,8 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs mi
     find_workflow: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
     #: What checkpoints, progress and steps go to.
     notes: Notes | None = field(default=None, repr=False, compare=False)
+    #: The attempt itself.
+    running: Running | None = field(default=None, repr=False, compare=False)
 
     @property
     def batch(self) -> Any:
@@ -97,6 +110,33 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs mi
         """What the caller has passed as ``metadata=``."""
         result: Any = self.task_result
         return dict(result.metadata)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What middleware has given the job on its way with ``call.carrying()``. Whoever can write
+        to the database may have forged it."""
+        return self._running.headers
+
+    @property
+    def size(self) -> int:
+        """Bytes of the encoded arguments, before they were compressed, encrypted or signed."""
+        return self._running.size
+
+    def ending_of(self, error: BaseException | None, /) -> AttemptEnding:
+        """Return how the attempt ends if ``error`` leaves it; ``None``: it returns. For middleware.
+
+        Calls the ``backoff`` of the task, once for each error.
+        """
+        return self._running.ending_of(error)
+
+    def is_failure(self, error: BaseException, /) -> bool:
+        """Whether ``error`` is a failure, and none of the endings that a task chooses, no
+        cancellation, and not the stop of the worker."""
+        return self.ending_of(error).is_failure
+
+    def will_retry(self, error: BaseException, /) -> bool:
+        """Whether ``error`` is a failure after which another attempt follows."""
+        return self.ending_of(error) is AttemptEnding.RETRIED
 
     def enqueue(self, task: Task, /, *args: Any, **kwargs: Any) -> None:
         """Enqueue a call of ``task`` if this attempt succeeds, in the transaction of its outcome;
@@ -221,6 +261,12 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs mi
     async def ais_held(self) -> bool:
         """Async version of :meth:`is_held`."""
         return await sync_to_async(self._notes.is_held, thread_sensitive=True)()
+
+    @property
+    def _running(self) -> Running:
+        if self.running is None:
+            raise RuntimeError(NO_ATTEMPT)
+        return self.running
 
     @property
     def _notes(self) -> Notes:

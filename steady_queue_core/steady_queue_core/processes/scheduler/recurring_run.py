@@ -136,11 +136,14 @@ class RecurringRun:
     def _enqueue_now(self, slot: datetime) -> tuple[Any, bool]:
         """Enqueue the job; return its result, or that of the job which has its unique key, and
         whether it is new."""
-        task = self.entry.definition.configured_task()
+        definition = self.entry.definition
+        task = definition.configured_task()
         # Nobody else could ask for it.
-        intended = {"intended_time": slot} if getattr(task, "takes_context", False) else {}
+        intended = slot if getattr(task, "takes_context", False) else None
         try:
-            result = task.get_backend().enqueue_now(task, *self.call, **intended)
+            result = task.get_backend().enqueue_now(
+                task, *self.call, intended_time=intended, recurring_task=definition
+            )
         except DuplicateTask as duplicate:  # There is nobody to raise it to.
             return duplicate.result, False
         return result, not is_duplicate(result)

@@ -31,6 +31,7 @@ from ...errors import (
 from ...logging import get_logger
 from ...payloads import PayloadCodec, Scope, call_scope, result_scope
 from ...retries import DEFAULT, delay_of
+from ...tasks.attempt_ending import AttemptEnding
 from ...tasks.definition import SteadyQueueTask
 from ...tasks.durable_sleep import DurableSleep, sleep_of
 from ...tasks.metadata import JobMetadata, delivery_of
@@ -87,8 +88,8 @@ class Attempt:
     """The state of an attempt before and after its task runs; the caller runs the task."""
 
     __slots__ = (
-        "_call_text", "_metadata", "_notes", "_now", "_outbox", "_task_result", "args", "backend",
-        "claim", "kwargs", "started_at", "task", "using", "worker",
+        "_call_text", "_delay", "_metadata", "_notes", "_now", "_outbox", "_task_result", "args",
+        "backend", "claim", "interpret", "kwargs", "started_at", "task", "using", "worker",
     )  # fmt: skip
 
     def __init__(
@@ -120,6 +121,10 @@ class Attempt:
         self._outbox: Outbox | None = None
         #: What the task stores while it runs, if it was given a context.
         self._notes: AttemptNotes | None = None
+        #: Returns what an error that leaves the task stands for; raises it if the worker stops.
+        self.interpret: Callable[[BaseException], BaseException] | None = None
+        #: The error that was asked about last, and the seconds until the next attempt.
+        self._delay: tuple[BaseException, float | None] | None = None
 
     @property
     def metadata(self) -> JobMetadata:
@@ -202,7 +207,44 @@ class Attempt:
             find_batch=self._find_batch if self.metadata.batch is not None else None,
             find_workflow=self._find_workflow if self.metadata.batch is not None else None,
             notes=self.notes,
+            running=self,
         )
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What middleware has given the job on its way."""
+        return {} if self.claim.metadata is None else dict(self.metadata.headers)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the encoded arguments."""
+        # SQLite lets a row hold something other than text.
+        return len(str(self._opened()))
+
+    def ending_of(self, error: BaseException | None) -> AttemptEnding:
+        """Return how the attempt ends if ``error`` leaves the task; ``None``: it returns."""
+        if error is None:
+            return AttemptEnding.FINISHED
+        if self.interpret is not None:
+            try:
+                error = self.interpret(error)
+            except BaseException:
+                return AttemptEnding.RELEASED
+        error = usable(error)
+        if isinstance(error, Snooze) and self._too_many_snoozes(error) is None:
+            return AttemptEnding.SNOOZED
+        if sleep_of(error, self.claim.job_id) is not None:
+            return AttemptEnding.SNOOZED
+        if isinstance(error, Discard):
+            return AttemptEnding.DISCARDED
+        if self._is_preempted(error):
+            return AttemptEnding.RELEASED
+        if isinstance(error, TaskCancelled):
+            return AttemptEnding.CANCELLED
+        is_last = isinstance(error, Snooze) or self.claim.attempts + 1 >= self.claim.max_attempts
+        if is_last or self._retry_delay(error) is None:
+            return AttemptEnding.FAILED
+        return AttemptEnding.RETRIED
 
     def _find_batch(self) -> Batch:
         link = cast(Link, Link.of(self.metadata.batch))
@@ -298,7 +340,7 @@ class Attempt:
             return self._slept(sleep, now())
         if isinstance(error, Discard):
             return self._discarded(error, now)
-        if isinstance(error, Preempted) and self._notes is not None and self._notes.is_lost:
+        if self._is_preempted(error):
             return self._preempted()
         return self.failed(error, now())
 
@@ -362,26 +404,37 @@ class Attempt:
         self._end(TaskResultStatus.FAILED, ended_at)
         return RunResult(outcome, self.task_result, self.backend, error)
 
-    def _snoozed(self, snooze: Snooze, ended_at: datetime) -> RunResult:
+    def _is_preempted(self, error: BaseException) -> bool:
+        return isinstance(error, Preempted) and self._notes is not None and self._notes.is_lost
+
+    @property
+    def _most_snoozes(self) -> int:
+        own = self.metadata.max_snoozes
+        return self.backend.settings.max_snoozes if own is None else own
+
+    def _too_many_snoozes(self, snooze: Snooze) -> TooManySnoozesError | None:
+        """Return the error of a job that may not snooze once more."""
+        most = self._most_snoozes
         if self.metadata.delivery == AT_MOST_ONCE:
             error = TooManySnoozesError(
                 "The job is to start at most once, and would start again. Let the task end "
                 "otherwise, or choose another delivery."
             )
-            error.__cause__ = snooze
-            return self.failed(error, ended_at)
-        most = self.metadata.max_snoozes
-        if most is None:
-            most = self.backend.settings.max_snoozes
-        snoozes = self.metadata.snoozes + 1
-        if snoozes > most:
+        elif self.metadata.snoozes + 1 > most:
             times = "once" if most == 1 else f"{most} times"
             error = TooManySnoozesError(
                 f"The job has snoozed {times}, as often as it may, and would do so again. Raise "
                 "max_snoozes, or let the task end otherwise."
             )
-            error.__cause__ = snooze
+        else:
+            return None
+        error.__cause__ = snooze
+        return error
+
+    def _snoozed(self, snooze: Snooze, ended_at: datetime) -> RunResult:
+        if (error := self._too_many_snoozes(snooze)) is not None:
             return self.failed(error, ended_at)
+        snoozes, most = self.metadata.snoozes + 1, self._most_snoozes
         outcome = outcomes.snoozed(self.claim, self.started_at, snooze.delay)
         logger.info(
             "Task id=%s path=%s snoozes for %.1f s (%d of %d)",
@@ -493,6 +546,13 @@ class Attempt:
         self.args, self.kwargs = args, kwargs
 
     def _retry_delay(self, error: BaseException) -> float | None:
+        """Return the seconds until the next attempt; ``None``: there is none."""
+        # Middleware and the outcome have to agree, also if the back-off is random.
+        if self._delay is None or self._delay[0] is not error:
+            self._delay = error, self._new_delay(error)
+        return self._delay[1]
+
+    def _new_delay(self, error: BaseException) -> float | None:
         if isinstance(error, FINAL) or self.metadata.delivery == AT_MOST_ONCE:
             return None
         if isinstance(error, Retry) and error.delay is not None:

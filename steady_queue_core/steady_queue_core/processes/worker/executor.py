@@ -77,15 +77,6 @@ def _coroutine_function_of(task: Task) -> Callable[..., Coroutine[Any, Any, Any]
     return task.func if type(task) is SteadyQueueTask else task.acall
 
 
-def _call(attempt: Attempt, task: Task) -> Any:
-    """Call the function of a task, through the middleware of its backend if there is any."""
-    function, chain = _function_of(task), attempt.backend.middleware
-    if chain is None:
-        return function(*attempt.positional_args(), **attempt.kwargs)
-    run = partial(function, *attempt.positional_args(), **attempt.kwargs)
-    return chain.execute(attempt.context, run)
-
-
 class Executor:
     """Executes the jobs of one worker. Its threads and its event loop share it."""
 
@@ -258,7 +249,7 @@ class Executor:
             # Most jobs have no metadata.
             if claim.metadata is not None and attempt.metadata.delivery == TRANSACTIONAL:
                 return self._run_in_transaction(attempt, task)
-            value = _call(attempt, task)
+            value = self._call(attempt, task)
         except BaseException as error:
             return self._failed(attempt, error)
         else:
@@ -266,13 +257,22 @@ class Executor:
         finally:
             tidy_connections(fresh=self.fresh_connections)
 
+    def _call(self, attempt: Attempt, task: Task) -> Any:
+        """Call the function of a task, through the middleware of its backend if there is any."""
+        function, chain = _function_of(task), attempt.backend.middleware
+        if chain is None:
+            return function(*attempt.positional_args(), **attempt.kwargs)
+        attempt.interpret = partial(self._as_raised, attempt.claim)
+        run = partial(function, *attempt.positional_args(), **attempt.kwargs)
+        return chain.execute(attempt.context, run)
+
     def _run_in_transaction(self, attempt: Attempt, task: Task) -> RunResult:
         """Run a task and settle its job in one transaction."""
         claim = attempt.claim
 
         def work() -> RunResult:
             try:
-                value = _call(attempt, task)
+                value = self._call(attempt, task)
             except BaseException as error:
                 # Before a rollback on the connection that it shares.
                 end_if_copy(self.pid, error)
@@ -333,6 +333,7 @@ class Executor:
             if chain is None:
                 value = await function(*attempt.positional_args(), **attempt.kwargs)
             else:
+                attempt.interpret = partial(self._as_raised, attempt.claim)
                 run = partial(function, *attempt.positional_args(), **attempt.kwargs)
                 value = await chain.aexecute(attempt.context, run)
         except BaseException as error:
@@ -365,6 +366,10 @@ class Executor:
 
     def _failed(self, attempt: Attempt, error: BaseException) -> RunResult:
         end_if_copy(self.pid, error)
+        return attempt.raised(self._as_raised(attempt.claim, error), self.clock.now)
+
+    def _as_raised(self, claim: ClaimedJob, error: BaseException) -> BaseException:
+        """Return the error of an attempt that ``error`` has ended; raise it while breaking off."""
         if self.breaking_off:
             raise error
-        return attempt.raised(self._ending_of(attempt.claim, error), self.clock.now)
+        return self._ending_of(claim, error)
