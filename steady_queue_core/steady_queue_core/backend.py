@@ -54,7 +54,7 @@ from .dialects import (
 )
 from .errors import AlreadyFinished, DuplicateTask
 from .fair_queues import OPTION as FAIR_QUEUES
-from .middleware import MiddlewareChain
+from .middleware import MiddlewareChain, with_installed
 from .payloads import PayloadCodec, Scope, call_scope
 from .queue_lengths import Full, Wanted, lengths_in
 from .queue_limits import OPTION as QUEUE_LIMITS
@@ -161,9 +161,13 @@ class SteadyQueueBackend(BaseTaskBackend):
             max_bytes=self.settings.max_payload_bytes, max_depth=self.settings.max_payload_depth
         )
 
-    @cached_property
+    @property
     def middleware(self) -> MiddlewareChain | None:
         """What is around enqueues and executions; raises ``ConfigurationError``."""
+        return with_installed(self._own_middleware)
+
+    @cached_property
+    def _own_middleware(self) -> MiddlewareChain | None:
         return self.settings.load_middleware()
 
     @cached_property
@@ -238,8 +242,8 @@ class SteadyQueueBackend(BaseTaskBackend):
     def store(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
         """Store encoded calls, all or none. Calls with ``enqueue_on_commit`` are stored later, when
         the caller's transaction commits."""
-        if self.middleware is not None:
-            return self.middleware.enqueue(calls, self._store_or_wait)
+        if (chain := self.middleware) is not None:
+            return chain.enqueue(calls, self._store_or_wait)
         return self._store_or_wait(calls)
 
     def _store_or_wait(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
@@ -289,8 +293,8 @@ class SteadyQueueBackend(BaseTaskBackend):
         """
         calls = [self.encode(task, args, kwargs, intended_time=intended_time)]
         calls[0].recurring_task = recurring_task
-        if self.middleware is not None:
-            [result] = self.middleware.enqueue(calls, self.insert)
+        if (chain := self.middleware) is not None:
+            [result] = chain.enqueue(calls, self.insert)
         else:
             [result] = self.insert(calls)
         return result

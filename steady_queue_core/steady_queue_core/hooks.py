@@ -22,6 +22,8 @@ from .signals import (
     process_started,
     process_stopped,
     process_stopping,
+    task_process_started,
+    task_process_stopped,
 )
 
 FunctionT = TypeVar("FunctionT", bound=Callable[["ProcessInfo"], object])
@@ -88,6 +90,9 @@ on_start, on_stop, on_exit = (
 )
 on_worker_start, on_worker_stop, on_worker_exit = (
     Hook(signal, "worker") for signal in (process_started, process_stopping, process_stopped)
+)
+on_task_process_start, on_task_process_exit = (
+    Hook(signal, "task_process") for signal in (task_process_started, task_process_stopped)
 )
 on_dispatcher_start, on_dispatcher_stop, on_dispatcher_exit = (
     Hook(signal, "dispatcher") for signal in (process_started, process_stopping, process_stopped)

@@ -82,11 +82,41 @@ class Middleware:
         return await proceed()
 
 
+#: What is around the middleware of all backends, the outermost first.
+_everywhere: tuple[Middleware, ...] = ()
+
+
+def install(middleware: Middleware) -> None:
+    """Put ``middleware`` around those of all backends in this process, inside of what was installed
+    before. For ``AppConfig.ready``. Raises ``TypeError`` and ``ValueError`` for what is none."""
+    global _everywhere
+    if not isinstance(middleware, Middleware):
+        raise TypeError(
+            f"install() needs an instance of a subclass of Middleware, not {middleware!r:.100}"
+        )
+    _require_both_executions(type(middleware))
+    if not any(each is middleware for each in _everywhere):
+        _everywhere = (*_everywhere, middleware)
+
+
+def uninstall(middleware: Middleware) -> None:
+    """Take away what ``install()`` has put around all backends."""
+    global _everywhere
+    _everywhere = tuple(each for each in _everywhere if each is not middleware)
+
+
+def with_installed(own: MiddlewareChain | None) -> MiddlewareChain | None:
+    """Return what is around the enqueues and executions of a backend with ``own`` middleware."""
+    if not _everywhere:
+        return own
+    return MiddlewareChain(_everywhere if own is None else (*_everywhere, *own.members))
+
+
 class MiddlewareChain:
     """The middleware of a backend, the outermost first."""
 
     def __init__(self, members: Sequence[Middleware]) -> None:
-        self._members = members
+        self.members = members
 
     @classmethod
     def load(cls, paths: Sequence[str]) -> MiddlewareChain | None:
@@ -98,19 +128,19 @@ class MiddlewareChain:
         self, calls: Sequence[CallT], store: Callable[[Sequence[CallT]], list[TaskResult]]
     ) -> list[TaskResult]:
         """Store ``calls`` by ``store``, through all members."""
-        for member in reversed(self._members):
+        for member in reversed(self.members):
             store = partial(_enqueue, member, store)
         return store(calls)
 
     def execute(self, context: TaskContext, run: Callable[[], Any]) -> Any:
         """Run a function by ``run``, through all members."""
-        for member in reversed(self._members):
+        for member in reversed(self.members):
             run = partial(member.execute, context, run)
         return run()
 
     async def aexecute(self, context: TaskContext, run: Callable[[], Awaitable[Any]]) -> Any:
         """Run a coroutine by ``run``, through all members."""
-        for member in reversed(self._members):
+        for member in reversed(self.members):
             run = partial(member.aexecute, context, run)
         return await run()
 

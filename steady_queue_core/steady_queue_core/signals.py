@@ -58,12 +58,19 @@ process_restarted = Signal()
 #: The heartbeat of a process expired, and its claims were revoked.
 process_pruned = Signal()
 
+#: A task process begins to work, before its first job. Sent in that process.
+task_process_started = Signal()
+#: A task process has ended its work, and exits.
+task_process_stopped = Signal()
+
 #: A worker or dispatcher has looked for jobs.
 process_polled = Signal()
 #: The heartbeat of a process is stored.
 process_beat = Signal()
 #: A worker has claimed jobs.
 jobs_claimed = Signal()
+#: A worker has stored what has become of jobs.
+jobs_settled = Signal()
 #: A dispatcher has moved jobs that are due.
 jobs_dispatched = Signal()
 #: A dispatcher has made blocked jobs ready whose permits had been lost.

@@ -12,6 +12,7 @@ from django.db import transaction
 
 from steady_queue_core import call, enqueue_many
 from steady_queue_core.compat import TaskResultStatus
+from steady_queue_core.middleware import Middleware, install, uninstall
 from steady_queue_core.models import Job
 from steady_queue_core.testing import override_backends, run_enqueued_tasks
 
@@ -152,6 +153,49 @@ def test_a_middleware_that_loses_the_results_is_named(settings: Any) -> None:
         f"{HERE}.Forgetful.enqueue() must return the list of results that proceed(calls) returns, "
         "one for each call, not NoneType"
     )
+
+
+@pytest.fixture
+def everywhere() -> Iterator[list[Middleware]]:
+    """Middleware that is installed for all backends, while the test runs."""
+    installed: list[Middleware] = [middleware.Outer(), middleware.Inner()]
+    for each in installed:
+        install(each)
+    yield installed
+    for each in installed:
+        uninstall(each)
+
+
+@real_transactions
+def test_what_is_installed_is_around_that_of_each_backend(
+    settings: Any, seen: list[str], everywhere: list[Middleware]
+) -> None:
+    use(settings, "Refusing")
+    settings.TASKS["other"] = OURS
+    install(everywhere[0])  # Twice is once.
+    for alias in ("default", "other"):
+        assert Driver().finish(stock.using(backend=alias).enqueue(1)).return_value == 2
+    assert seen == [
+        "outer stores [[1]]", "inner stores [[1]]", "inner stored [True]", "outer stored [True]",
+        "outer runs [1] in attempt 1", "inner runs [1] in attempt 1",
+    ] * 2  # fmt: skip
+    seen.clear()
+    with pytest.raises(Refused):
+        echo.enqueue(refuse=True)
+    assert seen == ["outer stores [[]]", "inner stores [[]]"]
+    for each in everywhere:
+        uninstall(each)
+    seen.clear()
+    stock.using(backend="other").enqueue(1)
+    assert (seen, backend("other").middleware) == ([], None)
+
+
+def test_only_middleware_can_be_installed() -> None:
+    wrong: Any = middleware.Outer
+    with pytest.raises(TypeError, match=r"^install\(\) needs an instance of a subclass of Midd"):
+        install(wrong)
+    with pytest.raises(ValueError, match=r"has execute\(\), but no aexecute\(\)"):
+        install(middleware.OfFunctions())
 
 
 @pytest.mark.django_db

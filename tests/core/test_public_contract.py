@@ -48,9 +48,9 @@ steady_queue_core.errors: AlreadyFinished BatchDoesNotExist CheckpointRefusedErr
     UnusableRecurringTaskError
 steady_queue_core.hooks: on_dispatcher_exit on_dispatcher_start on_dispatcher_stop on_exit
     on_internal_error on_scheduler_exit on_scheduler_start on_scheduler_stop on_start on_stop
-    on_worker_exit on_worker_start on_worker_stop
+    on_task_process_exit on_task_process_start on_worker_exit on_worker_start on_worker_stop
 steady_queue_core.logging: JSONFormatter TaskContextFilter TextFormatter
-steady_queue_core.middleware: Middleware
+steady_queue_core.middleware: Middleware install uninstall
 steady_queue_core.models: BatchMember BlockedExecution Checkpoint ClaimedExecution Dependency
     FailedExecution Job JobBatch Pause Permit Process Queue ReadyExecution RecurringExecution
     RecurringTask Retention ScheduledExecution Semaphore Share Step UniqueKey
@@ -64,9 +64,10 @@ steady_queue_core.retries: constant exponential
 steady_queue_core.routers: SteadyQueueRouter
 steady_queue_core.shares: reset_weight set_weight weight_of weights_of
 steady_queue_core.signals: InternalErrors ProcessLifecycle QueueLifecycle Recurring process_pruned
-    internal_error jobs_claimed jobs_dispatched jobs_unblocked process_beat process_polled
-    process_restarted process_started process_stopped process_stopping queue_paused queue_resumed
-    recurring_enqueued recurring_missed task_discarded task_lost task_retried
+    internal_error jobs_claimed jobs_dispatched jobs_settled jobs_unblocked process_beat
+    process_polled process_restarted process_started process_stopped process_stopping
+    queue_paused queue_resumed recurring_enqueued recurring_missed task_discarded task_lost
+    task_process_started task_process_stopped task_retried
 steady_queue_core.tasks: SteadyQueueTask SteadyQueueTaskContext SteadyQueueTaskResult task
 steady_queue_core.testing: DummyBackend EnqueuedTask ImmediateBackend TaskAssertions
     arun_enqueued_tasks assert_no_tasks_enqueued assert_num_tasks assert_task_enqueued

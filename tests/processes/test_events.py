@@ -17,9 +17,13 @@ from .harness import Project
 from .scenarios import SHORT_LEASE, queue
 from .waiting import wait_for
 
-NAMES = ("process_polled", "jobs_claimed", "jobs_dispatched", "jobs_unblocked", "process_beat")
+NAMES = (
+    "process_polled", "jobs_claimed", "jobs_settled", "jobs_dispatched", "jobs_unblocked",
+    "process_beat",
+)  # fmt: skip
 LISTENS = f"""
     import os
+    from datetime import timedelta
 
     from steady_queue_core import signals
 
@@ -32,7 +36,14 @@ LISTENS = f"""
             assert payload.pop("process_name").startswith(kind)
             if "found" in payload and payload["found"] == 0:
                 return
-            payload.pop("duration", None)
+            assert payload.pop("duration", timedelta(1)) > timedelta(0)
+            if jobs := payload.pop("jobs", None):
+                if type(jobs) is int:
+                    payload["jobs"] = jobs
+                else:
+                    payload["jobs"] = [
+                        (each.task_id, each.queue_name, each.outcome, each.headers) for each in jobs
+                    ]
             with open(BASE_DIR / "events.log", "a") as file:
                 file.write(f"{{name}} {{kind}} {{own}} {{payload}}" + chr(10))
             if kind == "worker":  # What is left open must not become part of its work.
@@ -60,8 +71,10 @@ def test_the_signals_tell_what_each_process_does(make_project: MakeProject) -> N
     project.wait_done(20)
     expected = {
         "process_polled worker True {'found': 1, 'wanted': ",
-        f"jobs_claimed worker True {{'task_ids': ['{now}']}}",
-        f"jobs_claimed worker True {{'task_ids': ['{later}']}}",
+        f"jobs_claimed worker True {{'task_ids': ['{now}'], 'jobs': [('{now}', 'default', None, {{",
+        f"jobs_claimed worker True {{'task_ids': ['{later}'], 'jobs': [('{later}', 'default', None",
+        f"jobs_settled worker True {{'jobs': [('{now}', 'default', 'finished', {{}})]}}",
+        f"jobs_settled worker True {{'jobs': [('{later}', 'default', 'finished', {{}})]}}",
         "process_polled dispatcher True {'found': 1, 'wanted': 500}",
         "jobs_dispatched dispatcher True {'jobs': 1}",
         "process_beat worker True {}",
@@ -110,14 +123,16 @@ def test_nothing_is_made_of_an_event_that_nobody_hears_of(unheard: list[Any]) ->
 
     def tell() -> None:
         told.polled(1, 5, 0.001)
-        told.claimed([claim])
+        told.claimed([claim], 0.001)
+        told.settled([(claim, claim)], 0.001)
         told.dispatched(1)
         told.unblocked(1)
         told.beat()
 
     tell()
     assert unheard == []
-    heard = [getattr(signals, name) for name in NAMES if name != "jobs_claimed"]
+    of_claims = ("jobs_claimed", "jobs_settled")
+    heard = [getattr(signals, name) for name in NAMES if name not in of_claims]
 
     def receiver(**payload: Any) -> None: ...
 

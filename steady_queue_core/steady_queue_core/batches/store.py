@@ -75,10 +75,10 @@ class GraphStore:
             self._through(rest)
             return [first.new_result(node.encoded, node.stored) for node in nodes]
 
-        if first.middleware is None:
+        if (chain := first.middleware) is None:
             self._through(rest)
         else:
-            first.middleware.enqueue([node.encoded for node in nodes], store)
+            chain.enqueue([node.encoded for node in nodes], store)
 
     def _insert_all(self) -> None:
         for backend in dict.fromkeys(node.backend for node in self.nodes):

@@ -41,10 +41,10 @@ class Outbox:
                 "transaction of an outcome there. Call its own enqueue()."
             )
         calls = [backend.encode(task, list(args), kwargs)]
-        if backend.middleware is None:
+        if (chain := backend.middleware) is None:
             self._keep(calls)
         else:
-            backend.middleware.enqueue(calls, self._keep)
+            chain.enqueue(calls, self._keep)
 
     def close(self) -> tuple[FollowUp, ...]:
         """Return the jobs of the calls. No more are accepted."""

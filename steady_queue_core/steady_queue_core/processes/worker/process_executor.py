@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from datetime import datetime
 
 from ...compat import Task
@@ -12,6 +13,7 @@ from ...dialects import ClaimedJob, Ending, Outcome
 from ...errors import ProcessExitError, ReportedTaskError
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
+from ...signals import task_process_stopped
 from ...tasks.cancellation import as_cancelled, is_requested
 from ...tasks.metadata import JobMetadata
 from ...tasks.outbox import MOST_BYTES, MOST_CALLS
@@ -33,6 +35,8 @@ logger = get_logger("steady_queue.worker")
 LARGEST_ERRORS = 4 << 20
 #: Bytes of the jobs that a task may leave to its outcome, and of what is sent beside their texts.
 LARGEST_FOLLOW_UPS = MOST_BYTES + MOST_CALLS * 4096
+#: Most seconds that the receivers of ``task_process_stopped`` have when the worker stops.
+FAREWELL_TIME = 2.0
 #: New processes in a row that may end before they have received their first job.
 MOST_STILLBORN = 3
 
@@ -46,6 +50,8 @@ class ProcessExecutor:
         #: The process that runs each job.
         self._at_work: dict[int, TaskProcess] = {}
         self._lock = threading.Lock()
+        #: The processes of all threads.
+        self._all: set[TaskProcess] = set()
         #: Whether no task process can be forked any more.
         self.is_crippled = False
 
@@ -117,7 +123,19 @@ class ProcessExecutor:
         if process is None:
             pid, connection = self.nursery.fork()
             process = self._own.process = TaskProcess(pid, connection, self._largest)
+            self._all.add(process)
         return process
+
+    def dismiss(self, deadline: float) -> None:
+        """Let the processes end that have no job, if somebody wants to be told of it there: until
+        ``deadline``, by the monotonic clock, but not for long."""
+        if task_process_stopped.receivers:
+            latest = min(deadline, time.monotonic() + FAREWELL_TIME)
+            idle = [each for each in self._all if each not in self._at_work.values()]
+            for process in idle:
+                process.dismiss()
+            for process in idle:
+                process.await_end(latest)
 
     @property
     def _largest(self) -> int:
@@ -128,6 +146,7 @@ class ProcessExecutor:
     def _bury(self, process: TaskProcess) -> int:
         """Forget a task process, and return its exit code. Raises ``NurseryLost``."""
         self._own.process = None
+        self._all.discard(process)
         process.close()
         return self.nursery.reap(process.pid)
 

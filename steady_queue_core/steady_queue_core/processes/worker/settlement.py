@@ -14,6 +14,7 @@ from ...dialects import ClaimedJob, Dialect, Ending, Outcome, QueueSelector
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import claims
+from ...signals import jobs_settled
 from ...tasks.cancellation import requested
 from ..base.context import ProcessContext
 from ..base.database import Unavailable
@@ -110,6 +111,7 @@ class Settlement:
                 limit,
             )
 
+        began = time.monotonic()
         try:
             held, claimed = self.context.database.run(operation)
         except Unavailable as unavailable:
@@ -126,7 +128,7 @@ class Settlement:
             self._settle_one_by_one()
             raise Refused from error
         self.waiting = []
-        self._settled(batch, held)
+        self._settled(batch, held, time.monotonic() - began)
         self.held.update((claim.job_id, claim) for claim in claimed)
         return claimed
 
@@ -202,8 +204,13 @@ class Settlement:
             self._settled([result], held)
             self.waiting.pop(0)
 
-    def _settled(self, batch: list[RunResult], held: set[int]) -> None:
+    def _settled(
+        self, batch: list[RunResult], held: set[int], seconds: float | None = None
+    ) -> None:
+        """Take note of outcomes that were stored, if their job is in ``held``, in ``seconds``."""
         stored = []
+        # Most of the time nobody asks for them.
+        told: list[tuple[ClaimedJob, Outcome]] | None = [] if jobs_settled.receivers else None
         for result in batch:
             job_id, token = _claim_of(result)
             claim = self.held.get(job_id)
@@ -218,6 +225,8 @@ class Settlement:
             uncertain = (job_id, token) in self._uncertain and self.registration.holds_lease
             if job_id in held or uncertain:
                 stored.append(result)
+                if told is not None and claim is not None:
+                    told.append((claim, result.outcome))
             else:
                 # An attempt that has noticed it, or that never began, has no outcome to lose.
                 known = result.outcome.ending is Ending.RELEASED
@@ -237,6 +246,8 @@ class Settlement:
         self._uncertain.difference_update(map(_claim_of, batch))
         if stored:
             self.signal_sender.put(stored)
+        if told:
+            self.context.events.settled(told, seconds)
 
     def _release_unknown_claims(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
         """Release jobs of a claim whose answer never arrived.

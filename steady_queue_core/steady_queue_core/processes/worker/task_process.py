@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from contextlib import suppress
 
 from .frames import Frames
@@ -46,6 +47,21 @@ class TaskProcess:
         """Let ``call``, in its thread, return as if the process had ended. Any thread."""
         with suppress(OSError):
             self._frames.connection.shutdown(socket.SHUT_RDWR)
+
+    def dismiss(self) -> None:
+        """Say that no more jobs come: the process ends."""
+        with suppress(OSError):
+            self._frames.connection.shutdown(socket.SHUT_WR)
+
+    def await_end(self, deadline: float) -> None:
+        """Wait until the process has said farewell, at most until ``deadline``, by the monotonic
+        clock. Whatever else it sends is lost."""
+        connection = self._frames.connection
+        with suppress(OSError):
+            while (left := deadline - time.monotonic()) > 0:
+                connection.settimeout(left)
+                if not connection.recv(1024):
+                    break
 
     def close(self) -> None:
         """Close the socket; the process then ends, unless it is at work."""

@@ -16,6 +16,7 @@ from types import FrameType
 
 from ...configuration import Configuration
 from ...dialects import ClaimedJob
+from ...signals import ProcessLifecycle, send, task_process_started, task_process_stopped
 from ..base.connections import THREAD_PREFIX, close_own_connections
 from ..base.database import DatabaseClock
 from ..base.forking import accept_signals, flush_output
@@ -57,11 +58,22 @@ def serve_tasks(
     accept_signals()
     random.seed()
     set_title("task process", f"of {worker}")
+    about = {
+        "process_kind": "task_process",
+        "process_name": worker,
+        "pid": os.getpid(),
+        "hostname": socket.gethostname(),
+        "metadata": {"queues": list(settings.queues)},
+        "using": using,
+    }
+    send(task_process_started, ProcessLifecycle, **about)
+    close_own_connections()  # Of receivers: tasks have a thread of their own.
     server = TaskServer(connection, worker, using, settings)
     work = partial(copy_context().run, server.serve)
     thread = Thread(target=work, name=f"{THREAD_PREFIX}0", daemon=True)
     thread.start()
     thread.join()
+    send(task_process_stopped, ProcessLifecycle, **about)
     with suppress(BaseException):
         end_daemons()
         logging.shutdown()

@@ -129,6 +129,8 @@ class Worker:
         left = deadline - min(LAST_MOMENT, timeout / 4) - time.monotonic()
         self.settlement.signal_sender.stop(0.0 if self.context.giving_up else left)
         self.context.journal.mark_clean_exit()
+        if self.processes is not None and not self.context.giving_up:
+            self.processes.dismiss(deadline - min(LAST_MOMENT, timeout / 4))
         if self.nursery is not None:
             self.nursery.close()
         if not self.settlement.held:
@@ -270,7 +272,7 @@ class Worker:
         self._start(claimed, limit - len(claimed), asked_at)
         if limit > 0:
             self.context.events.polled(len(claimed), limit, answered - began)
-            self.context.events.claimed(claimed)
+            self.context.events.claimed(claimed, answered - began)
         is_listening = self.context.waiter.is_listening
         self.poll_timer.note_look(len(claimed), limit, is_listening=is_listening)
         if self.context.database.outages > self._outages_at_listen:
@@ -330,7 +332,7 @@ class Worker:
             claims = self.settlement.claim_followers(holders, limit)
             if not claims:
                 continue
-            self.context.events.claimed(claims)
+            self.context.events.claimed(claims, lease_clock() - began)
             started = {holder.job_id for holder in holders}
             followers = []
             for claim, task in self._work_of(claims):
