@@ -10,6 +10,7 @@ from typing import Protocol
 from ...configuration import ResolvedOptions
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger, process_name
+from . import diagnosis
 from .connections import tidy_connections
 from .database import QueueDatabase, Unavailable
 from .events import Events
@@ -38,6 +39,9 @@ class Tasks(Protocol):
 
     def close(self) -> None:
         """Let the threads of the tasks end."""
+
+    def log_stacks(self) -> None:
+        """Log what each thread and coroutine does, and for which job."""
 
 
 @dataclass
@@ -101,6 +105,23 @@ class ProcessContext:
     def retires_at_leisure(self) -> bool:
         """Whether running tasks may take any time, because another process is at work already."""
         return self.retiring and not self.stop_requested and not self.orphaned
+
+    def reopen_logs(self) -> None:
+        """Open the log files of this process anew, and log what it does. Thread safe."""
+        diagnosis.reopen_log_files()
+        logger.info(
+            "%s: %s",
+            self.name,
+            self.activity() or "at work",
+            extra=about("process.status", kind=self.kind),
+        )
+
+    def log_stacks(self) -> None:
+        """Log what each thread of this process does. Thread safe."""
+        if self.tasks is None:
+            diagnosis.log_stacks()
+        else:
+            self.tasks.log_stacks()
 
     def ask_for_successor(self) -> None:
         """Ask the supervisor for a process that replaces this one."""

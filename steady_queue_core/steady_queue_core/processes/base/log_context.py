@@ -22,6 +22,11 @@ def about_job(event: str, job: ClaimedJob, **details: Any) -> dict[str, Any]:
     )
 
 
+def named(job: ClaimedJob) -> str:
+    """Return a short text that names a claimed job and its task."""
+    return f"job {job.job_id} ({job.task_path}, attempt {attempt_of(job)})"
+
+
 def attempt_of(job: ClaimedJob) -> int | None:
     """Return the attempt number of a claimed job, or ``None`` if its row is damaged."""
     # SQLite lets a row hold something other than a number.

@@ -22,7 +22,14 @@ STOP_SIGNALS = _those_here("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
 #: Signals that the queue's processes have handlers for.
 OWN_SIGNALS = STOP_SIGNALS | _those_here("SIGUSR1", "SIGUSR2", "SIGTTIN", "SIGTTOU")
 #: Asks a supervisor that has new code to give its place to it; sent by a closed terminal as well.
-HANGUP = getattr(signal, "SIGHUP", None)
+HANGUP: Any = getattr(signal, "SIGHUP", None)
+
+#: Ask each process to open its log files anew and tell what it does, or for its stacks.
+REOPEN: Any = getattr(signal, "SIGUSR1", None)
+STACKS: Any = getattr(signal, "SIGUSR2", None)
+#: Ask a supervisor for one worker more, or fewer.
+MORE: Any = getattr(signal, "SIGTTIN", None)
+FEWER: Any = getattr(signal, "SIGTTOU", None)
 
 Handler = Callable[[int, FrameType | None], Any]
 
@@ -40,6 +47,13 @@ def hangup_signals() -> list[signal.Signals]:
     if HANGUP is None or signal.getsignal(HANGUP) is signal.SIG_IGN:
         return []
     return [HANGUP]
+
+
+def unclaimed(*signals: signal.Signals | None) -> list[signal.Signals]:
+    """Return those of ``signals`` that this system has, and that the project has no handler for."""
+    return [
+        each for each in signals if each is not None and signal.getsignal(each) is signal.SIG_DFL
+    ]
 
 
 def leave_alone(signum: int, frame: FrameType | None) -> None:
@@ -112,9 +126,9 @@ def _restore_handlers() -> None:
 
 @contextmanager
 def handling(handler: Handler, wakeup_descriptor: int) -> Iterator[None]:
-    """Call ``handler`` for the stop signals inside the block, and write a byte to the descriptor
-    for each signal, also when a child ends. Only for the main thread."""
-    heeded = [*graceful_signals(), *hangup_signals()]
+    """Call ``handler`` for the signals to a supervisor inside the block, and write a byte to the
+    descriptor for each signal, also when a child ends. Only for the main thread."""
+    heeded = [*graceful_signals(), *hangup_signals(), *unclaimed(REOPEN, STACKS, MORE, FEWER)]
     handlers: dict[signal.Signals, Handler] = dict.fromkeys(heeded, handler)
     if hasattr(signal, "SIGQUIT"):
         handlers |= {signal.SIGQUIT: handler, signal.SIGCHLD: leave_alone}

@@ -16,10 +16,13 @@ from ..base import system
 from ..base.context import ProcessContext
 from ..base.forking import accept_signals
 from ..base.posix_signals import (
+    REOPEN,
+    STACKS,
     graceful_signals,
     hangup_signals,
     install,
     leave_alone,
+    unclaimed,
 )
 from ..worker.forked_copies import end_daemons
 from .managed_process import ProcessSpec
@@ -79,6 +82,8 @@ class ForkedContext(ProcessContext):
                 **dict.fromkeys(hangup_signals(), leave_alone),
                 signal.SIGQUIT: self._quit,
                 signal.SIGURG: self._retire,
+                # The watcher does what these ask for.
+                **dict.fromkeys(unclaimed(REOPEN, STACKS), leave_alone),
             }
         )
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -135,6 +140,10 @@ class ForkedContext(ProcessContext):
         """
         if not arrived:
             return
+        if REOPEN in arrived:
+            self.reopen_logs()
+        if STACKS in arrived:
+            self.log_stacks()
         arrived_at = time.monotonic()
         while self.database.is_waiting_since(arrived_at):
             if time.monotonic() - arrived_at > HANDLER_TIMEOUT:

@@ -45,6 +45,12 @@ class ForkedProcess(ManagedProcess):
         # The system ignores it where nobody heeds it, and few programs send it.
         self._signal(signal.SIGURG)
 
+    def reopen_logs(self) -> None:
+        self._signal(signal.SIGUSR1)
+
+    def log_stacks(self) -> None:
+        self._signal(signal.SIGUSR2)
+
     def terminate(self) -> None:
         self._signal(signal.SIGQUIT)
 

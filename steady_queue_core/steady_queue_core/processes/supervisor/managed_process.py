@@ -97,6 +97,14 @@ class ManagedProcess(ABC):
         tasks may take any time. May be repeated."""
 
     @abstractmethod
+    def reopen_logs(self) -> None:
+        """Have the child open its log files anew, and log what it does."""
+
+    @abstractmethod
+    def log_stacks(self) -> None:
+        """Have the child log what its threads do."""
+
+    @abstractmethod
     def terminate(self) -> None:
         """Ask the child to interrupt its tasks and end immediately, but cleanly."""
 

@@ -60,6 +60,10 @@ class Restarts:
         """Plan the replacement of ``child`` at once."""
         self._planned.append(PlannedStart(time.monotonic(), child.spec, child))
 
+    def forget(self, spec: ProcessSpec) -> None:
+        """Start no more children for ``spec``."""
+        self._planned = [each for each in self._planned if each.spec is not spec]
+
     def take_due(self) -> list[PlannedStart]:
         """Remove and return the starts that are due."""
         now = time.monotonic()

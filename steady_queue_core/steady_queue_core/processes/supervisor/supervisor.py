@@ -32,9 +32,11 @@ from .maintenance import Maintenance
 from .maintenance_thread import MaintenanceThread
 from .managed_process import Launcher
 from .managed_processes import ManagedProcesses
+from .operator_requests import OperatorRequests
 from .outgoing import OutgoingProcesses
 from .pidfile import Pidfile, adopted
 from .threads import ThreadLauncher
+from .worker_count import WorkerCount
 
 logger = get_logger("steady_queue.supervisor")
 
@@ -94,6 +96,7 @@ class Supervisor:
         if threads:
             launcher = ThreadLauncher(options, using, self.waiter.wake)
         self.children = ManagedProcesses(options, launcher)
+        self.requests = OperatorRequests(self.children, WorkerCount(self.specs))
         self.outgoing = OutgoingProcesses(self.children, options.drain_timeout)
         self.maintenance = Maintenance(options, using, self.children, drain)
         tick = TICK if drain is None else DRAIN_TICK
@@ -162,6 +165,8 @@ class Supervisor:
         if signum == HANGUP and self.live_restart is not None:
             self.live_restart.request()
             return
+        if self.requests.note(signum):
+            return
         now, earlier = time.monotonic(), self._signalled_at
         self._signalled_at = now
         self._stop_requested, self.is_to_restart = True, False
@@ -183,6 +188,7 @@ class Supervisor:
                 return True
             if self.live_restart is not None and self.live_restart.is_hung_up:
                 return False
+            self.requests.heed(may_resize=False)
             self.waiter.wait(TICK)
         return False
 
@@ -211,6 +217,7 @@ class Supervisor:
             self._apply_findings()
             self.children.check_health()
             self._look_after_outgoing()
+            self.requests.heed()
             pause = self._start_due()
             if self.standalone:
                 set_title("supervisor", f"{len(self.children)} {self._unit}")
@@ -348,6 +355,7 @@ class Supervisor:
         while self.children and time.monotonic() < deadline:
             if interruptible and self._stop_at_once:
                 return
+            self.requests.heed(may_resize=False)
             self._reap()
             if self.children:
                 self.waiter.wait(min(0.1, deadline - time.monotonic()))

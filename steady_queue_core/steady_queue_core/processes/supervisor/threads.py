@@ -59,6 +59,12 @@ class ThreadedProcess(ManagedProcess):
         self.context.retiring = True
         self.context.waiter.wake()
 
+    def reopen_logs(self) -> None:
+        self.context.reopen_logs()
+
+    def log_stacks(self) -> None:
+        self.context.log_stacks()
+
     def terminate(self) -> None:
         self.request_stop()
         if self.context.tasks is not None:

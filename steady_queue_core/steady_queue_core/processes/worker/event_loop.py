@@ -106,6 +106,11 @@ class EventLoop:
         """The jobs whose tasks run here."""
         return {claim.job_id for (claim, _), _ in list(self._running.values())}
 
+    @property
+    def coroutines(self) -> dict[int, asyncio.Task[None]]:
+        """The asyncio tasks that run here, by job."""
+        return {claim.job_id: task for task, ((claim, _), _) in self._running.copy().items()}
+
     def is_to_blame(self, job_id: int) -> bool:
         """Whether a job that should have ended runs on by its own doing, and not because another
         one blocks the loop. Not known when it is first asked: to be asked again, a moment later.

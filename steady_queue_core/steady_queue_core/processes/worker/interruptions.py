@@ -46,6 +46,11 @@ class Interruptions:
         """Whether a thread runs the job."""
         return job_id in self._threads
 
+    @property
+    def threads(self) -> dict[int, int]:
+        """The threads that run jobs, by job."""
+        return self._threads.copy()
+
     def leave(self, job_id: int) -> Reason | None:
         """End what ``enter`` began, after which nothing is raised any more; return what had been
         sent. To be called again if that is raised inside."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections import deque
@@ -210,6 +211,10 @@ class Lanes:
         self._event_loop.interrupt_job(claim.job_id)
         if self._interruptions.is_running(claim.job_id) or claim.job_id in self._event_loop.jobs:
             self.time_outs.note_told(claim, self.executor.longest_limit(claim))
+
+    def places(self) -> tuple[dict[int, int], dict[int, asyncio.Task[None]]]:
+        """Return the threads that run jobs, and the coroutines, each by job. Thread safe."""
+        return self._interruptions.threads, self._event_loop.coroutines
 
     @property
     def stuck(self) -> set[int]:

@@ -70,6 +70,12 @@ class ProcessExecutor:
             if process is not None:
                 process.abandon()
 
+    def ask_for_stacks(self) -> None:
+        """Have the processes that run jobs log what they do."""
+        with self._lock:
+            for process in self._at_work.values():
+                process.ask_for_stacks()
+
     def _run(self, claim: ClaimedJob, task: Task, began: datetime) -> RunResult:
         job = write_job(claim, began)
         for _ in range(MOST_STILLBORN):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import time
 from contextlib import suppress
@@ -47,6 +49,12 @@ class TaskProcess:
         """Let ``call``, in its thread, return as if the process had ended. Any thread."""
         with suppress(OSError):
             self._frames.connection.shutdown(socket.SHUT_RDWR)
+
+    def ask_for_stacks(self) -> None:
+        """Have the process log what its threads do. Only while it runs a job: a process that has
+        ended is not reaped before."""
+        with suppress(OSError):
+            os.kill(self.pid, signal.SIGUSR2)
 
     def dismiss(self) -> None:
         """Say that no more jobs come: the process ends."""

@@ -11,16 +11,25 @@ import socket
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from threading import Thread
+from threading import Thread, get_ident
 from types import FrameType
 
 from ...configuration import Configuration
 from ...dialects import ClaimedJob
 from ...signals import ProcessLifecycle, send, task_process_started, task_process_stopped
+from ..base import diagnosis
 from ..base.connections import THREAD_PREFIX, close_own_connections
 from ..base.database import DatabaseClock
 from ..base.forking import accept_signals, flush_output
-from ..base.posix_signals import graceful_signals, hangup_signals, install, leave_alone
+from ..base.log_context import named
+from ..base.posix_signals import (
+    STACKS,
+    graceful_signals,
+    hangup_signals,
+    install,
+    leave_alone,
+    unclaimed,
+)
 from ..base.system import set_title
 from .attempt import RunResult
 from .event_loop import new_event_loop
@@ -45,16 +54,22 @@ def serve_tasks(
     signals.
     """
 
+    runs: dict[int, str] = {}
+
     def stop(signum: int, frame: FrameType | None) -> None:
         with suppress(OSError):
             connection.shutdown(socket.SHUT_RD)
+
+    def log_stacks(signum: int, frame: FrameType | None) -> None:
+        diagnosis.log_stacks(runs.copy())
 
     os.register_at_fork(after_in_child=connection.close)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     # QUIT and HUP go to all processes of a terminal; the worker will end this one.
     ignored = dict.fromkeys([signal.SIGQUIT, *hangup_signals()], leave_alone)
-    install({**dict.fromkeys(graceful_signals(), stop), **ignored})
+    asked = dict.fromkeys(unclaimed(STACKS), log_stacks)
+    install({**dict.fromkeys(graceful_signals(), stop), **ignored, **asked})
     accept_signals()
     random.seed()
     set_title("task process", f"of {worker}")
@@ -68,7 +83,7 @@ def serve_tasks(
     }
     send(task_process_started, ProcessLifecycle, **about)
     close_own_connections()  # Of receivers: tasks have a thread of their own.
-    server = TaskServer(connection, worker, using, settings)
+    server = TaskServer(connection, worker, using, settings, runs)
     work = partial(copy_context().run, server.serve)
     thread = Thread(target=work, name=f"{THREAD_PREFIX}0", daemon=True)
     thread.start()
@@ -86,8 +101,15 @@ class TaskServer:
     """Receives jobs, runs them, and sends their outcomes. In a thread of its own."""
 
     def __init__(
-        self, connection: socket.socket, worker: str, using: str, settings: Configuration.Worker
+        self,
+        connection: socket.socket,
+        worker: str,
+        using: str,
+        settings: Configuration.Worker,
+        runs: dict[int, str],
     ) -> None:
+        """``runs``: kept to what each thread runs, by its id."""
+        self.runs = runs
         self.frames = Frames(connection, LARGEST_JOB)
         self.clock = DatabaseClock()
         self.executor = Executor(
@@ -108,12 +130,14 @@ class TaskServer:
 
     def _run(self, job: bytes) -> bytes:
         claim, began = read_job(job)
+        self.runs[get_ident()] = named(claim)
         self.clock.set(began)
         self.executor.audience.look_again()
         try:
             result = self._result_of(claim)
         except BaseException as error:
             result = self.executor.broken(claim, error)
+        self.runs.clear()
         return write_outcome(result.outcome, settled=result.settled)
 
     def _result_of(self, claim: ClaimedJob) -> RunResult:

@@ -11,9 +11,10 @@ from ...configuration import Configuration
 from ...dialects import ClaimedJob, Outcome, QueueSelector, Wakeup
 from ...errors import UnregisteredTaskError
 from ...logging import about, get_logger
+from ..base import diagnosis
 from ..base.context import ProcessContext
 from ..base.database import DatabaseClock, Unavailable
-from ..base.log_context import about_job
+from ..base.log_context import about_job, named
 from ..base.registration import ProcessRegistration
 from ..base.system import lease_clock, use_processors
 from . import outcomes
@@ -177,6 +178,17 @@ class Worker:
         """End the threads of the worker as soon as their tasks have ended."""
         self.lanes.close()
         self.settlement.signal_sender.stop(seconds=0.0)
+
+    def log_stacks(self) -> None:
+        """Log what each thread and coroutine does, and for which job. Thread safe."""
+        names = {job_id: named(claim) for job_id, claim in list(self.settlement.held.items())}
+        threads, coroutines = self.lanes.places()
+        diagnosis.log_stacks(
+            {thread: names[job_id] for job_id, thread in threads.items() if job_id in names},
+            [(names[job_id], task) for job_id, task in coroutines.items() if job_id in names],
+        )
+        if self.processes is not None:
+            self.processes.ask_for_stacks()
 
     # --- main thread -----------------------------------------------------------------------------
 
