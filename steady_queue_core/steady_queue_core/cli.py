@@ -8,12 +8,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import __version__
+from . import __version__, heartbeat_check
 
 USAGE = """\
 usage: steady-queue demo [--keep]       watch tasks run in a throw-away project, and check them
        steady-queue start [options]     run the queue of the project in this folder
        steady-queue cancel [options]    cancel jobs of that project
+       steady-queue health --heartbeat-file PATH
+                                        exit with 0 if a supervisor touches this file
        steady-queue --version
        steady-queue --help
 
@@ -46,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if command == "demo":
         return _demo(rest)
+    if command == "health" and heartbeat_check.is_asked_for(rest):
+        return heartbeat_check.run(rest)
     if command == "cancel":
         return _in_project("steady_queue_cancel", rest)
     return _in_project("steady_queue", rest if command == "start" else given)

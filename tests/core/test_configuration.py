@@ -165,9 +165,9 @@ def test_all_problems_are_reported_at_once_with_their_places() -> None:
     assert problems == [
         "STEADY_QUEUE: unknown key 'wrokers'; did you mean 'workers'?",
         "STEADY_QUEUE: unknown key 3; valid are 'dialects', 'dispatchers', 'drain_timeout', "
-        "'fork_startup_timeout', 'hidden_arguments', 'process_alive_threshold', "
-        "'process_heartbeat_interval', 'scheduler', 'shutdown_timeout', 'silence_polling', "
-        "'state_directory', 'supervisor_mode', 'supervisor_pidfile', 'task_modules', 'workers'",
+        "'fork_startup_timeout', 'heartbeat_file', 'hidden_arguments', 'probe_address', "
+        "'probe_port', 'process_alive_threshold', 'process_heartbeat_interval', 'scheduler', "
+        "'shutdown_timeout', 'silence_polling', 'state_directory', 'supervisor_mode', 'supervisor_pidfile', 'task_modules', 'workers'",
         "STEADY_QUEUE['workers'][0]: unknown key 'thread'; did you mean 'threads'?",
         "STEADY_QUEUE['workers'][1]['queues']: the entry str 'a*b' has a '*' before its end; "
         "write an exact name, a prefix such as 'mail*', or '*' for all queues",
@@ -376,3 +376,14 @@ def test_settings_files_may_import_it_before_django_is_set_up() -> None:
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )
     assert (done.stdout, done.stderr) == ("3\n", "")
+
+
+def test_where_probes_are_answered() -> None:
+    options = load({"probe_port": 8090, "probe_address": "::1", "heartbeat_file": "/run/beat"})
+    assert (options.probe_port, options.probe_address) == (8090, "::1")
+    assert options.heartbeat_file == Path("/run/beat")
+    assert problems_of({"probe_port": 70000, "probe_address": "localhost"}) == [
+        "STEADY_QUEUE['probe_port']: expected an integer of at least 1 and at most 65535, got int 70000",
+        "STEADY_QUEUE['probe_address']: expected an IP address of this host, such as '0.0.0.0' for "
+        "all, got str 'localhost'",
+    ]

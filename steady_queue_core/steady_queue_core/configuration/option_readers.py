@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TypeVar
 
@@ -58,6 +59,23 @@ def _optional_duration(reader: Reader, name: str, *, zero: bool = False) -> time
 def read_drain_timeout(reader: Reader) -> timedelta | None:
     """Read the time-out of a drain; None stays None."""
     return _optional_duration(reader, "drain_timeout", zero=True)
+
+
+def read_port(reader: Reader) -> int | None:
+    """Read the port of the probe; None stays None."""
+    if not reader.given("probe_port"):
+        return None
+    return reader.integer("probe_port", least=1, most=65535)
+
+
+def read_address(reader: Reader) -> str:
+    """Read the address of the probe: numbers, since a name may have several addresses."""
+    value = reader.values["probe_address"]
+    try:
+        return str(ip_address(value if isinstance(value, str) else ""))
+    except ValueError:
+        reader.wrong("probe_address", "an IP address of this host, such as '0.0.0.0' for all")
+        return ""
 
 
 def read_path(reader: Reader, name: str) -> Path | None:

@@ -10,12 +10,14 @@ from pathlib import Path
 from .module_settings import module_reader
 from .option_readers import (
     LIFETIMES,
+    read_address,
     read_dialects,
     read_drain_timeout,
     read_lifetimes,
     read_mode,
     read_path,
     read_pattern,
+    read_port,
     read_scheduler,
     read_sections,
     read_task_modules,
@@ -59,6 +61,12 @@ class Options(Section):
     """Folder of the journals in which workers record their runs; None: a temporary folder."""
     fork_startup_timeout: timedelta
     """Time in which a forked process must report that it is ready, or it is replaced."""
+    probe_port: int | None
+    """TCP port on which the supervisor answers probes; None: none."""
+    probe_address: str
+    """Address of this host that it listens at."""
+    heartbeat_file: Path | None
+    """File that the supervisor touches while it lives; None: none."""
     drain_timeout: timedelta | None
     """Time that running tasks get when new code takes over; None: any time."""
     dialects: Mapping[str, str] = field(hash=False)
@@ -83,6 +91,9 @@ class Options(Section):
         supervisor_mode: str | None = None,
         state_directory: str | Path | None = None,
         fork_startup_timeout: timedelta | float = timedelta(seconds=30),
+        probe_port: int | None = None,
+        probe_address: str = "127.0.0.1",
+        heartbeat_file: str | Path | None = None,
         drain_timeout: timedelta | float | None = None,
         dialects: Mapping[str, str] | None = None,
         task_modules: str | Sequence[str] = (),
@@ -100,6 +111,9 @@ class Options(Section):
             "supervisor_mode": supervisor_mode,
             "state_directory": state_directory,
             "fork_startup_timeout": fork_startup_timeout,
+            "probe_port": probe_port,
+            "probe_address": probe_address,
+            "heartbeat_file": heartbeat_file,
             "drain_timeout": drain_timeout,
             "dialects": dialects,
             "task_modules": task_modules,
@@ -117,6 +131,9 @@ class Options(Section):
             "supervisor_mode": read_mode(reader),
             "state_directory": read_path(reader, "state_directory"),
             "fork_startup_timeout": reader.duration("fork_startup_timeout"),
+            "probe_port": read_port(reader),
+            "probe_address": read_address(reader),
+            "heartbeat_file": read_path(reader, "heartbeat_file"),
             "drain_timeout": read_drain_timeout(reader),
             "dialects": read_dialects(reader),
             "task_modules": read_task_modules(reader),

@@ -32,6 +32,7 @@ from ...processes.supervisor.launch import (
 )
 from ...processes.supervisor.live_restart import LiveRestart
 from ...processes.supervisor.pidfile import PidfileError
+from ...processes.supervisor.probe_socket import ProbeSocketError
 from ...processes.supervisor.supervisor import Supervisor
 from ...processes.supervisor.topology import KINDS
 from ...processes.supervisor.trial import is_trial
@@ -70,6 +71,12 @@ class Command(BaseCommand):
         parser.add_argument("--processes", type=int, help="processes of every kind of worker")
         parser.add_argument("--backend", help="alias in TASKS, where several databases are used")
         parser.add_argument("--pidfile", help="refuse to start while another supervisor holds it")
+        parser.add_argument(
+            "--probe-port", type=int, help="answer /livez, /readyz and /metrics on this TCP port"
+        )
+        parser.add_argument(
+            "--heartbeat-file", help="touch this file while the supervisor lives, for probes"
+        )
         parser.add_argument(
             "--only",
             choices=sorted(KINDS),
@@ -140,6 +147,8 @@ class Command(BaseCommand):
                 threads=options["threads"],
                 processes=options["processes"],
                 pidfile=options["pidfile"],
+                probe_port=options["probe_port"],
+                heartbeat_file=options["heartbeat_file"],
                 mode="async" if options["reload"] else options["mode"],
             )
             import_tasks(configuration)
@@ -183,6 +192,7 @@ class Command(BaseCommand):
             DialectError,
             MigrationsMissing,
             PidfileError,
+            ProbeSocketError,
             SupervisorContextError,
         ) as error:
             raise CommandError(printable_lines(str(error))) from error

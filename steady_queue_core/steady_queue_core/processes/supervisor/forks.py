@@ -86,6 +86,8 @@ class ForkLauncher:
         """``note_other(pid, exit_code)`` is told of processes that have ended and are none of our
         children."""
         self.options, self.using, self._note_other = options, using, note_other
+        #: Descriptors that only those children keep whose spec names them.
+        self.reserved: set[int] = set()
 
     def start(
         self, spec: ProcessSpec, supervisor_id: int | None, siblings: list[ManagedProcess]
@@ -112,6 +114,8 @@ class ForkLauncher:
                 os.close(read_end)
                 for sibling in siblings:
                     sibling.close()
+                for reserved in self.reserved - spec.descriptors:
+                    os.close(reserved)
                 context = ForkedContext(
                     options=self.options,
                     using=self.using,

@@ -31,6 +31,7 @@ class PassedChild:
     kind: str
     description: str
     capacity: int
+    registers: bool
     name: str
     pid: int
     report_pipe: int
@@ -51,6 +52,7 @@ class PassedChild:
             kind=spec.kind,
             description=spec.description,
             capacity=spec.capacity,
+            registers=spec.registers,
             name=child.name,
             pid=child.pid,
             report_pipe=child.report_pipe,
@@ -66,7 +68,7 @@ class PassedChild:
         """Return the child, which is to have no successor. Raises ``OSError``."""
         path = None if self.journal_path is None else Path(self.journal_path)
         child = ForkedProcess(
-            ProcessSpec(self.kind, self.description, self.capacity),
+            ProcessSpec(self.kind, self.description, self.capacity, registers=self.registers),
             self.name,
             self.pid,
             RunJournal.adopt(self.journal, path),
@@ -115,6 +117,7 @@ class Handover:
             children=_passed(supervisor.children),
             rescued=list(maintenance.rescuer.rescued),
             pidfile=held,
+            probe_socket=supervisor.probe_socket,
             had_terminal=supervisor.live_restart.had_terminal,
             is_overtaken=supervisor.live_restart.is_requested,
         )

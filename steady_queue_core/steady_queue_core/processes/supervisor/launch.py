@@ -71,6 +71,8 @@ def with_changes(
     threads: int | None,
     processes: int | None,
     pidfile: str | None,
+    probe_port: int | None = None,
+    heartbeat_file: str | None = None,
     mode: str | None = None,
 ) -> ResolvedOptions:
     """Return ``options`` with the overrides of the command line. Raises
@@ -91,8 +93,12 @@ def with_changes(
         worker.update({name: value for name, value in changed.items() if value is not None})
     values: dict[str, Any] = {f.name: getattr(options, f.name) for f in fields(options)}
     values["workers"] = [Configuration.Worker(**worker) for worker in workers]
-    if pidfile is not None:
-        values["supervisor_pidfile"] = pidfile
+    given = {
+        "supervisor_pidfile": pidfile,
+        "probe_port": probe_port,
+        "heartbeat_file": heartbeat_file,
+    }
+    values.update({name: value for name, value in given.items() if value is not None})
     if mode or (mode := os.environ.get(MODE_VARIABLE)):
         values["supervisor_mode"] = mode
     return load(values)

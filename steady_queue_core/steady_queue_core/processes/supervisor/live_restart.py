@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 
 from django.db import InterfaceError, OperationalError, connections
@@ -38,6 +39,9 @@ class LiveRestart:
         self.is_requested = handover is not None and handover.is_overtaken
         #: Whether the new code can start: the supervisor is to give its place to it.
         self.is_due = False
+        #: Called when a trial begins, and when the new code is refused.
+        self.begun: Callable[[], None] = lambda: None
+        self.refused: Callable[[], None] = lambda: None
         self._trial: Trial | None = None
 
     def report(self) -> None:
@@ -88,6 +92,7 @@ class LiveRestart:
             self._trial.kill()
 
     def _begin(self) -> None:
+        self.begun()
         logger.info("Trying the new code", extra=about("supervisor.restart_tried"))
         try:
             self._trial = Trial(self.invocation)
@@ -95,6 +100,7 @@ class LiveRestart:
             self._refuse(f"The trial could not be started: {error}")
 
     def _refuse(self, problem: str) -> None:
+        self.refused()
         lines = problem.splitlines()
         logger.error(
             "The new code cannot take over, and the old one goes on. Mend it, and send HUP again. "

@@ -213,7 +213,7 @@ class Maintenance:
             if self.deferred:
                 return  # The journals of these children say more than their rows.
             own = list(self.children)
-        ready = {child.name for child in own if child.ready_at is not None}
+        ready = {child.name for child in own if child.ready_at is not None and child.spec.registers}
         registered = self.pruner.prune_exited({child.name for child in own} | {self.name})
         self.declared_dead.extend(ready - registered)
 

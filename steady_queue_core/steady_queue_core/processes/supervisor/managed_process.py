@@ -34,6 +34,10 @@ class ProcessSpec:
     #: How many jobs it can hold.
     capacity: int
     build: Callable[[ProcessContext], Runnable] = _not_built
+    #: Whether it has a row in the table of processes.
+    registers: bool = True
+    #: Descriptors of its supervisor that it needs.
+    descriptors: frozenset[int] = frozenset()
 
 
 @dataclass(eq=False)
@@ -126,6 +130,8 @@ class Launcher(Protocol):
 
     #: Whether no other thread may exist in this process while it starts a child.
     wants_no_threads: bool
+    #: Descriptors that only those children keep whose spec names them.
+    reserved: set[int]
 
     def start(
         self, spec: ProcessSpec, supervisor_id: int | None, siblings: list[ManagedProcess]

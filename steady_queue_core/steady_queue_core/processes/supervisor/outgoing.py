@@ -21,21 +21,22 @@ class OutgoingProcesses:
 
     def __init__(self, children: ManagedProcesses, drain_timeout: timedelta | None) -> None:
         self.children, self._drain_timeout = children, drain_timeout
-        #: Whether those that take over are in place.
+        #: Whether those that take over were all in place once.
         self.are_succeeded = False
 
     def __len__(self) -> int:
         return sum(child.is_outgoing for child in self.children)
 
     def look_after(self, specs: Sequence[ProcessSpec]) -> bool:
-        """Retire the outgoing children once each of ``specs`` is in place; return whether that
-        was just now."""
+        """Retire the outgoing children of each kind once all ``specs`` of that kind are in place;
+        return whether all were so just now for the first time."""
         in_place = {id(child.spec) for child in self.children if child.is_in_place}
-        was_succeeded = self.are_succeeded
-        self.are_succeeded = was_succeeded or all(id(spec) in in_place for spec in specs)
+        missing = {spec.kind for spec in specs if id(spec) not in in_place}
         for child in self.children:
-            if child.is_outgoing and self.are_succeeded:
+            if child.is_outgoing and (self.are_succeeded or child.spec.kind not in missing):
                 self.retire(child)
+        was_succeeded = self.are_succeeded
+        self.are_succeeded = was_succeeded or not missing
         return self.are_succeeded and not was_succeeded
 
     def retire(self, child: ManagedProcess) -> None:

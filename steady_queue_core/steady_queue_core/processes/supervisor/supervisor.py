@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -21,6 +22,7 @@ from ..base.forking import accept_signals, flush_output, hold_signals
 from ..base.posix_signals import HANGUP, handling, is_insistent, is_quit
 from ..base.system import set_title
 from ..base.waiter import Waiter
+from ..probe.probe import Metrics
 from . import topology
 from .banner import banner_lines
 from .drain import Drain
@@ -35,7 +37,9 @@ from .managed_processes import ManagedProcesses
 from .operator_requests import OperatorRequests
 from .outgoing import OutgoingProcesses
 from .pidfile import Pidfile, adopted
+from .probe_socket import listen
 from .threads import ThreadLauncher
+from .vitals import Vitals
 from .worker_count import WorkerCount
 
 logger = get_logger("steady_queue.supervisor")
@@ -62,9 +66,10 @@ class Supervisor:
 
     It starts the others as processes, or as ``threads`` of its own process. ``standalone``, it owns
     the process and handles TERM, INT, HUP and QUIT. With ``live_restart``, HUP has it replaced by
-    new code, to which it passes a ``handover``. It makes no database queries: the maintenance does,
-    in a thread that does not exist during a fork. It survives any outage of the database, and stops
-    in time during one.
+    new code, to which it passes a ``handover``. The probe answers with ``metrics``.
+
+    It makes no database queries: the maintenance does, in a thread that does not exist during a
+    fork. It survives any outage of the database, and stops in time during one.
     """
 
     def __init__(
@@ -80,6 +85,7 @@ class Supervisor:
         standalone: bool = True,
         live_restart: LiveRestart | None = None,
         handover: Handover | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         if only in (None, "work"):
             require_means(options, threads=threads)
@@ -90,7 +96,13 @@ class Supervisor:
         self.specs = [spec for spec in specs if only is None or spec.kind == topology.KINDS[only]]
         self.threads, self.standalone = threads, standalone
         self.waiter = Waiter()
-        self.live_restart, self._handover = live_restart, handover
+        self.vitals = Vitals(options.heartbeat_file if standalone else None)
+        #: The descriptor of the listening socket of the probe.
+        self.probe_socket: int | None = None
+        self.live_restart, self._handover, self._metrics = live_restart, handover, metrics
+        if live_restart is not None:
+            live_restart.begun = self.vitals.reload_begins
+            live_restart.refused = self.vitals.reload_refused
         self.held_pidfile: Pidfile | None = None
         launcher: Launcher = ForkLauncher(options, using, self._note_other_ended)
         if threads:
@@ -120,6 +132,8 @@ class Supervisor:
             stack.callback(gc.unfreeze)  # A fork has frozen what there is.
             if pidfile := self._pidfile():
                 stack.enter_context(pidfile)
+            stack.callback(self.vitals.end)
+            self._open_probe(stack)
             if self.standalone:
                 stack.enter_context(handling(self._handle_signal, self.waiter.write_descriptor))
                 if self._handover is not None:
@@ -157,6 +171,26 @@ class Supervisor:
         self.held_pidfile = former or (Pidfile(path) if path is not None else None)
         return self.held_pidfile
 
+    def _open_probe(self, stack: ExitStack) -> None:
+        """Listen for probes, if that is wanted."""
+        options = self.options
+        former = self._handover.probe_socket if self._handover is not None else None
+        if options.probe_port is None or not self.standalone:
+            if former is not None:
+                os.close(former)
+            return
+        address, port = options.probe_address, options.probe_port
+        self.probe_socket = descriptor = listen(address, port, former)
+        stack.callback(os.close, descriptor)
+        self.children.launcher.reserved.add(descriptor)
+        where = f"{address}, port {port}"
+        self.specs.append(topology.probe_spec(where, descriptor, self.vitals.pulse, self._metrics))
+
+    def _beat(self) -> None:
+        """Give the signs of life that others look for."""
+        in_place = sum(child.is_in_place for child in self.children)
+        self.vitals.beat(len(self.specs), in_place, len(self.outgoing), is_stopping=self._stopping)
+
     def _note_changes(self, changes: list[str]) -> None:
         # The first connection finds most to change; later ones find it changed.
         self._changes = self._changes or changes
@@ -189,6 +223,7 @@ class Supervisor:
             if self.live_restart is not None and self.live_restart.is_hung_up:
                 return False
             self.requests.heed(may_resize=False)
+            self._beat()
             self.waiter.wait(TICK)
         return False
 
@@ -218,6 +253,7 @@ class Supervisor:
             self.children.check_health()
             self._look_after_outgoing()
             self.requests.heed()
+            self._beat()
             pause = self._start_due()
             if self.standalone:
                 set_title("supervisor", f"{len(self.children)} {self._unit}")
@@ -317,6 +353,7 @@ class Supervisor:
     def _stop(self) -> None:
         """Stop the children, and have their claims released."""
         self._stopping = True
+        self.vitals.stop_begins()
         self.maintenance.lifecycle.stopping()
         self.maintenance_thread.start()
         timeout = self.options.shutdown_timeout.total_seconds()
@@ -356,6 +393,7 @@ class Supervisor:
             if interruptible and self._stop_at_once:
                 return
             self.requests.heed(may_resize=False)
+            self._beat()
             self._reap()
             if self.children:
                 self.waiter.wait(min(0.1, deadline - time.monotonic()))

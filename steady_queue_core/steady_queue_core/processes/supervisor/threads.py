@@ -132,6 +132,7 @@ class ThreadLauncher:
         self, options: ResolvedOptions, using: str, wake_supervisor: Callable[[], None]
     ) -> None:
         self.options, self.using, self.wake_supervisor = options, using, wake_supervisor
+        self.reserved: set[int] = set()  # Threads keep what the process has.
 
     def start(
         self, spec: ProcessSpec, supervisor_id: int | None, siblings: list[ManagedProcess]
@@ -148,6 +149,7 @@ class ThreadLauncher:
             name=name,
             journal=journal,
             report=lambda process_id: child.note_alive(timeout, ready=process_id is not None),
+            report_at_work=lambda: setattr(child, "is_at_work", True),
             report_used_up=lambda: setattr(child, "wants_successor", True),
             supervisor_id=supervisor_id,
             titled=False,

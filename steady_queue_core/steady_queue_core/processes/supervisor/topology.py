@@ -7,7 +7,9 @@ from functools import partial
 
 from ...configuration import Configuration, ResolvedOptions
 from ...configured_backends import recurring_tasks_on
+from ..base.pulse import Pulse
 from ..dispatcher.dispatcher import Dispatcher
+from ..probe.probe import Metrics, Probe
 from ..scheduler.scheduler import Scheduler
 from ..worker.worker import Worker, capacity
 from .managed_process import ProcessSpec
@@ -47,6 +49,18 @@ def specs(
                 capacity=capacity(settings),
                 build=partial(Worker, settings=settings),
             )
+
+
+def probe_spec(where: str, descriptor: int, pulse: Pulse, metrics: Metrics | None) -> ProcessSpec:
+    """Return the spec of the probe, which answers on a listening socket; ``where``: its address."""
+    return ProcessSpec(
+        kind=Probe.kind,
+        description=f"/livez, /readyz and /metrics at {where}",
+        capacity=0,
+        build=partial(Probe, descriptor=descriptor, pulse=pulse, metrics=metrics),
+        registers=False,
+        descriptors=frozenset([descriptor]),
+    )
 
 
 def _describe_size(settings: Configuration.Worker) -> str:

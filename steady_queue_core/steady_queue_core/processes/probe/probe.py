@@ -1,0 +1,66 @@
+"""Probe: the process, or thread, that serves ``/livez``, ``/readyz`` and ``/metrics``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Thread
+
+from ..base.context import ProcessContext
+from ..base.pulse import Beat, Pulse
+from .readiness import Readiness
+from .server import Answer, ProbeServer
+
+#: Seconds after which a supervisor that has not come round counts as dead.
+MOST_SILENCE = 30.0
+#: Seconds between two looks of the server whether it is to end.
+POLL = 0.1
+
+#: Returns the metrics in a format of the Accept header, and its content type.
+Metrics = Callable[[str | None], tuple[bytes, str]]
+
+
+class Probe:
+    """Answers until a stop is requested. It has no row in the table of processes."""
+
+    kind = "probe"
+
+    def __init__(
+        self, context: ProcessContext, *, descriptor: int, pulse: Pulse, metrics: Metrics | None
+    ) -> None:
+        self.context, self.pulse = context, pulse
+        self.readiness = Readiness(context, pulse)
+        routes = {"/livez": self._livez, "/readyz": self._readyz}
+        if metrics is not None:
+            routes["/metrics"] = lambda accept: Answer(200, *metrics(accept))
+        self.server = ProbeServer(descriptor, routes)
+
+    def run(self) -> None:
+        """Serve until a stop is requested."""
+        Thread(
+            target=self.server.serve_forever,
+            kwargs={"poll_interval": POLL},
+            name="steady-queue-probe",
+            daemon=True,
+        ).start()
+        self.context.report(0)
+        while not self.context.stopping:
+            self.context.sleep(1.0)
+        self.server.shutdown()
+        self.server.server_close()
+        self.context.journal.mark_clean_exit()
+
+    def _livez(self, accept: str | None) -> Answer:
+        # No database: else its outage would have every container restarted.
+        beat = self.pulse.read()
+        return Answer.of(_silence(beat), beat_age_s=round(beat.age, 3))
+
+    def _readyz(self, accept: str | None) -> Answer:
+        beat = self.pulse.read()
+        problems = _silence(beat) or self.readiness.problems()
+        return Answer.of(problems, processes=beat.in_place, wanted=beat.wanted)
+
+
+def _silence(beat: Beat) -> list[str]:
+    if beat.age <= MOST_SILENCE:
+        return []
+    return [f"the supervisor has been silent for {beat.age:.0f} s"]

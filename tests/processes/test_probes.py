@@ -1,0 +1,330 @@
+"""Signs of life that others look for: HTTP probes, the heartbeat file, and systemd's protocol."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from steady_queue_core.processes.base.pulse import Pulse
+
+from . import proc
+from .conftest import EVERYWHERE, MakeProject
+from .harness import Supervisor
+from .scenarios import queue, refusal, stop_all
+from .waiting import wait_for
+
+#: Lets no worker start its work until a file is there.
+SLOW_START = """
+import time
+from pathlib import Path
+from steady_queue_core.hooks import on_worker_start
+
+@on_worker_start
+def wait(process):
+    while not (Path(__file__).parent / "go").exists():
+        time.sleep(0.01)
+"""
+
+
+class Got(NamedTuple):
+    status: int
+    body: str
+
+    @property
+    def json(self) -> dict[str, object]:
+        found = json.loads(self.body)
+        assert isinstance(found, dict)
+        return found
+
+
+def free_port() -> int:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return int(server.getsockname()[1])
+
+
+def get(port: int, path: str, method: str = "GET") -> Got:
+    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        return Got(answer.status, answer.read().decode())
+    finally:
+        connection.close()
+
+
+def wait_status(port: int, path: str, status: int, seconds: float = 20.0) -> Got:
+    def found() -> Got | None:
+        try:
+            got = get(port, path)
+        except OSError:
+            return None
+        return got if got.status == status else None
+
+    got = wait_for(found, seconds, f"{status} at {path}")
+    assert got is not None
+    return got
+
+
+@pytest.mark.parametrize("mode", ["fork", "async"])
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_a_healthy_queue_is_alive_and_ready(
+    make_project: MakeProject, where: dict[str, str], mode: str
+) -> None:
+    project = make_project(queue(processes=1), **where)
+    port = free_port()
+    supervisor = project.start("--probe-port", str(port), "--mode", mode)
+    ready = wait_status(port, "/readyz", 200)
+    assert ready.json == {"ok": True, "processes": 3, "wanted": 3, "problems": []}
+    alive = get(port, "/livez")
+    assert alive.status == 200
+    assert alive.json["ok"] is True
+    assert get(port, "/livez?x=1", "HEAD") == (200, "")
+    assert get(port, "/").status == 404
+    assert get(port, "/livez", "POST").status == 501
+    assert "steady_queue" not in json.dumps(
+        project.query("SELECT kind FROM steady_queue_processes")
+    )
+    project.enqueue("work")
+    project.wait_done()
+    assert supervisor.stop() == 0
+    with pytest.raises(ConnectionRefusedError):
+        get(port, "/livez")
+
+
+def test_an_outage_makes_it_unready_but_not_dead(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1))
+    port = free_port()
+    project.start("--probe-port", str(port))
+    wait_status(port, "/readyz", 200)
+    elsewhere = project.database.rename(project.folder / "elsewhere")
+    project.database.mkdir()  # It is there, and cannot be opened.
+    got = wait_status(port, "/readyz", 503)
+    assert "the database is not available: unable to open database file" in got.body
+    assert get(port, "/livez").status == 200
+    project.database.rmdir()
+    elsewhere.rename(project.database)
+    wait_status(port, "/readyz", 200)
+    stop_all(project)
+
+
+def test_it_is_ready_when_all_processes_are_at_work(make_project: MakeProject) -> None:
+    settings = queue(processes=2, task_modules=["slow_start"])
+    project = make_project(settings, files={"slow_start.py": SLOW_START})
+    port = free_port()
+    project.start("--probe-port", str(port))
+    got = wait_status(port, "/readyz", 503)
+    wait_for(lambda: get(port, "/readyz").json["processes"] == 2, 20, "the others")
+    got = get(port, "/readyz")
+    assert got.json["problems"] == ["2 of 4 processes are at work"]
+    (project.folder / "go").touch()
+    wait_status(port, "/readyz", 200)
+    stop_all(project)
+
+
+def test_it_is_not_ready_while_it_stops(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1, shutdown_timeout=20))
+    port = free_port()
+    supervisor = project.start("--probe-port", str(port))
+    wait_status(port, "/readyz", 200)
+    [job] = project.enqueue("work", [3.0])
+    project.wait_started(job)
+    supervisor.send(signal.SIGTERM)
+    wait_for(lambda: "Stopping" in supervisor.errors(), 10, "the stop")
+    assert supervisor.wait_exit() == 0
+
+
+def test_a_restart_leaves_no_probe_unanswered(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1))
+    port = free_port()
+    supervisor = project.start("--probe-port", str(port))
+    wait_status(port, "/readyz", 200)
+    answers: list[object] = []
+    done = threading.Event()
+
+    def ask() -> None:
+        while not done.wait(0.02):
+            try:
+                answers.append(get(port, "/livez").status)
+            except OSError as error:
+                answers.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    supervisor.send(signal.SIGHUP)
+    wait_for(lambda: "All processes are in place" in supervisor.errors(), 30, "the succession")
+    wait_for(lambda: len(supervisor.children()) == 3, 15, "the end of the old ones")
+    done.set()
+    asking.join()
+    assert set(answers) == {200}
+    assert len(answers) > 20
+    wait_status(port, "/readyz", 200)
+    stop_all(project)
+
+
+def test_a_killed_probe_is_replaced_and_the_port_goes_with_the_supervisor(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(queue(processes=1))
+    port = free_port()
+    supervisor = project.start("--probe-port", str(port))
+    wait_status(port, "/readyz", 200)
+    [probe] = [
+        pid for pid in supervisor.children() if f"(pid {pid}): /livez" in supervisor.errors()
+    ]
+    supervisor.send(signal.SIGKILL, probe)
+    wait_for(lambda: probe not in supervisor.children(), 10, "its end")
+    wait_status(port, "/readyz", 200)
+    supervisor.send(signal.SIGKILL)
+    wait_for(lambda: not proc.in_session(supervisor.pid), 15, "the end of all")
+    with pytest.raises(ConnectionRefusedError):
+        get(port, "/livez")
+
+
+def test_only_the_probe_keeps_the_socket(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1))
+    port = free_port()
+    supervisor = project.start("--probe-port", str(port))
+    wait_status(port, "/readyz", 200)
+    holders = [pid for pid in supervisor.children() if listens(pid, port)]
+    assert len(holders) == 1
+    stop_all(project)
+
+
+def listens(pid: int, port: int) -> bool:
+    """Whether a process has a listening socket of that port open."""
+    lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    inodes = {
+        line.split()[9]
+        for line in lines
+        if line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "0A"
+    }
+    folder = Path(f"/proc/{pid}/fd")
+    held = {os.readlink(each) for each in folder.iterdir()}
+    return any(f"socket:[{inode}]" in held for inode in inodes)
+
+
+def test_an_address_that_is_taken_is_refused(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        message = refusal(project, "--probe-port", str(port))
+    assert f"The probe cannot listen at 127.0.0.1, port {port}: " in message
+    assert "Choose another port with --probe-port" in message
+
+
+def test_the_heartbeat_file_is_touched_and_removed(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1))
+    file = project.folder / "beat"
+    supervisor = project.start("--heartbeat-file", str(file))
+    wait_for(file.exists, 20, "the file")
+    first = file.stat().st_mtime_ns
+    wait_for(lambda: file.stat().st_mtime_ns > first, 10, "the next beat")
+    supervisor.wait_ready()
+    supervisor.send(signal.SIGSTOP)
+    wait_for(lambda: proc.stat(supervisor.pid).state == "T", 5, "the freeze")  # type: ignore[union-attr]
+    frozen = file.stat().st_mtime_ns
+    time.sleep(1.5)  # Longer than a round.
+    assert file.stat().st_mtime_ns == frozen
+    supervisor.send(signal.SIGCONT)
+    wait_for(lambda: file.stat().st_mtime_ns > frozen, 10, "the next beat")
+    stop_all(project)
+    assert not file.exists()
+
+
+def test_a_heartbeat_file_that_is_a_link_is_not_followed(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1))
+    (project.folder / "beat").symlink_to(project.folder / "elsewhere")
+    supervisor = project.start("--heartbeat-file", str(project.folder / "beat"))
+    supervisor.wait_ready()
+    wait_for(lambda: "cannot be written" in supervisor.errors(), 10, "the complaint")
+    stop_all(project)
+    assert not (project.folder / "elsewhere").exists()
+    assert supervisor.errors().count("cannot be written") == 1
+
+
+class ServiceManager:
+    """The receiving end of systemd's protocol."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(str(path))
+        self._socket.settimeout(0.1)
+        self.messages: list[list[str]] = []
+
+    def wait(self, line: str, after: int = 0, seconds: float = 30.0) -> int:
+        """Return the number of the first message with that line."""
+
+        def found() -> int | None:
+            with suppress(TimeoutError):
+                self.messages.append(self._socket.recv(4096).decode().splitlines())
+            for number, message in enumerate(self.messages[after:], after):
+                if line in message:
+                    return number + 1
+            return None
+
+        number = wait_for(found, seconds, f"{line} in {self.messages}")
+        assert number is not None
+        return number
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture
+def service_manager(tmp_path: Path) -> Iterator[ServiceManager]:
+    manager = ServiceManager(tmp_path / "notify")
+    yield manager
+    manager.close()
+
+
+def start_as_service(
+    make_project: MakeProject, manager: ServiceManager, **options: object
+) -> Supervisor:
+    project = make_project(queue(processes=1, **options), files={"deployed.py": "VERSION = 1"})
+    env = ["env", f"NOTIFY_SOCKET={manager.path}", "WATCHDOG_USEC=30000000"]
+    return project.start(under=env)
+
+
+def test_systemd_is_told(make_project: MakeProject, service_manager: ServiceManager) -> None:
+    modules = ["tests.faultapp.versioned"]
+    supervisor = start_as_service(make_project, service_manager, task_modules=modules)
+    ready = service_manager.wait("READY=1")
+    service_manager.wait("STATUS=2 of 2 processes at work")
+    beat = service_manager.wait("WATCHDOG=1", ready)
+    service_manager.wait("WATCHDOG=1", beat)
+    supervisor.send(signal.SIGHUP)
+    reloading = service_manager.wait("RELOADING=1", beat)
+    told = service_manager.messages[reloading - 1]
+    assert told[1].startswith("MONOTONIC_USEC=")
+    again = service_manager.wait("READY=1", reloading)
+    deployed = supervisor.project.folder / "deployed.py"
+    deployed.write_text("VERSION =")
+    supervisor.send(signal.SIGHUP)
+    refused = service_manager.wait("READY=1", service_manager.wait("RELOADING=1", again))
+    supervisor.send(signal.SIGTERM)
+    service_manager.wait("STOPPING=1", refused)
+    assert supervisor.wait_exit() == 0
+
+
+def test_a_pulse_ages() -> None:
+    pulse = Pulse()
+    pulse.beat(3, 2, is_stopping=False)
+    first = pulse.read()
+    assert (first.wanted, first.in_place, first.is_stopping) == (3, 2, False)
+    assert 0 <= first.age < 5
+    wait_for(lambda: pulse.read().age > first.age, 5, "another age")
+    pulse.beat(3, 3, is_stopping=True)
+    assert pulse.read().is_stopping
