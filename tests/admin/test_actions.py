@@ -13,8 +13,9 @@ from django.db import OperationalError, connections
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from steady_queue_core.admin import JobAdmin, actions, job_listing
+from steady_queue_core.admin import JobAdmin, actions
 from steady_queue_core.dialects import JobKey
+from steady_queue_core.listings import job_listing
 from steady_queue_core.models import (
     BlockedExecution,
     FailedExecution,

@@ -10,8 +10,9 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from steady_queue_core.admin import JobAdmin, counts, job_listing
+from steady_queue_core.admin import JobAdmin
 from steady_queue_core.dialects import portable
+from steady_queue_core.listings import counts, job_listing
 from steady_queue_core.models import (
     FailedExecution,
     Job,

@@ -23,9 +23,9 @@ from steady_queue_core.admin import (
     QueuesAdmin,
     RecurringTaskAdmin,
     SemaphoreAdmin,
-    job_listing,
     register,
 )
+from steady_queue_core.listings import job_listing
 from steady_queue_core.models import (
     FailedExecution,
     Job,

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from steady_queue_core.admin import batch_listing, job_listing
+from steady_queue_core.admin import batch_listing
 from steady_queue_core.dialects import tables
+from steady_queue_core.listings import job_listing
 
 from .places import tasks_in
 from .visitor import Visitor

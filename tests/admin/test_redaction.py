@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from steady_queue_core import arguments, schedule_recurring_task
-from steady_queue_core.admin import redaction
-from steady_queue_core.admin.redaction import HIDDEN, Redactor
+from steady_queue_core.listings import redaction
+from steady_queue_core.listings.redaction import HIDDEN, Redactor
 from steady_queue_core.models import Job, RecurringTask
 
 from ..app.tasks import make_token, noop, sign_up

@@ -18,15 +18,15 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
+from ..listings.damage import ERRORS, is_damage
+from ..listings.keyset import is_storable
+from ..listings.listing import Listing, ModelListing
+from ..listings.visibility import VisibleJobs
 from ..models import Job, JobBatch
 from ..models.job import parse_job_id
 from . import databases, texts
 from .change_list import KeysetChangeList
-from .corrupt_rows import ERRORS, is_damage
 from .detail import Section
-from .keyset import is_storable
-from .listing import Listing, ModelListing
-from .visibility import VisibleJobs
 
 
 def keep_ids(request: HttpRequest) -> None:

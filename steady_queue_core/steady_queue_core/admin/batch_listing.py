@@ -12,14 +12,14 @@ from django.db.models import Q, QuerySet
 from ..batches.batch import KIND as BATCH
 from ..batches.handle import BatchStatus
 from ..dialects.membership import CHAIN, GROUP, WORKFLOW
+from ..listings.counts import BoundedCount, count_each
+from ..listings.damage import read_each
+from ..listings.job_listing import LOOKED_AT
+from ..listings.keyset import START, Cursor, Key, Order
+from ..listings.listing import Page, split_page
+from ..listings.visibility import is_unrestricted
 from ..models import JobBatch
 from ..models.job import parse_job_id
-from .corrupt_rows import read_each
-from .counts import BoundedCount, count_each
-from .job_listing import LOOKED_AT
-from .keyset import START, Cursor, Key, Order
-from .listing import Page, split_page
-from .visibility import is_unrestricted
 
 KINDS = (BATCH, CHAIN, GROUP, WORKFLOW)
 GOING_ON = Q(finished_at=None)

@@ -16,17 +16,17 @@ from ..batches.picture import MOST_NODES, Picture, read_picture
 from ..dialects import MemberState
 from ..dialects.callbacks import NAMES
 from ..dialects.membership import FAILURES
+from ..listings.counts import BoundedCount, count_each
+from ..listings.keyset import Order
+from ..listings.listing import split_page
 from ..models import BatchMember
 from . import databases, texts
 from .base import QueueAdmin
 from .batch_columns import created, finished, kind, progress, status
 from .batch_tally import ENDED_WELL, Tally, added
-from .counts import BoundedCount, count_each
 from .detail import Drawing, Fields, Section, Table, Text
 from .graph_svg import graph_svg
 from .job_texts import MOST_READ, UNREADABLE, stored_section
-from .keyset import Order
-from .listing import split_page
 from .member_rows import HEADINGS, member_row, read_members, seen_by
 
 #: Members on one page.

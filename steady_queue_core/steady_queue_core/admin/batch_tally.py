@@ -10,8 +10,8 @@ from django.utils.safestring import SafeString
 
 from ..dialects import MemberState
 from ..dialects.membership import FAILURES
+from ..listings.counts import BoundedCount, count_each
 from ..models import BatchMember
-from .counts import BoundedCount, count_each
 
 ENDED_WELL = tuple(
     state for state in MemberState if state is not MemberState.PENDING and state not in FAILURES

@@ -13,6 +13,8 @@ from django.urls import URLPattern
 
 from ..batches.handle import BatchStatus, status_of
 from ..dialects.database import Database
+from ..listings.damage import read_each
+from ..listings.keyset import is_storable
 from ..models import JobBatch
 from ..models.job import parse_job_id
 from . import databases, texts
@@ -23,9 +25,7 @@ from .batch_columns import COLUMNS
 from .batch_listing import KINDS, LARGE, STATUSES, BatchListing
 from .batch_page import BatchPage
 from .batch_tally import tally_each
-from .corrupt_rows import read_each
 from .filters import DatabaseFilter, KindFilter, StatusFilter
-from .keyset import is_storable
 
 #: Members of a batch that goes on are counted up to this number in the list.
 COUNTED = 1_000

@@ -9,9 +9,9 @@ from django.contrib.admin.views.main import PAGE_VAR, ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from ..listings.counts import BoundedCount, ResultCount
+from ..listings.listing import Listing, Page
 from . import databases
-from .counts import BoundedCount, ResultCount
-from .listing import Listing, Page
 
 
 class KeysetChangeList(ChangeList):

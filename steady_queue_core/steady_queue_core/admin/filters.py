@@ -10,11 +10,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from ..dialects.database import Database
+from ..listings.damage import readable
 from ..models import Pause
 from ..tasks.definition import registered_tasks
 from . import databases
 from .batch_listing import KINDS, STATUSES
-from .corrupt_rows import readable
 from .texts import name
 
 #: Maximum number of choices of a filter.

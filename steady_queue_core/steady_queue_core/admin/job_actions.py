@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from django.contrib.admin.models import CHANGE, DELETION
 
 from ..dialects.database import Database
+from ..listings.job_listing import JobListing
 from ..models import Job
 from ..models.execution import Execution
 from ..models.job_queryset import JobQuerySet
 from ..models.operations import cancel, discard, retry, run_now
 from .actions import BatchResult, run_in_batches
-from .job_listing import JobListing
 
 #: Returns those of the given ids on whose jobs the user may perform the action.
 Permitted = Callable[[Sequence[int]], Sequence[int]]

@@ -7,9 +7,9 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from ..dialects import portable
+from ..listings.job_rows import state_of
 from . import texts
 from .corrupt_rows import column
-from .job_rows import state_of
 
 #: Seconds after which a due job is late.
 LATE = 60.0

@@ -8,10 +8,11 @@ from typing import Any
 from ..dialects import portable
 from ..dialects.database import Database
 from ..durations import in_words
+from ..listings.job_rows import RELATED
+from ..listings.states import State
 from ..tasks.metadata import JobMetadata
 from . import rates, texts
 from .detail import Fields, Section, Table
-from .job_rows import RELATED
 from .job_steps import steps_section
 from .job_texts import (
     arguments_section,
@@ -21,7 +22,6 @@ from .job_texts import (
     result_section,
     workers,
 )
-from .states import State
 
 
 def sections_of(job: Any, state: State, process: str, *, with_arguments: bool) -> list[Section]:

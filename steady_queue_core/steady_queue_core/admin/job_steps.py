@@ -8,9 +8,9 @@ from typing import Any
 from django.db.models import Case, F, When
 from django.db.models.functions import Length
 
+from ..listings.damage import DAMAGED, ERRORS, is_damage
 from ..tasks.stored_payloads import step_text
 from . import texts
-from .corrupt_rows import DAMAGED, ERRORS, is_damage
 from .detail import Section, Text
 from .job_texts import TOO_LONG, stored_value
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from .. import arguments
 from ..arguments import DeserializationError
+from ..listings.redaction import HIDDEN, Redactor, parameter_names
 from ..payloads import PayloadError
 from ..tasks.metadata import JobMetadata
 from ..tasks.results import errors_of, workers_of
 from ..tasks.stored_payloads import call_text, checkpoint_text, result_text
 from . import texts
 from .detail import Section, Text
-from .redaction import HIDDEN, Redactor, parameter_names
 
 #: Longer stored text is not decoded.
 MOST_READ = 2**20

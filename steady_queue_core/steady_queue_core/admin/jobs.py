@@ -11,22 +11,22 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern
 
+from ..listings.counts import BoundedCount
+from ..listings.job_listing import LOOKED_AT, JobListing
+from ..listings.job_rows import RELATED, read_briefly, state_of
+from ..listings.keyset import is_storable
+from ..listings.states import ALL, STATES, State, count_states
 from ..models import Job, Process
 from ..models.job import parse_job_id
 from . import databases, texts
 from .actions import BatchResult, add_history, log_action
 from .base import QueueAdmin, keep_ids
 from .change_list import KeysetChangeList
-from .counts import BoundedCount
 from .filters import DatabaseFilter, KeyFilter, QueueFilter, StateFilter, TaskFilter
 from .job_actions import JOB_ACTIONS, RETRY, JobAction, taken_key
 from .job_batch import batch_sections
 from .job_columns import COLUMNS_BY_STATE
-from .job_listing import LOOKED_AT, JobListing
 from .job_page import row_of, sections_of
-from .job_rows import RELATED, read_briefly, state_of
-from .keyset import is_storable
-from .states import ALL, STATES, State, count_states
 
 #: Maximum number of jobs that a confirmation counts.
 COUNTED = 50_000

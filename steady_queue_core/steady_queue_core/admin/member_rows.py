@@ -9,11 +9,11 @@ from typing import Any
 from django.http import HttpRequest
 
 from ..batches.nodes import Node, read_nodes
+from ..listings.damage import DAMAGED, ERRORS, is_damage
+from ..listings.visibility import is_unrestricted
 from ..models import Job, JobBatch
 from . import texts
 from .base import QueueAdmin
-from .corrupt_rows import DAMAGED, ERRORS, is_damage
-from .visibility import is_unrestricted
 
 #: What is shown of a job or batch that the user may not see.
 HIDDEN = "(hidden)"

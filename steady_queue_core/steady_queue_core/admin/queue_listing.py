@@ -8,10 +8,10 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from ..listings.counts import BoundedCount
+from ..listings.keyset import Order
+from ..listings.listing import Page, split_page
 from ..models import Pause
-from .counts import BoundedCount
-from .keyset import Order
-from .listing import Page, split_page
 
 
 @dataclass(frozen=True)

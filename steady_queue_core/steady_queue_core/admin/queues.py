@@ -15,21 +15,21 @@ from django.urls import URLPattern
 from ..configuration.queues import LONGEST_NAME
 from ..dialects import fair_queues_in
 from ..dialects.database import Database
+from ..listings.counts import BoundedCount, count_each
+from ..listings.damage import ERRORS, is_damage, read_each
+from ..listings.job_listing import JobListing
+from ..listings.job_rows import read_briefly
+from ..listings.keyset import is_storable
+from ..listings.states import READY
+from ..listings.visibility import is_unrestricted
 from ..models import Job, Pause, Queue, ReadyExecution
 from . import databases, texts
 from .actions import add_history, log_action
 from .base import QueueAdmin
-from .corrupt_rows import ERRORS, is_damage, read_each
-from .counts import BoundedCount, count_each
 from .filters import DatabaseFilter, queue_names
 from .job_actions import DISCARD
-from .job_listing import JobListing
-from .job_rows import read_briefly
-from .keyset import is_storable
 from .queue_columns import fair, name, oldest, queue_fields, ready, state
 from .queue_listing import QueueListing
-from .states import READY
-from .visibility import is_unrestricted
 
 
 class QueuesAdmin(QueueAdmin):

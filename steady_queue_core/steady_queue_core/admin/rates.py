@@ -10,6 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from ..dialects import JobRate
 from ..dialects.database import Database
 from ..durations import in_words
+from ..listings.keyset import is_storable
+from ..listings.listing import ModelListing
 from ..models.rate import number
 from ..rates.pace import Pace
 from ..timezones import MICROSECOND, from_microseconds, to_microseconds
@@ -18,8 +20,6 @@ from .base import QueueAdmin
 from .corrupt_rows import column
 from .detail import Fields, Section
 from .filters import DatabaseFilter
-from .keyset import is_storable
-from .listing import ModelListing
 
 
 class RateAdmin(QueueAdmin):

@@ -14,17 +14,18 @@ from django.urls import URLPattern
 
 from ..dialects.database import Database
 from ..errors import SteadyQueueError
+from ..listings.damage import read_each
+from ..listings.keyset import is_storable
+from ..listings.run_outlook import outlook_of
 from ..models import RecurringExecution, RecurringTask
 from ..schedules.stored import opened_arguments
 from . import databases, texts
 from .actions import BATCH, add_history, log_action
 from .base import QueueAdmin
-from .corrupt_rows import column, read_each
+from .corrupt_rows import column
 from .detail import Fields, Section, Table
 from .filters import DatabaseFilter
 from .job_texts import arguments_section
-from .keyset import is_storable
-from .run_outlook import outlook_of
 
 #: Number of past and future runs on the page of a task.
 PAST_RUNS, NEXT_RUNS = 20, 3

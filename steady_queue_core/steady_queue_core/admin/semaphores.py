@@ -7,17 +7,17 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 
+from ..listings.counts import count_each
+from ..listings.keyset import is_storable
+from ..listings.listing import ModelListing
+from ..listings.states import BLOCKED
 from ..models import BlockedExecution
 from ..models.semaphore import Permit
 from . import databases, texts
 from .base import QueueAdmin
 from .corrupt_rows import column
-from .counts import count_each
 from .detail import Fields, Section, Table
 from .filters import DatabaseFilter
-from .keyset import is_storable
-from .listing import ModelListing
-from .states import BLOCKED
 
 #: Maximum number of jobs on the page of a semaphore.
 MOST_JOBS = 100

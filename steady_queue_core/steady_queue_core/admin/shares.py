@@ -17,14 +17,15 @@ from django.http import HttpRequest, HttpResponse
 from .. import shares
 from ..dialects import fair_queues_in
 from ..fair_queues import is_weight
+from ..listings.damage import ERRORS, is_damage, read_each
+from ..listings.keyset import is_storable
+from ..listings.listing import ModelListing
 from ..models import Share
 from . import databases, texts
 from .actions import add_history, log_action
 from .base import QueueAdmin, keep_ids
-from .corrupt_rows import ERRORS, column, is_damage, read_each
+from .corrupt_rows import column
 from .filters import DatabaseFilter
-from .keyset import is_storable
-from .listing import ModelListing
 from .share_forms import AddShareForm, ChangeShareForm
 
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol
 
 from django.db.models import QuerySet
 
-from .corrupt_rows import read_each
 from .counts import BoundedCount, count_each
+from .damage import read_each
 from .keyset import Cursor, Order
 
 

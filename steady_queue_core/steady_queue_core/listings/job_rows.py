@@ -10,7 +10,7 @@ from django.db.models.functions import Left
 
 from ..dialects.database import Database
 from ..models import Job, Process
-from .corrupt_rows import DAMAGED, read_each
+from .damage import DAMAGED, read_each
 from .states import ALL, FAILED, STATES, WAITING, State
 
 COLUMNS = (

@@ -10,8 +10,8 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from ..models.job import MAX_ID
-from .corrupt_rows import ERRORS, is_damage
 from .counts import BoundedCount, count_each
+from .damage import ERRORS, is_damage
 from .job_rows import read_jobs
 from .keyset import START, Cursor, Key, Order
 from .listing import Page, split_page
