@@ -167,7 +167,8 @@ def test_all_problems_are_reported_at_once_with_their_places() -> None:
         "STEADY_QUEUE: unknown key 3; valid are 'dialects', 'dispatchers', 'drain_timeout', "
         "'fork_startup_timeout', 'heartbeat_file', 'hidden_arguments', 'probe_address', "
         "'probe_port', 'process_alive_threshold', 'process_heartbeat_interval', 'scheduler', "
-        "'shutdown_timeout', 'silence_polling', 'state_directory', 'supervisor_mode', 'supervisor_pidfile', 'task_modules', 'workers'",
+        "'shutdown_timeout', 'silence_polling', 'state_directory', 'supervisor_mode', "
+        "'supervisor_pidfile', 'task_modules', 'workers'",
         "STEADY_QUEUE['workers'][0]: unknown key 'thread'; did you mean 'threads'?",
         "STEADY_QUEUE['workers'][1]['queues']: the entry str 'a*b' has a '*' before its end; "
         "write an exact name, a prefix such as 'mail*', or '*' for all queues",
@@ -383,7 +384,8 @@ def test_where_probes_are_answered() -> None:
     assert (options.probe_port, options.probe_address) == (8090, "::1")
     assert options.heartbeat_file == Path("/run/beat")
     assert problems_of({"probe_port": 70000, "probe_address": "localhost"}) == [
-        "STEADY_QUEUE['probe_port']: expected an integer of at least 1 and at most 65535, got int 70000",
+        "STEADY_QUEUE['probe_port']: expected an integer of at least 1 and at most 65535, got int "
+        "70000",
         "STEADY_QUEUE['probe_address']: expected an IP address of this host, such as '0.0.0.0' for "
         "all, got str 'localhost'",
     ]
