@@ -167,8 +167,8 @@ def test_all_problems_are_reported_at_once_with_their_places() -> None:
         "STEADY_QUEUE: unknown key 3; valid are 'dialects', 'dispatchers', 'drain_timeout', "
         "'fork_startup_timeout', 'heartbeat_file', 'hidden_arguments', 'probe_address', "
         "'probe_port', 'process_alive_threshold', 'process_heartbeat_interval', 'scheduler', "
-        "'shutdown_timeout', 'silence_polling', 'state_directory', 'supervisor_mode', "
-        "'supervisor_pidfile', 'task_modules', 'workers'",
+        "'shutdown_timeout', 'silence_polling', 'state_directory', 'statistics', "
+        "'supervisor_mode', 'supervisor_pidfile', 'task_modules', 'workers'",
         "STEADY_QUEUE['workers'][0]: unknown key 'thread'; did you mean 'threads'?",
         "STEADY_QUEUE['workers'][1]['queues']: the entry str 'a*b' has a '*' before its end; "
         "write an exact name, a prefix such as 'mail*', or '*' for all queues",

@@ -41,6 +41,12 @@ KEYS: dict[str, tuple[str, set[tuple[str, ...]], set[tuple[str, ...]]]] = {
     "permits": ("job_id", set(), {("key",)}),
     "checkpoints": ("job_id", set(), set()),
     "steps": ("id", {("job_id", "name")}, set()),
+    "statistics": (
+        "id",
+        {("span", "minute", "queue_name", "task_path", "writer")},
+        set(),
+    ),
+    "samples": ("id", {("minute", "queue_name")}, set()),
     "shares": ("id", {("queue_name", "key")}, set()),
     "rates": ("key", set(), set()),
     "waiting_executions": ("job_id", set(), set()),

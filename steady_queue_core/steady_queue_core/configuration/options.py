@@ -67,6 +67,8 @@ class Options(Section):
     """Address of this host that it listens at."""
     heartbeat_file: Path | None
     """File that the supervisor touches while it lives; None: none."""
+    statistics: bool
+    """Whether workers count what becomes of jobs, by minute, queue and task."""
     drain_timeout: timedelta | None
     """Time that running tasks get when new code takes over; None: any time."""
     dialects: Mapping[str, str] = field(hash=False)
@@ -94,6 +96,7 @@ class Options(Section):
         probe_port: int | None = None,
         probe_address: str = "127.0.0.1",
         heartbeat_file: str | Path | None = None,
+        statistics: bool = True,
         drain_timeout: timedelta | float | None = None,
         dialects: Mapping[str, str] | None = None,
         task_modules: str | Sequence[str] = (),
@@ -114,6 +117,7 @@ class Options(Section):
             "probe_port": probe_port,
             "probe_address": probe_address,
             "heartbeat_file": heartbeat_file,
+            "statistics": statistics,
             "drain_timeout": drain_timeout,
             "dialects": dialects,
             "task_modules": task_modules,
@@ -134,6 +138,7 @@ class Options(Section):
             "probe_port": read_port(reader),
             "probe_address": read_address(reader),
             "heartbeat_file": read_path(reader, "heartbeat_file"),
+            "statistics": reader.flag("statistics"),
             "drain_timeout": read_drain_timeout(reader),
             "dialects": read_dialects(reader),
             "task_modules": read_task_modules(reader),

@@ -21,6 +21,7 @@ from .recurring import RecurringExecution, RecurringTask
 from .retention import Retention
 from .semaphore import Permit, Semaphore
 from .share import Share
+from .statistic import Sample, Statistic
 from .step import Step
 from .turn import Turn
 from .unique_key import UniqueKey
@@ -43,9 +44,11 @@ __all__ = [
     "RecurringExecution",
     "RecurringTask",
     "Retention",
+    "Sample",
     "ScheduledExecution",
     "Semaphore",
     "Share",
+    "Statistic",
     "Step",
     "Turn",
     "UniqueKey",

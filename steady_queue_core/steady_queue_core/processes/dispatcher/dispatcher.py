@@ -12,6 +12,8 @@ from ...logging import about, get_logger
 from ...models import Job
 from ...models.operations.batch_maintenance import BatchMaintenance
 from ...models.operations.semaphore_maintenance import SemaphoreMaintenance
+from ...statistics.sampler import Sampler
+from ...statistics.storage import RollUp
 from ..base.context import ProcessContext
 from .retention import Cleaner
 
@@ -33,6 +35,7 @@ class Dispatcher:
     def __init__(self, context: ProcessContext, settings: Configuration.Dispatcher) -> None:
         self.context, self.settings = context, settings
         self.cleaner = Cleaner(context.using)
+        self.sampler, self.roll_up = Sampler(), RollUp()
         self._next_maintenance = self._next_repair = time.monotonic()
         self._pause = 0.0
 
@@ -45,6 +48,8 @@ class Dispatcher:
         if self.settings.concurrency_maintenance:
             waits.append(self._maintain_semaphores())
         waits.append(self._repair_batches())
+        if self.context.options.statistics:
+            waits += map(self.context.database.run, [self.sampler.do, self.roll_up.do])
         return min(waits)
 
     def _repair_batches(self) -> float:

@@ -9,10 +9,13 @@ from collections.abc import Iterable
 from threading import Lock
 
 from ...configuration import ResolvedOptions
+from ...dialects import ClaimedJob
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger, process_name
 from ...models.process import Process
 from ...models.readiness import require_tables
+from ...statistics.collector import Collector
+from ..base.counting import store_statistics
 from ..base.database import QueueDatabase, Unavailable
 from ..base.journal_reader import JournalSnapshot, read_journal, remove_journal
 from ..base.lifecycle import Lifecycle
@@ -59,7 +62,8 @@ class Maintenance:
         self.database = QueueDatabase(
             using, quiet=options.silence_polling, timeouts=ResponseTimeouts(options)
         )
-        self.rescuer = Rescuer(self.database)
+        self.statistics = Collector() if options.statistics else None
+        self.rescuer = Rescuer(self.database, self._note_lost)
         self.pruner = Pruner(self.database, self.rescuer, options.process_alive_threshold)
         self.deferred = DeferredWork()
         self.name = new_name(self.kind)
@@ -112,6 +116,7 @@ class Maintenance:
     def finish(self) -> None:
         """Do the deferred work and deregister, if the database is available."""
         self.deferred.run(now=True)
+        store_statistics(self.statistics, self.database, at_once=not self.deferred)
         registration, self._registration = self._registration, None
         if self.deferred:
             logger.warning(
@@ -162,6 +167,10 @@ class Maintenance:
         self.deferred.add(rescue)
         return snapshot
 
+    def _note_lost(self, claim: ClaimedJob) -> None:
+        if self.statistics is not None:
+            self.statistics.add_lost(claim, time.time())
+
     def mirror_schedules(self) -> None:
         """Copy the recurring tasks from the code to their table as soon as possible."""
         self.deferred.add(lambda: self.database.run(mirror.mirror))
@@ -183,6 +192,7 @@ class Maintenance:
             if self._clock_is_steady() and now >= self._next_prune:
                 self._next_prune = now + self.pruner.interval
                 self._prune_expired()
+            store_statistics(self.statistics, self.database)
             if self.drain is not None:
                 self.drained = self.drain.is_done(self.database, self.options)
         except Unavailable as unavailable:

@@ -59,8 +59,13 @@ class Rescuer:
     Raises ``Unavailable`` during an outage. All methods are idempotent.
     """
 
-    def __init__(self, database: QueueDatabase) -> None:
-        self.database = database
+    def __init__(
+        self,
+        database: QueueDatabase,
+        note_lost: Callable[[ClaimedJob], object] = lambda claim: None,
+    ) -> None:
+        """``note_lost`` is told of each claim whose attempt was lost with its process."""
+        self.database, self._note_lost = database, note_lost
         #: Rescued processes. A claim of theirs that shows up later was never started: its
         #: statement was still running when they died.
         self.rescued: deque[int] = deque(maxlen=MAX_REMEMBERED)
@@ -137,9 +142,11 @@ class Rescuer:
                 held = self._settle_one_by_one(batch, done, death.worker)
             except Unavailable as unavailable:
                 held = self._settle_the_free(done, unavailable)
-            for each in done:
+            for claim, each in zip(batch, done, strict=True):
                 if each.outcome.job_id in held:
                     send_signals(each)
+                    if each.lost_process is not None:
+                        self._note_lost(claim)
             if not held:
                 return  # Another client ends these claims, or they cannot be ended now.
 

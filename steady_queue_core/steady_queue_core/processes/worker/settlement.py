@@ -15,8 +15,10 @@ from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import claims
 from ...signals import jobs_settled
+from ...statistics.collector import Collector
 from ...tasks.cancellation import requested
 from ..base.context import ProcessContext
+from ..base.counting import store_statistics
 from ..base.database import Unavailable
 from ..base.registration import ProcessRegistration
 from . import outcomes
@@ -52,6 +54,9 @@ class Settlement:
         #: Claims without a stored outcome, by job id.
         self.held: dict[int, ClaimedJob] = {}
         self.heirs = Heirs()
+        self.statistics = Collector() if context.options.statistics else None
+        #: When results arrived, on the monotonic clock, by job; only kept for statistics.
+        self._arrivals: dict[int, float] = {}
         #: Results whose outcomes are to be stored.
         self.waiting: list[RunResult] = []
         #: Claims whose outcome may have been stored just before a connection was lost.
@@ -82,6 +87,8 @@ class Settlement:
 
     def add(self, result: RunResult) -> None:
         """Queue a result for the next statement, unless whoever ran the task has settled it."""
+        if self.statistics is not None:
+            self._arrivals[result.outcome.job_id] = time.monotonic()
         if result.settled is None:
             claim = self.held.get(result.outcome.job_id)
             self.waiting.append(result if claim is None else with_callback(result, claim))
@@ -209,8 +216,9 @@ class Settlement:
     ) -> None:
         """Take note of outcomes that were stored, if their job is in ``held``, in ``seconds``."""
         stored = []
-        # Most of the time nobody asks for them.
-        told: list[tuple[ClaimedJob, Outcome]] | None = [] if jobs_settled.receivers else None
+        settled: list[tuple[ClaimedJob, Outcome]] = []
+        now, counted = time.monotonic(), self.statistics
+        instant = self.executor.clock.now().timestamp() if counted is not None else 0.0
         for result in batch:
             job_id, token = _claim_of(result)
             claim = self.held.get(job_id)
@@ -220,13 +228,17 @@ class Settlement:
                 del self.held[job_id]
                 self.heirs.forget(job_id)
             self.context.journal.clear(job_id, token)
+            arrived = self._arrivals.pop(job_id, now)
             if requested:
                 requested.discard((job_id, token))
             uncertain = (job_id, token) in self._uncertain and self.registration.holds_lease
             if job_id in held or uncertain:
                 stored.append(result)
-                if told is not None and claim is not None:
-                    told.append((claim, result.outcome))
+                if claim is not None:
+                    settled.append((claim, result.outcome))
+                    if counted is not None:
+                        # An attempt has ended when its result arrived, however late it is stored.
+                        counted.add(claim, result.outcome, instant, instant - (now - arrived))
             else:
                 # An attempt that has noticed it, or that never began, has no outcome to lose.
                 known = result.outcome.ending is Ending.RELEASED
@@ -246,8 +258,17 @@ class Settlement:
         self._uncertain.difference_update(map(_claim_of, batch))
         if stored:
             self.signal_sender.put(stored)
-        if told:
-            self.context.events.settled(told, seconds)
+        if settled and jobs_settled.receivers:
+            self.context.events.settled(settled, seconds)
+
+    @property
+    def until_statistics(self) -> float:
+        """Seconds until counts are to be stored; infinite while there are none."""
+        return math.inf if self.statistics is None else self.statistics.until_due
+
+    def store_statistics(self, *, at_once: bool = False) -> None:
+        """Store what was counted, if it is time. An outage only puts it off."""
+        store_statistics(self.statistics, self.context.database, at_once=at_once)
 
     def _release_unknown_claims(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> None:
         """Release jobs of a claim whose answer never arrived.

@@ -129,6 +129,7 @@ class Worker:
         # Early enough to log the signals that were not sent before the supervisor kills us.
         left = deadline - min(LAST_MOMENT, timeout / 4) - time.monotonic()
         self.settlement.signal_sender.stop(0.0 if self.context.giving_up else left)
+        self.settlement.store_statistics(at_once=True)
         self.context.journal.mark_clean_exit()
         if self.processes is not None and not self.context.giving_up:
             self.processes.dismiss(deadline - min(LAST_MOMENT, timeout / 4))
@@ -211,6 +212,7 @@ class Worker:
             rest = self.context.rest if claiming else self.context.sleep
             rest(min(longest_wait, unavailable.pause))
         else:
+            self.settlement.store_statistics()
             self._sleep(min(longest_wait, self._idle_time(polling=polling)))
 
     def _collect(self) -> None:
@@ -369,7 +371,12 @@ class Worker:
         until_question = math.inf
         if self.cancellations.open:
             until_question = self.cancellations.until_due(self.settlement.age)
-        until_others = min(self.registration.until_beat, self.lanes.until_stall, until_question)
+        until_others = min(
+            self.registration.until_beat,
+            self.lanes.until_stall,
+            until_question,
+            self.settlement.until_statistics,
+        )
         return max(0.0, min(until_poll, until_others))
 
     def _sleep(self, seconds: float) -> None:

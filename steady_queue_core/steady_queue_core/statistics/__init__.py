@@ -1,0 +1,1 @@
+"""Statistics: what has become of jobs, by minute, queue and task."""

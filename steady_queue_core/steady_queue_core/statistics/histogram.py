@@ -1,0 +1,44 @@
+"""Histograms of durations: how many took up to 1 ms, 2 ms, 4 ms, and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+#: Upper bounds of the counters, in milliseconds: powers of two from 1 ms to about 9 minutes. One
+#: more counter is for what took longer.
+BOUNDS = tuple(1 << power for power in range(20))
+SIZE = len(BOUNDS) + 1
+
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+#: The longest counter that is read, in digits.
+MOST_DIGITS = 12
+
+
+def slot(milliseconds: int) -> int:
+    """Return the number of the counter for a duration."""
+    return min((milliseconds - 1).bit_length(), SIZE - 1) if milliseconds > 1 else 0
+
+
+def write(counters: Sequence[int]) -> str:
+    """Return counters as text: in base 36, with commas, without the zeros at the end."""
+    used = max((at for at, counter in enumerate(counters, 1) if counter), default=0)
+    return ",".join(map(_base36, counters[:used]))
+
+
+def read(text: object) -> list[int]:
+    """Return the counters that a text has; zeros for anything else, which a row may hold."""
+    counters = [0] * SIZE
+    if not isinstance(text, str):
+        return counters
+    for position, digits in enumerate(text.split(",")[:SIZE]):
+        if digits.isascii() and digits.isalnum() and len(digits) <= MOST_DIGITS:
+            counters[position] = int(digits, 36)
+    return counters
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits or "0"

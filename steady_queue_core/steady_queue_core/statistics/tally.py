@@ -1,0 +1,76 @@
+"""Tally: what has become of the jobs of one queue and task within a span of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from . import histogram
+
+if TYPE_CHECKING:
+    from ..models import Statistic
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counters, and sums of durations in milliseconds. ``enqueued`` counts first attempts."""
+
+    enqueued: int = 0
+    finished: int = 0
+    failed: int = 0
+    retried: int = 0
+    released: int = 0
+    lost: int = 0
+    wait_ms: int = 0
+    run_ms: int = 0
+    wait_max: int = 0
+    run_max: int = 0
+    wait_histogram: list[int] = field(default_factory=lambda: [0] * histogram.SIZE)
+    run_histogram: list[int] = field(default_factory=lambda: [0] * histogram.SIZE)
+
+    def note_wait(self, milliseconds: int) -> None:
+        """Count the time from an enqueue to the first attempt."""
+        self.enqueued += 1
+        self.wait_ms += milliseconds
+        self.wait_max = max(self.wait_max, milliseconds)
+        self.wait_histogram[histogram.slot(milliseconds)] += 1
+
+    def note_run(self, milliseconds: int) -> None:
+        """Count the duration of an attempt."""
+        self.run_ms += milliseconds
+        self.run_max = max(self.run_max, milliseconds)
+        self.run_histogram[histogram.slot(milliseconds)] += 1
+
+    def add(self, other: Tally) -> None:
+        """Add what another tally has counted."""
+        for name in SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in MAXIMA:
+            setattr(self, name, max(getattr(self, name), getattr(other, name)))
+        for name in HISTOGRAMS:
+            mine, theirs = getattr(self, name), getattr(other, name)
+            setattr(self, name, [a + b for a, b in zip(mine, theirs, strict=True)])
+
+    @classmethod
+    def of(cls, row: Statistic) -> Tally:
+        """Return what a row has; zeros for values that are none, which SQLite lets a row hold."""
+        tally = cls()
+        for name in (*SUMS, *MAXIMA):
+            setattr(tally, name, _number(getattr(row, name)))
+        for name in HISTOGRAMS:
+            setattr(tally, name, histogram.read(getattr(row, name)))
+        return tally
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of a row."""
+        numbers = {name: getattr(self, name) for name in (*SUMS, *MAXIMA)}
+        return numbers | {name: histogram.write(getattr(self, name)) for name in HISTOGRAMS}
+
+
+MAXIMA = ("wait_max", "run_max")
+HISTOGRAMS = ("wait_histogram", "run_histogram")
+SUMS = tuple(each.name for each in fields(Tally) if each.name not in (*MAXIMA, *HISTOGRAMS))
+
+
+def _number(value: object) -> int:
+    return value if type(value) is int and value >= 0 else 0

@@ -1,0 +1,195 @@
+"""Statistics in the database: storing them, rolling them up, and sampling queues."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.db.models import Sum
+
+from steady_queue_core.dialects.registry import dialect_for
+from steady_queue_core.models import ReadyExecution, Sample, Statistic
+from steady_queue_core.statistics import sampler as sampler_module
+from steady_queue_core.statistics import storage
+from steady_queue_core.statistics.sampler import Sampler
+from steady_queue_core.statistics.storage import HOUR, MINUTE, PAST, RollUp, roll_up, store
+from steady_queue_core.statistics.tally import Tally
+
+from .everywhere import Jobs, on_every_database
+
+
+def row(minute: int, finished: int = 1, *, writer: int = 7, **named: Any) -> Statistic:
+    tally = Tally(finished=finished, run_ms=10 * finished, run_max=finished)
+    tally.run_histogram[3] = finished
+    key = {"queue_name": "mail", "task_path": "shop.send", "span": MINUTE, **named}
+    return Statistic(minute=minute, writer=writer, **key, **tally.values())
+
+
+def keep(using: str, *rows: Statistic) -> None:
+    store(connections[using], dialect_for(using), rows)
+
+
+def present_minute(using: str) -> int:
+    return int(Jobs.present(using).timestamp() // 60)
+
+
+def kept(using: str) -> list[tuple[int, int, str, int, int]]:
+    """Return span, minute, queue, finished and run_max of all rows."""
+    rows = Statistic.objects.using(using).order_by("span", "minute", "queue_name", "writer")
+    return list(rows.values_list("span", "minute", "queue_name", "finished", "run_max"))
+
+
+@on_every_database
+def test_what_is_stored_again_is_not_counted_twice(using: str) -> None:
+    keep(using, row(10, 1), row(11, 5))
+    keep(using, row(10, 1))
+    keep(using, row(10, 3))
+    keep(using, row(10, 100, writer=8))
+    total = Statistic.objects.using(using).aggregate(Sum("finished"))
+    assert total == {"finished__sum": 3 + 5 + 100}
+
+
+@on_every_database
+def test_old_minutes_become_hours_and_old_hours_the_past(using: str) -> None:
+    present = present_minute(using)
+    hour = (present - 72 * 60) // 60 * 60
+    ancient = (present - 100 * 24 * 60) // 60 * 60
+    keep(
+        using,
+        row(hour, 1), row(hour + 59, 2), row(hour + 5, 4, writer=8), row(hour + 60, 8),
+        row(hour, 16, queue_name="other"), row(present, 32), row(ancient, 64, span=HOUR, writer=0),
+    )  # fmt: skip
+    connection, dialect = connections[using], dialect_for(using)
+    while roll_up(connection, dialect):
+        pass
+    assert kept(using) == [
+        (PAST, 0, "mail", 64, 64),
+        (MINUTE, present, "mail", 32, 32),
+        (HOUR, hour, "mail", 7, 4),
+        (HOUR, hour, "other", 16, 16),
+        (HOUR, hour + 60, "mail", 8, 8),
+    ]
+    # An hour that is late is added to what is there.
+    keep(using, row(hour + 1, 1, writer=9), row(ancient + 60, 1, span=HOUR, writer=0))
+    while roll_up(connection, dialect):
+        pass
+    assert (HOUR, hour, "mail", 8, 4) in kept(using)
+    assert (PAST, 0, "mail", 65, 64) in kept(using)
+    [merged] = Statistic.objects.using(using).filter(span=HOUR, minute=hour, queue_name="mail")
+    assert Tally.of(merged).run_histogram[3] == 8
+    assert merged.writer == 0
+
+
+@on_every_database
+def test_two_dispatchers_roll_up_nothing_twice(using: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "BATCH", 7)
+    hour = (present_minute(using) - 72 * 60) // 60 * 60
+    keep(using, *(row(hour + at % 60, 1, writer=at) for at in range(120)))
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        connection, dialect = connections[using], dialect_for(using)
+        try:
+            for _ in range(60):
+                try:
+                    if not roll_up(connection, dialect):
+                        return
+                except Exception as error:
+                    if not dialect.is_contention(connection, error):
+                        raise
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            connection.close()
+
+    workers = [threading.Thread(target=work) for _ in range(2)]
+    for each in workers:
+        each.start()
+    for each in workers:
+        each.join(60)
+    assert errors == []
+    assert kept(using) == [(HOUR, hour, "mail", 120, 1)]
+
+
+@on_every_database
+def test_a_roll_up_that_fails_changes_nothing(using: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    hour = (present_minute(using) - 72 * 60) // 60 * 60
+    keep(using, row(hour, 1), row(hour + 1, 2))
+    before = kept(using)
+    calls = []
+    original = storage._add
+
+    def failing(*arguments: Any) -> None:
+        original(*arguments)
+        calls.append(1)
+        raise RuntimeError
+
+    monkeypatch.setattr(storage, "_add", failing)
+    with pytest.raises(RuntimeError):
+        roll_up(connections[using], dialect_for(using))
+    assert calls
+    assert kept(using) == before
+
+
+@on_every_database
+def test_it_is_done_now_and_then(using: str) -> None:
+    hour = (present_minute(using) - 72 * 60) // 60 * 60
+    keep(using, row(hour, 1))
+    upkeep = RollUp()
+    connection, dialect = connections[using], dialect_for(using)
+    assert upkeep.do(connection, dialect) == 0.0
+    assert 500 < upkeep.do(connection, dialect) <= RollUp.INTERVAL
+
+
+@on_every_database
+def test_rows_of_nonsense_count_as_nothing(using: str) -> None:
+    hour = (present_minute(using) - 72 * 60) // 60 * 60
+    keep(using, row(hour, 1))
+    Statistic.objects.using(using).update(run_histogram="'; --,zz", finished=-5)
+    roll_up(connections[using], dialect_for(using))
+    assert kept(using) == [(HOUR, hour, "mail", 0, 1)]
+
+
+@on_every_database
+def test_one_dispatcher_samples_a_minute(using: str) -> None:
+    jobs = Jobs(using)
+    jobs.failed(1)
+    jobs.claimed(2, queue_name="first")
+    jobs.ready(3, queue_name="first")
+    jobs.ready(1, queue_name="second")
+    connection, dialect = connections[using], dialect_for(using)
+    ReadyExecution.objects.using(using).filter(queue_name="second").update(
+        created_at=Jobs.present(using) - timedelta(minutes=5)
+    )
+    first, second = Sampler(), Sampler()
+    assert 0 < first.do(connection, dialect) <= 60
+    jobs.ready(10, queue_name="first")
+    second.do(connection, dialect)
+    # The minute may have turned meanwhile: then both have sampled.
+    [total, *queues] = Sample.objects.using(using).order_by("minute", "queue_name")[:3]
+    assert (total.queue_name, total.ready, total.running, total.failed) == ("", 4, 2, 1)
+    assert (total.scheduled, total.blocked) == (0, 0)
+    assert [(each.queue_name, each.ready, each.running) for each in queues] == [
+        ("first", 3, None), ("second", 1, None),
+    ]  # fmt: skip
+    assert 300_000 <= queues[1].oldest_wait_ms < 400_000
+    assert queues[0].oldest_wait_ms < 100_000
+    assert total.oldest_wait_ms == queues[1].oldest_wait_ms
+
+
+@on_every_database
+def test_old_samples_are_thinned_out(using: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampler_module, "BATCH", 40)
+    present = present_minute(using)
+    hour = (present - 60 * 60) // 60 * 60
+    minutes = [present - 100 * 24 * 60, *range(hour, hour + 65), present - 1]
+    Sample.objects.using(using).bulk_create(
+        Sample(minute=each, queue_name="", ready=0, oldest_wait_ms=0) for each in minutes
+    )
+    for _ in range(3):
+        Sampler().do(connections[using], dialect_for(using))
+    left = Sample.objects.using(using).filter(minute__lt=present).order_by("minute")
+    assert list(left.values_list("minute", flat=True)) == [hour, hour + 60, present - 1]

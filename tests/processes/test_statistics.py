@@ -1,0 +1,87 @@
+"""Statistics of real workers: what was counted is what has happened."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+from .conftest import EVERYWHERE, MakeProject
+from .harness import Project
+from .scenarios import queue, stop_all
+from .waiting import wait_for
+
+
+def counted(project: Project, *columns: str) -> tuple[int, ...]:
+    sums = ", ".join(f"COALESCE(SUM({column}), 0)" for column in columns)
+    [row] = project.query(f"SELECT {sums} FROM steady_queue_statistics")
+    return tuple(map(int, row))
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_a_stop_leaves_nothing_uncounted(make_project: MakeProject, where: dict[str, str]) -> None:
+    project = make_project(queue(processes=2, threads=3), **where)
+    supervisor = project.start()
+    supervisor.wait_ready(2)
+    jobs = project.enqueue("work", *[[0.001]] * 300) + project.enqueue("awork", [0.05])
+    broken = project.enqueue("fail_with", ["LookupError", "no"])
+    project.wait_done()
+    wait_for(lambda: project.count("samples") > 0, 10, "a sample")
+    assert supervisor.stop() == 0
+    assert counted(project, "finished", "failed", "enqueued") == (
+        len(jobs), len(broken), len(jobs) + len(broken),
+    )  # fmt: skip
+    assert counted(project, "retried", "lost") == (0, 0)
+    [(longest, waited)] = project.query(
+        "SELECT MAX(run_max), MAX(wait_max) FROM steady_queue_statistics"
+    )
+    assert 50 <= longest < 20_000
+    assert waited < 60_000
+    tasks = project.query("SELECT DISTINCT task_path FROM steady_queue_statistics ORDER BY 1")
+    assert [path.rpartition(".")[2] for (path,) in tasks] == ["awork", "fail_with", "work"]
+
+
+def test_a_kill_counts_nothing_twice_and_loses_seconds(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=2, threads=2))
+    supervisor = project.start()
+    workers = supervisor.wait_ready(2)
+    early = project.enqueue("work", *[[0.0]] * 100)
+    project.wait_done()
+    wait_for(lambda: counted(project, "finished") == (len(early),), 30, "their counts")
+    [job] = project.enqueue("work_again", [3.0])
+    supervisor.send(signal.SIGKILL, project.wait_started(job).pid)
+    project.wait_started(job, times=2)
+    project.wait_done()
+    later = project.enqueue("work", *[[0.0]] * 50)
+    project.wait_done()
+    stop_all(project)
+    assert len(workers) == 2
+    finished, lost = counted(project, "finished", "lost")
+    # The killed worker had nothing of the last seconds but the job that it lost.
+    assert finished == len(early) + 1 + len(later)
+    assert lost == 1
+
+
+def test_an_outage_keeps_the_counts(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1, threads=2))
+    supervisor = project.start()
+    supervisor.wait_ready()
+    project.enqueue("work", *[[0.0]] * 20)
+    project.wait_done()
+    with project.write_lock():
+        time.sleep(11)  # The counts become due, and cannot be stored.
+        assert counted(project, "finished") == (0,)
+    wait_for(lambda: counted(project, "finished") == (20,), 30, "the counts")
+    stop_all(project)
+    assert counted(project, "finished") == (20,)
+
+
+def test_statistics_may_be_switched_off(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1, statistics=False))
+    supervisor = project.start()
+    supervisor.wait_ready()
+    project.enqueue("work", *[[0.0]] * 20)
+    project.wait_done()
+    stop_all(project)
+    assert project.count("statistics") == project.count("samples") == 0
