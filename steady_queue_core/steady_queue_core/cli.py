@@ -13,15 +13,17 @@ from . import __version__, heartbeat_check
 USAGE = """\
 usage: steady-queue demo [--keep]       watch tasks run in a throw-away project, and check them
        steady-queue start [options]     run the queue of the project in this folder
+       steady-queue status              show its queues, schedules and processes at a glance
+       steady-queue queues              list its queues
        steady-queue cancel [options]    cancel jobs of that project
        steady-queue health --heartbeat-file PATH
                                         exit with 0 if a supervisor touches this file
        steady-queue --version
        steady-queue --help
 
-'steady-queue start' is 'manage.py steady_queue', and 'steady-queue cancel' is 'manage.py
-steady_queue_cancel': they need a manage.py in this folder, or the variable DJANGO_SETTINGS_MODULE.
-'steady-queue start --help' lists the options there.
+'steady-queue start' is 'manage.py steady_queue start', and so on: they need a manage.py in this
+folder, or the variable DJANGO_SETTINGS_MODULE. 'steady-queue status --help' lists the options of
+a subcommand.
 """
 
 NO_PROJECT = """\

@@ -1,4 +1,5 @@
-"""Durations in settings (a ``timedelta`` or seconds) and in stored text (``90 seconds``)."""
+"""Durations in settings (a ``timedelta`` or seconds), in stored text (``90 seconds``), and in
+options of the command line (``90s``)."""
 
 from __future__ import annotations
 
@@ -15,6 +16,8 @@ UNITS = {
     "second": timedelta(seconds=1),
     "microsecond": timedelta(microseconds=1),
 }
+LETTERS = {name[0]: name for name in ("day", "hour", "minute", "second")}
+OPTION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)([dhms]?)")
 WORDS = re.compile(rf"([0-9]{{1,15}}) ({'|'.join(UNITS)})s?")
 
 
@@ -50,4 +53,17 @@ def from_words(text: str) -> timedelta:
     try:
         return int(found[1]) * UNITS[found[2]]
     except OverflowError:
+        raise ValueError(f"{text!r} is more than {LONGEST.days} days") from None
+
+
+def parse(text: str) -> timedelta:
+    """Return the duration that an option of the command line says: ``90s``, ``10m``, ``24h``,
+    ``7d``, or a number of seconds. Raises ValueError, with a message for the user."""
+    found = OPTION.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is no duration: write 90s, 10m, 24h, 7d or a number of seconds")
+    unit = LETTERS[found[2] or "s"]
+    try:
+        return to_timedelta(float(found[1]) * UNITS[unit])
+    except (ValueError, OverflowError):
         raise ValueError(f"{text!r} is more than {LONGEST.days} days") from None

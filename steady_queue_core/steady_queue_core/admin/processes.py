@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from typing import Any
 
-from django.core.exceptions import ImproperlyConfigured
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 
-from ..configuration import Configuration, ConfigurationError
 from ..dialects import portable
 from ..dialects.database import Database
-from ..models import ClaimedExecution, Process
+from ..listings.processes import alive_threshold, as_tree, metadata_of
+from ..models import ClaimedExecution
 from ..models.process import NEVER_AGAIN
 from . import databases, texts
 from .base import QueueAdmin
@@ -24,7 +22,6 @@ from .filters import DatabaseFilter
 
 #: Maximum number of jobs on the page of a process.
 MOST_JOBS = 100
-DEFAULT_THRESHOLD = timedelta(minutes=5)
 
 
 class ProcessAdmin(QueueAdmin):
@@ -46,7 +43,7 @@ class ProcessAdmin(QueueAdmin):
         for row in rows:
             row.present, row.running = present, held.get(row.pk, 0)
             row.threshold = threshold
-            row.known = _metadata_of(row)
+            row.known = metadata_of(row)
         return as_tree(rows)
 
     def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
@@ -81,30 +78,6 @@ class ProcessAdmin(QueueAdmin):
             Fields("Process", fields),
             Table("Claimed jobs", headings, held, "" if held else "None."),
         ]
-
-
-def as_tree(rows: list[Any]) -> list[Any]:
-    """Return the rows in an order in which each process follows the one that started it."""
-    ids = {row.pk for row in rows}
-    children: dict[int, list[Any]] = {}
-    for row in rows:
-        row.nested = row.supervisor_id in ids and row.supervisor_id != row.pk
-        if row.nested:
-            children.setdefault(row.supervisor_id, []).append(row)
-    tree = []
-    for row in rows:
-        if not row.nested:
-            tree += [row, *children.pop(row.pk, ())]
-    # The rest was started by a nested process, which only manual edits can bring about.
-    return tree + [row for rest in children.values() for row in rest]
-
-
-def alive_threshold() -> timedelta:
-    """Return the silence after which this project considers a process dead."""
-    try:
-        return Configuration.load().process_alive_threshold
-    except (ConfigurationError, ImproperlyConfigured):
-        return DEFAULT_THRESHOLD  # Reported by the system checks.
 
 
 @column("process")
@@ -153,11 +126,3 @@ def started(row: Any) -> str:
 def _silence(row: Any) -> timedelta:
     silence: timedelta = row.present - portable.aware(row.last_heartbeat_at)
     return silence
-
-
-def _metadata_of(row: Process) -> dict[str, Any]:
-    try:
-        found = json.loads(row.metadata)
-    except (ValueError, TypeError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}

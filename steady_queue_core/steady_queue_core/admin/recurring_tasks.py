@@ -8,7 +8,6 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote
-from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern
 
@@ -16,6 +15,7 @@ from ..dialects.database import Database
 from ..errors import SteadyQueueError
 from ..listings.damage import read_each
 from ..listings.keyset import is_storable
+from ..listings.recurring import last_runs
 from ..listings.run_outlook import outlook_of
 from ..models import RecurringExecution, RecurringTask
 from ..schedules.stored import opened_arguments
@@ -57,11 +57,8 @@ class RecurringTaskAdmin(QueueAdmin):
 
     def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
         using = databases.requested(request)
-        runs = RecurringExecution.objects.using(using)
-        latest = runs.filter(task_key=OuterRef("key")).order_by("-run_at").values("pk")[:1]
         tasks = self.rows(request).filter(pk__in=[row.pk for row in rows])
-        ids = [pk for pk in tasks.values_list(Subquery(latest), flat=True) if pk is not None]
-        last = {run.task_key: run.run_at for run in runs.filter(pk__in=ids)}
+        last = last_runs(using, tasks)
         present = Database.of(using).current_time()
         for row in rows:
             row.last_run = last.get(row.pk)

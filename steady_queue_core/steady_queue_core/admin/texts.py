@@ -2,78 +2,32 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from ..dialects import portable
+from ..listings.wording import MOST_NAME, MOST_TEXT, between, clean, duration, line, moment, name
 from ..progress import Progress
 
-#: Maximum length of a text, and of a name in a table.
-MOST_TEXT = 20_000
-MOST_NAME = 120
-
-UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-
-
-def clean(value: object, most: int = MOST_TEXT) -> str:
-    """Return text with lone surrogates and control characters escaped, and truncated."""
-    text = str(value)
-    cut = text[:most].encode("utf-8", "backslashreplace").decode()
-    shown = "".join(each if each in "\n\t" or each.isprintable() else _escape(each) for each in cut)
-    return shown if len(text) <= most else f"{shown}… ({len(text):,} characters in all)"
-
-
-def line(value: object) -> str:
-    """Return text on a single line."""
-    return " ".join(clean(value).split())
-
-
-def name(value: object) -> str:
-    """Return a name, truncated for a table cell."""
-    text = str(value)
-    return clean(text if len(text) <= MOST_NAME else text[: MOST_NAME - 1] + "…")
+__all__ = [
+    "MOST_NAME",
+    "MOST_TEXT",
+    "between",
+    "clean",
+    "dated",
+    "duration",
+    "line",
+    "moment",
+    "name",
+    "progress",
+    "short_path",
+]
 
 
 def short_path(path: str) -> SafeString:
     """Return the last part of a task's path, with the full path as its title."""
     return format_html('<span title="{}">{}</span>', clean(path), name(path.rpartition(".")[2]))
-
-
-def moment(value: datetime | None) -> str:
-    """Return a stored timestamp to the second, in the current time zone and with its name."""
-    if value is None:
-        return ""
-    seen = portable.aware(value)
-    with suppress(OverflowError):  # The last day of the calendar overflows in eastern zones.
-        seen = seen.astimezone(timezone.get_current_timezone())
-    return f"{seen:%Y-%m-%d %H:%M:%S %Z}"
-
-
-def duration(value: timedelta) -> str:
-    """Return a duration in its two largest units, or in milliseconds."""
-    seconds = value.total_seconds()
-    if seconds < 0:
-        return f"-{duration(-value)}"
-    if seconds < 1:
-        return f"{round(seconds * 1000)} ms"
-    parts: list[tuple[int, str]] = []
-    left = int(seconds)
-    for unit, size in UNITS:
-        count, left = divmod(left, size)
-        if count or parts:
-            parts.append((count, unit))
-    return " ".join(f"{count} {unit}" for count, unit in parts[:2] if count)
-
-
-def between(start: datetime | None, end: datetime | None) -> str:
-    """Return the time between two stored timestamps, if there are both."""
-    if start is None or end is None:
-        return ""
-    return duration(portable.aware(end) - portable.aware(start))
 
 
 def dated(words: str, instant: datetime | None) -> SafeString:
@@ -89,8 +43,3 @@ def progress(told: Progress | None) -> str:
     if told.fraction is None:
         return words
     return format_html('<progress max="1" value="{}"></progress> {}', f"{told.fraction:.4f}", words)
-
-
-def _escape(character: str) -> str:
-    # Spaces of other widths are harmless.
-    return character if character.isspace() and ord(character) > 0x9F else ascii(character)[1:-1]

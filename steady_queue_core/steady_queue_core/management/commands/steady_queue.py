@@ -13,6 +13,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import InterfaceError, OperationalError
 
 from ...checks import TAG
+from ...command_line.dispatch import is_subcommand, run_subcommand
+from ...command_line.parsers import add_subcommands
 from ...configuration import Configuration, ConfigurationError
 from ...configuration.option_readers import MODES
 from ...configuration.processes import EXECUTORS
@@ -56,6 +58,11 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
+        self.add_start_arguments(parser)
+        add_subcommands(parser, self.add_start_arguments)
+
+    def add_start_arguments(self, parser: CommandParser) -> None:
+        """Add the options of ``start``, which are those of the command itself as well."""
         parser.add_argument(
             "--queues", help="comma-separated queues for one kind of worker, instead of those set"
         )
@@ -131,7 +138,16 @@ class Command(BaseCommand):
             self._warn(f"Only the queue's own system checks were run: {error}")
             super().check(tags=[TAG], databases=[])
 
+    def execute(self, *args: Any, **options: Any) -> Any:
+        # Whoever looks after the queue does so because something may be wrong with the project.
+        if is_subcommand(options):
+            options["skip_checks"] = True
+        return super().execute(*args, **options)
+
     def handle(self, *args: Any, **options: Any) -> None:
+        if is_subcommand(options):
+            run_subcommand(options, self.stdout, self.stderr)
+            return
         form = options["log_format"]
         with logging_to_stderr(form) if form else errors_to_stderr():
             self._run(**options)

@@ -1,0 +1,73 @@
+"""What a subcommand is given: its options, its databases, and where it prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+from ..printable import printable_lines
+from .databases import DatabaseChoice
+
+#: The version of the form of what is printed with ``--json``.
+SCHEMA = 1
+
+
+class Output(Protocol):
+    """Django's wrapper of a stream."""
+
+    def write(self, msg: str) -> Any: ...
+
+    def flush(self) -> Any: ...
+
+    def isatty(self) -> bool: ...
+
+
+@dataclass
+class Context:
+    """One run of a subcommand."""
+
+    #: The parsed options, by name.
+    options: Mapping[str, Any]
+    stdout: Output
+    stderr: Output
+    #: Whether the object of ``--json`` was printed.
+    has_shown: bool = field(default=False, init=False)
+
+    @cached_property
+    def databases(self) -> DatabaseChoice:
+        """The databases of the queue that the options choose."""
+        return DatabaseChoice(self.options.get("backend"))
+
+    @property
+    def prints_json(self) -> bool:
+        return bool(self.options.get("json"))
+
+    def show(
+        self, data: Mapping[str, Any], lines: Iterable[str] = (), problems: Iterable[str] = ()
+    ) -> None:
+        """Print the outcome: ``data`` as one JSON object with ``--json``, otherwise the ``lines``.
+        ``problems`` are part of the object, and printed to the standard error."""
+        problems = list(problems)
+        self.has_shown = True
+        if self.prints_json:
+            report = {"schema": SCHEMA, **data, "problems": problems}
+            self.stdout.write(json.dumps(report, default=str))
+        else:
+            for line in lines:
+                self.stdout.write(printable_lines(line))
+        for problem in problems:
+            self.note(problem)
+
+    def say(self, line: str) -> None:
+        """Print a line of text for people: to the standard output, or beside JSON."""
+        (self.stderr if self.prints_json else self.stdout).write(printable_lines(line))
+
+    def note(self, line: str) -> None:
+        """Print a line to the standard error, if that can be."""
+        with suppress(OSError, ValueError):
+            self.stderr.write(printable_lines(line))
+            self.stderr.flush()

@@ -1,0 +1,82 @@
+"""Which databases of the queue a subcommand reads or changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connections
+
+from ..configuration import ConfigurationError
+from ..configured_backends import backends_on, own_backends, queue_databases
+from ..dialects import dialect_for
+from ..models.readiness import require_tables
+from ..processes.supervisor.launch import choose_database
+from .exit_codes import WRONG_USAGE
+from .refusal import Refusal
+
+
+@dataclass(frozen=True)
+class DatabaseChoice:
+    """The databases that ``--backend`` chooses."""
+
+    #: An alias in ``TASKS``, or ``None``.
+    backend: str | None
+
+    def to_read(self) -> list[str]:
+        """Return the aliases of the databases to show: without ``--backend`` all of them, that of
+        the default backend first.
+
+        Raises ``MigrationsMissing``, ``DialectError`` or ``ConfigurationError``.
+        """
+        several = queue_databases() if self.backend is None else []
+        found = several if len(several) > 1 else [self._chosen()]
+        for using in found:
+            require_usable(using)
+        return found
+
+    def to_change(self) -> str:
+        """Return the alias of the one database to change; the errors are those of ``to_read()``,
+        and a ``Refusal`` if there are several to choose from."""
+        several = queue_databases()
+        if self.backend is None and len(several) > 1:
+            raise Refusal(
+                f"The backends in TASKS use several databases ({', '.join(several)}). Choose one "
+                f"with --backend {'|'.join(sorted(own_backends()))}.",
+                WRONG_USAGE,
+            )
+        using = self._chosen()
+        require_usable(using)
+        return using
+
+    def _chosen(self) -> str:
+        try:
+            return choose_database(self.backend)
+        except ConfigurationError as error:
+            if self.backend is None:
+                raise
+            raise Refusal(str(error), WRONG_USAGE) from error
+
+
+def require_usable(using: str) -> None:
+    """Raise ``DialectError`` or ``MigrationsMissing`` unless the queue can be in a database."""
+    dialect_for(using)
+    require_tables(connections[using])
+
+
+def described(using: str) -> dict[str, Any]:
+    """Return what JSON says of a database: its alias, the backends that use it, its dialect."""
+    return {
+        "database": using,
+        "backends": list(backends_on(using)),
+        "dialect": dialect_for(using).info.name,
+    }
+
+
+def headings(databases: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield each database with the line above its part of a text: empty if there is only one."""
+    for position, using in enumerate(databases):
+        gap = "\n" if position else ""
+        names = ", ".join(backends_on(using))
+        yield using, f"{gap}Database {using} (backend {names})" if len(databases) > 1 else ""

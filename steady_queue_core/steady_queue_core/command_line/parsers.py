@@ -1,0 +1,67 @@
+"""The parsers of the subcommands, below the one of the management command."""
+
+from __future__ import annotations
+
+from argparse import SUPPRESS, ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser, DjangoHelpFormatter
+
+from .registry import SUBCOMMANDS
+from .subcommand import Subcommand
+
+#: The option that holds the name of the subcommand.
+CHOICE = "subcommand"
+START = "start"
+
+
+def add_subcommands(
+    parser: CommandParser, add_start_arguments: Callable[[CommandParser], None]
+) -> None:
+    """Add a parser for each subcommand, and for ``start`` with the options of the command itself.
+
+    Django's own options may stand before the subcommand and after it.
+    """
+    choice = parser.add_subparsers(
+        dest=CHOICE, metavar="subcommand", help="what to do instead of starting the queue:"
+    )
+    start = _added(choice, START, "run the queue; so does the command without a subcommand")
+    add_start_arguments(start)
+    _suppress_defaults(start)
+    for subcommand in SUBCOMMANDS:
+        own = _added(choice, subcommand.name, subcommand.help)
+        _suppress_defaults(own)
+        _add_common(own, subcommand)
+        subcommand.add_arguments(own)
+
+
+def _added(choice: Any, name: str, help_text: str) -> CommandParser:
+    base = BaseCommand().create_parser("manage.py", name, add_help=False)
+    parser: CommandParser = choice.add_parser(
+        name,
+        help=help_text,
+        description=f"{help_text[0].upper()}{help_text[1:]}.",
+        parents=[base],
+        conflict_handler="resolve",
+        formatter_class=DjangoHelpFormatter,
+    )
+    return parser
+
+
+def _suppress_defaults(parser: ArgumentParser) -> None:
+    """Let what was given before the subcommand stand unless it is given again after it."""
+    for action in parser._actions:
+        action.default = SUPPRESS
+
+
+def _add_common(parser: ArgumentParser, subcommand: Subcommand) -> None:
+    if subcommand.prints_json:
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+    if subcommand.takes_backend:
+        # By default what was given before the subcommand, where start has this option, too.
+        parser.add_argument(
+            "--backend",
+            default=SUPPRESS,
+            help="alias in TASKS, where several databases are used",
+        )

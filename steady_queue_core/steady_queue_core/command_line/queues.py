@@ -1,0 +1,70 @@
+"""``queues``: what waits and runs in each queue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..listings.processes import listed_processes
+from ..listings.queues import STATES, ListedQueue, listed_queues
+from ..listings.wording import duration
+from .context import Context
+from .databases import described, headings
+from .exit_codes import DONE
+from .formats import counted, instant, seconds
+from .subcommand import Subcommand
+from .table import table
+
+HEADINGS = ("queue", "ready", "oldest", *STATES, "workers", "")
+
+
+class Queues(Subcommand):
+    """The queues, one a line."""
+
+    name = "queues"
+    help = "list the queues with their jobs, pauses and workers"
+
+    def run(self, context: Context) -> int:
+        databases = context.databases.to_read()
+        found = {using: listed_queues(using, listed_processes(using)) for using in databases}
+        lines = [
+            line
+            for using, heading in headings(databases)
+            for line in (
+                *([heading] if heading else []),
+                *table(HEADINGS, [as_row(each) for each in found[using]]),
+            )
+        ]
+        data = [
+            {**described(using), "queues": [as_json(each) for each in queues]}
+            for using, queues in found.items()
+        ]
+        context.show({"databases": data}, lines)
+        return DONE
+
+
+def as_row(queue: ListedQueue) -> list[str]:
+    """Return the line of a queue in a table with the ``HEADINGS``."""
+    note = "paused" if queue.is_paused else ""
+    if queue.is_unserved:
+        note = "<- no live worker serves this queue"
+    return [
+        queue.name,
+        queue.ready.text,
+        "" if queue.oldest_wait is None else duration(queue.oldest_wait),
+        *(count.text for count in queue.counts.values()),
+        str(queue.workers or "none"),
+        note,
+    ]
+
+
+def as_json(queue: ListedQueue) -> dict[str, Any]:
+    """Return what JSON says of a queue."""
+    return {
+        "queue": queue.name,
+        "paused": queue.is_paused,
+        "paused_since": instant(queue.paused_since),
+        "ready": counted(queue.ready),
+        "oldest_wait_s": seconds(queue.oldest_wait),
+        **{state: counted(count) for state, count in queue.counts.items()},
+        "workers": queue.workers,
+    }

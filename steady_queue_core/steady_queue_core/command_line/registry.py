@@ -1,0 +1,15 @@
+"""The subcommands, in the order in which the help lists them."""
+
+from __future__ import annotations
+
+from .queues import Queues
+from .status import Status
+from .subcommand import Subcommand
+
+#: Beside ``start``, which the management command itself has.
+SUBCOMMANDS: tuple[Subcommand, ...] = (Status(), Queues())
+
+
+def named(name: str) -> Subcommand:
+    """Return the subcommand with that name."""
+    return next(each for each in SUBCOMMANDS if each.name == name)

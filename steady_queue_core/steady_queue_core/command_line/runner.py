@@ -1,0 +1,70 @@
+"""Running a subcommand: errors become messages, JSON and an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError, InterfaceError, OperationalError
+
+from ..errors import DialectError, MigrationsMissing, SteadyQueueError
+from .context import Context
+from .exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, REFUSED
+from .migrations import pending_migrations
+from .refusal import Refusal
+from .subcommand import Subcommand
+
+
+def run(subcommand: Subcommand, context: Context) -> int:
+    """Run a subcommand; return its exit status."""
+    try:
+        code = _run(subcommand, context)
+        context.stdout.flush()
+        return code
+    except BrokenPipeError:
+        _silence()
+        return BROKEN_PIPE
+
+
+def _run(subcommand: Subcommand, context: Context) -> int:
+    try:
+        return subcommand.run(context)
+    except Refusal as refusal:
+        return _fail(context, str(refusal), refusal.exit_code)
+    except (DialectError, MigrationsMissing, ImproperlyConfigured) as error:
+        return _fail(context, str(error), REFUSED)
+    except SteadyQueueError as error:
+        return _fail(context, str(error), FAILED)
+    except (DatabaseError, InterfaceError) as error:
+        return _fail_by_database(context, error)
+    except KeyboardInterrupt:
+        context.note("Interrupted.")
+        return INTERRUPTED
+
+
+def _fail(context: Context, message: str, code: int) -> int:
+    if context.has_shown:
+        context.note(message)
+    else:
+        context.show({}, problems=[message])
+    return code
+
+
+def _fail_by_database(context: Context, error: Exception) -> int:
+    pending = pending_migrations()
+    if pending:
+        listed = ", ".join(pending)
+        return _fail(context, f"Migrations are pending: {listed}. Run: manage.py migrate", REFUSED)
+    if not isinstance(error, (OperationalError, InterfaceError)):
+        raise error
+    return _fail(context, f"The database reports an error: {str(error).strip()}", FAILED)
+
+
+def _silence() -> None:
+    """Let Python find nobody's pipe when it flushes the output at its end."""
+    with suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

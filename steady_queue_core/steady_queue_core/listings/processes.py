@@ -1,0 +1,126 @@
+"""The registered processes: which of them live, what they serve, and who has started whom."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db.models import Count
+
+from ..configuration import Configuration, ConfigurationError
+from ..dialects import QueueSelector, portable
+from ..dialects.database import Database
+from ..models import ClaimedExecution, Process
+from ..models.process import NEVER_AGAIN
+from .damage import ERRORS, is_damage, read_each
+
+DEFAULT_THRESHOLD = timedelta(minutes=5)
+#: Most processes that are listed.
+MOST = 2_000
+LIVE, STALE, DEAD = "live", "stale", "declared dead"
+
+
+class ListedProcess:
+    """A registered process, as it is at one moment."""
+
+    def __init__(self, row: Process, present: datetime, threshold: timedelta, running: int) -> None:
+        self.row, self.running = row, running
+        self.pk, self.supervisor_id = row.pk, row.supervisor_id
+        self.known = metadata_of(row)
+        self.nested = False
+        self.silence, self.state = _life(row, present, threshold)
+
+    @property
+    def is_live(self) -> bool:
+        return self.state == LIVE
+
+    @property
+    def queues(self) -> list[str]:
+        """The entries of the queue list of a worker."""
+        found = self.known.get("queues")
+        return [str(each) for each in found] if isinstance(found, list) else []
+
+    def serves(self, queue: str) -> bool:
+        """Whether this is a live worker that takes jobs from a queue."""
+        if not (self.is_live and self.row.kind == "worker" and self.queues):
+            return False
+        selector = QueueSelector.of(self.queues)
+        if selector.takes_all:
+            return not selector.excludes(queue)
+        found = selector.matching(
+            lambda prefix: [queue] if queue.startswith(prefix) else [], frozenset()
+        )
+        return queue in found
+
+
+def listed_processes(using: str) -> list[ListedProcess]:
+    """Return the processes of a database, each after the one that has started it."""
+    keys = list(Process.objects.using(using).order_by("pk").values_list("pk", flat=True)[:MOST])
+    rows = read_each(Process.objects.using(using), keys)
+    held = _claims(using, keys)
+    present, threshold = Database.of(using).current_time(), alive_threshold()
+    found = [
+        ListedProcess(row, present, threshold, held.get(row.pk, 0))
+        for row in (rows[key] for key in keys if key in rows)
+        if row is not None
+    ]
+    return as_tree(found)
+
+
+def _claims(using: str, keys: Sequence[int]) -> dict[int, int]:
+    claims = ClaimedExecution.objects.using(using).filter(process_id__in=keys)
+    return dict(claims.values_list("process_id").annotate(Count("pk")).order_by())
+
+
+def _life(row: Process, present: datetime, threshold: timedelta) -> tuple[timedelta | None, str]:
+    try:
+        last = portable.aware(row.last_heartbeat_at)
+        if last <= NEVER_AGAIN:
+            return None, DEAD
+        silence = max(timedelta(0), present - last)
+    except ERRORS as error:
+        if not is_damage(error):
+            raise
+        return None, STALE
+    return silence, STALE if silence > threshold else LIVE
+
+
+def workers_of(processes: Iterable[ListedProcess], queue: str) -> int:
+    """Return how many live workers serve a queue."""
+    return sum(each.serves(queue) for each in processes)
+
+
+def as_tree(rows: list[Any]) -> list[Any]:
+    """Return the rows in an order in which each process follows the one that started it."""
+    ids = {row.pk for row in rows}
+    children: dict[int, list[Any]] = {}
+    for row in rows:
+        row.nested = row.supervisor_id in ids and row.supervisor_id != row.pk
+        if row.nested:
+            children.setdefault(row.supervisor_id, []).append(row)
+    tree = []
+    for row in rows:
+        if not row.nested:
+            tree += [row, *children.pop(row.pk, ())]
+    # The rest was started by a nested process, which only manual edits can bring about.
+    return tree + [row for rest in children.values() for row in rest]
+
+
+def alive_threshold() -> timedelta:
+    """Return the silence after which this project considers a process dead."""
+    try:
+        return Configuration.load().process_alive_threshold
+    except (ConfigurationError, ImproperlyConfigured):
+        return DEFAULT_THRESHOLD  # Reported by the system checks.
+
+
+def metadata_of(row: Process) -> dict[str, Any]:
+    """Return what a process tells of itself; nothing if its row was damaged."""
+    try:
+        found = json.loads(row.metadata)
+    except (ValueError, TypeError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,126 @@
+"""The queues of a database, with what waits and runs in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connections
+from django.db.models import F, QuerySet
+
+from ..dialects import portable
+from ..dialects.database import Database
+from ..models import (
+    BlockedExecution,
+    ClaimedExecution,
+    FailedExecution,
+    Pause,
+    ReadyExecution,
+    ScheduledExecution,
+    WaitingExecution,
+)
+from .counts import CAP, BoundedCount, count_each
+from .damage import ERRORS, is_damage, read_each, readable
+from .processes import ListedProcess, workers_of
+
+#: Queues that one statement counts.
+MOST_AT_ONCE = 50
+#: The states other than ready, and where each keeps the name of the queue.
+STATES: dict[str, tuple[Any, str]] = {
+    "running": (ClaimedExecution, "queue_name"),
+    "scheduled": (ScheduledExecution, "queue_name"),
+    "blocked": (BlockedExecution, "queue_name"),
+    "waiting": (WaitingExecution, "queue_name"),
+    "failed": (FailedExecution, "job__queue_name"),
+}
+NONE = BoundedCount(0)
+
+
+@dataclass(frozen=True)
+class ListedQueue:
+    """A queue, as it is at one moment."""
+
+    name: str
+    is_paused: bool
+    paused_since: datetime | None
+    ready: BoundedCount
+    #: How long the oldest of the counted ready jobs waits; ``None``: there is none.
+    oldest_wait: timedelta | None
+    #: The jobs in the other states, by the name of the state.
+    counts: dict[str, BoundedCount]
+    #: Live workers that serve it.
+    workers: int
+
+    @property
+    def is_unserved(self) -> bool:
+        """Whether jobs wait that no live worker will take."""
+        return self.ready.number > 0 and not self.workers and not self.is_paused
+
+
+def listed_queues(using: str, processes: Sequence[ListedProcess]) -> list[ListedQueue]:
+    """Return the queues that have jobs which have not finished, are paused, or that live workers
+    name, sorted by name. ``processes`` are those of the database."""
+    database = Database.of(using)
+    present = database.current_time()
+    counts = {state: _by_queue(using, model, column) for state, (model, column) in STATES.items()}
+    paused = Pause.objects.using(using).values_list("queue_name", flat=True)
+    names = {
+        *readable(database.list_queues),
+        *readable(lambda: paused),
+        *(name for found, _ in counts.values() for name in found if isinstance(name, str)),
+        *_named_by_workers(processes),
+    }
+    ordered = sorted(names)
+    pauses = read_each(Pause.objects.using(using), ordered)
+    return [
+        ListedQueue(
+            name,
+            is_paused=name in pauses,
+            paused_since=getattr(pauses.get(name), "created_at", None),
+            ready=ready,
+            oldest_wait=_since(ready.first, present),
+            counts={state: _count(name, *found) for state, found in counts.items()},
+            workers=workers_of(processes, name),
+        )
+        for name, ready in zip(ordered, _ready(using, ordered), strict=True)
+    ]
+
+
+def _ready(using: str, names: Sequence[str]) -> Iterator[BoundedCount]:
+    rows = ReadyExecution.objects.using(using).order_by("rank", "turn")
+    for start in range(0, len(names), MOST_AT_ONCE):
+        of_each = [rows.filter(queue_name=name) for name in names[start : start + MOST_AT_ONCE]]
+        try:
+            yield from count_each(using, of_each, "created_at")
+        except ERRORS as error:
+            if not is_damage(error):
+                raise
+            yield from count_each(using, of_each)
+
+
+def _by_queue(using: str, model: Any, column: str) -> tuple[dict[str, int], bool]:
+    """Count the rows of a state by queue, among as many as are counted; return whether these are
+    all."""
+    rows: QuerySet[Any] = model.objects.using(using).order_by()
+    named = rows.annotate(queue=F(column)).values("queue")
+    sql, given = named[: CAP + 1].query.get_compiler(using).as_sql()
+    with connections[using].cursor() as cursor:
+        cursor.execute(f"SELECT queue, COUNT(*) FROM ({sql}) counted GROUP BY queue", given)
+        found = dict(cursor.fetchall())
+    return found, sum(found.values()) <= CAP
+
+
+def _count(name: str, found: dict[str, int], exact: bool) -> BoundedCount:
+    return BoundedCount(found.get(name, 0), exact)
+
+
+def _named_by_workers(processes: Iterable[ListedProcess]) -> Iterator[str]:
+    for process in processes:
+        if process.is_live:
+            yield from (name for name in process.queues if name[:1] != "!" and name[-1:] != "*")
+
+
+def _since(first: datetime | None, present: datetime) -> timedelta | None:
+    return None if first is None else max(timedelta(0), present - portable.aware(first))

@@ -1,0 +1,77 @@
+"""The project of the examples in docs/command-line.md."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import timedelta
+from types import ModuleType
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from steady_queue_core.dynamic_tasks import schedule_recurring_task
+from steady_queue_core.models import Process, Queue
+from steady_queue_core.models.process import register
+from steady_queue_core.tasks import definition
+
+from ..core.driver import Driver
+
+TASKS = """
+from steady_queue_core import task
+
+
+@task
+def add(a, b):
+    return a + b
+
+
+@task(queue_name="mail")
+def send(address, password=""):
+    raise ConnectionError("no such host")
+"""
+
+
+class Shop:
+    """A module ``shop.tasks``, and jobs, queues, processes and a schedule with its tasks."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(definition, "_registered", dict(definition._registered))
+        self.tasks: Any = ModuleType("shop.tasks")
+        monkeypatch.setitem(sys.modules, "shop.tasks", self.tasks)
+        exec(TASKS, self.tasks.__dict__)
+
+    def open(self) -> None:
+        """Let the history of the page happen."""
+        self._number_from_one()
+        driver = Driver()
+        self.tasks.send.enqueue("ada@example.com", password="hidden")
+        driver.work()
+        Process.objects.all().delete()
+        for name in ("bob", "cy"):
+            self.tasks.send.enqueue(f"{name}@example.com")
+        self.tasks.add.enqueue(1, 2)
+        self.tasks.add.using(run_after=timedelta(hours=1)).enqueue(3, b=4)
+        Queue("reports").pause()
+        schedule_recurring_task(
+            "nightly", self.tasks.add, schedule="0 3 * * *", args=[1, 1], timezone="UTC"
+        )
+        self._start()
+
+    @staticmethod
+    def _start() -> None:
+        supervisor = register(
+            "default", kind="supervisor", name="supervisor-4b1c", pid=4121, hostname="web-1",
+            supervisor_id=None, metadata="{}",
+        )  # fmt: skip
+        register(
+            "default", kind="worker", name="worker-9e02", pid=4123, hostname="web-1",
+            supervisor_id=supervisor.id,
+            metadata=json.dumps({"queues": ["default"], "threads": 3}),
+        )  # fmt: skip
+
+    @staticmethod
+    def _number_from_one() -> None:
+        with connections["default"].cursor() as cursor:
+            cursor.execute("DELETE FROM sqlite_sequence")

@@ -1,0 +1,159 @@
+"""From the command line to a subcommand, and its exit status."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import OperationalError, connections
+
+from steady_queue_core import cli
+from steady_queue_core.command_line import dispatch, migrations, registry
+from steady_queue_core.command_line.context import Context
+from steady_queue_core.command_line.refusal import Refusal
+from steady_queue_core.command_line.subcommand import Subcommand
+from steady_queue_core.errors import DialectNotFound
+from steady_queue_core.management.commands.steady_queue import Command
+
+from ..test_cli import steady_queue
+from .invoking import environment, invoke, run
+
+
+class Probe(Subcommand):
+    """Does what a test says."""
+
+    name = "status"
+    help = "probe"
+    #: What it raises, or returns.
+    outcome: ClassVar[Any] = 0
+
+    def run(self, context: Context) -> int:
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        return int(self.outcome)
+
+
+@pytest.fixture
+def probe(monkeypatch: pytest.MonkeyPatch) -> type[Probe]:
+    monkeypatch.setattr(dispatch, "named", lambda name: Probe())
+    monkeypatch.setattr(Probe, "outcome", 0)
+    return Probe
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "problem"),
+    [
+        (0, 0, None),
+        (1, 1, None),
+        (Refusal("no such job", 4), 4, "no such job"),
+        (DialectNotFound("pip install it"), 5, "pip install it"),
+        (OperationalError("gone away\n"), 1, "The database reports an error: gone away"),
+        (KeyboardInterrupt(), 130, None),
+        (BrokenPipeError(), 141, None),
+    ],
+)
+@pytest.mark.django_db
+def test_the_exit_status_tells_how_it_ended(
+    outcome: Any, code: int, problem: str | None, probe: type[Probe],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("steady_queue_core.command_line.runner._silence", lambda: None)
+    probe.outcome = outcome
+    told = invoke("status")
+    assert told.code == code
+    assert told.out == ""
+    if problem:
+        assert told.err == f"{problem}\n"
+        assert invoke("status", "--json").json == {"schema": 1, "problems": [problem]}
+
+
+@pytest.mark.django_db
+def test_pending_migrations_are_named_where_a_column_is_missing(
+    probe: type[Probe], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert migrations.pending_in("default") == []
+    probe.outcome = OperationalError("no such column")
+    recorder = migrations.MigrationExecutor(connections["default"]).recorder
+    last = max(name for app, name in recorder.applied_migrations() if app == migrations.APP)
+    recorder.record_unapplied(migrations.APP, last)
+    told = invoke("status")
+    assert told.code == 5
+    assert told.err == f"Migrations are pending: {last}. Run: manage.py migrate\n"
+
+
+def test_without_a_subcommand_the_queue_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(Command, "_run", lambda self, **options: given.append(options))
+    for arguments in ([], ["start"]):
+        call_command("steady_queue", *arguments, "--queues", "a,b", "--threads", "2", "-v", "2")
+        call_command("steady_queue", "--queues", "a,b", "--threads", "2", "-v", "2", *arguments)
+    call_command("steady_queue", queues="a,b", threads=2, verbosity=2)
+    call_command("steady_queue", "start", queues="a,b", threads=2, verbosity=2)
+    assert len(given) == 6
+    for options in given:
+        assert (options["queues"], options["threads"], options["verbosity"]) == ("a,b", 2, 2)
+        assert options["drain_horizon"] == 60
+        assert options["mode"] is None
+
+
+def test_djangos_options_may_stand_before_and_after_the_subcommand(
+    probe: type[Probe], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(probe, "run", lambda self, context: given.append(context.options) or 0)
+    invoke("-v", "2", "--backend", "default", "status")
+    invoke("status", "-v", "2", "--backend", "default")
+    invoke("-v", "0", "--backend", "x", "status", "-v", "2", "--backend", "default")
+    for options in given:
+        assert (options["verbosity"], options["backend"]) == (2, "default")
+
+
+def test_subcommands_work_in_a_project_whose_checks_fail(probe: type[Probe]) -> None:
+    call_command("steady_queue", "status", skip_checks=False)
+
+
+def test_an_unknown_subcommand_is_wrong_usage() -> None:
+    with pytest.raises(CommandError, match="invalid choice: 'statis'"):
+        call_command("steady_queue", "statis")
+
+
+def test_every_subcommand_is_in_the_help_of_the_console_script() -> None:
+    for subcommand in registry.SUBCOMMANDS:
+        assert f" {subcommand.name} " in cli.USAGE or f" {subcommand.name}\n" in cli.USAGE
+        assert subcommand.help[0].islower()
+        assert not subcommand.help.endswith(".")
+
+
+def test_a_process_of_its_own_has_that_exit_status(workspace: Path, tmp_path: Path) -> None:
+    environ = environment(tmp_path / "t.sqlite3")
+    refused = run(workspace, environ, "status", "--json")
+    assert refused.code == 5
+    assert "lacks the tables of Steady Queue" in refused.json["problems"][0]
+    assert run(workspace, environ, "statis").code == 2
+    assert "Traceback" not in refused.err
+
+
+def test_in_the_folder_of_a_project_its_manage_py_is_given_the_subcommand(tmp_path: Path) -> None:
+    (tmp_path / "manage.py").write_text("import sys\nprint(*sys.argv[1:])\nsys.exit(7)\n")
+    result = steady_queue(tmp_path, "status", "--json")
+    assert (result.returncode, result.stdout) == (7, "steady_queue status --json\n")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_output_that_nobody_reads_ends_without_a_traceback(workspace: Path) -> None:
+    file = connections["default"].settings_dict["NAME"]
+    piped = subprocess.Popen(
+        [sys.executable, "-m", "steady_queue_core", "status"],
+        cwd=workspace, env=environment(file), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert piped.stdout
+    assert piped.stderr
+    piped.stdout.close()
+    told = piped.stderr.read()
+    assert piped.wait(60) == 141
+    assert told == b""
+    piped.stderr.close()

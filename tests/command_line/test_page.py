@@ -1,0 +1,65 @@
+"""Keeps docs/command-line.md true: its examples are run, and nothing is left out."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from steady_queue_core.command_line import parsers, registry
+
+from .. import documents
+from ..models.everywhere import Jobs
+from .invoking import invoke
+from .shop import Shop
+
+PAGE = documents.page("command-line.md")
+PROMPT = "$ manage.py steady_queue "
+
+
+def test_every_subcommand_has_a_section_with_an_example() -> None:
+    sections = documents.headings(PAGE)
+    for subcommand in registry.SUBCOMMANDS:
+        assert subcommand.name in sections
+        assert any(command.startswith(subcommand.name) for command, _ in examples())
+
+
+def examples() -> Iterator[tuple[str, str]]:
+    """Yield each command of the page, with what it prints there."""
+    for block in documents.blocks(PAGE, "console"):
+        for part in block.split(PROMPT)[1:]:
+            command, _, output = part.partition("\n")
+            yield command, output
+
+
+def normal(text: str) -> str:
+    """Return a text without times, and without what only aligns columns."""
+    text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(\+00:00| UTC)?", "WHEN", text)
+    text = re.sub(r"(?:\d+ (?:ms|s|min|h|d)\b ?)+", "T ", text)
+    text = re.sub(r'_s": [\d.]+', '_s": T', text)
+    return "\n".join(" ".join(line.split()) for line in text.strip().splitlines())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_examples_print_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    Shop(monkeypatch).open()
+    for command, shown in examples():
+        command, _, status = command.partition("  # exit status ")
+        told = invoke(*shlex.split(command))
+        assert told.code == int(status or 0), told
+        assert normal(told.err + told.out) == normal(shown), command
+
+
+@pytest.mark.django_db
+def test_the_subcommand_shown_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    [block] = documents.blocks(PAGE, "python")
+    namespace: dict[str, Any] = {}
+    exec(block, namespace)
+    monkeypatch.setattr(registry, "SUBCOMMANDS", (hosts := namespace["Hosts"](),))
+    monkeypatch.setattr(parsers, "SUBCOMMANDS", (hosts,))
+    Jobs("default")
+    assert invoke("hosts").lines == ["host  database", "here  default"]
+    assert invoke("hosts", "--json", "--limit", "0").json["databases"][0]["hosts"] == []
