@@ -15,6 +15,9 @@ usage: steady-queue demo [--keep]       watch tasks run in a throw-away project,
        steady-queue start [options]     run the queue of the project in this folder
        steady-queue status              show its queues, schedules and processes at a glance
        steady-queue queues              list its queues
+       steady-queue processes           list its processes
+       steady-queue schedules           list its recurring tasks, run them, switch them off
+       steady-queue limits              list what limits its jobs
        steady-queue cancel [options]    cancel jobs of that project
        steady-queue health --heartbeat-file PATH
                                         exit with 0 if a supervisor touches this file

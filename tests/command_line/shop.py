@@ -12,14 +12,20 @@ import pytest
 from django.db import connections
 
 from steady_queue_core.dynamic_tasks import schedule_recurring_task
-from steady_queue_core.models import Process, Queue
+from steady_queue_core.models import Job, Process, Queue, ReadyExecution
 from steady_queue_core.models.process import register
 from steady_queue_core.tasks import definition
 
 from ..core.driver import Driver
 
 TASKS = """
-from steady_queue_core import task
+from steady_queue_core import limits_concurrency, task
+
+
+@limits_concurrency(to=1, key=lambda address: address)
+@task(queue_name="billing")
+def charge(address):
+    pass
 
 
 @task
@@ -53,11 +59,20 @@ class Shop:
             self.tasks.send.enqueue(f"{name}@example.com")
         self.tasks.add.enqueue(1, 2)
         self.tasks.add.using(run_after=timedelta(hours=1)).enqueue(3, b=4)
+        self.tasks.charge.enqueue("bob@example.com")
+        self.tasks.charge.enqueue("bob@example.com")
+        self._let_time_pass()
         Queue("reports").pause()
         schedule_recurring_task(
             "nightly", self.tasks.add, schedule="0 3 * * *", args=[1, 1], timezone="UTC"
         )
         self._start()
+
+    @staticmethod
+    def _let_time_pass() -> None:
+        past = Job.objects.order_by("pk").first()
+        assert past
+        ReadyExecution.objects.update(created_at=past.enqueued_at - timedelta(seconds=42))
 
     @staticmethod
     def _start() -> None:

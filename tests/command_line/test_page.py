@@ -44,7 +44,8 @@ def normal(text: str) -> str:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_examples_print_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_print_what_is_shown(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.TIME_ZONE = "UTC"
     Shop(monkeypatch).open()
     for command, shown in examples():
         command, _, status = command.partition("  # exit status ")

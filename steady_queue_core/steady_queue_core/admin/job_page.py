@@ -9,9 +9,10 @@ from ..dialects import portable
 from ..dialects.database import Database
 from ..durations import in_words
 from ..listings.job_rows import RELATED
+from ..listings.limits import rate_in_words
 from ..listings.states import State
 from ..tasks.metadata import JobMetadata
-from . import rates, texts
+from . import texts
 from .detail import Fields, Section, Table
 from .job_steps import steps_section
 from .job_texts import (
@@ -85,7 +86,7 @@ def _delivery(metadata: JobMetadata) -> str:
 def _rate(metadata: JobMetadata) -> str:
     """Return the rate limit of a job; nothing for most."""
     rate = metadata.rate_limit
-    return "" if rate is None else f"{texts.clean(rate.key)}: {rates.in_words_of(rate)}"
+    return "" if rate is None else f"{texts.clean(rate.key)}: {rate_in_words(rate)}"
 
 
 def _unique(job: Any, metadata: JobMetadata) -> str:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from ..dialects import JobRate
 from ..dialects.database import Database
-from ..durations import in_words
 from ..listings.keyset import is_storable
+from ..listings.limits import ListedRate, duration_of, rate_in_words
 from ..listings.listing import ModelListing
 from ..models.rate import number
-from ..rates.pace import Pace
-from ..timezones import MICROSECOND, from_microseconds, to_microseconds
+from ..timezones import from_microseconds, to_microseconds
 from . import databases, texts
 from .base import QueueAdmin
 from .corrupt_rows import column
@@ -53,7 +51,7 @@ class RateAdmin(QueueAdmin):
             ("Slots taken", waiting(row)),
             ("Next free slot", free_slot(row)),
             ("Last start counts until", _moment(number(row.gate))),
-            ("Slots put off by", texts.duration(_duration(number(row.shift)))),
+            ("Slots put off by", texts.duration(duration_of(number(row.shift)))),
         ]
         sections: list[Section] = [Fields("Rate limit", fields)]
         return self.render_detail(request, row.key, "Rate limit", sections)
@@ -67,44 +65,20 @@ def key(row: Any) -> str:
 @column("rate")
 def rate(row: Any) -> str:
     """Return the rate of the job that has asked last."""
-    found = _rate_of(row)
-    return "" if found is None else in_words_of(found)
+    found = ListedRate(row, row.present).rate
+    return "" if found is None else rate_in_words(found)
 
 
 @column("slots taken")
 def waiting(row: Any) -> str:
     """Return how many jobs wait for a slot, as far as nobody has cancelled them."""
-    found, time = _rate_of(row), _free_at(row) - row.present
-    if found is None or time <= 0:
-        return "0"
-    return f"{-(-time // Pace.of(found).time_of(1)):,}"
+    return f"{ListedRate(row, row.present).slots_taken:,}"
 
 
 @column("next free slot")
 def free_slot(row: Any) -> str:
-    return _moment(_free_at(row)) if _free_at(row) > row.present else "now"
-
-
-def in_words_of(rate: JobRate) -> str:
-    """Return a rate such as ``100 in 1 minute, burst 20``."""
-    burst = f", burst {rate.burst}" if rate.burst else ""
-    return f"{rate.to} in {in_words(rate.per)}{burst}"
-
-
-def _free_at(row: Any) -> int:
-    return number(row.line) + number(row.shift)
-
-
-def _rate_of(row: Any) -> JobRate | None:
-    per = _duration(number(row.period))
-    return JobRate.of((str(row.key), row.limit, per, row.burst))
-
-
-def _duration(microseconds: int) -> timedelta:
-    try:
-        return microseconds * MICROSECOND
-    except OverflowError:
-        return timedelta.max
+    free_at = ListedRate(row, row.present).free_at
+    return "now" if free_at is None else texts.moment(free_at)
 
 
 def _moment(microseconds: int) -> str:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from .limits import Limits
+from .processes import Processes
 from .queues import Queues
+from .schedules import Schedules
 from .status import Status
 from .subcommand import Subcommand
 
 #: Beside ``start``, which the management command itself has.
-SUBCOMMANDS: tuple[Subcommand, ...] = (Status(), Queues())
+SUBCOMMANDS: tuple[Subcommand, ...] = (
+    Status(),
+    Queues(),
+    Processes(),
+    Schedules(),
+    Limits(),
+)
 
 
 def named(name: str) -> Subcommand:
