@@ -368,6 +368,7 @@ def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -
     "name",
     [
         "signals.md",
+        "tracing.md",
         "tasks.md",
         "concurrency.md",
         "rate-limits.md",
@@ -392,7 +393,7 @@ def test_the_code_of_a_page_runs(name: str, project: Project) -> None:
     project.configure()
     project.manage("migrate")
     code = documents.blocks(page(name), "python")
-    settings = [block for block in code if block.startswith("# mysite/settings.py")]
+    settings = [block for block in code if block.startswith("# mysite/")]
     for block in settings:
         project.write(block)
     text = "\n\n".join(block for block in code if block not in settings)
@@ -406,6 +407,12 @@ def test_the_code_of_a_page_runs(name: str, project: Project) -> None:
             "[row], [job] = RecurringTask.objects.all(), Job.objects.all()\n"
             "print(row, row.timezone, row.enabled, job)"
         ) == ["report for ada: 30 7 * * 1-5 Europe/Berlin True page.report #1"]
+    if name == "tracing.md":
+        code = "from steady_queue_core import task\n\n\n@task\ndef work():\n    pass\n"
+        project.write(f"# shop/tasks.py\n\n{code}")
+        project.shell("from shop.tasks import work\nwork.enqueue()")
+        spans = project.manage("steady_queue", "--drain")
+        assert '    "name": "process default",' in spans
     if name == "tasks.md":
         assert project.shell(
             "import page\n"

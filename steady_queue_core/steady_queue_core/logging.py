@@ -33,6 +33,8 @@ class RunningTask(NamedTuple):
 
 
 running_task: ContextVar[RunningTask | None] = ContextVar("steady_queue_running_task", default=None)
+#: The trace of the attempt that runs in the current context, as 32 hexadecimal digits.
+trace_id: ContextVar[str | None] = ContextVar("steady_queue_trace_id", default=None)
 #: Name of the process, or of the worker thread, of the current context.
 process_name: ContextVar[str | None] = ContextVar("steady_queue_process_name", default=None)
 
@@ -45,8 +47,9 @@ def about(event: str, **details: Any) -> dict[str, Any]:
 
 
 class TaskContextFilter(logging.Filter):
-    """Adds ``task``, ``task_id`` and ``attempt`` to each record, which are ``None`` outside of
-    tasks. Lets all records pass. For ``LOGGING["filters"]``."""
+    """Adds ``task``, ``task_id``, ``attempt`` and ``trace_id`` to each record, which are ``None``
+    outside of tasks, the last one also where nothing traces. Lets all records pass. For
+    ``LOGGING["filters"]``."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Add the attributes that the record lacks."""
@@ -54,6 +57,8 @@ class TaskContextFilter(logging.Filter):
         for name in RunningTask._fields:
             if not hasattr(record, name):
                 setattr(record, name, getattr(running, name, None))
+        if not hasattr(record, "trace_id"):
+            record.trace_id = trace_id.get()
         return True
 
 

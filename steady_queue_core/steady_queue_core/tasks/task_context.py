@@ -54,6 +54,8 @@ class Running(Protocol):
     @property
     def headers(self) -> dict[str, str]: ...
     @property
+    def batch_id(self) -> int | None: ...
+    @property
     def size(self) -> int: ...
     def ending_of(self, error: BaseException | None, /) -> AttemptEnding: ...
 
@@ -116,6 +118,12 @@ class SteadyQueueTaskContext(TaskContext):  # type: ignore[misc]  # The stubs mi
         """What middleware has given the job on its way with ``call.carrying()``. Whoever can write
         to the database may have forged it."""
         return self._running.headers
+
+    @property
+    def batch_id(self) -> int | None:
+        """The id of the batch that the job is a member or a callback of; ``None``: it is of none.
+        It asks no database."""
+        return self._running.batch_id
 
     @property
     def size(self) -> int:

@@ -216,6 +216,12 @@ class Attempt:
         return {} if self.claim.metadata is None else dict(self.metadata.headers)
 
     @property
+    def batch_id(self) -> int | None:
+        """The batch that the job has to do with."""
+        link = Link.of(self.metadata.batch)
+        return None if link is None else link.batch_id
+
+    @property
     def size(self) -> int:
         """Bytes of the encoded arguments."""
         # SQLite lets a row hold something other than text.

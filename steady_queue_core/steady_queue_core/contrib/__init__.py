@@ -1,0 +1,1 @@
+"""Integrations of Steady Queue with other packages. Each is an app of its own."""
