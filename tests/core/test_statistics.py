@@ -41,8 +41,19 @@ def counted(*pairs: tuple[ClaimedJob, Outcome], now: float = NOW) -> Any:
     collector = Collector()
     for job, ending in pairs:
         collector.add(job, ending, now, now)
-    [row] = collector.rows()
+    [total, row] = collector.rows()
+    assert (total.span, total.minute, total.stored_minute) == (0, 0, int(now // 60))
+    for name in ("finished", "failed", "run_ms", "wait_histogram"):
+        assert getattr(total, name) == getattr(row, name)
     return row
+
+
+def of_minutes(collector: Collector) -> list[Any]:
+    return [row for row in collector.rows() if row.span == 1]
+
+
+def of_all_time(collector: Collector) -> list[Any]:
+    return [row for row in collector.rows() if row.span == 0]
 
 
 def test_each_ending_is_counted() -> None:
@@ -66,7 +77,7 @@ def test_each_ending_is_counted() -> None:
 def test_an_attempt_ends_when_its_result_arrives() -> None:
     collector = Collector()
     collector.add(claim(), outcome(), NOW + 30, NOW + 1)
-    [row] = collector.rows()
+    [row] = of_minutes(collector)
     assert row.run_ms == 2000
 
 
@@ -83,14 +94,15 @@ def test_it_is_due_after_a_while_and_when_the_minute_turns(monkeypatch: pytest.M
     assert collector.until_due == math.inf
     collector.add(claim(), outcome(), NOW, NOW)
     assert collector.until_due == collector_module.INTERVAL
-    collector.note_stored(collector.rows())
+    collector.rows()
+    collector.note_stored()
     assert collector.until_due == math.inf
     collector.add(claim(), outcome(), NOW + 1, NOW)
     present += 4
     assert collector.until_due == collector_module.INTERVAL - 4
     collector.add(claim(), outcome(), NOW + 60, NOW)
     assert collector.until_due == 0
-    rows = collector.rows()
+    rows = of_minutes(collector)
     assert [(row.minute, row.finished) for row in rows] == [(1000, 2), (1001, 1)]
 
 
@@ -98,19 +110,54 @@ def test_the_totals_of_a_minute_are_stored_again_and_again() -> None:
     collector = Collector()
     for number in range(1, 4):
         collector.add(claim(), outcome(), NOW + number, NOW)
-        rows = collector.rows()
-        assert [row.finished for row in rows] == [number]
-        collector.note_stored(rows)
+        assert [row.finished for row in collector.rows()] == [number, number]
+        collector.note_stored()
     assert collector.rows() == []
+
+
+def test_totals_go_on_through_minutes_and_failed_stores() -> None:
+    collector = Collector()
+    for number in range(1, 7):
+        collector.add(claim(), outcome(), NOW + 40 * number, NOW)
+        [total] = of_all_time(collector)
+        assert total.finished == number
+        if number % 2:
+            collector.note_stored()
+
+
+def test_after_a_long_pause_it_is_another_writer() -> None:
+    """The totals of the former one may have been added up with those of others."""
+    collector = Collector()
+    collector.add(claim(), outcome(), NOW, NOW)
+    [first] = of_all_time(collector)
+    collector.note_stored()
+    collector.add(claim(), outcome(), NOW + 59 * 60, NOW)
+    [second] = of_all_time(collector)
+    assert (second.writer, second.finished) == (first.writer, 2)
+    # This one could not be stored.
+    collector.add(claim(), outcome(), NOW + 61 * 60, NOW)
+    [third] = of_all_time(collector)
+    assert third.writer != first.writer
+    assert third.finished == 2
+
+
+def test_totals_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector_module, "MOST_SERIES", 10)
+    collector = Collector()
+    for number in range(100):
+        collector.add(claim(task_path=f"task{number}"), outcome(), NOW + 60 * number, NOW)
+        rows = of_all_time(collector)
+        collector.note_stored()
+    assert (rows[0].task_path, rows[0].finished) == ("", 80)
 
 
 def test_what_is_not_stored_is_kept_for_a_day() -> None:
     collector = Collector()
     collector.add(claim(), outcome(), NOW, NOW)
     collector.add(claim(), outcome(), NOW + 3600, NOW)
-    assert [row.minute for row in collector.rows()] == [1000, 1060]
+    assert [row.minute for row in of_minutes(collector)] == [1000, 1060]
     collector.add(claim(), outcome(), NOW + 86_400 + 120, NOW)
-    assert [row.minute for row in collector.rows()] == [1060, 2442]
+    assert [row.minute for row in of_minutes(collector)] == [1060, 2442]
 
 
 def test_too_many_tasks_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +168,7 @@ def test_too_many_tasks_are_counted_together(monkeypatch: pytest.MonkeyPatch) ->
     for number in range(100):
         ending = outcome(queue_name=f"queue{number}")
         collector.add(claim(task_path="x"), ending, NOW, NOW)
-    rows = collector.rows()
+    rows = of_minutes(collector)
     assert len(rows) <= 21
     assert sum(row.finished for row in rows) == 200
 

@@ -15,7 +15,8 @@ from steady_queue_core.models import ReadyExecution, Sample, Statistic
 from steady_queue_core.statistics import sampler as sampler_module
 from steady_queue_core.statistics import storage
 from steady_queue_core.statistics.sampler import Sampler
-from steady_queue_core.statistics.storage import HOUR, MINUTE, PAST, RollUp, roll_up, store
+from steady_queue_core.statistics.spans import ALL_TIME, HOUR, MINUTE
+from steady_queue_core.statistics.storage import RollUp, roll_up, store
 from steady_queue_core.statistics.tally import Tally
 
 from .everywhere import Jobs, on_every_database
@@ -25,7 +26,9 @@ def row(minute: int, finished: int = 1, *, writer: int = 7, **named: Any) -> Sta
     tally = Tally(finished=finished, run_ms=10 * finished, run_max=finished)
     tally.run_histogram[3] = finished
     key = {"queue_name": "mail", "task_path": "shop.send", "span": MINUTE, **named}
-    return Statistic(minute=minute, writer=writer, **key, **tally.values())
+    return Statistic(
+        minute=minute, writer=writer, **{"stored_minute": minute, **key}, **tally.values()
+    )
 
 
 def keep(using: str, *rows: Statistic) -> None:
@@ -53,7 +56,7 @@ def test_what_is_stored_again_is_not_counted_twice(using: str) -> None:
 
 
 @on_every_database
-def test_old_minutes_become_hours_and_old_hours_the_past(using: str) -> None:
+def test_old_minutes_become_hours_which_end(using: str) -> None:
     present = present_minute(using)
     hour = (present - 72 * 60) // 60 * 60
     ancient = (present - 100 * 24 * 60) // 60 * 60
@@ -66,21 +69,37 @@ def test_old_minutes_become_hours_and_old_hours_the_past(using: str) -> None:
     while roll_up(connection, dialect):
         pass
     assert kept(using) == [
-        (PAST, 0, "mail", 64, 64),
         (MINUTE, present, "mail", 32, 32),
         (HOUR, hour, "mail", 7, 4),
         (HOUR, hour, "other", 16, 16),
         (HOUR, hour + 60, "mail", 8, 8),
     ]
-    # An hour that is late is added to what is there.
-    keep(using, row(hour + 1, 1, writer=9), row(ancient + 60, 1, span=HOUR, writer=0))
+    # A minute that is late is added to what is there.
+    keep(using, row(hour + 1, 1, writer=9))
     while roll_up(connection, dialect):
         pass
     assert (HOUR, hour, "mail", 8, 4) in kept(using)
-    assert (PAST, 0, "mail", 65, 64) in kept(using)
     [merged] = Statistic.objects.using(using).filter(span=HOUR, minute=hour, queue_name="mail")
     assert Tally.of(merged).run_histogram[3] == 8
     assert merged.writer == 0
+
+
+@on_every_database
+def test_totals_of_processes_that_have_ended_are_added_up(using: str) -> None:
+    present = present_minute(using)
+
+    def total(writer: int, finished: int, age: int) -> Statistic:
+        return row(0, finished, writer=writer, span=ALL_TIME, stored_minute=present - age)
+
+    connection, dialect = connections[using], dialect_for(using)
+    keep(using, total(1, 1, 119), total(2, 2, 130), total(3, 4, 500))
+    while roll_up(connection, dialect):
+        pass
+    assert sorted(kept(using)) == [(0, 0, "mail", 1, 1), (0, 0, "mail", 6, 4)]
+    keep(using, total(1, 8, 125), total(4, 16, 0))
+    while roll_up(connection, dialect):
+        pass
+    assert sorted(kept(using)) == [(0, 0, "mail", 14, 8), (0, 0, "mail", 16, 16)]
 
 
 @on_every_database

@@ -15,8 +15,13 @@ from .waiting import wait_for
 
 def counted(project: Project, *columns: str) -> tuple[int, ...]:
     sums = ", ".join(f"COALESCE(SUM({column}), 0)" for column in columns)
-    [row] = project.query(f"SELECT {sums} FROM steady_queue_statistics")
-    return tuple(map(int, row))
+    minutes, all_time = (
+        tuple(map(int, project.query(f"{query} WHERE span = {span}")[0]))
+        for query in [f"SELECT {sums} FROM steady_queue_statistics"]
+        for span in (1, 0)
+    )
+    assert minutes == all_time
+    return minutes
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)

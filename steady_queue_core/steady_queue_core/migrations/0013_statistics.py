@@ -57,6 +57,7 @@ class Migration(migrations.Migration):
                 ),
                 ("span", models.SmallIntegerField()),
                 ("minute", models.IntegerField()),
+                ("stored_minute", models.IntegerField()),
                 (
                     "queue_name",
                     steady_queue_core.models.fields.ExactCharField(

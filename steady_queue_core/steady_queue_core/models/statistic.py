@@ -16,10 +16,12 @@ class Statistic(models.Model):
     milliseconds.
     """
 
-    #: Minutes: 1 or 60; 0: all of the past that is not told apart any more.
+    #: Minutes: 1 or 60; 0: all time.
     span = models.SmallIntegerField()
-    #: Minutes since 1970 at its beginning, by the database's clock.
+    #: Minutes since 1970 at its beginning, by the database's clock; 0 for all time.
     minute = models.IntegerField()
+    #: The minute in which the row was last stored.
+    stored_minute = models.IntegerField()
     queue_name = ExactCharField("queue", max_length=255, blank=True)
     #: ``""``: other tasks, since there were too many to be told apart.
     task_path = ExactCharField("task", max_length=255, blank=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Sequence
 from contextlib import suppress
+from operator import itemgetter
 
 from ..dialects import ClaimedJob, Ending, Outcome
 from ..models import Statistic
+from .spans import ALL_TIME, KEPT, MINUTE
 from .tally import Tally
 
 #: Seconds between two times that counts are stored.
@@ -18,6 +19,9 @@ INTERVAL = 10.0
 MOST_SERIES = 500
 #: Stands for those others, and for what is unknown.
 OTHERS = ""
+#: Minutes without a row stored after which a process becomes another writer: half of the time after
+#: which totals are taken for those of a process that has ended.
+MOST_PAUSE = KEPT[ALL_TIME] // 2
 #: Minutes after which counts that could not be stored are given up: the rows of their minute may
 #: have been rolled up.
 MOST_LATE = 24 * 60
@@ -28,8 +32,8 @@ Series = tuple[int, str, str]
 class Collector:
     """The counts of one process, by minute, queue and task. In one thread.
 
-    What is stored are the totals of a minute so far, in rows that no other process writes. So it
-    does no harm to store them again when an answer of the database was lost.
+    What is stored are the totals of a minute, and of all time, in rows that no other process
+    writes. So it does no harm to store them again when an answer of the database was lost.
     """
 
     def __init__(self) -> None:
@@ -38,6 +42,12 @@ class Collector:
         self.writer = secrets.randbits(62)
         self._tallies: dict[Series, Tally] = {}
         self._changed: set[Series] = set()
+        #: The tallies as they were when they were last stored.
+        self._stored: dict[Series, Tally] = {}
+        #: What this writer has stored for all time, by queue and task; and what it is about to.
+        self._totals: dict[tuple[str, str], Tally] = {}
+        self._gained: dict[tuple[str, str], Tally] = {}
+        self._stored_minute = 0
         self._minute = 0
         self._next_store = 0.0
 
@@ -80,27 +90,59 @@ class Collector:
     def rows(self) -> list[Statistic]:
         """Return the rows that have changed, in an order in which no two processes lock them in
         each other's way."""
+        if self._stored_minute and self._minute - self._stored_minute >= MOST_PAUSE:
+            self._begin_anew()
+        self._gained = self._gains()
+        totals = sorted(self._gained.items(), key=itemgetter(0))
+        minutes = [(series, self._tallies[series]) for series in sorted(self._changed)]
         return [
-            Statistic(
-                span=1,
-                minute=minute,
-                queue_name=queue_name,
-                task_path=task_path,
-                writer=self.writer,
-                **self._tallies[minute, queue_name, task_path].values(),
-            )
-            for minute, queue_name, task_path in sorted(self._changed)
+            *(self._row(ALL_TIME, (0, *names), tally) for names, tally in totals),
+            *(self._row(MINUTE, series, tally) for series, tally in minutes),
         ]
 
-    def note_stored(self, rows: Sequence[Statistic]) -> None:
-        """Take note that rows are stored; forget the minutes that are over."""
-        for row in rows:
-            series = row.minute, row.queue_name, row.task_path
-            self._changed.discard(series)
+    def note_stored(self) -> None:
+        """Take note that all ``rows`` are stored; forget the minutes that are over."""
+        self._totals.update(self._gained)
+        for series in self._changed:
+            self._stored[series] = self._tallies[series].since(None)
+        self._changed.clear()
         for series in [each for each in self._tallies if each[0] < self._minute]:
-            if series not in self._changed:
-                del self._tallies[series]
+            del self._tallies[series]
+            self._stored.pop(series, None)
+        self._stored_minute = self._minute
         self.postpone()
+
+    def _gains(self) -> dict[tuple[str, str], Tally]:
+        """Return the totals of all time that have changed, as they are now."""
+        found: dict[tuple[str, str], Tally] = {}
+        for series in self._changed:
+            names = series[1:]
+            if names not in self._totals and len(self._totals) >= 2 * MOST_SERIES:
+                names = OTHERS, OTHERS
+            total = found.get(names)
+            if total is None:
+                total = found[names] = self._totals.get(names, Tally()).since(None)
+            total.add(self._tallies[series].since(self._stored.get(series)))
+        return found
+
+    def _begin_anew(self) -> None:
+        """Become another writer: the totals of the present one may have been added up with those
+        of processes that have ended."""
+        self.writer = secrets.randbits(62)
+        self._totals.clear()
+        self._stored_minute = self._minute
+
+    def _row(self, span: int, series: Series, tally: Tally) -> Statistic:
+        minute, queue_name, task_path = series
+        return Statistic(
+            span=span,
+            minute=minute,
+            queue_name=queue_name,
+            task_path=task_path,
+            writer=self.writer,
+            stored_minute=self._minute,
+            **tally.values(),
+        )
 
     def postpone(self) -> None:
         """Store nothing for a while: it was stored just now, or could not be."""
@@ -125,11 +167,13 @@ class Collector:
         self._minute = minute
         if not self._changed:
             self._tallies.clear()
+            self._stored.clear()
             self.postpone()
             return
         self._next_store = 0.0
         for series in [each for each in self._tallies if each[0] < minute - MOST_LATE]:
             del self._tallies[series]
+            self._stored.pop(series, None)
             self._changed.discard(series)
 
 

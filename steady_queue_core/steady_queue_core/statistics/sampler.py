@@ -18,7 +18,7 @@ from ..models import (
     Sample,
     ScheduledExecution,
 )
-from .storage import HOUR, KEPT, MINUTE
+from .spans import HOUR, KEPT, MINUTE
 
 #: The name of the row for all queues together.
 ALL = ""

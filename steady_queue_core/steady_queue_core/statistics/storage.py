@@ -1,24 +1,21 @@
-"""Stores counts, and makes hours of minutes, and one total of hours that are long past."""
+"""Stores counts, makes hours of minutes, and adds up the totals of processes that have ended."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from operator import itemgetter
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 
 from ..dialects import Dialect
 from ..models import Statistic
+from .spans import ALL_TIME, HOUR, KEPT, MINUTE
 from .tally import HISTOGRAMS, MAXIMA, SUMS, Tally
 
 KEY = ["span", "minute", "queue_name", "task_path", "writer"]
-COUNTED = [*SUMS, *MAXIMA, *HISTOGRAMS]
-#: Lengths of the spans of rows, in minutes: a minute, an hour, and, as no length, all of the past.
-MINUTE, HOUR, PAST = 1, 60, 0
-#: Minutes for which rows of minutes and of hours are kept.
-KEPT = {MINUTE: 48 * 60, HOUR: 90 * 24 * 60}
-#: The span that rows of a span are added to when they are no longer kept.
-NEXT = {MINUTE: HOUR, HOUR: PAST}
+COUNTED = ["stored_minute", *SUMS, *MAXIMA, *HISTOGRAMS]
 #: Most rows that one transaction rolls up.
 BATCH = 500
 #: The writer of rows that are sums of those of others.
@@ -31,26 +28,36 @@ def store(connection: BaseDatabaseWrapper, dialect: Dialect, rows: Sequence[Stat
 
 
 def roll_up(connection: BaseDatabaseWrapper, dialect: Dialect) -> int:
-    """Roll up a batch of rows that are no longer kept; return how many there were."""
+    """Roll up a batch of rows of each kind that are old enough; return how many there were."""
     present = int(dialect.current_time(connection).timestamp() // 60)
-    return sum(_roll_up(connection, dialect, span, present - kept) for span, kept in KEPT.items())
+    rows = Statistic.objects.using(connection.alias).order_by("span", "minute", "pk")
+    minutes = rows.filter(span=MINUTE, minute__lt=present - KEPT[MINUTE])
+    ended = rows.filter(
+        span=ALL_TIME, minute=0, stored_minute__lt=present - KEPT[ALL_TIME]
+    ).exclude(writer=NOBODY)
+    past = rows.filter(span=HOUR, minute__lt=present - KEPT[HOUR]).values_list("pk", flat=True)
+    gone, _ = rows.filter(pk__in=list(past[:BATCH])).delete()
+    return (
+        gone
+        + _add_up(connection, dialect, minutes, HOUR)
+        + _add_up(connection, dialect, ended, ALL_TIME)
+    )
 
 
-def _roll_up(connection: BaseDatabaseWrapper, dialect: Dialect, span: int, before: int) -> int:
-    rows = Statistic.objects.using(connection.alias)
+def _add_up(
+    connection: BaseDatabaseWrapper, dialect: Dialect, rows: QuerySet[Statistic], span: int
+) -> int:
+    """Replace a batch of rows by sums of this span; return how many they were."""
     with dialect.transaction(connection):
         # Locked: another dispatcher waits, and finds them gone.
-        old = rows.filter(span=span, minute__lt=before).order_by("span", "minute", "pk")
-        batch = list(dialect.lock_rows(connection, old, wait=True)[:BATCH])
-        if not batch:
-            return 0
+        batch = list(dialect.lock_rows(connection, rows, wait=True)[:BATCH])
         sums: dict[tuple[int, str, str], Tally] = {}
         for row in batch:
-            minute = row.minute - row.minute % HOUR if NEXT[span] == HOUR else 0
+            minute = row.minute - row.minute % HOUR if span == HOUR else 0
             key = minute, row.queue_name, row.task_path
             sums.setdefault(key, Tally()).add(Tally.of(row))
-        for key, tally in sorted(sums.items()):
-            _add(connection, dialect, NEXT[span], key, tally)
+        for key, tally in sorted(sums.items(), key=itemgetter(0)):
+            _add(connection, dialect, span, key, tally)
         rows.filter(pk__in=[row.pk for row in batch]).delete()
         return len(batch)
 
@@ -71,7 +78,7 @@ def _add(
         "writer": NOBODY,
     }
     rows = Statistic.objects.using(connection.alias)
-    empty = Statistic(**named, **Tally().values())
+    empty = Statistic(**named, stored_minute=0, **Tally().values())
     dialect.insert_if_absent(connection, empty, KEY)
     for row in dialect.lock_rows(connection, rows.filter(**named), wait=True):
         total = Tally.of(row)

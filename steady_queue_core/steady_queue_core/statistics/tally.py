@@ -51,6 +51,18 @@ class Tally:
             mine, theirs = getattr(self, name), getattr(other, name)
             setattr(self, name, [a + b for a, b in zip(mine, theirs, strict=True)])
 
+    def since(self, earlier: Tally | None) -> Tally:
+        """Return what was counted since this tally was ``earlier``; ``None``: since ever."""
+        gained = Tally()
+        gained.add(self)
+        if earlier is not None:
+            for name in SUMS:
+                setattr(gained, name, getattr(self, name) - getattr(earlier, name))
+            for name in HISTOGRAMS:
+                mine, before = getattr(self, name), getattr(earlier, name)
+                setattr(gained, name, [a - b for a, b in zip(mine, before, strict=True)])
+        return gained
+
     @classmethod
     def of(cls, row: Statistic) -> Tally:
         """Return what a row has; zeros for values that are none, which SQLite lets a row hold."""

@@ -33,4 +33,4 @@ def store_statistics(
             "Statistics were refused; they are not kept",
             extra=about("process.statistics_refused", rows=len(rows)),
         )
-    collector.note_stored(rows)
+    collector.note_stored()
