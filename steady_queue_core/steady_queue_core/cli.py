@@ -18,6 +18,7 @@ usage: steady-queue demo [--keep]       watch tasks run in a throw-away project,
        steady-queue processes           list its processes
        steady-queue schedules           list its recurring tasks, run them, switch them off
        steady-queue limits              list what limits its jobs
+       steady-queue metrics             print metrics for Prometheus
        steady-queue cancel [options]    cancel jobs of that project
        steady-queue health --heartbeat-file PATH
                                         exit with 0 if a supervisor touches this file

@@ -165,10 +165,11 @@ def test_all_problems_are_reported_at_once_with_their_places() -> None:
     assert problems == [
         "STEADY_QUEUE: unknown key 'wrokers'; did you mean 'workers'?",
         "STEADY_QUEUE: unknown key 3; valid are 'dialects', 'dispatchers', 'drain_timeout', "
-        "'fork_startup_timeout', 'heartbeat_file', 'hidden_arguments', 'probe_address', "
-        "'probe_port', 'process_alive_threshold', 'process_heartbeat_interval', 'scheduler', "
-        "'shutdown_timeout', 'silence_polling', 'state_directory', 'statistics', "
-        "'supervisor_mode', 'supervisor_pidfile', 'task_modules', 'workers'",
+        "'fork_startup_timeout', 'heartbeat_file', 'hidden_arguments', 'metrics_token', "
+        "'probe_address', 'probe_port', 'process_alive_threshold', "
+        "'process_heartbeat_interval', 'scheduler', 'shutdown_timeout', 'silence_polling', "
+        "'state_directory', 'statistics', 'supervisor_mode', 'supervisor_pidfile', "
+        "'task_modules', 'workers'",
         "STEADY_QUEUE['workers'][0]: unknown key 'thread'; did you mean 'threads'?",
         "STEADY_QUEUE['workers'][1]['queues']: the entry str 'a*b' has a '*' before its end; "
         "write an exact name, a prefix such as 'mail*', or '*' for all queues",
@@ -388,4 +389,11 @@ def test_where_probes_are_answered() -> None:
         "70000",
         "STEADY_QUEUE['probe_address']: expected an IP address of this host, such as '0.0.0.0' for "
         "all, got str 'localhost'",
+    ]
+
+
+def test_a_token_is_no_word_and_is_not_told() -> None:
+    assert load({"metrics_token": "0123456789abcdef"}).metrics_token == "0123456789abcdef"
+    assert problems_of({"metrics_token": "secret"}) == [
+        "STEADY_QUEUE['metrics_token']: expected a str of at least 16 characters"
     ]

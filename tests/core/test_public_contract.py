@@ -132,6 +132,7 @@ OPTIONS = {
     "probe_port": None,
     "probe_address": "127.0.0.1",
     "heartbeat_file": None,
+    "metrics_token": None,
     "statistics": True,
     "drain_timeout": None,
     "dialects": None,

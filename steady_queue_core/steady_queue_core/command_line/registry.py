@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .limits import Limits
+from .metrics import Metrics
 from .processes import Processes
 from .queues import Queues
 from .schedules import Schedules
@@ -16,6 +17,7 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
     Processes(),
     Schedules(),
     Limits(),
+    Metrics(),
 )
 
 

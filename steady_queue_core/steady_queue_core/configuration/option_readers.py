@@ -19,6 +19,9 @@ SectionT = TypeVar("SectionT", bound=Section)
 MODES = ("fork", "async")
 """How a supervisor runs its processes: forked, or as threads."""
 
+SHORTEST_TOKEN = 16
+"""The least number of characters of a token."""
+
 LIFETIMES = (
     "process_heartbeat_interval",
     "process_alive_threshold",
@@ -59,6 +62,18 @@ def _optional_duration(reader: Reader, name: str, *, zero: bool = False) -> time
 def read_drain_timeout(reader: Reader) -> timedelta | None:
     """Read the time-out of a drain; None stays None."""
     return _optional_duration(reader, "drain_timeout", zero=True)
+
+
+def read_token(reader: Reader) -> str | None:
+    """Read the token for metrics, which nobody may guess; None stays None."""
+    value = reader.values["metrics_token"]
+    if value is None or (isinstance(value, str) and len(value) >= SHORTEST_TOKEN):
+        return value
+    # Not with wrong(), which quotes the value.
+    reader.problems.append(
+        f"{reader.path('metrics_token')}: expected a str of at least {SHORTEST_TOKEN} characters"
+    )
+    return None
 
 
 def read_port(reader: Reader) -> int | None:

@@ -21,6 +21,7 @@ from .option_readers import (
     read_scheduler,
     read_sections,
     read_task_modules,
+    read_token,
 )
 from .processes import Dispatcher, Scheduler, Worker
 from .reader import Reader
@@ -67,6 +68,8 @@ class Options(Section):
     """Address of this host that it listens at."""
     heartbeat_file: Path | None
     """File that the supervisor touches while it lives; None: none."""
+    metrics_token: str | None
+    """The bearer token of scrapers of the metrics; None: there is none."""
     statistics: bool
     """Whether workers count what becomes of jobs, by minute, queue and task."""
     drain_timeout: timedelta | None
@@ -96,6 +99,7 @@ class Options(Section):
         probe_port: int | None = None,
         probe_address: str = "127.0.0.1",
         heartbeat_file: str | Path | None = None,
+        metrics_token: str | None = None,
         statistics: bool = True,
         drain_timeout: timedelta | float | None = None,
         dialects: Mapping[str, str] | None = None,
@@ -117,6 +121,7 @@ class Options(Section):
             "probe_port": probe_port,
             "probe_address": probe_address,
             "heartbeat_file": heartbeat_file,
+            "metrics_token": metrics_token,
             "statistics": statistics,
             "drain_timeout": drain_timeout,
             "dialects": dialects,
@@ -138,6 +143,7 @@ class Options(Section):
             "probe_port": read_port(reader),
             "probe_address": read_address(reader),
             "heartbeat_file": read_path(reader, "heartbeat_file"),
+            "metrics_token": read_token(reader),
             "statistics": reader.flag("statistics"),
             "drain_timeout": read_drain_timeout(reader),
             "dialects": read_dialects(reader),

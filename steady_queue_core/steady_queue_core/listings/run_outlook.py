@@ -33,6 +33,20 @@ def outlook_of(
     return Outlook(runs if row.enabled else [], is_finished=not runs)
 
 
+def expected_after(row: RecurringTask, last_run: datetime | None) -> datetime | None:
+    """Return the run that follows the last one, and may be overdue; ``None`` if there is none, or
+    the row is unreadable."""
+    try:
+        span = Span(
+            stored_schedule(row.schedule, row.timezone), _aware(row.starts_at), _aware(row.ends_at)
+        )
+        known = [portable.aware(each) for each in (last_run, row.active_since) if each is not None]
+        is_over = not row.enabled or row.runs_left == 0 or not known
+        return None if is_over else span.next_after(max(known))
+    except Exception:  # No manual edit of the row may matter.
+        return None
+
+
 def _ahead(
     row: RecurringTask, last_run: datetime | None, present: datetime, count: int
 ) -> list[datetime]:

@@ -21,6 +21,7 @@ from ...configuration.processes import EXECUTORS
 from ...configured_backends import own_backends
 from ...errors import DialectError, MigrationsMissing, SupervisorContextError
 from ...logging import FORMATS, errors_to_stderr, logging_to_stderr
+from ...metrics import metrics_text
 from ...printable import printable_lines
 from ...processes.supervisor.drain import Drain
 from ...processes.supervisor.handover import Handover
@@ -187,6 +188,7 @@ class Command(BaseCommand):
                 threads=threads,
                 live_restart=live_restart,
                 handover=handover,
+                metrics=metrics_text,
             )
             if not supervisor.specs:
                 raise CommandError(NOTHING_TO_RUN)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Thread
+from functools import partial
+from threading import Lock, Thread
 
+from ..base.connection_setup import as_control_thread
 from ..base.context import ProcessContext
 from ..base.pulse import Beat, Pulse
-from .readiness import Readiness
-from .server import Answer, ProbeServer
+from .readiness import PATIENCE, Readiness
+from .server import Answer, ProbeServer, Route
 
 #: Seconds after which a supervisor that has not come round counts as dead.
 MOST_SILENCE = 30.0
@@ -29,9 +31,10 @@ class Probe:
     ) -> None:
         self.context, self.pulse = context, pulse
         self.readiness = Readiness(context, pulse)
-        routes = {"/livez": self._livez, "/readyz": self._readyz}
+        self._scraping = Lock()
+        routes: dict[str, Route] = {"/livez": self._livez, "/readyz": self._readyz}
         if metrics is not None:
-            routes["/metrics"] = lambda accept: Answer(200, *metrics(accept))
+            routes["/metrics"] = partial(self._metricsz, metrics)
         self.server = ProbeServer(descriptor, routes)
 
     def run(self) -> None:
@@ -58,6 +61,16 @@ class Probe:
         beat = self.pulse.read()
         problems = _silence(beat) or self.readiness.problems()
         return Answer.of(problems, processes=beat.in_place, wanted=beat.wanted)
+
+    def _metricsz(self, metrics: Metrics, accept: str | None) -> Answer:
+        # One at a time: each asks a dozen questions.
+        if not self._scraping.acquire(timeout=PATIENCE):
+            return Answer.of(["another scrape is under way"])
+        try:
+            with as_control_thread():  # Closes the connections of this thread, which ends now.
+                return Answer(200, *metrics(accept))
+        finally:
+            self._scraping.release()
 
 
 def _silence(beat: Beat) -> list[str]:

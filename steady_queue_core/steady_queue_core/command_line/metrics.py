@@ -1,0 +1,33 @@
+"""``metrics``: what Prometheus reads, on the standard output."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from ..metrics.exposition import PrometheusMissing, metrics_text
+from .context import Context
+from .exit_codes import DONE
+from .refusal import Refusal
+from .subcommand import Subcommand
+
+
+class Metrics(Subcommand):
+    """The text of the metrics, for the textfile collector of the node exporter."""
+
+    name = "metrics"
+    help = "print metrics in the text format of Prometheus"
+    prints_json = False
+    takes_backend = False
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "names", nargs="*", metavar="NAME", help="only this metric, without its _total"
+        )
+
+    def run(self, context: Context) -> int:
+        try:
+            text, _ = metrics_text(names=context.options["names"])
+        except PrometheusMissing as error:
+            raise Refusal(str(error)) from error
+        context.stdout.write(text.decode())
+        return DONE
