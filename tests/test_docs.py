@@ -369,6 +369,7 @@ def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -
     [
         "signals.md",
         "tracing.md",
+        "sentry.md",
         "tasks.md",
         "concurrency.md",
         "rate-limits.md",

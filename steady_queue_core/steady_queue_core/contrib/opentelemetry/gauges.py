@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from django.conf import settings
 from django.db import connections
 from django.db.models import Min
 from opentelemetry.metrics import CallbackOptions, Observation
 
-from ...configuration import load
+from ...configuration import Configuration
 from ...dialects import portable
 from ...dialects.database import Database
 from ...models import Process, ReadyExecution
@@ -94,10 +93,7 @@ def oldest_waits(using: str) -> list[Observation]:
 
 def processes(using: str) -> list[Observation]:
     """Count the processes by kind, and whether their heartbeat has expired."""
-    limit = (
-        Database.of(using).current_time()
-        - load(getattr(settings, "STEADY_QUEUE", None)).process_alive_threshold
-    )
+    limit = Database.of(using).current_time() - Configuration.load().process_alive_threshold
     counted: dict[tuple[str, str], int] = {}
     rows: Any = Process.objects.using(using).values_list("kind", "last_heartbeat_at")
     for kind, beat in rows:
