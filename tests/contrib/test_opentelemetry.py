@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -36,6 +37,8 @@ from steady_queue_core import (
 from steady_queue_core.contrib.opentelemetry import carrier as carriers
 from steady_queue_core.contrib.opentelemetry import instrument, names, uninstrument
 from steady_queue_core.contrib.opentelemetry.gauges import Gauges
+from steady_queue_core.contrib.opentelemetry.options import TracingOptions
+from steady_queue_core.contrib.opentelemetry.processes import Processes
 from steady_queue_core.contrib.opentelemetry.telemetry import Telemetry
 from steady_queue_core.errors import TaskCancelled
 from steady_queue_core.logging import TaskContextFilter
@@ -597,6 +600,35 @@ def test_wrong_options_are_told(options: Any, problem: str) -> None:
     with pytest.raises(ImproperlyConfigured) as caught:
         instrument(**options)
     assert problem in str(caught.value)
+
+
+def test_no_thread_works_before_the_providers_are_made() -> None:
+    made, may_end = threading.Event(), threading.Event()
+    calls: list[str] = []
+
+    def configure() -> None:
+        made.set()
+        may_end.wait(10)
+        calls.append("configured")
+
+    processes = Processes(Telemetry(), TracingOptions(), configure)
+
+    def begin(name: str) -> None:
+        processes.begin("worker", name, {}, "default")
+        calls.append(name)
+
+    first = threading.Thread(target=begin, args=["first"])
+    second = threading.Thread(target=begin, args=["second"])
+    first.start()
+    assert made.wait(10)
+    second.start()
+    second.join(0.2)
+    assert calls == []
+    may_end.set()
+    first.join(10)
+    second.join(10)
+    assert calls[0] == "configured"
+    assert sorted(calls[1:]) == ["first", "second"]
 
 
 def test_names_are_those_of_the_conventions() -> None:

@@ -11,6 +11,7 @@ import pytest
 from .conftest import MakeProject
 from .harness import Project
 from .scenarios import queue, stop_all
+from .waiting import wait_for
 
 #: Exports to a file for each process. Spans are sent in batches, so that a process that does not
 #: flush them loses them.
@@ -185,3 +186,63 @@ def test_an_exporter_that_hangs_holds_no_process(make_project: MakeProject) -> N
     stop_all(project)
     assert project.state_of(job) == "finished"
     assert worker not in lines(project, "spans")
+
+
+SLOW = """
+import asyncio, time
+
+from steady_queue_core import task
+
+
+@task(timeout=0.3, timeout_grace=5)
+def slow():
+    while True:
+        time.sleep(0.01)
+
+
+@task(timeout=0.3, timeout_grace=5)
+async def slow_coroutine():
+    await asyncio.sleep(600)
+
+
+@task
+def endless():
+    while True:
+        time.sleep(0.01)
+
+
+@task
+async def endless_coroutine():
+    await asyncio.sleep(600)
+"""
+
+
+def test_attempts_that_are_interrupted_end_their_spans(make_project: MakeProject) -> None:
+    settings = queue(processes=1, threads=4, task_modules=["slow"])
+    project = make_project(
+        settings, extra=EXTRA, files={"telemetry.py": TELEMETRY, "slow.py": SLOW}
+    )
+    supervisor = project.start()
+    [worker] = supervisor.wait_ready()
+    run = "from slow import *; print(*[each.enqueue().id for each in ({})])".format
+    shell = ("shell", "--no-imports", "-c")
+    late = project.manage(*shell, run("slow, slow_coroutine")).stdout.split()
+    endless = project.manage(*shell, run("endless, endless_coroutine")).stdout.split()
+
+    def claimed() -> bool:
+        return all(project.state_of(int(each)) == "claimed" for each in endless)
+
+    wait_for(claimed, 20, "the start of the endless ones")
+    project.client.call("cancel", ids=[int(each) for each in endless])
+    project.wait_done(20)
+    stop_all(project)
+    found = {
+        each["attributes"]["messaging.message.id"]: (
+            each["attributes"]["steady_queue.outcome"], each["attributes"].get("error.type"),
+        )
+        for each in lines(project, "spans")[worker]
+        if each["name"] == "process default"
+    }  # fmt: skip
+    assert {found[job_id][0] for job_id in late} == {"failed"}
+    assert found[late[0]][1] == "steady_queue_core.errors.TaskTimeout"
+    assert [found[job_id] for job_id in endless] == [("cancelled", None)] * 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 from opentelemetry import metrics, trace
@@ -37,6 +37,7 @@ class Processes:
     ) -> None:
         self.telemetry, self.options, self._configure = telemetry, options, configure
         self.gauges = Gauges(telemetry)
+        self._lock = Lock()
         #: The process in which the providers were made.
         self._configured_in: int | None = None
 
@@ -61,12 +62,20 @@ class Processes:
         if process_kind == "supervisor":
             return
         note_start(process_name, metadata)
-        # After the fork: what sends has a thread, and a connection that is no other process's.
-        if self._configure is not None and self._configured_in != os.getpid():
-            self._configured_in = os.getpid()
-            self._configure()
+        if self._configure is not None:
+            self._make_providers(self._configure)
         if process_kind == "dispatcher" and self.options.gauges:
             self.gauges.begin(using)
+
+    def _make_providers(self, configure: Callable[[], object]) -> None:
+        """Make the providers of this process, once."""
+        # Processes that are threads wait for the first of them: the spans of those that do not
+        # would be lost.
+        with self._lock:
+            # After the fork: what sends has a thread, and a connection that is no other process's.
+            if self._configured_in != os.getpid():
+                self._configured_in = os.getpid()
+                configure()
 
     def end(self, process_kind: str, process_name: str, using: str, **_: Any) -> None:
         """Receive the end of a process, or of a thread in its place."""
