@@ -22,6 +22,8 @@ from steady_queue_core import testing
 from steady_queue_core.backend_options import BackendOptions
 from steady_queue_core.configuration import Configuration, load
 from steady_queue_core.configuration.module_settings import DEFAULTS
+from steady_queue_core.contrib.opentelemetry.options import TracingOptions
+from steady_queue_core.contrib.sentry.options import SentryOptions
 from steady_queue_core.dialects import hookspecs
 from steady_queue_core.management.commands.steady_queue import Command
 from steady_queue_core.payloads import PayloadOptions
@@ -111,6 +113,19 @@ def test_every_option_of_a_backend_is_documented_with_its_default() -> None:
 def test_every_option_of_payloads_is_documented_with_its_default() -> None:
     table = documents.rows(documents.section(page("payloads.md"), "Options"))
     expected = parameters(PayloadOptions)
+    assert table.keys() == expected.keys()
+    for key, cells in table.items():
+        assert documented_value(cells[-2]) == expected[key], key
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("tracing.md", TracingOptions), ("sentry.md", SentryOptions)]
+)
+def test_every_option_of_integrations_is_documented_with_its_default(
+    name: str, options: Any
+) -> None:
+    table = documents.rows(documents.section(page(name), "Options"))
+    expected = parameters(options)
     assert table.keys() == expected.keys()
     for key, cells in table.items():
         assert documented_value(cells[-2]) == expected[key], key

@@ -17,6 +17,7 @@ from sentry_sdk.transport import Transport
 from steady_queue_core import Discard, Fail, Snooze, call, enqueue_many, recurring, task
 from steady_queue_core.arguments import TaskArgumentError
 from steady_queue_core.compat import framework_signals
+from steady_queue_core.contrib.sentry import failures
 from steady_queue_core.contrib.sentry.check_ins import check_in_of, config_of, slug_of
 from steady_queue_core.contrib.sentry.installation import install_as, remove
 from steady_queue_core.contrib.sentry.options import SentryOptions
@@ -284,6 +285,22 @@ def test_arguments_are_told_only_with_leave_and_without_secrets(pii: bool) -> No
     assert context.get("args") == (["*" * 20] if pii else None)
     assert ("kwargs" in context) is pii
     assert "secret of mine" not in json.dumps(kept.items)
+
+
+@real_transactions
+def test_arguments_are_not_looked_at_unless_something_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at: list[Any] = []
+    monkeypatch.setattr(failures, "_arguments", lambda result: looked_at.append(result) or {})
+    try:
+        start(data_collection={"queues": True}, traces_sample_rate=None)
+    except TypeError:
+        pytest.skip("the SDK is older than that option")
+    Driver().finish(greet.enqueue())
+    assert looked_at == []
+    Driver().finish(fails_in_a_coroutine.enqueue())
+    assert len(looked_at) == 1
 
 
 @real_transactions

@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
 import sentry_sdk
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 from opentelemetry import baggage
@@ -99,6 +101,24 @@ def test_a_project_without_them_imports_neither() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
     )
     assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
+
+
+@pytest.mark.parametrize(("package", "entry", "distribution", "extra"), [
+    ("opentelemetry", "opentelemetry.instrumentation", "opentelemetry-api", "otel"),
+    ("sentry_sdk", "sentry.installation", "sentry-sdk", "sentry"),
+])  # fmt: skip
+def test_a_missing_package_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, package: str, entry: str, distribution: str, extra: str
+) -> None:
+    path = f"steady_queue_core.contrib.{entry}"
+    monkeypatch.delitem(sys.modules, path, raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImproperlyConfigured) as caught:
+        import_module(path)
+    assert str(caught.value) == (
+        f"{path.rpartition('.')[0]} needs the package {distribution}: "
+        f"pip install 'steady-queue-core[{extra}]'"
+    )
 
 
 def test_each_kind_of_error_is_logged_once(

@@ -73,7 +73,13 @@ def describe(scope: Any, result: Any, *, attempt: int, worker: str | None = None
     scope.set_tag("task", task.module_path)
     scope.set_tag("queue", task.queue_name)
     scope.set_tag("attempt", str(attempt))
-    scope.set_context("steady_queue", _context(result, attempt, worker))
+
+    def with_context(event: Any, hint: Any) -> Any:
+        event.setdefault("contexts", {})["steady_queue"] = _context(result, attempt, worker)
+        return event
+
+    # When there is an event: most attempts have none.
+    scope.add_event_processor(with_context)
 
 
 def _context(result: Any, attempt: int, worker: str | None) -> dict[str, Any]:
