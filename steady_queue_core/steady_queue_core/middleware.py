@@ -72,6 +72,11 @@ class Middleware:
         calls are those of one ``enqueue_many``. An exception is raised to who enqueues."""
         return proceed(calls)
 
+    def inherited(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """Return those of the ``headers`` of a job that its callbacks have as well: these pass
+        through no ``enqueue``."""
+        return {}
+
     def execute(self, context: TaskContext, proceed: Callable[[], Any]) -> Any:
         """Run a function by ``proceed()``, and return what the task returns. An exception ends the
         attempt as if the task had raised it."""
@@ -131,6 +136,13 @@ class MiddlewareChain:
         for member in reversed(self.members):
             store = partial(_enqueue, member, store)
         return store(calls)
+
+    def inherited(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """Return those of the headers of a job that its callbacks have as well."""
+        found: dict[str, str] = {}
+        for member in self.members:
+            found |= member.inherited(headers)
+        return found
 
     def execute(self, context: TaskContext, run: Callable[[], Any]) -> Any:
         """Run a function by ``run``, through all members."""

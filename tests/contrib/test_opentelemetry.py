@@ -149,6 +149,11 @@ def greet(name: str = "Ada") -> str:
 
 
 @task
+def follow(*args: str) -> None:
+    """Come after another job."""
+
+
+@task
 async def wave() -> str:
     record = logging.makeLogRecord({})
     TaskContextFilter().filter(record)
@@ -393,6 +398,17 @@ def test_options_of_calls_are_attributes(collected: Collected) -> None:
     collected = traced(concurrency_keys=True)
     limited.enqueue("secret")
     assert attributes(collected.spans[-1])["steady_queue.concurrency_key"].endswith("secret")
+
+
+@real_transactions
+def test_the_callbacks_of_a_job_are_linked_to_its_enqueue(collected: Collected) -> None:
+    greet.using(on_success=follow).enqueue()
+    Driver().work()
+    [sent] = collected.named("send default")
+    spans = collected.named("process default")
+    paths = [attributes(span)["steady_queue.task.name"] for span in spans]
+    assert paths == [f"{HERE}.greet", f"{HERE}.follow"]
+    assert [linked(span) for span in spans] == [[id_of(sent)]] * 2
 
 
 # --- nothing to record -----------------------------------------------------------------------

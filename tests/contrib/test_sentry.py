@@ -95,6 +95,11 @@ def greet(name: str = "Ada") -> str:
 
 
 @task
+def follow(*args: str) -> None:
+    """Come after another job."""
+
+
+@task
 async def wave() -> str:
     sentry_sdk.get_isolation_scope().set_tag("inside", "coroutine")
     return "o/"
@@ -165,6 +170,16 @@ def test_a_job_is_published_and_processed_in_one_trace(
         "task": f"{HERE}.greet", "queue": "default", "attempt": "1",
     }.items()  # fmt: skip
     assert kept.errors == []
+
+
+@real_transactions
+def test_the_callbacks_of_a_job_belong_to_its_trace(kept: Kept) -> None:
+    with sentry_sdk.start_transaction(name="request"):
+        fails.using(on_failure=follow).enqueue()
+    Driver().work()
+    traces = {each["contexts"]["trace"]["trace_id"] for each in kept.transactions}
+    assert [each["transaction"] for each in kept.transactions][-1] == f"{HERE}.follow"
+    assert len(traces) == 1
 
 
 @real_transactions

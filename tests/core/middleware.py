@@ -89,6 +89,16 @@ class Carrying(Middleware):
         return await proceed()
 
 
+class Inheriting(Carrying):
+    def inherited(self, headers: Any) -> Any:
+        return {"of": headers["of"]}
+
+
+class Disinheriting(Carrying):
+    def inherited(self, headers: Any) -> Any:
+        raise LookupError("no heirs")
+
+
 class Careless(Middleware):
     def enqueue(self, calls: Any, proceed: Any) -> Any:
         return proceed([call.carrying({"answer": 42}) for call in calls])

@@ -128,6 +128,33 @@ def test_members_of_batches_and_chains_and_calls_of_tasks_carry_headers(
     assert [link is not None for link in links] == [True, True, True, False, False]
 
 
+@task
+def follow(*args: str) -> None:
+    """Come after another job."""
+
+
+@on_every_database
+def test_callbacks_inherit_what_middleware_lets_them(using: str, settings: Any) -> None:
+    use(settings, using, "Inheriting")
+    greet.using(queue_name="mail", on_success=follow).enqueue()
+    Driver(using).work()
+    assert kept(using) == [{"number": "0", "of": "mail"}, {"of": "mail"}]
+
+
+@pytest.mark.parametrize("name", ["Carrying", "Disinheriting"])
+@real_transactions
+def test_callbacks_have_no_headers_else(
+    settings: Any, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    use(settings, "default", name)
+    greet.using(on_success=follow).enqueue()
+    Driver().work()
+    assert kept("default") == [{"number": "0", "of": "default"}, {}]
+    assert Job.objects.filter(finished_at=None).count() == 0
+    events = [vars(record).get("event") for record in caplog.records]
+    assert ("task.headers_lost" in events) is (name == "Disinheriting")
+
+
 @on_every_database
 def test_a_run_of_a_recurring_task_says_so(
     using: str, settings: Any, monkeypatch: pytest.MonkeyPatch, seen: list[str]

@@ -34,6 +34,12 @@ def extracted(headers: Mapping[str, str]) -> contexts.Context:
     return propagate.extract(headers, context=contexts.Context())
 
 
+def of_trace(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return those headers that the propagators of the project have written."""
+    fields = propagate.get_global_textmap().fields
+    return {name: value for name, value in headers.items() if name in fields}
+
+
 def span_context(context: contexts.Context) -> trace.SpanContext | None:
     """Return the span of a context, if it has a valid one."""
     found = trace.get_current_span(context).get_span_context()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from ...compat import TaskResult
 from ...middleware import CallT, Middleware
 from ..harmless import harmless
+from . import carrier
 from .options import TracingOptions
 from .processing import Processing
 from .sending import Sending
@@ -31,6 +32,10 @@ class Tracing(Middleware):
             results = proceed(sending.calls)
             sending.note_stored(results)
         return results
+
+    def inherited(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """Let callbacks have the trace of their job."""
+        return carrier.of_trace(headers)
 
     def execute(self, context: Any, proceed: Callable[[], Any]) -> Any:
         """Run a function inside the span of its attempt."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import sentry_sdk
@@ -10,6 +10,7 @@ import sentry_sdk
 from ...compat import TaskResult
 from ...middleware import CallT, Middleware
 from ..harmless import harmless
+from . import names
 from .options import SentryOptions
 from .processing import Processing
 from .publishing import Publishing
@@ -33,6 +34,11 @@ class Reporting(Middleware):
             results = proceed(publishing.calls)
             publishing.note_stored(results)
         return results
+
+    def inherited(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """Let callbacks have the trace of their job."""
+        names_of_trace = names.TRACE_HEADERS.values()
+        return {name: value for name, value in headers.items() if name in names_of_trace}
 
     def execute(self, context: Any, proceed: Callable[[], Any]) -> Any:
         """Run a function inside the scope of its attempt."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ... import arguments
@@ -40,7 +41,7 @@ def with_callback(result: RunResult, claim: ClaimedJob) -> RunResult:
         args += [outcome.exception_class, outcome.message]
     if stored is None:
         return result
-    follow_up = _follow_up(Callback(*stored), args, claim)
+    follow_up = _follow_up(Callback(*stored), args, claim, metadata.headers)
     former = outcome.sequel or Sequel(is_implied=True)
     sequel = former._replace(follow_ups=(*former.follow_ups, follow_up))
     return result._replace(outcome=outcome._replace(sequel=sequel))
@@ -55,7 +56,9 @@ def _has_discarded_itself(outcome: Outcome) -> bool:
     )
 
 
-def _follow_up(callback: Callback, args: list[str], claim: ClaimedJob) -> FollowUp:
+def _follow_up(
+    callback: Callback, args: list[str], claim: ClaimedJob, headers: Mapping[str, str]
+) -> FollowUp:
     try:
         task = rebuilt(
             find_task(callback.path),
@@ -75,7 +78,27 @@ def _follow_up(callback: Callback, args: list[str], claim: ClaimedJob) -> Follow
             extra=about_job("task.callback_unknown", claim, error_type=type(error).__name__),
         )
         return _as_described(callback, args)
+    if headers:
+        call = _with_headers(call, headers, claim)
     return FollowUp(backend.new_job(call), call)
+
+
+def _with_headers(call: EncodedCall, headers: Mapping[str, str], claim: ClaimedJob) -> EncodedCall:
+    """Return the call of a callback with what it inherits of the headers of its job."""
+    try:
+        backend: Any = call.task.get_backend()
+        chain = backend.middleware
+        inherited = {} if chain is None else chain.inherited(headers)
+        return call.carrying(inherited) if inherited else call
+    except Exception as error:  # Middleware is code of the project.
+        log_internal_error(
+            logger,
+            "The callback of job %d inherits no headers",
+            claim.job_id,
+            error=error,
+            extra=about_job("task.headers_lost", claim, error_type=type(error).__name__),
+        )
+        return call
 
 
 def _as_described(callback: Callback, args: list[str]) -> FollowUp:
