@@ -1,9 +1,8 @@
-"""``manage.py steady_queue_cancel``, and ``steady-queue cancel``."""
+"""``manage.py steady_queue_cancel``."""
 
 from __future__ import annotations
 
 import builtins
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from steady_queue_core.models import Job
 from .core.driver import Driver
 from .models.everywhere import on_every_database
 from .models.recurrence import tasks
-from .test_cli import MANAGE, steady_queue
 
 PATH = "tests.test_cancel_command"
 
@@ -147,24 +145,3 @@ def test_wrong_uses_say_how_to_use_it(capsys: pytest.CaptureFixture[str], settin
         "The backends in TASKS use several databases (default, other). Choose one with --backend "
         "archive|default."
     )
-
-
-def test_the_exit_status_tells_of_a_refusal(workspace: Path, tmp_path: Path) -> None:
-    environ = {
-        "DJANGO_SETTINGS_MODULE": "tests.settings",
-        "STEADY_QUEUE_TEST_DB": str(tmp_path / "t.sqlite3"),
-    }
-    refusal = steady_queue(workspace, "cancel", "17", **environ)
-    assert refusal.returncode == 1
-    assert "lacks the tables of Steady Queue" in refusal.stderr
-    assert "Traceback" not in refusal.stderr
-    assert steady_queue(workspace, "cancel", **environ).returncode == 2
-    assert steady_queue(workspace, "cancel", "x", **environ).returncode == 2
-
-
-def test_in_the_folder_of_a_project_its_manage_py_takes_over(tmp_path: Path) -> None:
-    (tmp_path / "manage.py").write_text(MANAGE)
-    result = steady_queue(tmp_path, "cancel", "17", "--dry-run")
-    assert result.stdout == "manage steady_queue_cancel 17 --dry-run\n"
-    assert result.returncode == 7
-    assert "steady-queue cancel" in steady_queue(tmp_path, "--help").stdout

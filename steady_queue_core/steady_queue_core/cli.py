@@ -15,11 +15,16 @@ usage: steady-queue demo [--keep]       watch tasks run in a throw-away project,
        steady-queue start [options]     run the queue of the project in this folder
        steady-queue status              show its queues, schedules and processes at a glance
        steady-queue queues              list its queues
+       steady-queue jobs                list its jobs, by state, queue, task, time
+       steady-queue show ID             show a job with its arguments, result and errors
+       steady-queue retry               run failed jobs again
+       steady-queue discard             delete jobs
+       steady-queue cancel              cancel jobs
+       steady-queue run-now             run jobs at once that wait for their time
        steady-queue processes           list its processes
        steady-queue schedules           list its recurring tasks, run them, switch them off
        steady-queue limits              list what limits its jobs
        steady-queue metrics             print metrics for Prometheus
-       steady-queue cancel [options]    cancel jobs of that project
        steady-queue health --heartbeat-file PATH
                                         exit with 0 if a supervisor touches this file
        steady-queue --version
@@ -35,6 +40,8 @@ steady-queue: there is no project here. Go to the folder of its manage.py, or se
 DJANGO_SETTINGS_MODULE. Without a project there is 'steady-queue demo'.
 """
 
+#: The command of manage.py.
+COMMAND = "steady_queue"
 #: The exit status of argparse for wrong usage.
 WRONG_USAGE = 2
 
@@ -56,9 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _demo(rest)
     if command == "health" and heartbeat_check.is_asked_for(rest):
         return heartbeat_check.run(rest)
-    if command == "cancel":
-        return _in_project("steady_queue_cancel", rest)
-    return _in_project("steady_queue", rest if command == "start" else given)
+    return _in_project(rest if command == "start" else given)
 
 
 def _demo(arguments: list[str]) -> int:
@@ -76,16 +81,16 @@ def _demo(arguments: list[str]) -> int:
     return run(keep=options.keep)
 
 
-def _in_project(command: str, arguments: list[str]) -> int:
+def _in_project(arguments: list[str]) -> int:
     if Path("manage.py").is_file():
         sys.stdout.flush()
         # Replaces this process, so that signals reach the supervisor and its exit status is ours.
-        os.execv(sys.executable, [sys.executable, "manage.py", command, *arguments])
+        os.execv(sys.executable, [sys.executable, "manage.py", COMMAND, *arguments])
     if not os.environ.get("DJANGO_SETTINGS_MODULE"):
         sys.stderr.write(NO_PROJECT)
         return WRONG_USAGE
     from django.core.management import execute_from_command_line
 
     sys.path.insert(0, os.getcwd())
-    execute_from_command_line(["steady-queue", command, *arguments])
+    execute_from_command_line(["steady-queue", COMMAND, *arguments])
     return 0

@@ -19,6 +19,7 @@ from ..dialects.membership import FAILURES
 from ..listings.counts import BoundedCount, count_each
 from ..listings.keyset import Order
 from ..listings.listing import split_page
+from ..listings.payloads import MOST_READ, UNREADABLE
 from ..models import BatchMember
 from . import databases, texts
 from .base import QueueAdmin
@@ -26,7 +27,7 @@ from .batch_columns import created, finished, kind, progress, status
 from .batch_tally import ENDED_WELL, Tally, added
 from .detail import Drawing, Fields, Section, Table, Text
 from .graph_svg import graph_svg
-from .job_texts import MOST_READ, UNREADABLE, stored_section
+from .job_texts import stored_section
 from .member_rows import HEADINGS, member_row, read_members, seen_by
 
 #: Members on one page.

@@ -9,10 +9,11 @@ from django.db.models import Case, F, When
 from django.db.models.functions import Length
 
 from ..listings.damage import DAMAGED, ERRORS, is_damage
+from ..listings.payloads import TOO_LONG
 from ..tasks.stored_payloads import step_text
 from . import texts
 from .detail import Section, Text
-from .job_texts import TOO_LONG, stored_value
+from .job_texts import stored_value
 
 #: Number of steps shown, the last ones.
 MOST_STEPS = 100

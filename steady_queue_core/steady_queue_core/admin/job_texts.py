@@ -4,80 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from itertools import zip_longest
-from pprint import pformat
 from typing import Any
 
 from .. import arguments
 from ..arguments import DeserializationError
-from ..listings.redaction import HIDDEN, Redactor, parameter_names
+from ..listings.payloads import (
+    MOST_PRETTY,
+    MOST_READ,
+    TOO_LONG,
+    UNREADABLE,
+    formatted,
+    shown_call,
+    shown_result,
+)
+from ..listings.redaction import Redactor
 from ..payloads import PayloadError
 from ..tasks.metadata import JobMetadata
 from ..tasks.results import errors_of, workers_of
-from ..tasks.stored_payloads import call_text, checkpoint_text, result_text
+from ..tasks.stored_payloads import call_text, checkpoint_text
 from . import texts
 from .detail import Section, Text
 
-#: Longer stored text is not decoded.
-MOST_READ = 2**20
-#: Longer text is not pretty-printed, which takes a second per megabyte.
-MOST_PRETTY = 100_000
 #: Number of errors shown, the most recent ones.
 MOST_ERRORS = 20
-UNREADABLE = "The stored {:,} characters cannot be decoded."
-TOO_LONG = "The stored {:,} characters are too long to show."
-UNKNOWN = "The task is not registered in this process: positional arguments are hidden."
 
 
 def arguments_section(job: Any, opened: Callable[[Any], str] = call_text) -> Section:
-    """Return the arguments of the call, one per line. Values named like a secret are hidden, and so
-    are positional arguments whose names are unknown.
-
-    ``job`` may be any row with ``arguments`` and ``task_path``; ``opened`` takes the encoded
-    arguments out of their stored form.
-    """
-    title, text = "Arguments", job.arguments
-    if len(text) > MOST_READ:
-        return Text(title, [], TOO_LONG.format(len(text)))
-    try:
-        text = opened(job)
-        args, kwargs = arguments.decode_call(text, resolve_models=False)
-    except PayloadError as error:
-        return Text(title, [], str(error))
-    except DeserializationError:
-        return Text(title, [], UNREADABLE.format(len(text)))
-    redactor, names = Redactor(), parameter_names(job.task_path, len(args))
-    pretty = len(text) <= MOST_PRETTY
-    positional = zip_longest(names or (), args, fillvalue=None)
-    lines = [
-        _formatted(HIDDEN if name is None else redactor.redact(value, name), pretty)
-        for name, value in positional
-    ]
-    lines += [
-        f"{name}={_formatted(redactor.redact(value, name), pretty)}"
-        for name, value in kwargs.items()
-    ]
-    note = UNKNOWN if args and names is None else ""
-    return Text(title, [("", texts.clean(",\n".join(lines) or "(none)"))], note)
+    """Return the arguments of the call, one per line; see ``shown_call()``."""
+    call = shown_call(job, opened)
+    if not call.is_readable:
+        return Text("Arguments", [], call.note)
+    shown = ",\n".join(call.lines()) or "(none)"
+    return Text("Arguments", [("", texts.clean(shown))], call.note)
 
 
 def result_section(job: Any) -> Section | None:
-    """Return the result, if there is one. It is hidden if the task's function is named like a
-    secret."""
-    title, text = "Result", job.return_value
-    if text is None:
+    """Return the result, if there is one; see ``shown_result()``."""
+    result = shown_result(job)
+    if result is None:
         return None
-    if len(text) > MOST_READ:
-        return Text(title, [], TOO_LONG.format(len(text)))
-    try:
-        text = result_text(job)
-        value = arguments.decode(text, resolve_models=False)
-    except PayloadError as error:
-        return Text(title, [], str(error))
-    except DeserializationError:
-        return Text(title, [], UNREADABLE.format(len(text)))
-    shown = Redactor().redact(value, str(job.task_path).rpartition(".")[2])
-    return Text(title, [("", texts.clean(_formatted(shown, len(text) <= MOST_PRETTY)))])
+    return Text("Result", [] if result.note else [("", texts.clean(result.text))], result.note)
 
 
 def checkpoint_section(job: Any) -> Section | None:
@@ -104,7 +70,7 @@ def stored_value(stored: Any, opened: Callable[[str], str], name: str = "") -> t
     except DeserializationError:
         return "", UNREADABLE.format(len(text))
     shown = Redactor().redact(value, name) if name else Redactor().redact(value)
-    return texts.clean(_formatted(shown, len(text) <= MOST_PRETTY)), ""
+    return texts.clean(formatted(shown, len(text) <= MOST_PRETTY)), ""
 
 
 def metadata_section(metadata: JobMetadata, size: int) -> Section | None:
@@ -128,7 +94,7 @@ def stored_section(title: str, stored: object) -> Section | None:
 
 
 def _shown(title: str, value: Any, size: int) -> Section:
-    return Text(title, [("", texts.clean(_formatted(value, size <= MOST_PRETTY)))])
+    return Text(title, [("", texts.clean(formatted(value, size <= MOST_PRETTY)))])
 
 
 def errors_section(job: Any) -> Section | None:
@@ -151,7 +117,3 @@ def workers(job: Any) -> str:
     """Return the workers of the attempts, in order."""
     found = workers_of(job.worker_ids)
     return texts.clean(", ".join(found[-MOST_ERRORS:]))
-
-
-def _formatted(value: Any, pretty: bool) -> str:
-    return pformat(value, width=100, sort_dicts=False) if pretty else repr(value)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from .change_jobs import Cancel, Discard, Retry, RunNow
+from .jobs import Jobs
 from .limits import Limits
 from .metrics import Metrics
 from .processes import Processes
 from .queues import Queues
 from .schedules import Schedules
+from .show import Show
 from .status import Status
 from .subcommand import Subcommand
 
@@ -14,6 +17,12 @@ from .subcommand import Subcommand
 SUBCOMMANDS: tuple[Subcommand, ...] = (
     Status(),
     Queues(),
+    Jobs(),
+    Show(),
+    Retry(),
+    Discard(),
+    Cancel(),
+    RunNow(),
     Processes(),
     Schedules(),
     Limits(),

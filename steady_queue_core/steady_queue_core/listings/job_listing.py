@@ -40,6 +40,10 @@ class JobListing:
     search: str = ""
     #: Number of jobs in each state.
     counts: dict[str, BoundedCount] = field(default_factory=dict)
+    #: Further conditions on the jobs, which no index serves.
+    also: Q = field(default_factory=Q)
+    #: Further conditions on the rows of the state, which its order serves.
+    within: Q = field(default_factory=Q)
 
     @property
     def using(self) -> str:
@@ -56,7 +60,7 @@ class JobListing:
     @cached_property
     def rows(self) -> QuerySet[Any]:
         """The rows of the state that an index finds, without the filters that it cannot serve."""
-        rows = self.state.selected(self.using)
+        rows = self.state.selected(self.using).filter(self.within)
         if self._id is not None:
             rows = rows.filter(pk=self._id)
         for parameter, (column, _) in self._indexed_filters:
@@ -89,7 +93,8 @@ class JobListing:
         return page._replace(rows=self._read(shown))
 
     def count(self) -> BoundedCount | None:
-        if self.state.name in self.counts and not (self.given or self.search):
+        narrowed = self.given or self.search or self.also or self.within
+        if self.state.name in self.counts and not narrowed:
             return self.counts[self.state.name]
         if not self._matches_all:
             return None
@@ -154,8 +159,8 @@ class JobListing:
         }
         if self.search and self._id is None:
             ends = Q(task_path__endswith=f".{self.search}")
-            return Q(**conditions) & (Q(task_path=self.search) | ends)
-        return Q(**conditions)
+            return Q(**conditions) & self.also & (Q(task_path=self.search) | ends)
+        return Q(**conditions) & self.also
 
     @property
     def _indexed_filters(self) -> list[tuple[str, tuple[str, Order]]]:

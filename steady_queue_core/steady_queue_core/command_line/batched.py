@@ -1,0 +1,111 @@
+"""Changing many jobs in batches, each in its own transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import DatabaseError
+from django.db.models import Q
+
+from ..dialects.database import Database
+from ..listings.counts import BoundedCount
+from ..listings.job_listing import LOOKED_AT, JobListing
+from ..models import Job
+from .context import Context
+from .interruption import Interruption
+from .job_action import JobAction
+from .progress import Progress
+
+#: Tries of a batch while others hold locks that it needs, and seconds between them.
+TRIES, PAUSE = 5, 0.2
+#: Jobs that a count looks at where no index serves it.
+COUNTED = 100_000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What has become of an action on many jobs."""
+
+    changed: int
+    was_interrupted: bool
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The jobs to change: one listing for each state that the action applies to."""
+
+    using: str
+    listings: Sequence[JobListing]
+
+    @classmethod
+    def of(cls, using: str, listings: Sequence[JobListing]) -> Selection:
+        """Return the selection without jobs that are enqueued from now on: it has an end."""
+        last = Job.objects.using(using).order_by("-pk").values_list("pk", flat=True).first() or 0
+        return cls(using, [_until(each, last) for each in listings])
+
+    def count(self) -> BoundedCount:
+        """Count the jobs, as far as that takes little time."""
+        counts = [_count(each) for each in self.listings]
+        exact = all(each.exact for each in counts)
+        return BoundedCount(sum(each.number for each in counts), exact)
+
+    def batches(self, size: int) -> Iterator[list[int]]:
+        """Yield the ids of the jobs, in batches, which may be empty."""
+        for listing in self.listings:
+            for ids in listing.batches():
+                yield from (ids[start : start + size] for start in range(0, max(1, len(ids)), size))
+
+
+def apply(context: Context, action: JobAction, selection: Selection, size: int) -> Outcome:
+    """Perform an action on all jobs of a selection, until Ctrl-C."""
+    database = Database.of(selection.using)
+    total = selection.count()
+    words = action.past.capitalize()
+    with Interruption() as interruption, _progress(context, words, total) as progress:
+        for ids in selection.batches(size):
+            if interruption.requested:
+                return Outcome(progress.done, was_interrupted=True)
+            progress.advance(_apply(database, action, ids) if ids else 0)
+        return Outcome(progress.done, was_interrupted=False)
+
+
+def _progress(context: Context, words: str, total: BoundedCount) -> Progress:
+    return Progress(context, words, total.number if total.exact else None)
+
+
+def _apply(database: Database, action: JobAction, ids: Sequence[int]) -> int:
+    for _ in range(TRIES - 1):
+        try:
+            return action.on_many(_jobs(database, ids))
+        except DatabaseError as error:
+            if not database.is_contention(error):
+                raise
+        time.sleep(PAUSE)
+    return action.on_many(_jobs(database, ids))
+
+
+def _jobs(database: Database, ids: Sequence[int]) -> Any:
+    return Job.objects.using(database.alias).filter(pk__in=ids)
+
+
+def _until(listing: JobListing, last: int) -> JobListing:
+    within = listing.within & Q(pk__lte=last)
+    return JobListing(
+        listing.visible, listing.state, listing.given, also=listing.also, within=within
+    )
+
+
+def _count(listing: JobListing) -> BoundedCount:
+    known = listing.count()
+    if known is not None:
+        return known
+    found = examined = 0
+    for ids in listing.batches():
+        found += len(ids)
+        examined += LOOKED_AT
+        if examined >= COUNTED:
+            return BoundedCount(found, exact=False)
+    return BoundedCount(found)

@@ -1,0 +1,188 @@
+"""``retry``, ``discard``, ``cancel`` and ``run-now``."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import SteadyQueueError
+from ..listings.states import FAILED, State
+from ..models import Job
+from .batched import Selection, apply
+from .context import Context
+from .databases import described
+from .exit_codes import DONE, INTERRUPTED, NOT_FOUND, WRONG_USAGE
+from .exit_codes import FAILED as FAILURE
+from .formats import job_id_option, positive_option
+from .job_action import CANCEL, DISCARD, RETRY, RUN_NOW, JobAction
+from .job_filter import add_filters, is_narrowed, listing_of
+from .job_summary import state_name
+from .question import confirm
+from .refusal import Refusal
+from .show import read
+from .subcommand import Subcommand
+
+BATCH = 500
+
+
+class ChangeJobs(Subcommand):
+    """An action on jobs that are named by their ids, or chosen by options."""
+
+    action: JobAction
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("ids", nargs="*", type=job_id_option, metavar="ID", help="ids of jobs")
+        add_filters(parser, tuple(state.name for state in self.action.states))
+        parser.add_argument("--all", action="store_true", help="all jobs that it applies to")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="say what would be done, and do nothing"
+        )
+        parser.add_argument("--yes", action="store_true", help="do not ask")
+        parser.add_argument(
+            "--batch-size",
+            type=positive_option,
+            default=BATCH,
+            metavar="N",
+            help=f"jobs that are changed in one transaction ({BATCH})",
+        )
+
+    def run(self, context: Context) -> int:
+        options = context.options
+        ids, chosen = options["ids"], is_narrowed(options) or options["all"]
+        if bool(ids) == bool(chosen):
+            raise Refusal(
+                f"Say which jobs: {self.name} takes either ids, or options such as --queue and "
+                "--task, or --all.",
+                WRONG_USAGE,
+            )
+        using = context.databases.to_change()
+        if ids:
+            return self._change_each(context, using, list(dict.fromkeys(ids)))
+        return self._change_all(context, using)
+
+    # --- jobs by their ids ---
+
+    def _change_each(self, context: Context, using: str, ids: list[int]) -> int:
+        dry = context.options["dry_run"]
+        found = read(using, ids)
+        if found and self.action.asks_always and not dry:
+            confirm(context, self._question(in_words(len(found))))
+        tally = Tally(self.action, dry)
+        for job_id in ids:
+            if job_id in found:
+                tally.add(using, job_id, found[job_id])
+            else:
+                tally.missing.append(f"There is no job {job_id}.")
+        data = {**self._described(using, dry), "count": len(tally.changed), "jobs": tally.changed}
+        verb = f"would be {self.action.past}" if dry else self.action.past
+        lines = [f"Job {job_id}: {verb}." for job_id in tally.changed]
+        context.show(data, lines, [*tally.missing, *tally.left_alone])
+        return NOT_FOUND if tally.missing else FAILURE if tally.left_alone else DONE
+
+    # --- jobs by options ---
+
+    def _change_all(self, context: Context, using: str) -> int:
+        listings = [listing_of(context.options, using, state) for state in self._states(context)]
+        selection = Selection.of(using, listings)
+        dry = context.options["dry_run"]
+        if dry or self.action.warning:
+            count = selection.count()
+            if dry:
+                data = {**self._described(using, dry), "count": count.number, "exact": count.exact}
+                text = in_words(count.number, count.text)
+                context.show(data, [f"{text} would be {self.action.past}."])
+                return DONE
+            if count.number or not count.exact:
+                confirm(context, self._question(in_words(count.number, count.text)))
+        outcome = apply(context, self.action, selection, context.options["batch_size"])
+        text = f"{self.action.past.capitalize()} {in_words(outcome.changed)}"
+        data = {**self._described(using, dry), "count": outcome.changed, "exact": True}
+        if outcome.was_interrupted:
+            context.show(data, (), [f"{text}, then interrupted: there may be more."])
+            return INTERRUPTED
+        context.show(data, [f"{text}."])
+        return DONE
+
+    def _states(self, context: Context) -> Sequence[State]:
+        name, error = context.options["state"], context.options.get("error")
+        wanted = FAILED.name if error is not None else name
+        if error is not None and name not in (None, FAILED.name):
+            raise Refusal(f"--error is for failed jobs, not for --state {name}.", WRONG_USAGE)
+        return [state for state in self.action.states if wanted in (None, state.name)]
+
+    def _described(self, using: str, dry: bool) -> dict[str, Any]:
+        return {**described(using), "action": self.name, "dry_run": dry}
+
+    def _question(self, jobs: str) -> str:
+        verb = self.name.replace("-", " ").capitalize()
+        return f"{verb} {jobs}? {self.action.warning}"
+
+
+@dataclass
+class Tally:
+    """What becomes of jobs that are named by their ids."""
+
+    action: JobAction
+    dry: bool
+    changed: list[int] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    left_alone: list[str] = field(default_factory=list)
+
+    def add(self, using: str, job_id: int, job: Any) -> None:
+        """Perform the action on one job."""
+        state = state_name(job) if job is not None else ""
+        applies = job is None or state in [each.name for each in self.action.states]
+        try:
+            if self.dry:
+                done = applies
+            else:
+                row = Job(pk=job_id)
+                row._state.db = using
+                done = self.action.on_one(row)
+        except SteadyQueueError as error:
+            self.left_alone.append(str(error))
+            return
+        if done:
+            self.changed.append(job_id)
+        else:
+            seen = f"it is {state}" if state and not applies else "it has changed its state"
+            self.left_alone.append(f"Job {job_id} cannot be {self.action.past}: {seen}.")
+
+
+class Retry(ChangeJobs):
+    """Failed jobs run again, with all their attempts."""
+
+    name = "retry"
+    help = "run failed jobs again"
+    action = RETRY
+
+
+class Discard(ChangeJobs):
+    """Jobs that wait or have failed are deleted."""
+
+    name = "discard"
+    help = "delete jobs that wait or have failed"
+    action = DISCARD
+
+
+class Cancel(ChangeJobs):
+    """Jobs that wait fail, those that run are interrupted."""
+
+    name = "cancel"
+    help = "let waiting jobs fail, and interrupt running ones"
+    action = CANCEL
+
+
+class RunNow(ChangeJobs):
+    """Scheduled jobs become due, blocked ones exceed their limit."""
+
+    name = "run-now"
+    help = "run scheduled jobs at once, and blocked ones beyond their limit"
+    action = RUN_NOW
+
+
+def in_words(number: int, text: str = "") -> str:
+    """Return a number of jobs in words."""
+    return "1 job" if text in ("", "1") and number == 1 else f"{text or format(number, ',')} jobs"

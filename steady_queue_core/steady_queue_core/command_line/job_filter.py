@@ -1,0 +1,114 @@
+"""The options by which subcommands choose jobs."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from ..dialects import portable
+from ..dialects.database import Database
+from ..durations import parse
+from ..listings.job_listing import JobListing
+from ..listings.keyset import is_storable
+from ..listings.states import ALL, FAILED, FINISHED, STATES, State
+from ..listings.visibility import VisibleJobs
+from ..models import Job
+from .exit_codes import WRONG_USAGE
+from .formats import job_id_option
+from .refusal import Refusal
+
+#: The states whose rows are in the order of a time, with its column: of their end.
+ENDED = {FAILED.name: "created_at", FINISHED.name: "finished_at"}
+#: The options that narrow the choice.
+NAMES = ("state", "queue", "task", "batch", "since", "until", "error")
+
+
+def add_filters(parser: ArgumentParser, states: tuple[str, ...] = ()) -> None:
+    """Add the options. ``states`` are the ones to choose from: by default all."""
+    found = states or tuple(name for name in STATES if name)
+    parser.add_argument("--state", choices=found, help="jobs in this state")
+    parser.add_argument("--queue", type=_text, help="jobs of this queue")
+    parser.add_argument("--task", type=_text, help="jobs of the task with this path")
+    parser.add_argument("--batch", type=job_id_option, metavar="ID", help="jobs of this batch")
+    parser.add_argument(
+        "--since",
+        type=moment_option,
+        metavar="TIME",
+        help="jobs that were enqueued since then, or, with --state failed and finished, that have "
+        "ended since: 90s, 10m, 24h or 7d ago, or a point in time such as 2026-01-31T12:00",
+    )
+    parser.add_argument("--until", type=moment_option, metavar="TIME", help="... before then")
+    if FAILED.name in found:
+        _add_error(parser)
+
+
+def _add_error(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--error", type=_text, metavar="CLASS", help="failed jobs with this exception: ValueError"
+    )
+
+
+def is_narrowed(options: Mapping[str, Any]) -> bool:
+    """Whether any of the options is given."""
+    return any(options.get(name) is not None for name in NAMES)
+
+
+def listing_of(options: Mapping[str, Any], using: str, state: State | None = None) -> JobListing:
+    """Return the jobs of a database that the options choose. Raises ``Refusal``."""
+    state = state or _state(options)
+    present = Database.of(using).current_time()
+    ended, also, within = ENDED.get(state.name), Q(), Q()
+    for name, comparison in (("since", "gte"), ("until", "lt")):
+        if (given := options.get(name)) is not None:
+            instant = portable.storable(given if isinstance(given, datetime) else present - given)
+            if ended:
+                within &= Q(**{f"{ended}__{comparison}": instant})
+            else:
+                also &= Q(**{f"enqueued_at__{comparison}": instant})
+    if (batch := options.get("batch")) is not None:
+        also &= Q(membership__batch_id=batch)
+    if (error := options.get("error")) is not None:
+        same, ends = "failedexecution__exception_class", f".{error}"
+        also &= Q(**{same: error}) | Q(**{f"{same}__endswith": ends})
+    given = {name: options[name] for name in ("queue", "task") if options.get(name) is not None}
+    return JobListing(VisibleJobs(Job.objects.using(using)), state, given, also=also, within=within)
+
+
+def _state(options: Mapping[str, Any]) -> State:
+    name = options.get("state")
+    if options.get("error") is not None:
+        if name not in (None, FAILED.name):
+            raise Refusal(f"--error is for failed jobs, not for --state {name}.", WRONG_USAGE)
+        return FAILED
+    return ALL if name is None else STATES[name]
+
+
+def moment_option(text: str) -> timedelta | datetime:
+    """Read a point in time, or how long ago it is. Without a zone, it is in that of Django."""
+    try:
+        return parse(text)
+    except ValueError:
+        pass
+    try:
+        found = parse_datetime(text)
+    except ValueError:
+        found = None
+    if found is None:
+        raise ArgumentTypeError(
+            f"{text!r} is neither a duration such as 90s, 10m, 24h or 7d nor a point in time such "
+            "as 2026-01-31T12:00"
+        )
+    aware = found if found.tzinfo else timezone.make_aware(found, timezone.get_current_timezone())
+    return aware.astimezone(UTC)
+
+
+def _text(text: str) -> str:
+    if not is_storable(text):
+        raise ArgumentTypeError(f"{text!r} contains characters that no name has")
+    return text

@@ -1,0 +1,21 @@
+"""Asking before something is lost."""
+
+from __future__ import annotations
+
+import sys
+
+from .context import Context
+from .exit_codes import FAILED, WRONG_USAGE
+from .refusal import Refusal
+
+
+def confirm(context: Context, question: str) -> None:
+    """Ask unless ``--yes`` is given; raise ``Refusal`` if nobody can be asked, or the answer is
+    no."""
+    if context.options["yes"]:
+        return
+    if not sys.stdin.isatty():
+        raise Refusal(f"{question} Nobody can be asked: say --yes, or --dry-run.", WRONG_USAGE)
+    context.note(f"{question} [y/N]")
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Refusal("Nothing was changed.", FAILED)

@@ -1,0 +1,106 @@
+"""Arguments and results of jobs as they may be shown: without secrets, whatever the rows hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pprint import pformat
+from typing import Any
+
+from .. import arguments
+from ..arguments import DeserializationError
+from ..payloads import PayloadError
+from ..tasks.stored_payloads import call_text, result_text
+from .redaction import HIDDEN, Redactor, parameter_names
+
+#: Longer stored text is not decoded.
+MOST_READ = 2**20
+#: Longer text is not pretty-printed, which takes a second per megabyte.
+MOST_PRETTY = 100_000
+UNREADABLE = "The stored {:,} characters cannot be decoded."
+TOO_LONG = "The stored {:,} characters are too long to show."
+UNKNOWN = "The task is not registered in this process: positional arguments are hidden."
+
+
+@dataclass(frozen=True)
+class ShownCall:
+    """The arguments of a call. Values named like a secret are hidden, and so are positional
+    arguments whose names are unknown."""
+
+    args: list[Any] = field(default_factory=list)
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    #: Why there are none, or why some are hidden.
+    note: str = ""
+    #: Whether they can be shown at all.
+    is_readable: bool = True
+    #: The size of the stored text.
+    size: int = 0
+
+    def lines(self) -> list[str]:
+        """Return the arguments as text, one each."""
+        pretty = self.size <= MOST_PRETTY
+        return [
+            *(formatted(value, pretty) for value in self.args),
+            *(f"{name}={formatted(value, pretty)}" for name, value in self.kwargs.items()),
+        ]
+
+
+def shown_call(job: Any, opened: Callable[[Any], str] = call_text) -> ShownCall:
+    """Return the arguments of the call.
+
+    ``job`` may be any row with ``arguments`` and ``task_path``; ``opened`` takes the encoded
+    arguments out of their stored form.
+    """
+    text = job.arguments
+    if len(text) > MOST_READ:
+        return ShownCall(note=TOO_LONG.format(len(text)), is_readable=False)
+    try:
+        text = opened(job)
+        args, kwargs = arguments.decode_call(text, resolve_models=False)
+    except PayloadError as error:
+        return ShownCall(note=str(error), is_readable=False)
+    except DeserializationError:
+        return ShownCall(note=UNREADABLE.format(len(text)), is_readable=False)
+    redactor, names = Redactor(), parameter_names(job.task_path, len(args))
+    positional = zip_longest(names or (), args, fillvalue=None)
+    shown = [HIDDEN if name is None else redactor.redact(value, name) for name, value in positional]
+    named = {name: redactor.redact(value, name) for name, value in kwargs.items()}
+    return ShownCall(shown, named, UNKNOWN if args and names is None else "", size=len(text))
+
+
+@dataclass(frozen=True)
+class ShownValue:
+    """A stored value; or the ``note`` why it cannot be shown."""
+
+    value: Any = None
+    note: str = ""
+    size: int = 0
+
+    @property
+    def text(self) -> str:
+        return formatted(self.value, self.size <= MOST_PRETTY)
+
+
+def shown_result(job: Any) -> ShownValue | None:
+    """Return the result, if there is one. It is hidden if the task's function is named like a
+    secret."""
+    text = job.return_value
+    if text is None:
+        return None
+    if len(text) > MOST_READ:
+        return ShownValue(note=TOO_LONG.format(len(text)))
+    try:
+        text = result_text(job)
+        value = arguments.decode(text, resolve_models=False)
+    except PayloadError as error:
+        return ShownValue(note=str(error))
+    except DeserializationError:
+        return ShownValue(note=UNREADABLE.format(len(text)))
+    function = str(job.task_path).rpartition(".")[2]
+    return ShownValue(Redactor().redact(value, function), size=len(text))
+
+
+def formatted(value: Any, pretty: bool) -> str:
+    """Return a value as text, on several lines if it is long and that does not take too long."""
+    return pformat(value, width=100, sort_dicts=False) if pretty else repr(value)
