@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .change_jobs import Cancel, Discard, Retry, RunNow
+from .doctor import Doctor
 from .jobs import Jobs
 from .limits import Limits
 from .metrics import Metrics
@@ -27,6 +28,7 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
     Schedules(),
     Limits(),
     Metrics(),
+    Doctor(),
 )
 
 

@@ -25,6 +25,7 @@ from .job_key import JobKey, is_storable
 from .job_rate import JobRate
 from .joins import BatchClosed, Joins
 from .membership import DependencyState, Link, MemberState, RunWhen
+from .observation import INFO, PROBLEM, WARNING, Observation, observed
 from .outcome import Destination, Ending, Outcome, limited_keys
 from .records import (
     API_VERSION,
@@ -53,8 +54,11 @@ __all__ = [
     "API_VERSION",
     "CLAIM_COLUMNS",
     "EXECUTION_COLUMNS",
+    "INFO",
     "JOB_COLUMNS",
+    "PROBLEM",
     "STEP_COLUMNS",
+    "WARNING",
     "Arrival",
     "BatchClosed",
     "Chain",
@@ -82,6 +86,7 @@ __all__ = [
     "Link",
     "MemberState",
     "NewJob",
+    "Observation",
     "Outcome",
     "ProcessIdentity",
     "QueueSelector",
@@ -97,6 +102,7 @@ __all__ = [
     "hookimpl",
     "is_storable",
     "limited_keys",
+    "observed",
     "portable",
     "tables",
 ]

@@ -25,6 +25,7 @@ from .contention import until_free
 from .job_key import JobKey
 from .joins import BatchClosed, Joins
 from .membership import MemberState
+from .observation import Observation
 from .outcome import Outcome, limited_keys
 from .portable import current_time
 from .portable.checkpoints import (
@@ -626,6 +627,13 @@ class Dialect:
 
     def checks(self, connection: BaseDatabaseWrapper) -> list[CheckMessage]:
         found: Iterable[CheckMessage] | None = self._hooks.steady_queue_checks(
+            connection=connection
+        )
+        return list(found or ())
+
+    def examine(self, connection: BaseDatabaseWrapper) -> list[Observation]:
+        """Return what the server suffers from; nothing from a dialect that cannot tell."""
+        found: Iterable[Observation] | None = self._hooks.steady_queue_examine(
             connection=connection
         )
         return list(found or ())

@@ -40,6 +40,7 @@ from django.core.checks import CheckMessage
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Model, QuerySet
 
+from .observation import Observation
 from .outcome import Outcome
 from .records import (
     Arrival,
@@ -80,6 +81,7 @@ OPTIONAL = frozenset(
         "steady_queue_wakeup",
         "steady_queue_ring",
         "steady_queue_checks",
+        "steady_queue_examine",
     }
 )
 
@@ -483,3 +485,13 @@ def steady_queue_ring(connection: BaseDatabaseWrapper, queue_names: Sequence[str
 @hookspec(firstresult=True)
 def steady_queue_checks(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:  # type: ignore[empty-body]
     """Return Django check messages about the server and its settings. Optional; may run queries."""
+
+
+@hookspec(firstresult=True)
+def steady_queue_examine(connection: BaseDatabaseWrapper) -> Iterable[Observation]:  # type: ignore[empty-body]
+    """Return what keeps the server from doing its work for the queue, as it is now. Optional.
+
+    For example old transactions, bloated tables, invalid indexes, or connections that run out.
+    Return nothing while all is well. Reads must be short, however large the tables are. What the
+    user of the database may not read is best left to ``observed``, with which the rest goes on.
+    """

@@ -45,7 +45,11 @@ class ListedProcess:
 
     def serves(self, queue: str) -> bool:
         """Whether this is a live worker that takes jobs from a queue."""
-        if not (self.is_live and self.row.kind == "worker" and self.queues):
+        return self.is_live and self.would_serve(queue)
+
+    def would_serve(self, queue: str) -> bool:
+        """Whether this is a worker that takes jobs from a queue, as long as it lives."""
+        if not (self.row.kind == "worker" and self.queues):
             return False
         selector = QueueSelector.of(self.queues)
         if selector.takes_all:

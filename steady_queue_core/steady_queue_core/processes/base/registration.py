@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ... import __version__
 from ...dialects import ProcessIdentity
 from ...models import process as processes
 from ...models.process import Process
@@ -156,7 +157,8 @@ class ProcessRegistration:
         self.database.run(lambda connection, _: processes.deregister(connection.alias, self.name))
 
     def _as_json(self, metadata: dict[str, Any]) -> str:
-        return json.dumps(metadata | ProcessLocation.here(self._journal).as_metadata())
+        location = ProcessLocation.here(self._journal).as_metadata()
+        return json.dumps(metadata | {"version": __version__} | location)
 
     def _renew(self, began: float) -> None:
         # From before the statement was sent, since the database's own instant is later.

@@ -46,6 +46,12 @@ def postpone(
     return outcomes.postponed(claim, errors, delay)
 
 
+def left_since(errors: str | None) -> datetime | None:
+    """Return since when workers have not found the task of a job, if they still have not."""
+    known = errors_of(errors)
+    return _since(known[-1]) if known else None
+
+
 def without_note(claim: ClaimedJob) -> ClaimedJob:
     """Return the claim without the note that a worker did not know its task."""
     known = errors_of(claim.errors)

@@ -1,0 +1,91 @@
+"""What keeps the doctor, and the queue's processes, from the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError, InterfaceError, connections
+from django.db.migrations.executor import MigrationExecutor
+
+from ..configuration import Configuration
+from ..configured_backends import own_backends
+from ..dialects import dialect_for
+from ..errors import DialectError, MigrationsMissing
+from ..listings import wording
+from ..models.readiness import require_tables
+from .finding import Finding, problem
+from .round import unreachable
+
+APP = "steady_queue"
+
+
+def obstacles(using: str) -> list[Finding]:
+    """Return the first thing without which nothing works; nothing if all is there."""
+    return list(_obstacles(using))[:1]
+
+
+def _obstacles(using: str) -> Iterator[Finding]:
+    yield from _of_settings(using)
+    yield from _of_dialect(using)
+    try:
+        connections[using].ensure_connection()
+        yield from _of_migrations(using)
+    except (DatabaseError, InterfaceError) as error:
+        yield unreachable(using, error)
+
+
+def _of_settings(using: str) -> Iterator[Finding]:
+    try:
+        backends = own_backends()
+        Configuration.load()
+    except DialectError:
+        return  # Told of below.
+    except ImproperlyConfigured as error:
+        yield problem(
+            "settings-invalid",
+            f"The settings cannot be used: {wording.line(error)}",
+            "Correct TASKS and STEADY_QUEUE in the settings; manage.py check names each mistake.",
+        )
+        return
+    if not backends:
+        yield problem(
+            "settings-invalid",
+            "TASKS has no backend of Steady Queue: nothing is enqueued here.",
+            "Set TASKS = {'default': {'BACKEND': 'steady_queue_core.backend.SteadyQueueBackend'}}.",
+        )
+    if using not in connections:
+        yield problem(
+            "settings-invalid",
+            f"DATABASES has no {wording.name(using)!r}, where jobs are to be stored.",
+            "Add it, or name another one in OPTIONS['database'] of the backend in TASKS.",
+        )
+
+
+def _of_dialect(using: str) -> Iterator[Finding]:
+    try:
+        dialect_for(using)
+    except DialectError as error:
+        yield problem(
+            "dialect-missing",
+            wording.line(error),
+            "Install the dialect of this database in the environment of all processes, web "
+            "processes too, and restart these.",
+        )
+
+
+def _of_migrations(using: str) -> Iterator[Finding]:
+    option = "" if using == "default" else f" --database {using}"
+    remedy = f"Run: python manage.py migrate{option}"
+    executor = MigrationExecutor(connections[using])
+    targets = [key for key in executor.loader.graph.leaf_nodes() if key[0] == APP]
+    plan = [each.name for each, _ in executor.migration_plan(targets) if each.app_label == APP]
+    if plan:
+        listed = ", ".join(plan)
+        yield problem(
+            "migrations-missing", f'Database "{using}" lacks migrations: {listed}.', remedy
+        )
+    try:
+        require_tables(connections[using])
+    except MigrationsMissing as error:
+        yield problem("migrations-missing", wording.line(error), remedy)

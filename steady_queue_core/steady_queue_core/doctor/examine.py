@@ -1,0 +1,64 @@
+"""The examinations, of a whole queue and of one job."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from . import (
+    access,
+    claims,
+    clock,
+    database,
+    failures,
+    job,
+    limits,
+    processes,
+    queues,
+    retention,
+    scheduled,
+    schedules,
+    schema,
+    settings,
+    stops,
+)
+from .finding import Finding, in_order
+from .patient import Patient
+from .round import findings_of
+
+EXAMINATIONS = (
+    *settings.EXAMINATIONS,
+    *schema.EXAMINATIONS,
+    *processes.EXAMINATIONS,
+    *queues.EXAMINATIONS,
+    *scheduled.EXAMINATIONS,
+    *schedules.EXAMINATIONS,
+    *claims.EXAMINATIONS,
+    *limits.EXAMINATIONS,
+    *failures.EXAMINATIONS,
+    *clock.EXAMINATIONS,
+    *retention.EXAMINATIONS,
+    *stops.EXAMINATIONS,
+    *database.EXAMINATIONS,
+)
+
+
+def examine(using: str) -> list[Finding]:
+    """Return what is wrong with the queue in a database, the cause first; nothing if it is healthy.
+
+    All reads are bounded. What cannot be examined is a finding, too.
+    """
+    patient = Patient(using)
+    found = access.obstacles(using) or findings_of(EXAMINATIONS, patient)
+    return [replace(each, database=using) for each in in_order(found)]
+
+
+def examine_job(job_id: int, using: str) -> list[Finding]:
+    """Return why a job of a database has not run, or what has become of it, the cause first.
+
+    The last finding of a job that exists says in which state it is.
+    """
+    patient = Patient(using)
+    found = access.obstacles(using)
+    if not found:
+        found = findings_of((lambda each: job.findings(job_id, each),), patient)
+    return [replace(each, database=using) for each in in_order(found)]

@@ -1,0 +1,55 @@
+"""Jobs that have finished or failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import TaskCancelled, TaskExpired, UnregisteredTaskError
+from ..listings.wording import MOST_NAME, moment, name
+from ..models import Job
+from ..tasks.metadata import JobMetadata
+from .finding import Finding, info, problem
+from .patient import Patient
+
+RETRY = "Once the cause is mended, retry it in the admin, or with Job.retry()."
+
+
+def of_finished(job: Job) -> Finding:
+    """Return what there is to say of a job that has finished."""
+    said = f"Job {job.pk} has finished at {moment(job.finished_at)}, in attempt {job.attempts}."
+    discarded = JobMetadata.read(job.metadata).discarded
+    if discarded is not None:
+        said += f" Its task has discarded itself: {name(discarded)}"
+    return info("job-finished", said)
+
+
+def of_failed(patient: Patient, job: Job, row: Any) -> list[Finding]:
+    """Return why a job has failed."""
+    path = str(row.exception_class)
+    when = f"Job {job.pk} ({name(job.task_path)})"
+    if path == _path(TaskCancelled):
+        said = f"{when} was cancelled at {moment(row.created_at)}."
+        return [problem("job-cancelled", said, "Retry it if that was a mistake: Job.retry().")]
+    if path == _path(TaskExpired):
+        said = f"{when} had not started when it expired; that was noticed {moment(row.created_at)}."
+        remedy = "See why it waited, with doctor; raise expires for the task, or enqueue it again."
+        return [problem("job-expired", said, remedy)]
+    if path == _path(UnregisteredTaskError):
+        said = f"{when} has failed: no worker knew its task in time."
+        remedy = "Define the task under that name again, restart the workers, and retry the job."
+        return [problem("job-task-unknown", said, remedy)]
+    used = f"after {job.attempts} of {abs(job.max_attempts)} attempts"
+    error = f"{name(path)}: {first_line(row.message)}"
+    return [
+        problem("job-failed", f"{when} has failed for good, {used}, with {error}", RETRY),
+    ]
+
+
+def first_line(message: object) -> str:
+    """Return the first line of an error, printable."""
+    lines = str(message).strip().splitlines()
+    return name(lines[0][: 2 * MOST_NAME]) if lines else "(no message)"
+
+
+def _path(error: type[BaseException]) -> str:
+    return f"{error.__module__}.{error.__qualname__}"

@@ -1,0 +1,50 @@
+"""Concurrency limits that block jobs although nobody holds a permit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.db.models import Exists, OuterRef, QuerySet
+
+from ..listings.wording import name
+from ..models import BlockedExecution, ClaimedExecution, Permit, ReadyExecution
+from .finding import Finding, problem
+from .patient import Patient
+from .round import few
+
+MOST = 1_000
+MAINTENANCE = (
+    "A dispatcher with concurrency_maintenance repairs it, every 10 minutes by default: see that "
+    "one is alive. Or let single jobs run now, in the admin or with Job.run_now()."
+)
+
+
+def stuck(patient: Patient) -> Iterator[Finding]:
+    rows = BlockedExecution.objects.using(patient.using)
+    first = rows.order_by("concurrency_key", "rank", "job").values_list("pk", flat=True)
+    ids = list(first[:MOST])
+    # In one statement: permits pass from job to job meanwhile.
+    without = rows.filter(~Exists(holders(patient, OuterRef("concurrency_key"))), pk__in=ids)
+    keys = dict.fromkeys(without.order_by("pk").values_list("concurrency_key", flat=True))
+    yield from few(is_stuck(key) for key in keys)
+
+
+def holders(patient: Patient, key: Any) -> QuerySet[Permit]:
+    """Return the permits of a key that belong to a job which is ready or runs."""
+    using = patient.using
+    ready = ReadyExecution.objects.using(using).filter(pk=OuterRef("pk"))
+    claimed = ClaimedExecution.objects.using(using).filter(pk=OuterRef("pk"))
+    return Permit.objects.using(using).filter(Exists(ready) | Exists(claimed), key=key)
+
+
+def is_stuck(key: object) -> Finding:
+    """Return the finding that a key blocks jobs, and nobody holds it."""
+    return problem(
+        "limit-stuck",
+        f"Jobs are blocked by the concurrency key {name(key)!r}, which no job holds.",
+        MAINTENANCE,
+    )
+
+
+EXAMINATIONS = (stuck,)

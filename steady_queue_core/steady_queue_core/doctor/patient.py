@@ -1,0 +1,75 @@
+"""Patient: the queue of one database, as it is at one moment."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from django.core.exceptions import ImproperlyConfigured
+
+from ..configuration import Configuration, ResolvedOptions, load
+from ..dialects import portable
+from ..dialects.database import Database
+from ..listings.counts import BoundedCount, count_each
+from ..listings.processes import ListedProcess, listed_processes
+from ..listings.queues import ListedQueue, listed_queues
+from ..models import ScheduledExecution
+
+#: How much later than its polls a dispatcher may be.
+LATE = timedelta(seconds=30)
+
+
+class Patient:
+    """What several examinations look at. Each is read when it is first asked for, and bounded."""
+
+    def __init__(self, using: str) -> None:
+        self.using = using
+
+    @cached_property
+    def database(self) -> Database:
+        return Database.of(self.using)
+
+    @cached_property
+    def present(self) -> datetime:
+        """The database's time."""
+        return self.database.current_time()
+
+    @cached_property
+    def options(self) -> ResolvedOptions:
+        """The settings of the processes; the defaults if these are wrong."""
+        try:
+            return Configuration.load()
+        except ImproperlyConfigured:
+            return load(None)  # Reported by the system checks.
+
+    @cached_property
+    def processes(self) -> list[ListedProcess]:
+        return listed_processes(self.using)
+
+    @cached_property
+    def queues(self) -> list[ListedQueue]:
+        return listed_queues(self.using, self.processes)
+
+    def queue(self, name: str) -> ListedQueue | None:
+        """Return the queue of that name, if it is not empty."""
+        return next((each for each in self.queues if each.name == name), None)
+
+    def live(self, kind: str) -> list[ListedProcess]:
+        """Return the live processes of a kind."""
+        return [each for each in self.processes if each.is_live and each.row.kind == kind]
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether any process lives."""
+        return any(each.is_live for each in self.processes)
+
+    @cached_property
+    def overdue(self) -> BoundedCount:
+        """The scheduled jobs that should have become ready by now."""
+        polls = (each.polling_interval for each in self.options.dispatchers)
+        since = self.present - LATE - max(polls, default=timedelta(0))
+        rows = ScheduledExecution.objects.using(self.using).filter(
+            due_at__lt=portable.storable(since)
+        )
+        [count] = count_each(self.using, [rows.order_by("due_at", "rank", "job")], "due_at")
+        return count

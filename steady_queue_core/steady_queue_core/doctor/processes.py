@@ -1,0 +1,101 @@
+"""Processes: none, some that are silent, and such of several versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .. import __version__
+from ..listings.processes import ListedProcess
+from ..listings.wording import duration, name
+from .finding import Finding, info, problem, warning
+from .patient import Patient
+from .round import few
+from .words import many
+
+START = "Start the queue: python manage.py steady_queue"
+
+
+def none_alive(patient: Patient) -> Iterator[Finding]:
+    if patient.is_alive:
+        return
+    waiting = sum(each.ready.number for each in patient.queues if not each.is_paused)
+    running = sum(each.counts["running"].number for each in patient.queues)
+    works = [
+        f"{number:,} {what}"
+        for number, what in (
+            (waiting, "wait"),
+            (running, "are claimed"),
+            (patient.overdue.number, "are overdue"),
+        )
+        if number
+    ]
+    heard = _last_heard(patient)
+    if works:
+        text = f"No process of the queue is alive, and of the jobs {', '.join(works)}.{heard}"
+        yield problem("process-none", text, START)
+    else:
+        yield info("process-none", f"No process of the queue is alive.{heard}", START)
+
+
+def _last_heard(patient: Patient) -> str:
+    heard = [each for each in patient.processes if each.silence is not None]
+    if not heard:
+        return ""
+    last = min(heard, key=lambda each: each.silence or patient.options.process_alive_threshold)
+    return f" The last one, {described(last)}, was heard {silent_for(last)}."
+
+
+def without_supervisor(patient: Patient) -> Iterator[Finding]:
+    if patient.is_alive and not patient.live("supervisor"):
+        yield warning(
+            "supervisor-missing",
+            "Processes are alive, but no supervisor is: nobody replaces those that end, or ends "
+            "the claims of those that die.",
+            START,
+        )
+
+
+def silent_ones(patient: Patient) -> Iterator[Finding]:
+    # What they held is told of with their claims.
+    silent = (each for each in patient.processes if not each.is_live and not each.running)
+    if not patient.is_alive:
+        return
+    yield from few(
+        warning(
+            "process-stale",
+            f"{described(each)} has sent no heartbeat: it was heard {silent_for(each)}.",
+            "If it has ended, a supervisor removes its row within minutes. If it runs: see "
+            "whether its host is suspended or overloaded, or cut off from the database.",
+        )
+        for each in silent
+    )
+
+
+def versions(patient: Patient) -> Iterator[Finding]:
+    live = [each for each in patient.processes if each.is_live]
+    others = {each: each.known.get("version") for each in live}
+    old = [each for each, known in others.items() if known not in (None, __version__)]
+    if old:
+        listed = ", ".join(sorted({name(others[each]) for each in old}))
+        yield warning(
+            "versions-differ",
+            f"{many(len(old), 'live process runs', 'live processes run')} Steady Queue {listed}, "
+            f"and this is {__version__}: {described(old[0])}.",
+            "Restart the processes that run the former code, once it is deployed everywhere.",
+        )
+
+
+def described(process: ListedProcess) -> str:
+    """Return which process it is, and where."""
+    row = process.row
+    return f"{name(row.kind)} {name(row.name)} (pid {name(row.pid)} on {name(row.hostname)})"
+
+
+def silent_for(process: ListedProcess) -> str:
+    """Return when a process was heard last."""
+    if process.silence is None:
+        return "too long ago: it was declared dead"
+    return f"{duration(process.silence)} ago"
+
+
+EXAMINATIONS = (none_alive, without_supervisor, silent_ones, versions)
