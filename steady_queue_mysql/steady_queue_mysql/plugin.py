@@ -16,6 +16,7 @@ from . import (
     dispatch,
     enqueue,
     errors,
+    examination,
     followers,
     listing,
     permits,
@@ -70,3 +71,4 @@ steady_queue_exact_collation = hookimpl(server.exact_collation)
 steady_queue_wakeup = hookimpl(wakeup.wakeup)
 steady_queue_ring = hookimpl(wakeup.ring)
 steady_queue_checks = hookimpl(checks.run)
+steady_queue_examine = hookimpl(examination.examine)

@@ -17,6 +17,7 @@ from . import (
     dispatch,
     enqueue,
     errors,
+    examination,
     followers,
     listing,
     permits,
@@ -72,3 +73,4 @@ steady_queue_tune_tables = hookimpl(table_options.tune_tables)
 steady_queue_wakeup = hookimpl(wakeup.listen)
 steady_queue_ring = hookimpl(wakeup.notify)
 steady_queue_checks = hookimpl(checks.run)
+steady_queue_examine = hookimpl(examination.examine)

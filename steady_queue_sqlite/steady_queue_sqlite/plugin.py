@@ -14,6 +14,7 @@ from . import (
     dispatch,
     enqueue,
     errors,
+    examination,
     followers,
     listing,
     permits,
@@ -67,3 +68,4 @@ steady_queue_upsert = hookimpl(upserts.upsert)
 steady_queue_now = hookimpl(portable.now)
 steady_queue_wakeup = hookimpl(wakeup.wakeup)
 steady_queue_checks = hookimpl(checks.run)
+steady_queue_examine = hookimpl(examination.examine)
