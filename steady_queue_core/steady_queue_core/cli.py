@@ -26,7 +26,6 @@ usage: steady-queue demo [--keep]       watch tasks run in a throw-away project,
        steady-queue limits              list what limits its jobs
        steady-queue metrics             print metrics for Prometheus
        steady-queue doctor [JOB_ID]     say why it, or a job, is not running
-       steady-queue cancel [options]    cancel jobs of that project
        steady-queue health --heartbeat-file PATH
                                         exit with 0 if a supervisor touches this file
        steady-queue --version

@@ -42,6 +42,7 @@ from .. import documents
 from ..core.driver import Driver
 from ..models.recurrence import tasks
 from .conftest import MakeProject
+from .harness import Project
 from .scenarios import queue, registered, stop_all
 from .waiting import wait_for
 
@@ -584,4 +585,54 @@ def test_term_to_a_worker_replaces_it_once_its_tasks_have_ended(make_project: Ma
     project.wait_done()
     assert project.state_of(job) == "finished"
     assert len(project.attempts_at(job)) == 1
+    stop_all(project)
+
+
+def restart(project: Project) -> None:
+    supervisor = project.supervisors[0]
+    supervisor.send(signal.SIGHUP)
+    wait_for(lambda: "All processes are in place" in supervisor.errors(), 30, "the succession")
+
+
+@row("USR1, or INT and `detach_wait`")
+def test_hup_lets_tasks_end_beside_new_workers(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1, threads=1, shutdown_timeout=0.1))
+    project.start()
+    [job] = project.enqueue("work", [4.0])
+    first = project.wait_started(job).pid
+    restart(project)
+    [other] = project.enqueue("work")
+    assert project.wait_started(other).pid != first
+    project.wait_done()
+    assert len(project.attempts_at(job)) == 1
+    stop_all(project)
+
+
+@row("HUP: immediate restart")
+def test_hup_with_no_time_to_drain_starts_tasks_anew(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1, threads=1, drain_timeout=0))
+    project.start()
+    [job] = project.enqueue("work", [60.0])
+    first = project.wait_started(job).pid
+    restart(project)
+    assert project.wait_started(job, times=2).pid != first
+    project.supervisors[0].send(signal.SIGQUIT)
+    assert project.supervisors[0].wait_exit() == 0
+
+
+@row("USR2: reopen log files")
+def test_usr1_opens_log_files_anew(make_project: MakeProject) -> None:
+    extra = """
+    LOGGING["handlers"]["file"] = {
+        "class": "logging.FileHandler", "filename": BASE_DIR / "queue.log",
+    }
+    LOGGING["loggers"]["steady_queue"]["handlers"].append("file")
+    """
+    project = make_project(queue(processes=1), extra=extra)
+    supervisor = project.start()
+    supervisor.wait_ready(1)
+    log = project.folder / "queue.log"
+    log.rename(project.folder / "queue.log.1")
+    supervisor.send(signal.SIGUSR1)
+    wait_for(lambda: log.exists() and "Supervisor" in log.read_text(), 10, "the new file")
     stop_all(project)
