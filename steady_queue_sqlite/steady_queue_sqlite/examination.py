@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import Observation, observed
+from steady_queue_core.dialects import Observation, observed, tables
 
 from .lock_file import database_path
 
@@ -21,12 +21,15 @@ def journal(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA journal_mode")
         [mode] = cursor.fetchone()
-    if mode != "wal":
+        # They turn on WAL when they start.
+        cursor.execute(f"SELECT EXISTS (SELECT 1 FROM {tables.PROCESSES})")
+        [has_started] = cursor.fetchone()
+    if mode != "wal" and has_started:
         yield Observation(
             "journal-not-wal",
             f"The journal mode of database {connection.alias!r} is {mode}: readers and writers "
             "wait for each other.",
-            "Start the queue, which turns on WAL when the file is free, or run: "
+            "Restart the queue, which turns on WAL when the file is free, or run: "
             "PRAGMA journal_mode = WAL",
         )
 

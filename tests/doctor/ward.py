@@ -24,6 +24,8 @@ class Ward(Jobs):
 
     def __init__(self, using: str) -> None:
         super().__init__(using)
+        # As the processes do when they start.
+        self.dialect.prepare(self.connection, impatient=False)
         self.processes.filter(pk=self.worker.id).delete()
         self.supervisor = self.start("supervisor")
         self.worker = self.start("worker", queues=["*"], threads=3)

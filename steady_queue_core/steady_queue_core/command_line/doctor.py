@@ -77,9 +77,11 @@ def _of_job(job_id: int, databases: Sequence[str]) -> dict[str, list[Finding]]:
 
 
 def _lines(found: dict[str, list[Finding]]) -> Iterator[str]:
-    for using, heading in headings(list(found)):
-        yield from [heading] if heading else []
-        yield from _table(found[using]) if found[using] else ["Nothing is wrong."]
+    # Backends can be named only if the settings are right, as they are if there are several.
+    named = dict(headings(list(found))) if len(found) > 1 else {}
+    for using, findings in found.items():
+        yield from [named[using]] if using in named else []
+        yield from _table(findings) if findings else ["Nothing is wrong."]
 
 
 def _table(findings: Sequence[Finding]) -> Iterator[str]:

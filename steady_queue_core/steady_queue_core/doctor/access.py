@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, InterfaceError, connections
@@ -22,7 +23,7 @@ APP = "steady_queue"
 
 def obstacles(using: str) -> list[Finding]:
     """Return the first thing without which nothing works; nothing if all is there."""
-    return list(_obstacles(using))[:1]
+    return list(islice(_obstacles(using), 1))
 
 
 def _obstacles(using: str) -> Iterator[Finding]:
@@ -38,6 +39,8 @@ def _obstacles(using: str) -> Iterator[Finding]:
 def _of_settings(using: str) -> Iterator[Finding]:
     try:
         backends = own_backends()
+        for each in backends.values():
+            _ = each.settings, each.database
         Configuration.load()
     except DialectError:
         return  # Told of below.
@@ -71,6 +74,12 @@ def _of_dialect(using: str) -> Iterator[Finding]:
             wording.line(error),
             "Install the dialect of this database in the environment of all processes, web "
             "processes too, and restart these.",
+        )
+    except ImproperlyConfigured as error:
+        yield problem(
+            "settings-invalid",
+            f"Database {wording.name(using)!r} cannot be used: {wording.line(error)}",
+            "Correct it in DATABASES, or install the driver that it needs.",
         )
 
 
