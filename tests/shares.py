@@ -17,6 +17,7 @@ HERE = Path(__file__).resolve().parent
 FOLDERS = {
     "million": "",
     "processes": "",
+    "doctor": r"\[.*(default|sqlite|postgres|mysql|mariadb)",
     "servers": "",
     "models": r"\[.*(default|postgres|mysql|mariadb)",
     "admin": r"\[.*(default|postgres|mysql|mariadb)",

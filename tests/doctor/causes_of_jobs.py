@@ -33,7 +33,7 @@ def an_unknown_id(ward: Ward) -> int:
     return 987654
 
 
-@cause("job-failed", "after 1 of 1 attempts, with builtins.ValueError: told", "Job.retry()")
+@cause("job-failed", "after 1 of 1 attempts, with builtins.ValueError: told", "steady_queue retry ")
 def a_failed_job(ward: Ward) -> int:
     [job_id] = ward.failed()
     return job_id
@@ -46,7 +46,7 @@ def a_failure_with_a_hostile_message(ward: Ward) -> int:
     return job_id
 
 
-@cause("job-cancelled", "was cancelled at", "Retry")
+@cause("job-cancelled", "was cancelled at", "steady_queue retry ")
 def a_cancelled_job(ward: Ward) -> int:
     [job_id] = ward.ready()
     assert ward.all.get(pk=job_id).cancel()
@@ -125,7 +125,11 @@ def an_overdue_job(ward: Ward) -> int:
     return _overdue(ward)[0]
 
 
-@cause("job-retry", "waits for attempt 2 of 3, after builtins.ValueError; it is due in", "run_now")
+@cause(
+    "job-retry",
+    "waits for attempt 2 of 3, after builtins.ValueError; it is due in",
+    "steady_queue run-now ",
+)
 def a_job_that_is_to_be_retried(ward: Ward) -> int:
     [job_id] = ward.ready(delay=HOUR, max_attempts=3)
     ward.rows(Job).update(attempts=1, errors='[["builtins.ValueError", "told"]]')
@@ -139,7 +143,7 @@ def a_job_with_a_slot(ward: Ward) -> int:
     return ward.ready(delay=HOUR, metadata=metadata.text())[0]
 
 
-@cause("job-blocked", "which is held by job", "Job.run_now()")
+@cause("job-blocked", "which is held by job", "steady_queue run-now ")
 def a_blocked_job(ward: Ward) -> int:
     _, second = _limited(ward, 2)
     ward.claim()
@@ -175,7 +179,7 @@ def a_job_of_a_chain(ward: Ward) -> int:
     return int(member.job_id)
 
 
-@cause("job-running", "was claimed by worker worker-1 (pid 17 on web-1)", "cancel")
+@cause("job-running", "was claimed by worker worker-1 (pid 17 on web-1)", "steady_queue cancel ")
 def a_running_job(ward: Ward) -> int:
     return ward.claimed()[0].job_id
 

@@ -47,6 +47,12 @@ def a_queue_that_the_workers_leave_out(ward: Ward) -> None:
     ward.ready(1, "mail")
 
 
+@cause("queue-unserved", 'queue "$(reboot);"', "--queues '$(reboot);'")
+def a_queue_with_a_hostile_name(ward: Ward) -> None:
+    a_queue_that_no_worker_names(ward)
+    ward.rows(ReadyExecution).update(queue_name="$(reboot);")
+
+
 @cause("queue-unserved", "worker worker-1 (pid 17 on web-1) did; it was heard 1 h ago", "")
 def a_queue_whose_worker_is_silent(ward: Ward) -> None:
     ward.ready(1)
@@ -95,7 +101,7 @@ def a_scheduler_that_does_nothing(ward: Ward) -> None:
     ward.age(ward.processes.filter(kind="scheduler"), created_at=HOUR)
 
 
-@cause("schedule-task-missing", "'nightly' names the task shop.gone", "unschedule")
+@cause("schedule-task-missing", "'nightly' names the task shop.gone", "schedules disable nightly")
 def a_schedule_whose_task_is_gone(ward: Ward) -> None:
     _recurring(ward, task_path="shop.gone", schedule="0 0 1 1 *")
 
@@ -128,7 +134,7 @@ def claims_of_nobody(ward: Ward) -> None:
     ward.rows(ClaimedExecution).update(process_id=10_000)
 
 
-@cause("claim-long", "was claimed 2 h ago by worker worker-1", "cancel")
+@cause("claim-long", "was claimed 2 h ago by worker worker-1", "steady_queue cancel ")
 def a_job_that_hangs(ward: Ward) -> None:
     ward.claimed()
     ward.age(ward.rows(ClaimedExecution), created_at=2 * HOUR)
@@ -141,7 +147,7 @@ def a_lost_permit(ward: Ward) -> None:
     ward.claim()
 
 
-@cause("limit-stuck", "concurrency key 'account'", "Job.run_now")
+@cause("limit-stuck", "concurrency key 'account'", "run-now")
 def a_permit_of_a_job_that_is_gone(ward: Ward) -> None:
     _limited(ward, 2)
     ward.rows(ReadyExecution).all().delete()

@@ -13,6 +13,7 @@ from .finding import Finding, info, problem
 from .limits import holders, is_stuck
 from .patient import Patient
 from .processes import described, silent_for
+from .words import command
 
 #: So many holders are looked at.
 MOST = 20
@@ -44,7 +45,8 @@ def findings(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
         "job-blocked",
         f"Job {job.pk} is blocked by the concurrency key {name(key)!r}, which is held by "
         f"{'; '.join(said[:5]) or 'nobody'}.",
-        "It becomes ready when one of these ends. To have it run beyond the limit: Job.run_now().",
+        "It becomes ready when one of these ends. To have it run beyond the limit: "
+        f"{command('run-now', job.pk)}",
     )
 
 

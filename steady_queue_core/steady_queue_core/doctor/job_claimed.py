@@ -11,6 +11,7 @@ from .claims import remedy
 from .finding import Finding, info, problem
 from .patient import Patient
 from .processes import described, silent_for
+from .words import command
 
 
 def findings(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
@@ -33,5 +34,6 @@ def findings(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
         yield info(
             "job-running",
             f"{claimed}, which was heard {silent_for(process)}; attempt {job.attempts + 1}.{asked}",
-            "If it takes too long: see what it does with USR2 to its supervisor, or cancel it.",
+            "If it takes too long: kill -USR2 to its supervisor logs what it does. To end it: "
+            f"{command('cancel', job.pk)}",
         )

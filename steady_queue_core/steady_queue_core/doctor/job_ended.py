@@ -10,8 +10,7 @@ from ..models import Job
 from ..tasks.metadata import JobMetadata
 from .finding import Finding, info, problem
 from .patient import Patient
-
-RETRY = "Once the cause is mended, retry it in the admin, or with Job.retry()."
+from .words import command
 
 
 def of_finished(job: Job) -> Finding:
@@ -29,19 +28,27 @@ def of_failed(patient: Patient, job: Job, row: Any) -> list[Finding]:
     when = f"Job {job.pk} ({name(job.task_path)})"
     if path == _path(TaskCancelled):
         said = f"{when} was cancelled at {moment(row.created_at)}."
-        return [problem("job-cancelled", said, "Retry it if that was a mistake: Job.retry().")]
+        remedy = f"If that was a mistake: {command('retry', job.pk)}"
+        return [problem("job-cancelled", said, remedy)]
     if path == _path(TaskExpired):
         said = f"{when} had not started when it expired; that was noticed {moment(row.created_at)}."
-        remedy = "See why it waited, with doctor; raise expires for the task, or enqueue it again."
+        remedy = "See why jobs of its queue wait; raise expires for the task, or enqueue it again."
         return [problem("job-expired", said, remedy)]
     if path == _path(UnregisteredTaskError):
         said = f"{when} has failed: no worker knew its task in time."
-        remedy = "Define the task under that name again, restart the workers, and retry the job."
+        remedy = (
+            "Define the task under that name again, restart the workers, and then: "
+            f"{command('retry', job.pk)}"
+        )
         return [problem("job-task-unknown", said, remedy)]
     used = f"after {job.attempts} of {abs(job.max_attempts)} attempts"
     error = f"{name(path)}: {first_line(row.message)}"
     return [
-        problem("job-failed", f"{when} has failed for good, {used}, with {error}", RETRY),
+        problem(
+            "job-failed",
+            f"{when} has failed for good, {used}, with {error}",
+            f"Once the cause is mended: {command('retry', job.pk)}",
+        ),
     ]
 
 

@@ -14,6 +14,7 @@ from . import job_task, scheduled
 from .finding import Finding, info, problem
 from .patient import LATE, Patient
 from .processes import none_alive
+from .words import command
 
 
 def findings(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
@@ -60,7 +61,7 @@ def _state(job: Job, when: str) -> Finding:
             "job-retry",
             f"Job {job.pk} waits for attempt {job.attempts + 1} of {abs(job.max_attempts)}, after "
             f"{name(errors[-1][0])}; {when}.",
-            "It runs by itself then. To have it run at once: Job.run_now().",
+            f"It runs by itself then. To have it run at once: {command('run-now', job.pk)}",
         )
     put_off = " It has put itself off." if metadata.snoozes else ""
     return info("job-scheduled", f"Job {job.pk} is scheduled; {when}.{put_off}")

@@ -16,7 +16,7 @@ from .round import few
 MOST = 1_000
 MAINTENANCE = (
     "A dispatcher with concurrency_maintenance repairs it, every 10 minutes by default: see that "
-    "one is alive. Or let single jobs run now, in the admin or with Job.run_now()."
+    "one is alive. Single jobs can run now: steady_queue run-now JOB_ID."
 )
 
 

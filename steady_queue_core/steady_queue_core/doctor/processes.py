@@ -21,11 +21,11 @@ def none_alive(patient: Patient) -> Iterator[Finding]:
     waiting = sum(each.ready.number for each in patient.queues if not each.is_paused)
     running = sum(each.counts["running"].number for each in patient.queues)
     works = [
-        f"{number:,} {what}"
-        for number, what in (
-            (waiting, "wait"),
-            (running, "are claimed"),
-            (patient.overdue.number, "are overdue"),
+        many(number, one, more)
+        for number, one, more in (
+            (waiting, "waits", "wait"),
+            (running, "is claimed", "are claimed"),
+            (patient.overdue.number, "is overdue", "are overdue"),
         )
         if number
     ]

@@ -13,7 +13,7 @@ from .finding import Finding, problem, warning
 from .patient import Patient
 from .processes import described, silent_for
 from .round import few
-from .words import many
+from .words import command, many
 
 #: Waiting longer is slow.
 SLOW = timedelta(minutes=5)
@@ -70,7 +70,7 @@ def is_unserved(patient: Patient, queue: ListedQueue) -> Finding:
         "queue-unserved",
         text,
         f'Start a worker for it: add "{shown}" to the queues of a worker in STEADY_QUEUE, or run: '
-        f"python manage.py steady_queue --queues {shown}",
+        f"{command('--queues', queue.name)}",
     )
 
 

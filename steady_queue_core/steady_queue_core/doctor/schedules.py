@@ -16,7 +16,7 @@ from ..tasks.definition import known_task
 from .finding import Finding, problem, warning
 from .patient import Patient
 from .round import few
-from .words import many
+from .words import command, many
 
 #: A run that is not enqueued by then is late.
 LATE = timedelta(minutes=1)
@@ -84,8 +84,8 @@ def tasks_gone(patient: Patient) -> Iterator[Finding]:
             "schedule-task-missing",
             f"The recurring task {name(row.key)!r} names the task {name(row.task_path)}, which "
             "this project does not have.",
-            "Restore the task under that name, or remove the schedule: "
-            f"unschedule_recurring_task({name(row.key)!r}).",
+            "Restore the task under that name, or switch the schedule off: "
+            f"{command('schedules', 'disable', row.key)}",
         )
         for row in rows
         if known_task(row.task_path) is None

@@ -1,8 +1,11 @@
-"""Numbers of things in a sentence."""
+"""Numbers of things in a sentence, and commands in a remedy."""
 
 from __future__ import annotations
 
+from shlex import quote
+
 from ..listings.counts import BoundedCount
+from ..listings.wording import name
 
 
 def many(number: int | BoundedCount, one: str, more: str = "") -> str:
@@ -10,3 +13,9 @@ def many(number: int | BoundedCount, one: str, more: str = "") -> str:
     count = number if isinstance(number, BoundedCount) else BoundedCount(number)
     words = one if count.exact and count.number == 1 else more or f"{one}s"
     return f"{count.text} {words}"
+
+
+def command(*arguments: object) -> str:
+    """Return a command line that can be pasted, whatever is in its arguments."""
+    quoted = (quote(name(each)) for each in arguments)
+    return " ".join(("python manage.py steady_queue", *quoted))
