@@ -14,6 +14,7 @@ USAGE = """\
 usage: steady-queue demo [--keep]       watch tasks run in a throw-away project, and check them
        steady-queue start [options]     run the queue of the project in this folder
        steady-queue status              show its queues, schedules and processes at a glance
+       steady-queue watch               the same, again and again
        steady-queue queues              list its queues
        steady-queue jobs                list its jobs, by state, queue, task, time
        steady-queue show ID             show a job with its arguments, result and errors
@@ -21,11 +22,17 @@ usage: steady-queue demo [--keep]       watch tasks run in a throw-away project,
        steady-queue discard             delete jobs
        steady-queue cancel              cancel jobs
        steady-queue run-now             run jobs at once that wait for their time
+       steady-queue enqueue PATH        enqueue a task
+       steady-queue pause QUEUE         let workers take no jobs from a queue
+       steady-queue resume QUEUE        let them take jobs again
        steady-queue processes           list its processes
        steady-queue schedules           list its recurring tasks, run them, switch them off
        steady-queue limits              list what limits its jobs
        steady-queue metrics             print metrics for Prometheus
        steady-queue doctor [JOB_ID]     say why it, or a job, is not running
+       steady-queue prune               delete jobs that have ended long ago
+       steady-queue health              exit with 0 if the queue does its work
+       steady-queue completion SHELL    print a script for bash, zsh or fish
        steady-queue health --heartbeat-file PATH
                                         exit with 0 if a supervisor touches this file
        steady-queue --version

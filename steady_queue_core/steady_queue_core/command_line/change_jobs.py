@@ -15,7 +15,7 @@ from .context import Context
 from .databases import described
 from .exit_codes import DONE, INTERRUPTED, NOT_FOUND, WRONG_USAGE
 from .exit_codes import FAILED as FAILURE
-from .formats import job_id_option, positive_option
+from .formats import in_words, job_id_option, positive_option
 from .job_action import CANCEL, DISCARD, RETRY, RUN_NOW, JobAction
 from .job_filter import add_filters, is_narrowed, listing_of
 from .job_summary import state_name
@@ -181,8 +181,3 @@ class RunNow(ChangeJobs):
     name = "run-now"
     help = "run scheduled jobs at once, and blocked ones beyond their limit"
     action = RUN_NOW
-
-
-def in_words(number: int, text: str = "") -> str:
-    """Return a number of jobs in words."""
-    return "1 job" if text in ("", "1") and number == 1 else f"{text or format(number, ',')} jobs"

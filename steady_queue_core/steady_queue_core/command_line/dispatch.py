@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .context import Context, Output
-from .parsers import CHOICE, START
+from .parsers import START
 from .registry import named
 from .runner import run
+from .subcommand import CHOICE
 
 
 def is_subcommand(options: Mapping[str, Any]) -> bool:

@@ -27,6 +27,11 @@ def counted(count: BoundedCount) -> dict[str, Any]:
     return {"count": count.number, "exact": count.exact}
 
 
+def in_words(number: int, text: str = "") -> str:
+    """Return a number of jobs in words."""
+    return "1 job" if text in ("", "1") and number == 1 else f"{text or format(number, ',')} jobs"
+
+
 def duration_option(text: str) -> timedelta:
     """Read an option such as ``90s``, ``10m``, ``24h``, ``7d``, or a number of seconds."""
     try:

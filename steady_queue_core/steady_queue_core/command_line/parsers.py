@@ -9,10 +9,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser, DjangoHelpFormatter
 
 from .registry import SUBCOMMANDS
-from .subcommand import Subcommand
+from .subcommand import CHOICE, Subcommand
 
-#: The option that holds the name of the subcommand.
-CHOICE = "subcommand"
 START = "start"
 
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from .change_jobs import Cancel, Discard, Retry, RunNow
+from .completion import Completion
 from .doctor import Doctor
+from .enqueue import Enqueue
+from .health import Health
 from .jobs import Jobs
 from .limits import Limits
 from .metrics import Metrics
+from .pausing import Pause, Resume
 from .processes import Processes
+from .prune import Prune
 from .queues import Queues
 from .schedules import Schedules
 from .show import Show
 from .status import Status
 from .subcommand import Subcommand
+from .watch import Watch
 
 #: Beside ``start``, which the management command itself has.
 SUBCOMMANDS: tuple[Subcommand, ...] = (
@@ -24,11 +30,18 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
     Discard(),
     Cancel(),
     RunNow(),
+    Enqueue(),
+    Pause(),
+    Resume(),
     Processes(),
     Schedules(),
     Limits(),
     Metrics(),
     Doctor(),
+    Prune(),
+    Watch(),
+    Health(),
+    Completion(),
 )
 
 

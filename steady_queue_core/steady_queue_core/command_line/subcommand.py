@@ -8,6 +8,9 @@ from typing import ClassVar
 
 from .context import Context
 
+#: The parsed option that holds the name of the subcommand.
+CHOICE = "subcommand"
+
 
 class Subcommand(ABC):
     """One subcommand of ``manage.py steady_queue``.
@@ -26,7 +29,11 @@ class Subcommand(ABC):
     takes_backend: ClassVar[bool] = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:  # noqa: B027  # Most have none.
-        """Add the options of its own to a parser. Django's, such as ``-v``, are there already."""
+        """Add the options of its own to a parser. Django's, such as ``-v``, are there already.
+
+        An argument that is required must not have the name of an option of ``start``, for which
+        ``call_command()`` would take it, and none may be called ``args``.
+        """
 
     @abstractmethod
     def run(self, context: Context) -> int:

@@ -59,9 +59,11 @@ class ListedQueue:
         return self.ready.number > 0 and not self.workers and not self.is_paused
 
 
-def listed_queues(using: str, processes: Sequence[ListedProcess]) -> list[ListedQueue]:
+def listed_queues(
+    using: str, processes: Sequence[ListedProcess], extra: Iterable[str] = ()
+) -> list[ListedQueue]:
     """Return the queues that have jobs which have not finished, are paused, or that live workers
-    name, sorted by name. ``processes`` are those of the database."""
+    name, and the ``extra`` ones, sorted by name. ``processes`` are those of the database."""
     database = Database.of(using)
     present = database.current_time()
     counts = {state: _by_queue(using, model, column) for state, (model, column) in STATES.items()}
@@ -71,6 +73,7 @@ def listed_queues(using: str, processes: Sequence[ListedProcess]) -> list[Listed
         *readable(lambda: paused),
         *(name for found, _ in counts.values() for name in found if isinstance(name, str)),
         *_named_by_workers(processes),
+        *extra,
     }
     ordered = sorted(names)
     pauses = read_each(Pause.objects.using(using), ordered)

@@ -1,0 +1,111 @@
+"""``prune``: deleting jobs that have ended long ago."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+
+from ..dialects import portable
+from ..dialects.database import Database
+from ..listings.job_listing import JobListing
+from ..listings.states import FAILED, FINISHED
+from ..listings.visibility import VisibleJobs
+from ..models import Job
+from ..models.operations.clear import FailedJobs, FinishedJobs, Sweep
+from .batched import Selection
+from .context import Context
+from .databases import described
+from .exit_codes import DONE, INTERRUPTED
+from .formats import duration_option, in_words, instant, positive_option
+from .interruption import Interruption
+from .progress import Progress
+from .question import confirm
+from .subcommand import Subcommand
+
+BATCH = 500
+
+
+class Prune(Subcommand):
+    """Finished jobs, and failed ones if wanted, are deleted by their age."""
+
+    name = "prune"
+    help = "delete jobs that have ended long ago"
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--older-than",
+            type=duration_option,
+            required=True,
+            metavar="TIME",
+            help="jobs that ended so long ago: 24h, 7d",
+        )
+        parser.add_argument(
+            "--include-failed", action="store_true", help="also jobs that have failed"
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="say how many it would be, and do nothing"
+        )
+        parser.add_argument("--yes", action="store_true", help="do not ask")
+        parser.add_argument(
+            "--batch-size",
+            type=positive_option,
+            default=BATCH,
+            metavar="N",
+            help=f"jobs that are deleted in one transaction ({BATCH})",
+        )
+
+    def run(self, context: Context) -> int:
+        using, options = context.databases.to_change(), context.options
+        before = Database.of(using).current_time() - options["older_than"]
+        data = {**described(using), "before": instant(before), "dry_run": options["dry_run"]}
+        count = _selection(using, before, options["include_failed"]).count()
+        if options["dry_run"]:
+            context.show(
+                {**data, "count": count.number, "exact": count.exact},
+                [f"At most {in_words(count.number, count.text)} would be deleted."],
+            )
+            return DONE
+        if count.number or not count.exact:
+            confirm(context, f"Delete {in_words(count.number, count.text)}? This cannot be undone.")
+        deleted, was_interrupted = _delete(context, _sweeps(using, before, options))
+        data |= {"count": deleted, "exact": True}
+        words = f"Deleted {in_words(deleted)}"
+        if was_interrupted:
+            context.show(data, problems=[f"{words}, then interrupted: there may be more."])
+            return INTERRUPTED
+        context.show(data, [f"{words}."])
+        return DONE
+
+
+def _selection(using: str, before: datetime, include_failed: bool) -> Selection:
+    """Return the jobs that may be deleted; some of them may have a retention of their own."""
+    instant = portable.storable(before)
+    visible = VisibleJobs(Job.objects.using(using))
+    listings = [JobListing(visible, FINISHED, within=Q(finished_at__lt=instant))]
+    if include_failed:
+        listings.append(JobListing(visible, FAILED, within=Q(created_at__lt=instant)))
+    return Selection(using, listings)
+
+
+def _sweeps(using: str, before: datetime, options: Any) -> list[Sweep]:
+    jobs = Job.objects.using(using)
+    sweeps: list[Sweep] = [FinishedJobs(jobs, before)]
+    if options["include_failed"]:
+        sweeps.append(FailedJobs(jobs, before))
+    return sweeps
+
+
+def _delete(context: Context, sweeps: list[Sweep]) -> tuple[int, bool]:
+    size = context.options["batch_size"]
+    with Interruption() as interruption, Progress(context, "Deleted", None) as progress:
+        for sweep in sweeps:
+            while True:
+                if interruption.requested:
+                    return progress.done, True
+                progress.advance(sweep.clear(size))
+                if sweep.exhausted:
+                    break
+        return progress.done, False
