@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from steady_queue_core.dialects import portable
 from steady_queue_core.dialects.registry import dialect_for
-from steady_queue_core.metrics import exposition, metrics_text
+from steady_queue_core.metrics import exposition, metrics_text, views
 from steady_queue_core.models import (
     Process,
     RecurringTask,
@@ -214,3 +214,45 @@ def test_the_view_is_for_tokens_and_staff(settings: Any, django_user_model: Any)
     user.is_staff = True
     user.save()
     assert client.get("/metrics/").status_code == 200
+
+
+@pytest.mark.django_db
+@pytest.mark.urls("tests.metrics_urls")
+def test_the_view_knows_no_case_of_the_scheme_and_no_transaction(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only(settings, "default")
+    settings.STEADY_QUEUE = {"metrics_token": TOKEN}
+    headers = {"authorization": f"bearer {TOKEN}"}
+    client = Client()
+    assert client.get("/metrics/", headers=headers).status_code == 200
+    inside: list[bool] = []
+
+    def noting(accept: str | None) -> tuple[bytes, str]:
+        inside.append(len(connections["default"].savepoint_ids) > before)
+        raise exposition.PrometheusMissing(exposition.MISSING)
+
+    before = len(connections["default"].savepoint_ids)
+    monkeypatch.setattr(views, "metrics_text", noting)
+    monkeypatch.setitem(connections["default"].settings_dict, "ATOMIC_REQUESTS", True)
+    missing = client.get("/metrics/", headers=headers)
+    assert (missing.status_code, inside) == (501, [False])
+    assert b"steady-queue-core[prometheus]" in missing.content
+
+
+@pytest.mark.django_db
+def test_names_control_no_terminal_and_no_series_is_there_twice(settings: Any) -> None:
+    only(settings, "default")
+    jobs = Jobs("default")
+    jobs.ready(1, queue_name="a\x1b[31m\u202e")
+    jobs.ready(2, queue_name="a\\x1b[31m\\u202e")
+    text, _ = metrics_text()
+    assert b"\x1b" not in text
+    assert "\u202e" not in text.decode()
+    [family] = [
+        each
+        for each in text_string_to_metric_families(text.decode())
+        if each.name == "steady_queue_tasks"
+    ]
+    ready = [each for each in family.samples if each.labels["state"] == "ready"]
+    assert [(each.labels["queue"], each.value) for each in ready] == [("a\\x1b[31m\\u202e", 3)]

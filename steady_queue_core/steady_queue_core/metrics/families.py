@@ -14,6 +14,7 @@ from prometheus_client.core import (
 
 from ..statistics.histogram import BOUNDS
 from ..statistics.tally import Tally
+from .labels import make_printable
 from .scrape import Scrape, scrapes
 
 COUNTERS = {
@@ -42,7 +43,7 @@ class Families:
         """Yield the families with the samples of all databases."""
         for family in self._all():
             if not self._names or family.name in self._names:
-                yield family
+                yield make_printable(family)
 
     def _all(self) -> Iterator[Metric]:
         found = list(scrapes())

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.transaction import non_atomic_requests
 from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from ..configuration import Configuration
-from .exposition import metrics_text
+from .exposition import PrometheusMissing, metrics_text
 
-BEARER = "Bearer "
+BEARER = "bearer"
+PLAIN = "text/plain; charset=utf-8"
 
 
+# Outside of transactions: a database that does not answer is an answer, too.
+@non_atomic_requests
 @never_cache
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
@@ -22,15 +26,18 @@ def metrics(request: HttpRequest) -> HttpResponse:
     wrong ones."""
     if not _is_allowed(request):
         return _refusal(request)
-    body, content_type = metrics_text(request.headers.get("Accept"))
+    try:
+        body, content_type = metrics_text(request.headers.get("Accept"))
+    except PrometheusMissing as error:
+        return HttpResponse(f"{error}\n", status=501, content_type=PLAIN)
     return HttpResponse(body, content_type=content_type)
 
 
 def _is_allowed(request: HttpRequest) -> bool:
     token = Configuration.load().metrics_token
-    given = request.headers.get("Authorization", "")
-    if token and given.startswith(BEARER):
-        return constant_time_compare(given.removeprefix(BEARER), token)
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    if token and scheme.lower() == BEARER:
+        return constant_time_compare(given.strip(), token)
     return _is_staff(getattr(request, "user", None))
 
 
@@ -42,7 +49,7 @@ def _refusal(request: HttpRequest) -> HttpResponse:
     user = getattr(request, "user", None)
     known = "Authorization" in request.headers or (user is not None and user.is_authenticated)
     if known:
-        return HttpResponse("Forbidden\n", status=403, content_type="text/plain")
-    refusal = HttpResponse("Unauthorized\n", status=401, content_type="text/plain")
+        return HttpResponse("Forbidden\n", status=403, content_type=PLAIN)
+    refusal = HttpResponse("Unauthorized\n", status=401, content_type=PLAIN)
     refusal["WWW-Authenticate"] = 'Bearer realm="metrics"'
     return refusal
