@@ -151,6 +151,17 @@ def test_totals_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (rows[0].task_path, rows[0].finished) == ("", 80)
 
 
+def test_a_clock_that_goes_back_replaces_no_row() -> None:
+    collector = Collector()
+    collector.add(claim(), outcome(), NOW - 0.001, NOW)
+    collector.add(claim(), outcome(), NOW, NOW)
+    stored = {row.minute: row.finished for row in of_minutes(collector)}
+    collector.note_stored()
+    collector.add(claim(), outcome(), NOW - 0.001, NOW)
+    stored |= {row.minute: row.finished for row in of_minutes(collector)}
+    assert stored == {999: 1, 1000: 2}
+
+
 def test_what_is_not_stored_is_kept_for_a_day() -> None:
     collector = Collector()
     collector.add(claim(), outcome(), NOW, NOW)

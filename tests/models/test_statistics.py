@@ -200,6 +200,35 @@ def test_one_dispatcher_samples_a_minute(using: str) -> None:
 
 
 @on_every_database
+def test_jobs_are_counted_outside_of_transactions_and_once_a_minute(
+    using: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection, dialect = connections[using], dialect_for(using)
+    count, counted = sampler_module.count_each, []
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        counted.append(connection.in_atomic_block)
+        return count(*arguments, **options)
+
+    monkeypatch.setattr(sampler_module, "count_each", watched)
+    minute = present_minute(using)
+    for _ in range(2):
+        Sampler().do(connection, dialect)
+    assert not any(counted)
+    assert len(counted) == 2 or present_minute(using) > minute
+
+
+def test_the_time_of_a_damaged_row_is_not_told(db: None) -> None:
+    jobs = Jobs("default")
+    jobs.ready(3)
+    with connections["default"].cursor() as cursor:
+        cursor.execute("UPDATE steady_queue_ready_executions SET created_at = 'yesterday'")
+    Sampler().do(connections["default"], dialect_for("default"))
+    sample = Sample.objects.get(queue_name="default")
+    assert (sample.ready, sample.oldest_wait_ms) == (3, 0)
+
+
+@on_every_database
 def test_old_samples_are_thinned_out(using: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampler_module, "BATCH", 40)
     present = present_minute(using)

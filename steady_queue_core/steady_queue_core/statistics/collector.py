@@ -151,6 +151,9 @@ class Collector:
     def _tally(self, minute: int, queue_name: str, task_path: str) -> Tally:
         if minute > self._minute:
             self._turn(minute)
+        # The database's clock, as a process knows it, may go back a little. A minute that is over
+        # may be forgotten: counted anew, it would replace the row that it has.
+        minute = self._minute
         series = minute, queue_name, task_path
         tally = self._tallies.get(series)
         if tally is None:

@@ -9,7 +9,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.functions import Mod
 
 from ..dialects import Dialect, portable
-from ..listings.counts import count_each
+from ..listings.counts import BoundedCount, count_each
+from ..listings.damage import ERRORS, is_damage
 from ..models import (
     BlockedExecution,
     ClaimedExecution,
@@ -38,43 +39,22 @@ class Sampler:
         """Store the samples of this minute if nobody has; return the seconds until the next."""
         if time.monotonic() >= self._next:
             now = dialect.current_time(connection)
-            with dialect.transaction(connection):
-                self._sample(connection, dialect, now)
             self._next = time.monotonic() + 60 - now.timestamp() % 60
-            self._forget(connection, int(now.timestamp() // 60))
+            minute = int(now.timestamp() // 60)
+            taken = Sample.objects.using(connection.alias).filter(minute=minute, queue_name=ALL)
+            if not taken.exists():
+                # Counted outside of the transaction, which locks all of SQLite.
+                self._store(connection, dialect, _samples(connection, dialect, now))
+            self._forget(connection, minute)
         return max(0.0, self._next - time.monotonic())
 
-    def _sample(self, connection: BaseDatabaseWrapper, dialect: Dialect, now: datetime) -> None:
-        using, minute = connection.alias, int(now.timestamp() // 60)
-        states = (ScheduledExecution, BlockedExecution, ClaimedExecution, FailedExecution)
-        scheduled, blocked, running, failed = count_each(
-            using, [model.objects.using(using).order_by("pk") for model in states]
-        )
-        names = dialect.list_queues(connection)[:MOST_QUEUES]
-        ready = ReadyExecution.objects.using(using)
-        queues = count_each(
-            using,
-            [ready.filter(queue_name=name).order_by("rank", "turn", "job_id") for name in names],
-            instant="created_at",
-        )
-        waits = [_milliseconds(each.first, now) for each in queues]
-        total = Sample(
-            minute=minute,
-            queue_name=ALL,
-            ready=sum(each.number for each in queues),
-            oldest_wait_ms=max(waits, default=0),
-            scheduled=scheduled.number,
-            blocked=blocked.number,
-            running=running.number,
-            failed=failed.number,
-        )
-        if not dialect.insert_if_absent(connection, total, ["minute", "queue_name"]):
-            return
-        Sample.objects.using(using).bulk_create(
-            Sample(minute=minute, queue_name=name, ready=each.number, oldest_wait_ms=wait)
-            for name, each, wait in zip(names, queues, waits, strict=True)
-            if name != ALL
-        )
+    def _store(
+        self, connection: BaseDatabaseWrapper, dialect: Dialect, samples: list[Sample]
+    ) -> None:
+        total, *others = samples
+        with dialect.transaction(connection):
+            if dialect.insert_if_absent(connection, total, ["minute", "queue_name"]):
+                Sample.objects.using(connection.alias).bulk_create(others)
 
     def _forget(self, connection: BaseDatabaseWrapper, minute: int) -> None:
         """Keep one sample an hour of what is long past, and none of what is longer past."""
@@ -87,6 +67,45 @@ class Sampler:
         for old in (thinned, samples.filter(minute__lt=minute - KEPT[HOUR])):
             gone = list(old.values_list("pk", flat=True)[:BATCH])
             samples.filter(pk__in=gone).delete()
+
+
+def _samples(connection: BaseDatabaseWrapper, dialect: Dialect, now: datetime) -> list[Sample]:
+    """Count the jobs; return the sample of all queues first."""
+    using, minute = connection.alias, int(now.timestamp() // 60)
+    states = (ScheduledExecution, BlockedExecution, ClaimedExecution, FailedExecution)
+    scheduled, blocked, running, failed = count_each(
+        using, [model.objects.using(using).order_by("pk") for model in states]
+    )
+    names = dialect.list_queues(connection)[:MOST_QUEUES]
+    queues = _ready(using, names)
+    waits = [_milliseconds(each.first, now) for each in queues]
+    total = Sample(
+        minute=minute,
+        queue_name=ALL,
+        ready=sum(each.number for each in queues),
+        oldest_wait_ms=max(waits, default=0),
+        scheduled=scheduled.number,
+        blocked=blocked.number,
+        running=running.number,
+        failed=failed.number,
+    )
+    others = [
+        Sample(minute=minute, queue_name=name, ready=each.number, oldest_wait_ms=wait)
+        for name, each, wait in zip(names, queues, waits, strict=True)
+        if name != ALL
+    ]
+    return [total, *others]
+
+
+def _ready(using: str, names: list[str]) -> list[BoundedCount]:
+    rows = ReadyExecution.objects.using(using).order_by("rank", "turn", "job_id")
+    of_each = [rows.filter(queue_name=name) for name in names]
+    try:
+        return count_each(using, of_each, instant="created_at")
+    except ERRORS as error:
+        if not is_damage(error):
+            raise
+        return count_each(using, of_each)  # The time of a row cannot be read.
 
 
 def _milliseconds(since: datetime | None, now: datetime) -> int:
