@@ -26,7 +26,12 @@ from ..models.everywhere import on_every_database, on_every_server
 
 def dispatcher_of(using: str, **settings: Any) -> Dispatcher:
     events = Events("dispatcher", "dispatcher-1", using)
-    context = SimpleNamespace(using=using, database=QueueDatabase(using), events=events)
+    context = SimpleNamespace(
+        using=using,
+        database=QueueDatabase(using),
+        events=events,
+        options=SimpleNamespace(statistics=True),
+    )
     return Dispatcher(cast(ProcessContext, context), Configuration.Dispatcher(**settings))
 
 
