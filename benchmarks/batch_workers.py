@@ -33,6 +33,7 @@ TASKS = {{"default": {{"BACKEND": {backend!r}, "QUEUES": []}}}}
 STEADY_QUEUE = {{
     "workers": [{{"processes": {processes}, "threads": 3}}],
     "task_modules": ["benchmarks.batch_tasks"],
+    **{options!r},
 }}
 """
 
@@ -68,19 +69,19 @@ def measure_together(alias: str, processes: int, jobs: int, turns: int) -> Toget
             enqueue("members", jobs, jobs)
 
     rates: dict[Callable[[], None], list[float]] = {plain: [], members: []}
-    with testbed.backend_on(alias), _workers(alias, processes):
+    with testbed.backend_on(alias), workers(alias, processes):
         before = _deadlocks(alias)
         for turn in range(1 + turns):
             # Which of them comes first alternates.
             for kind in (plain, members) if turn % 2 else (members, plain):
-                rates[kind].append(_rate(alias, kind, jobs))
+                rates[kind].append(rate(alias, kind, jobs))
         deadlocks = _deadlocks(alias) - before
     both = rates[plain][1:], rates[members][1:]
     ratios = [ours / theirs for theirs, ours in zip(*both, strict=True)]
     return Together(*map(statistics.median, (*both, ratios)), deadlocks)
 
 
-def _rate(alias: str, store: Callable[[], None], jobs: int) -> float:
+def rate(alias: str, store: Callable[[], None], jobs: int) -> float:
     """Store jobs at once; return how many of them have finished in a second."""
     from steady_queue_core.models import Job
 
@@ -101,14 +102,14 @@ def _rate(alias: str, store: Callable[[], None], jobs: int) -> float:
 
 
 @contextmanager
-def _workers(alias: str, processes: int) -> Iterator[None]:
-    """Run a supervisor with so many workers, which are ready."""
+def workers(alias: str, processes: int, **options: object) -> Iterator[None]:
+    """Run a supervisor with so many workers, which are ready; ``options``: of ``STEADY_QUEUE``."""
     from steady_queue_core.models import Process
 
     apps = ["steady_queue_core", *(["django_tasks"] if django.VERSION < (6, 0) else [])]
     settings = SETTINGS.format(
         apps=apps, database=connections.settings[alias], backend=testbed.BACKEND,
-        processes=processes,
+        processes=processes, options=options,
     )  # fmt: skip
     ready = Process.objects.using(alias).filter(kind="worker").exclude(name__startswith="benchmark")
     with tempfile.TemporaryDirectory() as folder:

@@ -195,3 +195,16 @@ def test_the_costs_of_batches_are_measured(workspace: Path) -> None:
         _, _, line = text.splitlines()
         assert line.startswith("SQLite 3.")
         assert "nan" not in line
+
+
+@pytest.mark.slow
+def test_the_cost_of_statistics_is_measured(workspace: Path) -> None:
+    measured = subprocess.run(
+        [sys.executable, "-m", "benchmarks.statistics", "--database", "sqlite", "--jobs", "50",
+         "--processes", "1", "--turns", "1"],
+        cwd=workspace, capture_output=True, text=True, check=False, timeout=100,
+    )  # fmt: skip
+    assert measured.returncode == 0, measured.stderr
+    _, _, line = measured.stdout.splitlines()
+    assert line.startswith("SQLite 3.")
+    assert "nan" not in line
