@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -302,6 +303,33 @@ def test_a_bar_is_drawn_where_somebody_looks(monkeypatch: pytest.MonkeyPatch) ->
     Job.objects.all().cancel()
     invoke("retry", "--all", terminal=True)
     assert drawn == ["start", ("Retried", 2), 2, "stop"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_on_a_real_terminal_the_question_is_answered_and_a_bar_drawn(workspace: Path) -> None:
+    Jobs("default").failed(3)
+    terminal, screen = os.openpty()
+    asking = subprocess.Popen(
+        [sys.executable, "-m", "steady_queue_core", "discard", "--all"],
+        cwd=workspace,
+        env=environment(connections["default"].settings_dict["NAME"]) | {"TERM": "xterm"},
+        stdin=screen, stdout=screen, stderr=screen,
+    )  # fmt: skip
+    os.close(screen)
+    shown = b""
+    try:
+        while b"Discard 3 jobs? This cannot be undone. [y/N]" not in shown:
+            shown += os.read(terminal, 4096)
+        os.write(terminal, b"y\n")
+        with suppress(OSError):  # What Linux says of a terminal that nobody has open.
+            while part := os.read(terminal, 4096):
+                shown += part
+        assert asking.wait(60) == 0
+    finally:
+        os.close(terminal)
+    assert b"3/3" in shown
+    assert b"Discarded 3 jobs." in shown
+    assert Job.objects.count() == 0
 
 
 @on_two_databases

@@ -18,6 +18,7 @@ from steady_queue_core.command_line.refusal import Refusal
 from steady_queue_core.command_line.subcommand import Subcommand
 from steady_queue_core.errors import DialectNotFound
 from steady_queue_core.management.commands.steady_queue import Command
+from steady_queue_core.models import Queue
 
 from ..test_cli import steady_queue
 from .invoking import environment, invoke, run
@@ -157,3 +158,18 @@ def test_output_that_nobody_reads_ends_without_a_traceback(workspace: Path) -> N
     assert piped.wait(60) == 141
     assert told == b""
     piped.stderr.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_stream_that_takes_ascii_only_is_given_that(workspace: Path) -> None:
+    Queue("post-büro").pause()
+    environ = environment(connections["default"].settings_dict["NAME"])
+    told = run(workspace, environ | {"PYTHONIOENCODING": "ascii"}, "status")
+    assert (told.code, told.err) == (0, "")
+    assert "paused: post-b\\xfcro" in told.lines
+
+
+def test_notes_are_not_printed_in_red(probe: type[Probe]) -> None:
+    probe.outcome = Refusal("no such job", 4)
+    told = invoke("status", force_color=True, terminal=True)
+    assert told.err == "no such job\n"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -88,6 +90,34 @@ def test_ctrl_c_ends_watching_with_0(workspace: Path) -> None:
     watching.send_signal(signal.SIGINT)
     _, problems = watching.communicate(timeout=60)
     assert (watching.returncode, problems) == (0, "")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_on_a_real_terminal_the_view_stays_in_its_place(workspace: Path) -> None:
+    Queue("mail\x1b[31m[b]").pause()
+    terminal, screen = os.openpty()
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "steady_queue_core", "watch", "--interval", "0.1"],
+        cwd=workspace,
+        env=environment(connections["default"].settings_dict["NAME"]) | {"TERM": "xterm"},
+        stdin=screen, stdout=screen, stderr=screen,
+    )  # fmt: skip
+    os.close(screen)
+    shown = b""
+    try:
+        while b"processes: 0 live" not in shown:
+            shown += os.read(terminal, 4096)
+        watching.send_signal(signal.SIGINT)
+        with suppress(OSError):  # What Linux says of a terminal that nobody has open.
+            while part := os.read(terminal, 4096):
+                shown += part
+        assert watching.wait(60) == 0
+    finally:
+        os.close(terminal)
+    assert b"\x1b[?1049h" in shown  # The alternate screen,
+    assert b"\x1b[?1049l" in shown  # and back.
+    assert rb"mail\x1b[31m[b]" in shown
+    assert b"Traceback" not in shown
 
 
 # --- health ---------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +19,7 @@ SCHEMA = 1
 class Output(Protocol):
     """Django's wrapper of a stream."""
 
-    def write(self, msg: str) -> Any: ...
+    def write(self, msg: str, style_func: Callable[[str], str] | None = None) -> Any: ...
 
     def flush(self) -> Any: ...
 
@@ -55,19 +55,31 @@ class Context:
         self.has_shown = True
         if self.prints_json:
             report = {"schema": SCHEMA, **data, "problems": problems}
-            self.stdout.write(json.dumps(report, default=str))
+            _write(self.stdout, json.dumps(report, default=str))
         else:
             for line in lines:
-                self.stdout.write(printable_lines(line))
+                _write(self.stdout, printable_lines(line))
         for problem in problems:
             self.note(problem)
 
     def say(self, line: str) -> None:
         """Print a line of text for people: to the standard output, or beside JSON."""
-        (self.stderr if self.prints_json else self.stdout).write(printable_lines(line))
+        _write(self.stderr if self.prints_json else self.stdout, printable_lines(line))
 
     def note(self, line: str) -> None:
         """Print a line to the standard error, if that can be."""
         with suppress(OSError, ValueError):
-            self.stderr.write(printable_lines(line))
+            _write(self.stderr, printable_lines(line))
             self.stderr.flush()
+
+
+def _write(stream: Output, text: str) -> None:
+    try:
+        stream.write(text, _plain)
+    except UnicodeEncodeError:  # A stream that takes ASCII only.
+        stream.write(text.encode("ascii", "backslashreplace").decode(), _plain)
+
+
+def _plain(text: str) -> str:
+    """Leave a text as it is, which Django would print in red on the standard error."""
+    return text

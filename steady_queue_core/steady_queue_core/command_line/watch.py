@@ -67,7 +67,7 @@ class _Plain:
         """Leave what was printed."""
 
     def update(self, text: str, *, refresh: bool) -> None:
-        self._context.stdout.write(f"{printable_lines(text)}\n\n")
+        self._context.say(f"{text}\n\n")
         self._context.stdout.flush()
 
 

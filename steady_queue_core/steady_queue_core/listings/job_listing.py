@@ -103,7 +103,7 @@ class JobListing:
 
     def batches(self) -> Iterator[list[int]]:
         """Yield the ids of all matching jobs in batches, which may be empty."""
-        order = self.order if self._indexed_filters else self._by_id
+        order = self.order if self._indexed_filters or self.within else self._by_id
         cursor = START
         while keys := order.keys(self.rows, cursor, LOOKED_AT):
             matching = self._matching(keys)

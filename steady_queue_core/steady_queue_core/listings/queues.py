@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db import connections
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 
 from ..dialects import portable
 from ..dialects.database import Database
@@ -16,26 +18,29 @@ from ..models import (
     BlockedExecution,
     ClaimedExecution,
     FailedExecution,
+    Job,
     Pause,
     ReadyExecution,
     ScheduledExecution,
     WaitingExecution,
 )
+from ..models.execution import Execution
 from .counts import CAP, BoundedCount, count_each
 from .damage import ERRORS, is_damage, read_each, readable
 from .processes import ListedProcess, workers_of
 
 #: Queues that one statement counts.
 MOST_AT_ONCE = 50
-#: The states other than ready, and where each keeps the name of the queue.
-STATES: dict[str, tuple[Any, str]] = {
-    "running": (ClaimedExecution, "queue_name"),
-    "scheduled": (ScheduledExecution, "queue_name"),
-    "blocked": (BlockedExecution, "queue_name"),
-    "waiting": (WaitingExecution, "queue_name"),
-    "failed": (FailedExecution, "job__queue_name"),
+#: Jobs that one statement looks up.
+MOST_LOOKED_UP = 1_000
+#: The states other than ready. A failed execution does not have the name of its queue.
+STATES: dict[str, type[Execution]] = {
+    "running": ClaimedExecution,
+    "scheduled": ScheduledExecution,
+    "blocked": BlockedExecution,
+    "waiting": WaitingExecution,
+    "failed": FailedExecution,
 }
-NONE = BoundedCount(0)
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ def listed_queues(
     name, and the ``extra`` ones, sorted by name. ``processes`` are those of the database."""
     database = Database.of(using)
     present = database.current_time()
-    counts = {state: _by_queue(using, model, column) for state, (model, column) in STATES.items()}
+    counts = {state: _by_queue(using, model) for state, model in STATES.items()}
     paused = Pause.objects.using(using).values_list("queue_name", flat=True)
     names = {
         *readable(database.list_queues),
@@ -103,16 +108,33 @@ def _ready(using: str, names: Sequence[str]) -> Iterator[BoundedCount]:
             yield from count_each(using, of_each)
 
 
-def _by_queue(using: str, model: Any, column: str) -> tuple[dict[str, int], bool]:
+def _by_queue(using: str, model: type[Execution]) -> tuple[dict[str, int], bool]:
     """Count the rows of a state by queue, among as many as are counted; return whether these are
     all."""
-    rows: QuerySet[Any] = model.objects.using(using).order_by()
-    named = rows.annotate(queue=F(column)).values("queue")
-    sql, given = named[: CAP + 1].query.get_compiler(using).as_sql()
-    with connections[using].cursor() as cursor:
-        cursor.execute(f"SELECT queue, COUNT(*) FROM ({sql}) counted GROUP BY queue", given)
-        found = dict(cursor.fetchall())
+    found = _failed(using) if model is FailedExecution else _grouped(using, model)
     return found, sum(found.values()) <= CAP
+
+
+def _grouped(using: str, model: Any) -> dict[str, int]:
+    rows: QuerySet[Any] = model.objects.using(using).order_by().values("queue_name")
+    sql, given = rows[: CAP + 1].query.get_compiler(using).as_sql()
+    with connections[using].cursor() as cursor:
+        cursor.execute(
+            f"SELECT queue_name, COUNT(*) FROM ({sql}) counted GROUP BY queue_name", given
+        )
+        return dict(cursor.fetchall())
+
+
+def _failed(using: str) -> dict[str, int]:
+    # No join: a planner may read all jobs for it.
+    rows = FailedExecution.objects.using(using).order_by("-created_at", "-job_id")
+    ids = list(rows.values_list("pk", flat=True)[: CAP + 1])
+    jobs = Job.objects.using(using).order_by()
+    found: Counter[str] = Counter()
+    for start in range(0, len(ids), MOST_LOOKED_UP):
+        part = jobs.filter(pk__in=ids[start : start + MOST_LOOKED_UP])
+        found.update(readable(partial(part.values_list, "queue_name", flat=True)))
+    return found
 
 
 def _count(name: str, found: dict[str, int], exact: bool) -> BoundedCount:
