@@ -59,10 +59,16 @@ class Selection:
                 yield from (ids[start : start + size] for start in range(0, max(1, len(ids)), size))
 
 
-def apply(context: Context, action: JobAction, selection: Selection, size: int) -> Outcome:
-    """Perform an action on all jobs of a selection, until Ctrl-C."""
+def apply(
+    context: Context,
+    action: JobAction,
+    selection: Selection,
+    size: int,
+    total: BoundedCount | None = None,
+) -> Outcome:
+    """Perform an action on all jobs of a selection, until Ctrl-C. ``total`` is their number, as far
+    as that is known."""
     database = Database.of(selection.using)
-    total = selection.count()
     words = action.past.capitalize()
     with Interruption() as interruption, _progress(context, words, total) as progress:
         for ids in selection.batches(size):
@@ -72,8 +78,8 @@ def apply(context: Context, action: JobAction, selection: Selection, size: int) 
         return Outcome(progress.done, was_interrupted=False)
 
 
-def _progress(context: Context, words: str, total: BoundedCount) -> Progress:
-    return Progress(context, words, total.number if total.exact else None)
+def _progress(context: Context, words: str, total: BoundedCount | None) -> Progress:
+    return Progress(context, words, total.number if total is not None and total.exact else None)
 
 
 def _apply(database: Database, action: JobAction, ids: Sequence[int]) -> int:

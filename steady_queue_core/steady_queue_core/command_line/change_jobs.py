@@ -86,19 +86,19 @@ class ChangeJobs(Subcommand):
     def _change_all(self, context: Context, using: str) -> int:
         listings = [listing_of(context.options, using, state) for state in self._states(context)]
         selection = Selection.of(using, listings)
-        dry = context.options["dry_run"]
-        if dry or self.action.warning:
-            count = selection.count()
-            if dry:
-                data = {**self._described(using, dry), "count": count.number, "exact": count.exact}
-                text = in_words(count.number, count.text)
-                context.show(data, [f"{text} would be {self.action.past}."])
-                return DONE
-            if count.number or not count.exact:
-                confirm(context, self._question(in_words(count.number, count.text)))
-        outcome = apply(context, self.action, selection, context.options["batch_size"])
+        dry, count = context.options["dry_run"], selection.count()
+        words = in_words(count.number, count.text)
+        data = self._described(using, dry)
+        if dry:
+            data |= {"count": count.number, "exact": count.exact}
+            context.show(data, [f"{words} would be {self.action.past}."])
+            return DONE
+        if self.action.warning and (count.number or not count.exact):
+            confirm(context, self._question(words))
+        size = context.options["batch_size"]
+        outcome = apply(context, self.action, selection, size, count)
         text = f"{self.action.past.capitalize()} {in_words(outcome.changed)}"
-        data = {**self._described(using, dry), "count": outcome.changed, "exact": True}
+        data |= {"count": outcome.changed, "exact": True}
         if outcome.was_interrupted:
             context.show(data, (), [f"{text}, then interrupted: there may be more."])
             return INTERRUPTED
