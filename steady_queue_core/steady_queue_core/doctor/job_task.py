@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..configuration import ConfigurationError
 from ..dialects import portable
+from ..listings import wording
 from ..listings.wording import duration, moment, name
 from ..models import Job
-from ..processes.supervisor.launch import import_tasks
 from ..processes.worker.unknown_tasks import left_since
-from ..tasks.definition import known_task
 from ..tasks.metadata import JobMetadata
 from .finding import Finding, problem
 from .patient import Patient
@@ -19,14 +17,10 @@ from .patient import Patient
 def findings(patient: Patient, job: Job) -> Iterator[Finding]:
     """Yield why no worker will run the task of a job that has not started."""
     yield from _expired(patient, job)
-    try:
-        import_tasks(patient.options)
-        failure = ""
-    except ConfigurationError as error:
-        failure = f" {error}."
     path = name(job.task_path)
     since = left_since(job.errors)
-    if known_task(str(job.task_path)) is None:
+    if not patient.knows(job.task_path):
+        failure = f" {wording.line(patient.import_failure)}" if patient.import_failure else ""
         yield problem(
             "job-task-unknown",
             f"Job {job.pk} names the task {path}, which this project does not have.{failure}",

@@ -7,13 +7,15 @@ from functools import cached_property
 
 from django.core.exceptions import ImproperlyConfigured
 
-from ..configuration import Configuration, ResolvedOptions, load
+from ..configuration import Configuration, ConfigurationError, ResolvedOptions, load
 from ..dialects import portable
 from ..dialects.database import Database
 from ..listings.counts import BoundedCount, count_each
 from ..listings.processes import ListedProcess, listed_processes
 from ..listings.queues import ListedQueue, listed_queues
 from ..models import ScheduledExecution
+from ..processes.supervisor.launch import import_tasks
+from ..tasks.definition import known_task
 
 #: How much later than its polls a dispatcher may be.
 LATE = timedelta(seconds=30)
@@ -57,6 +59,19 @@ class Patient:
     def live(self, kind: str) -> list[ListedProcess]:
         """Return the live processes of a kind."""
         return [each for each in self.processes if each.is_live and each.row.kind == kind]
+
+    @cached_property
+    def import_failure(self) -> str:
+        """Why the task modules of the settings cannot be imported; empty once they are."""
+        try:
+            import_tasks(self.options)
+        except ConfigurationError as error:
+            return str(error)
+        return ""
+
+    def knows(self, task_path: object) -> bool:
+        """Whether the project has a task of that path, as its workers see it."""
+        return not self.import_failure and known_task(str(task_path)) is not None
 
     @property
     def is_alive(self) -> bool:

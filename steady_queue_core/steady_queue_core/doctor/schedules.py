@@ -12,7 +12,6 @@ from ..listings.wording import duration, moment, name
 from ..models import RecurringTask
 from ..schedules.span import Span
 from ..schedules.stored import stored_schedule
-from ..tasks.definition import known_task
 from .finding import Finding, problem, warning
 from .patient import Patient
 from .round import few
@@ -88,7 +87,7 @@ def tasks_gone(patient: Patient) -> Iterator[Finding]:
             f"{command('schedules', 'disable', row.key)}",
         )
         for row in rows
-        if known_task(row.task_path) is None
+        if not patient.knows(row.task_path)
     )
 
 
