@@ -75,7 +75,7 @@ def a_job_whose_task_the_workers_do_not_know(ward: Ward) -> int:
     return job_id
 
 
-@cause("queue-paused", '1 job waits in queue "mail", which is paused', "Resume")
+@cause("queue-paused", '1 job waits in queue "mail", which is paused', "steady_queue resume ")
 def a_job_of_a_paused_queue(ward: Ward) -> int:
     Queue("mail", ward.using).pause()
     return ward.ready(1, "mail")[0]
@@ -157,7 +157,7 @@ def a_job_blocked_by_one_of_a_silent_worker(ward: Ward) -> int:
     return second
 
 
-@cause("queue-paused", 'in queue "default", which is paused', "Resume")
+@cause("queue-paused", 'in queue "default", which is paused', "steady_queue resume ")
 def a_job_blocked_by_one_of_a_paused_queue(ward: Ward) -> int:
     _, second = _limited(ward, 2)
     Queue("default", ward.using).pause()

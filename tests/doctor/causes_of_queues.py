@@ -20,7 +20,7 @@ from steady_queue_core.models import (
 from .ward import DAY, HOUR, MINUTE, TASK, Ward, cause
 
 
-@cause("queue-paused", '3 jobs wait in queue "mail", which is paused', "Resume it")
+@cause("queue-paused", '3 jobs wait in queue "mail", which is paused', "steady_queue resume mail")
 def a_paused_queue(ward: Ward) -> None:
     ward.ready(3, "mail")
     Queue("mail", ward.using).pause()

@@ -53,7 +53,7 @@ def is_paused(patient: Patient, queue: ListedQueue) -> Finding:
     return problem(
         "queue-paused",
         f"{jobs(queue)} in queue {quoted(queue.name)}, which is paused{since}.",
-        f"Resume it, in the admin or with Queue({name(queue.name)!r}).resume().",
+        f"If its jobs may run again: {command('resume', queue.name)}",
     )
 
 
