@@ -10,15 +10,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..base.journal import RunJournal
 from .forks import ForkedProcess
 from .invocation import PASSED_ON, Invocation
 from .managed_process import ManagedProcess, ProcessSpec
-
-if TYPE_CHECKING:
-    from .supervisor import Supervisor
 
 #: The variable that names the descriptor of the passed state, and the pid of the process.
 VARIABLE = f"{PASSED_ON}HANDOVER"
@@ -101,27 +97,6 @@ class Handover:
     #: Whether another restart was asked for meanwhile.
     is_overtaken: bool = False
 
-    @classmethod
-    def of(cls, supervisor: Supervisor) -> Handover:
-        """Describe a supervisor whose maintenance rests. Raises ``OSError``."""
-        maintenance, pidfile = supervisor.maintenance, supervisor.held_pidfile
-        assert maintenance.process_id is not None
-        assert supervisor.live_restart is not None
-        held = None
-        if pidfile is not None and pidfile.descriptor is not None:
-            held = str(pidfile.path), pidfile.descriptor
-        return cls(
-            using=supervisor.using,
-            name=maintenance.name,
-            process_id=maintenance.process_id,
-            children=_passed(supervisor.children),
-            rescued=list(maintenance.rescuer.rescued),
-            pidfile=held,
-            probe_socket=supervisor.probe_socket,
-            had_terminal=supervisor.live_restart.had_terminal,
-            is_overtaken=supervisor.live_restart.is_requested,
-        )
-
     def execute(self, invocation: Invocation) -> None:
         """Replace this process. Raises ``OSError`` if that fails; nothing has changed then."""
         with tempfile.TemporaryFile() as file, self._inheritable(file.fileno()):
@@ -166,17 +141,18 @@ class Handover:
                     os.close(child.journal)
 
 
-def _passed(children: Iterable[ManagedProcess]) -> list[PassedChild]:
-    passed: list[PassedChild] = []
+def passed(children: Iterable[ManagedProcess]) -> list[PassedChild]:
+    """Describe children, with descriptors of their own. Raises ``OSError``."""
+    found: list[PassedChild] = []
     try:
         for child in children:
             assert isinstance(child, ForkedProcess)
-            passed.append(PassedChild.of(child))
+            found.append(PassedChild.of(child))
     except OSError:
-        for each in passed:
+        for each in found:
             os.close(each.journal)
         raise
-    return passed
+    return found
 
 
 def _set_inheritable(descriptors: Iterable[int], inheritable: bool) -> None:

@@ -35,9 +35,9 @@ class Pidfile:
         self.release()
 
     @property
-    def descriptor(self) -> int | None:
-        """The descriptor that holds the lock, while it is held."""
-        return self._descriptor
+    def passed(self) -> tuple[str, int] | None:
+        """The path and the descriptor that holds the lock, while it is held."""
+        return None if self._descriptor is None else (str(self.path), self._descriptor)
 
     def adopt(self, descriptor: int) -> None:
         """Hold the lock that the former supervisor in this process has acquired."""

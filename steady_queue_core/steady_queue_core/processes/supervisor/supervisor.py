@@ -27,7 +27,7 @@ from . import topology
 from .banner import banner_lines
 from .drain import Drain
 from .forks import ForkLauncher
-from .handover import Handover
+from .handover import Handover, passed
 from .launch import require_means, require_supervisor_context
 from .live_restart import LiveRestart
 from .maintenance import Maintenance
@@ -103,7 +103,7 @@ class Supervisor:
         if live_restart is not None:
             live_restart.begun = self.vitals.reload_begins
             live_restart.refused = self.vitals.reload_refused
-        self.held_pidfile: Pidfile | None = None
+        self._pidfile: Pidfile | None = None
         launcher: Launcher = ForkLauncher(options, using, self._note_other_ended)
         if threads:
             launcher = ThreadLauncher(options, using, self.waiter.wake)
@@ -130,7 +130,7 @@ class Supervisor:
         with ExitStack() as stack:
             stack.callback(self.waiter.close)
             stack.callback(gc.unfreeze)  # A fork has frozen what there is.
-            if pidfile := self._pidfile():
+            if pidfile := self._hold_pidfile():
                 stack.enter_context(pidfile)
             stack.callback(self.vitals.end)
             self._open_probe(stack)
@@ -163,13 +163,13 @@ class Supervisor:
         """Whether threads may be left: of interrupted tasks, or one that waits for the database."""
         return self.children.left_tasks or self.maintenance_thread.gave_up
 
-    def _pidfile(self) -> Pidfile | None:
+    def _hold_pidfile(self) -> Pidfile | None:
         path = self.options.supervisor_pidfile
         former = None
         if self._handover is not None and self._handover.pidfile is not None:
             former = adopted(*self._handover.pidfile, path)
-        self.held_pidfile = former or (Pidfile(path) if path is not None else None)
-        return self.held_pidfile
+        self._pidfile = former or (Pidfile(path) if path is not None else None)
+        return self._pidfile
 
     def _open_probe(self, stack: ExitStack) -> None:
         """Listen for probes, if that is wanted."""
@@ -241,8 +241,8 @@ class Supervisor:
         if self.scheduling:
             # Even without a scheduler, since the code may have had schedules before.
             self.maintenance.mirror_schedules()
-        for passed in self._handover.children if self._handover is not None else ():
-            self.children.adopt(passed.adopt())
+        for child in self._handover.children if self._handover is not None else ():
+            self.children.adopt(child.adopt())
         for spec in self.specs:
             self.children.restarts.plan_first(spec)
 
@@ -303,11 +303,26 @@ class Supervisor:
         hold_signals()
         try:
             if not self._stop_requested:
-                Handover.of(self).execute(restart.invocation)
+                self._state(restart).execute(restart.invocation)
         except OSError as error:
             restart.give_up(error)
         accept_signals()
         self.maintenance.lifecycle.started({})
+
+    def _state(self, restart: LiveRestart) -> Handover:
+        """Return what the new code has to know; the maintenance rests. Raises ``OSError``."""
+        assert self.maintenance.process_id is not None
+        return Handover(
+            using=self.using,
+            name=self.maintenance.name,
+            process_id=self.maintenance.process_id,
+            children=passed(self.children),
+            rescued=list(self.maintenance.rescuer.rescued),
+            pidfile=self._pidfile.passed if self._pidfile is not None else None,
+            probe_socket=self.probe_socket,
+            had_terminal=restart.had_terminal,
+            is_overtaken=restart.is_requested,
+        )
 
     def _note_other_ended(self, pid: int, exit_code: int) -> None:
         if self.live_restart is not None:
