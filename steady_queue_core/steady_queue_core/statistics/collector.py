@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from contextlib import suppress
 from operator import itemgetter
 
 from ..dialects import ClaimedJob, Ending, Outcome
@@ -64,12 +63,13 @@ class Collector:
         else:
             tally.released += 1
             return
-        # Rows may hold anything in place of an instant.
-        with suppress(AttributeError, TypeError, ValueError, OverflowError):
-            start = outcome.last_attempted_at.timestamp()  # type: ignore[union-attr]  # See above.
-            tally.note_run(_milliseconds(ended - start))
+        try:
+            start = outcome.last_attempted_at.timestamp()  # type: ignore[union-attr]  # See below.
+            tally.note_run(int((ended - start) * 1000))
             if claim.attempts == 0:
-                tally.note_wait(_milliseconds(start - claim.enqueued_at.timestamp()))
+                tally.note_wait(int((start - claim.enqueued_at.timestamp()) * 1000))
+        except (AttributeError, TypeError, ValueError, OverflowError):
+            pass  # Rows may hold anything in place of an instant.
 
     def add_lost(self, claim: ClaimedJob, now: float) -> None:
         """Count an attempt that was lost with its process."""
@@ -178,7 +178,3 @@ class Collector:
             del self._tallies[series]
             self._stored.pop(series, None)
             self._changed.discard(series)
-
-
-def _milliseconds(seconds: float) -> int:
-    return max(0, round(seconds * 1000))

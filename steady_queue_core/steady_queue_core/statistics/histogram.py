@@ -16,7 +16,10 @@ MOST_DIGITS = 12
 
 def slot(milliseconds: int) -> int:
     """Return the number of the counter for a duration."""
-    return min((milliseconds - 1).bit_length(), SIZE - 1) if milliseconds > 1 else 0
+    if milliseconds <= 1:
+        return 0
+    position = (milliseconds - 1).bit_length()
+    return position if position < SIZE else SIZE - 1
 
 
 def write(counters: Sequence[int]) -> str:

@@ -31,14 +31,18 @@ class Tally:
     def note_wait(self, milliseconds: int) -> None:
         """Count the time from an enqueue to the first attempt."""
         self.enqueued += 1
-        self.wait_ms += milliseconds
-        self.wait_max = max(self.wait_max, milliseconds)
+        if milliseconds > 0:
+            self.wait_ms += milliseconds
+            if milliseconds > self.wait_max:
+                self.wait_max = milliseconds
         self.wait_histogram[histogram.slot(milliseconds)] += 1
 
     def note_run(self, milliseconds: int) -> None:
         """Count the duration of an attempt."""
-        self.run_ms += milliseconds
-        self.run_max = max(self.run_max, milliseconds)
+        if milliseconds > 0:
+            self.run_ms += milliseconds
+            if milliseconds > self.run_max:
+                self.run_max = milliseconds
         self.run_histogram[histogram.slot(milliseconds)] += 1
 
     def add(self, other: Tally) -> None:
