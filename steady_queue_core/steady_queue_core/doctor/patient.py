@@ -50,7 +50,8 @@ class Patient:
 
     @cached_property
     def queues(self) -> list[ListedQueue]:
-        return listed_queues(self.using, self.processes)
+        """The queues with their ready and running jobs."""
+        return listed_queues(self.using, self.processes, states=["running"])
 
     def queue(self, name: str) -> ListedQueue | None:
         """Return the queue of that name, if it is not empty."""

@@ -65,13 +65,17 @@ class ListedQueue:
 
 
 def listed_queues(
-    using: str, processes: Sequence[ListedProcess], extra: Iterable[str] = ()
+    using: str,
+    processes: Sequence[ListedProcess],
+    extra: Iterable[str] = (),
+    states: Iterable[str] = tuple(STATES),
 ) -> list[ListedQueue]:
     """Return the queues that have jobs which have not finished, are paused, or that live workers
-    name, and the ``extra`` ones, sorted by name. ``processes`` are those of the database."""
+    name, and the ``extra`` ones, sorted by name. ``processes`` are those of the database, and
+    ``states`` what is counted beside the ready jobs."""
     database = Database.of(using)
     present = database.current_time()
-    counts = {state: _by_queue(using, model) for state, model in STATES.items()}
+    counts = {state: _by_queue(using, STATES[state]) for state in states}
     paused = Pause.objects.using(using).values_list("queue_name", flat=True)
     names = {
         *readable(database.list_queues),
