@@ -7,6 +7,7 @@ from itertools import islice
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, InterfaceError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 
 from ..configuration import Configuration
@@ -30,10 +31,18 @@ def _obstacles(using: str) -> Iterator[Finding]:
     yield from _of_settings(using)
     yield from _of_dialect(using)
     try:
-        connections[using].ensure_connection()
+        _reconnect(connections[using])
         yield from _of_migrations(using)
     except (DatabaseError, InterfaceError) as error:
         yield unreachable(using, error)
+
+
+def _reconnect(connection: BaseDatabaseWrapper) -> None:
+    """Connect to a database, again if the server has ended the connection of this thread."""
+    kept = connection.connection is not None and not connection.in_atomic_block
+    if kept and not connection.is_usable():
+        connection.close()
+    connection.ensure_connection()
 
 
 def _of_settings(using: str) -> Iterator[Finding]:

@@ -47,6 +47,7 @@ OF_JOBS = (
     "job-unknown",
     "job-elsewhere",
     "job-stateless",
+    "job-damaged",
     "job-failed",
     "job-cancelled",
     "job-expired",
@@ -62,4 +63,4 @@ OF_JOBS = (
     "job-finished",
 )
 
-CODES = (*FATAL, *OF_JOBS[:7], *OF_QUEUES, *OF_JOBS[7:])
+CODES = (*FATAL, *OF_JOBS[:8], *OF_QUEUES, *OF_JOBS[8:])

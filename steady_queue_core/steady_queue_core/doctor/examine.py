@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from . import (
     access,
@@ -60,5 +61,5 @@ def examine_job(job_id: int, using: str) -> list[Finding]:
     patient = Patient(using)
     found = access.obstacles(using)
     if not found:
-        found = findings_of((lambda each: job.findings(job_id, each),), patient)
+        found = findings_of((partial(job.readable_findings, job_id),), patient)
     return [replace(each, database=using) for each in in_order(found)]

@@ -8,6 +8,8 @@ from typing import Any
 from django.db import DatabaseError, InterfaceError
 
 from ..configured_backends import backends_on, queue_databases
+from ..listings.damage import ERRORS, is_damage
+from ..listings.wording import line
 from ..models import (
     BlockedExecution,
     ClaimedExecution,
@@ -31,6 +33,23 @@ STATES: tuple[tuple[Any, Callable[[Patient, Job, Any], Iterable[Finding]]], ...]
     (FailedExecution, job_ended.of_failed),
 )
 LARGE = ("arguments", "return_value", "worker_ids")
+
+
+def readable_findings(job_id: int, patient: Patient) -> list[Finding]:
+    """Return what is to be said of a job, whatever somebody has written into its rows."""
+    try:
+        return list(findings(job_id, patient))
+    except ERRORS as error:
+        if not is_damage(error):
+            raise
+        said = f"{type(error).__name__}: {line(error)}"
+        return [
+            problem(
+                "job-damaged",
+                f"The rows of job {job_id} cannot be read ({said}): it will fail, or never run.",
+                "Somebody has edited them. Restore their values, or discard the job in the admin.",
+            )
+        ]
 
 
 def findings(job_id: int, patient: Patient) -> Iterator[Finding]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from django.db.models import Q
-
-from ..listings.counts import count_each
+from ..listings.counts import CAP, BoundedCount, count_each
 from ..listings.wording import between
 from ..models import Job, ReadyExecution
 from . import job_task, queues
@@ -32,8 +30,13 @@ def findings(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
 
 def _place(patient: Patient, job: Job, row: Any) -> Finding:
     rows = ReadyExecution.objects.using(patient.using).filter(queue_name=row.queue_name)
-    before = rows.filter(Q(rank__lt=row.rank) | Q(rank=row.rank, turn__lt=row.turn))
-    [ahead] = count_each(patient.using, [before.order_by("rank", "turn")])
+    # Two ranges of the index: with OR, a database may read the jobs behind this one as well.
+    parts = (rows.filter(rank__lt=row.rank), rows.filter(rank=row.rank, turn__lt=row.turn))
+    more_urgent, earlier = count_each(
+        patient.using, [part.order_by("rank", "turn") for part in parts]
+    )
+    number = min(more_urgent.number + earlier.number, CAP)
+    ahead = BoundedCount(number, more_urgent.exact and earlier.exact)
     return info(
         "job-ready",
         f"Job {job.pk} has been ready for {between(row.created_at, patient.present)}; "

@@ -115,7 +115,12 @@ def _ready(using: str, names: Sequence[str]) -> Iterator[BoundedCount]:
 def _by_queue(using: str, model: type[Execution]) -> tuple[dict[str, int], bool]:
     """Count the rows of a state by queue, among as many as are counted; return whether these are
     all."""
-    found = _failed(using) if model is FailedExecution else _grouped(using, model)
+    try:
+        found = _failed(using) if model is FailedExecution else _grouped(using, model)
+    except ERRORS as error:
+        if not is_damage(error):
+            raise
+        return {}, False
     return found, sum(found.values()) <= CAP
 
 
