@@ -16,6 +16,7 @@ from steady_queue_core.models import (
     Queue,
     ReadyExecution,
     ScheduledExecution,
+    Semaphore,
 )
 from steady_queue_core.tasks.metadata import JobMetadata
 
@@ -162,6 +163,13 @@ def a_job_blocked_by_one_of_a_paused_queue(ward: Ward) -> int:
     _, second = _limited(ward, 2)
     Queue("default", ward.using).pause()
     return second
+
+
+@cause("limit-miscounted", "fewer than 2 run", "run-now")
+def a_job_blocked_although_a_permit_is_free(ward: Ward) -> int:
+    *_, last = _limited(ward, 3, to=2)
+    ward.rows(Semaphore).update(value=1)
+    return last
 
 
 @cause("limit-stuck", "'account', which no job holds", "concurrency_maintenance")

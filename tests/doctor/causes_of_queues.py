@@ -15,6 +15,7 @@ from steady_queue_core.models import (
     ReadyExecution,
     RecurringTask,
     ScheduledExecution,
+    Semaphore,
 )
 
 from .ward import DAY, HOUR, MINUTE, TASK, Ward, cause
@@ -153,8 +154,26 @@ def a_permit_of_a_job_that_is_gone(ward: Ward) -> None:
     ward.rows(ReadyExecution).all().delete()
 
 
-def _limited(ward: Ward, count: int) -> list[int]:
-    jobs = [limited_job("account", task_path=TASK) for _ in range(count)]
+@cause("limit-miscounted", "'account' blocks jobs, and fewer than 2 run", "run-now")
+def a_permit_of_one_job_of_two_that_is_gone(ward: Ward) -> None:
+    first, *_ = _limited(ward, 3, to=2)
+    ward.rows(ReadyExecution).filter(pk=first).delete()
+
+
+@cause("limit-miscounted", "'account' blocks jobs", "concurrency_maintenance")
+def a_free_permit_that_nobody_was_given(ward: Ward) -> None:
+    _limited(ward, 2)
+    ward.rows(Semaphore).update(value=1)
+
+
+@cause("limit-miscounted", "fewer than 2 run", "concurrency_maintenance")
+def a_permit_that_was_deleted(ward: Ward) -> None:
+    first, *_ = _limited(ward, 3, to=2)
+    ward.rows(Permit).filter(pk=first).delete()
+
+
+def _limited(ward: Ward, count: int, to: int = 1) -> list[int]:
+    jobs = [limited_job("account", to, task_path=TASK) for _ in range(count)]
     return [new.job_id or 0 for new in ward.dialect.enqueue(ward.connection, jobs)]
 
 

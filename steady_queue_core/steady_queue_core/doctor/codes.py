@@ -22,6 +22,7 @@ OF_QUEUES = (
     "scheduler-late",
     "supervisor-missing",
     "process-stale",
+    "limit-miscounted",
     "transaction-old",
     "transaction-prepared",
     "replication-slot",

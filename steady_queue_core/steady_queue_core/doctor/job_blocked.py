@@ -7,7 +7,7 @@ from typing import Any
 
 from ..listings.wording import between, name
 from ..models import BlockedExecution, ClaimedExecution, Job, ReadyExecution
-from . import job_task, queues
+from . import job_task, permits, queues
 from .claims import remedy
 from .finding import Finding, info, problem
 from .limits import holders, is_stuck
@@ -26,6 +26,7 @@ def findings(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
     # In this order: it may have been admitted meanwhile.
     if not held and BlockedExecution.objects.using(using).filter(pk=job.pk).exists():
         yield is_stuck(key)
+    yield from permits.of_key(patient, key)
     known = {each.pk: each for each in patient.processes}
     claims = ClaimedExecution.objects.using(using).in_bulk(held)
     ready = ReadyExecution.objects.using(using).in_bulk(held)
