@@ -38,6 +38,8 @@ ASK_UNUSED = """
 SELECT DISTINCT table_name, index_name FROM information_schema.statistics
 WHERE table_schema = DATABASE() AND table_name IN ({marks}) AND {unused}
 ORDER BY 1, 2 LIMIT %s"""
+# MariaDB before 11.1 has the other name.
+ISOLATION = "SHOW VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')"
 CONNECTED = "SHOW GLOBAL STATUS LIKE 'Threads_connected'"
 
 
@@ -90,7 +92,18 @@ def used_connections(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
         )
 
 
-LOOKS = (old_transactions, history, unused_indexes, used_connections)
+def isolation(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
+    # The queue's own transactions are READ COMMITTED; those of the project need not be.
+    if "SERIALIZABLE" in dict(_rows(connection, ISOLATION)).values():
+        yield Observation(
+            "isolation-serializable",
+            f"Transactions of the project on database {connection.alias!r} are SERIALIZABLE: "
+            "whatever they read is locked, with the gaps between, and claims wait for it.",
+            "Set OPTIONS['isolation_level'] of the database to 'read committed'.",
+        )
+
+
+LOOKS = (isolation, old_transactions, history, unused_indexes, used_connections)
 
 
 def examine(connection: BaseDatabaseWrapper) -> Iterator[Observation]:

@@ -67,6 +67,29 @@ ORDER BY n_dead_tup DESC LIMIT %s"""
 CONNECTIONS = """
 SELECT sum(numbackends), current_setting('max_connections')::int FROM pg_stat_database"""
 
+# Modes in which nobody else may write to a table, or even read it; vacuum and index builds have
+# lesser ones.
+LOCKS = """
+SELECT held.relation::regclass::text, held.pid, held.mode, coalesce(session.usename, ''),
+       coalesce(session.application_name, '')
+FROM pg_locks AS held LEFT JOIN pg_stat_activity AS session ON session.pid = held.pid
+WHERE held.granted AND held.pid <> pg_backend_pid()
+  AND held.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+  AND held.relation IN (SELECT to_regclass(name) FROM unnest(%s::text[]) AS name)
+  AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+ORDER BY 1, 2 LIMIT %s"""
+
+
+def locked_tables(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
+    for table, pid, mode, user, program in _rows(connection, LOCKS, OURS, MOST):
+        yield Observation(
+            "table-locked",
+            f"User {user} ({program or 'no application_name'}, backend {pid}) has locked the table "
+            f"{table} ({mode}): nobody else can write to it.",
+            f"See what it does, and wait, or end it: SELECT pg_terminate_backend({pid})",
+            PROBLEM,
+        )
+
 
 def old_transactions(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
     for pid, user, program, state, age in _rows(connection, TRANSACTIONS, OLD, MOST):
@@ -146,6 +169,7 @@ def used_connections(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
 
 
 LOOKS = (
+    locked_tables,
     old_transactions,
     prepared_transactions,
     replication_slots,

@@ -8,11 +8,11 @@ import pytest
 
 from ..models.everywhere import on_every_database
 from ..models.recurrence import tasks
-from . import causes_of_jobs, causes_of_queues
+from . import causes_of_jobs, causes_of_queues, causes_of_waits
 from .ward import CAUSES, HOUR, Cause, Ward, diagnosis
 
 #: These modules fill the table.
-assert CAUSES, (causes_of_jobs, causes_of_queues)
+assert CAUSES, (causes_of_jobs, causes_of_queues, causes_of_waits)
 
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.title)

@@ -7,12 +7,15 @@ from functools import partial
 
 from . import (
     access,
+    busy_limits,
     claims,
     clock,
     database,
     failures,
+    heartbeats,
     job,
     limits,
+    locks,
     permits,
     processes,
     queues,
@@ -22,6 +25,7 @@ from . import (
     schema,
     settings,
     stops,
+    unknown_tasks,
 )
 from .finding import Finding, in_order
 from .patient import Patient
@@ -31,12 +35,15 @@ EXAMINATIONS = (
     *settings.EXAMINATIONS,
     *schema.EXAMINATIONS,
     *processes.EXAMINATIONS,
+    *heartbeats.EXAMINATIONS,
     *queues.EXAMINATIONS,
     *scheduled.EXAMINATIONS,
     *schedules.EXAMINATIONS,
+    *unknown_tasks.EXAMINATIONS,
     *claims.EXAMINATIONS,
     *limits.EXAMINATIONS,
     *permits.EXAMINATIONS,
+    *busy_limits.EXAMINATIONS,
     *failures.EXAMINATIONS,
     *clock.EXAMINATIONS,
     *retention.EXAMINATIONS,
@@ -51,7 +58,8 @@ def examine(using: str) -> list[Finding]:
     All reads are bounded. What cannot be examined is a finding, too.
     """
     patient = Patient(using)
-    found = access.obstacles(using) or findings_of(EXAMINATIONS, patient)
+    found = access.obstacles(using) or locks.held(patient)
+    found = found or findings_of(EXAMINATIONS, patient)
     return [replace(each, database=using) for each in in_order(found)]
 
 

@@ -16,6 +16,7 @@ from ..listings.queues import ListedQueue, listed_queues
 from ..models import ScheduledExecution
 from ..processes.supervisor.launch import import_tasks
 from ..tasks.definition import known_task
+from .ended import marked
 
 #: How much later than its polls a dispatcher may be.
 LATE = timedelta(seconds=30)
@@ -46,7 +47,7 @@ class Patient:
 
     @cached_property
     def processes(self) -> list[ListedProcess]:
-        return listed_processes(self.using)
+        return marked(listed_processes(self.using))
 
     @cached_property
     def queues(self) -> list[ListedQueue]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from .. import __version__
 from ..listings.processes import ListedProcess
 from ..listings.wording import duration, name
+from .ended import ENDED
 from .finding import Finding, info, problem, warning
 from .patient import Patient
 from .round import few
@@ -88,7 +89,8 @@ def versions(patient: Patient) -> Iterator[Finding]:
 def described(process: ListedProcess) -> str:
     """Return which process it is, and where."""
     row = process.row
-    return f"{name(row.kind)} {name(row.name)} (pid {name(row.pid)} on {name(row.hostname)})"
+    ended = ", ended" if process.state == ENDED else ""
+    return f"{name(row.kind)} {name(row.name)} (pid {name(row.pid)} on {name(row.hostname)}{ended})"
 
 
 def silent_for(process: ListedProcess) -> str:

@@ -1,0 +1,93 @@
+"""What makes jobs wait although all is well: keys that are held for long, and full queues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from ..configured_backends import backends_on
+from ..dialects import portable
+from ..listings.counts import count_each
+from ..listings.wording import duration, name
+from ..models import BlockedExecution, ClaimedExecution
+from .finding import Finding, problem, warning
+from .limits import holders
+from .patient import Patient
+from .processes import described
+from .round import few
+from .words import many
+
+#: A job that waits for a permit for longer may wait for one that hangs.
+LONG = timedelta(minutes=5)
+#: Keys that are looked at, each found by one step in an index; and jobs of each.
+MOST_KEYS, MOST_JOBS = 50, 1_000
+#: Larger limits of queues are not counted up to.
+MOST_COUNTED = 100_000
+
+
+def held_for_long(patient: Patient) -> Iterator[Finding]:
+    """Keys whose jobs have waited for long, with who holds them."""
+    yield from few(found for key in _blocked_keys(patient.using) for found in _held(patient, key))
+
+
+def _blocked_keys(using: str) -> Iterator[str]:
+    rows = BlockedExecution.objects.using(using).order_by("concurrency_key", "rank", "job")
+    keys = rows.values_list("concurrency_key", flat=True)
+    key = keys.first()
+    for _ in range(MOST_KEYS):
+        if key is None:
+            return
+        yield key
+        key = keys.filter(concurrency_key__gt=key).first()
+
+
+def _held(patient: Patient, key: str) -> Iterator[Finding]:
+    rows = BlockedExecution.objects.using(patient.using).filter(concurrency_key=key)
+    [count] = count_each(patient.using, [rows.order_by("rank", "job")], "created_at", cap=MOST_JOBS)
+    holder = holders(patient, key).order_by("pk").first()
+    if count.first is None or holder is None:
+        return
+    wait = patient.present - portable.aware(count.first)
+    if wait > LONG:
+        yield warning(
+            "limit-busy",
+            f"{many(count, 'job waits', 'jobs wait')} for the concurrency key {name(key)!r}, for "
+            f"up to {duration(wait)}: job {holder.pk}{_whereabouts(patient, holder.pk)} holds it.",
+            "See what that job does, or raise the limit: 'to' of @limits_concurrency.",
+        )
+
+
+def _whereabouts(patient: Patient, job_id: int) -> str:
+    claim = ClaimedExecution.objects.using(patient.using).filter(pk=job_id).first()
+    process = next(
+        (each for each in patient.processes if claim and each.pk == claim.process_id), None
+    )
+    if claim is None or process is None:
+        return ""
+    since = duration(patient.present - portable.aware(claim.created_at))
+    return f", claimed {since} ago by {described(process)},"
+
+
+def full_queues(patient: Patient) -> Iterator[Finding]:
+    """Queues that take no more jobs."""
+    database = patient.database
+    limits = {
+        alias: backend.settings.queue_limits
+        for alias, backend in backends_on(patient.using).items()
+        if backend.settings.queue_limits is not None
+    }
+    for queue in [each.name for each in patient.queues if each.ready.number] if limits else ():
+        for alias, of_backend in limits.items():
+            most = of_backend and of_backend.of(queue)
+            if not most or most > MOST_COUNTED:
+                continue
+            if database.dialect.count_ready(database.connection, queue, most) >= most:
+                yield problem(
+                    "queue-full",
+                    f'The queue "{name(queue)}" has the {many(most, "ready job")} that '
+                    f"queue_limits of TASKS[{alias!r}] allows: enqueueing raises QueueFull.",
+                    "Let more jobs run at once, or raise the limit.",
+                )
+
+
+EXAMINATIONS = (held_for_long, full_queues)
