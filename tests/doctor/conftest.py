@@ -1,10 +1,14 @@
-"""The doctor examines a project: here, one without the tasks of other tests."""
+"""Projects with real processes, as other tests make them, and one without the tasks of others."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+
+from ..processes.conftest import make_project, server_templates, template
+
+__all__ = ["make_project", "server_templates", "template"]
 
 
 @pytest.fixture(autouse=True)
