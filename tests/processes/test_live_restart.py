@@ -7,6 +7,7 @@ import os
 import pty
 import random
 import signal
+import socket
 import sys
 import time
 from itertools import pairwise
@@ -236,6 +237,34 @@ def test_a_stop_meanwhile_gives_old_workers_their_time_and_no_more(
     assert project.state_of(job) == "ready"
     assert not proc.in_session(supervisor.pid)
     assert project.count("processes") == 0
+
+
+def test_a_stop_that_arrives_while_code_is_exchanged_is_graceful(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(queue(processes=1, shutdown_timeout=20))
+    supervisor, _, job = busy(project, 6.0)
+    supervisor.send(signal.SIGHUP)
+    wait_for(lambda: "The new code takes over" in supervisor.errors(), 30, "the exchange")
+    assert supervisor.stop(seconds=30) == 0
+    assert project.state_of(job) == "finished"
+    assert len(project.attempts_at(job)) == 1
+    assert project.count("processes") == 0
+
+
+def test_new_settings_that_cannot_be_had_do_not_end_it(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1))
+    supervisor, _, job = busy(project, 8.0)
+    settings = project.folder / "project_settings.py"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        changed = {"probe_port": server.getsockname()[1], "supervisor_pidfile": "/proc/none/pid"}
+        settings.write_text(f"{settings.read_text()}\nSTEADY_QUEUE.update({changed!r})\n")
+        restart(supervisor)
+    assert "The probe cannot listen at 127.0.0.1" in supervisor.errors()
+    assert "The pidfile /proc/none/pid cannot be used" in supervisor.errors()
+    project.wait_done()
+    stop_all(project)
+    assert len(project.attempts_at(job)) == 1
 
 
 def test_an_old_worker_that_is_killed_has_no_successor(make_project: MakeProject) -> None:

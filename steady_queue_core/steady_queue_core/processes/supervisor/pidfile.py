@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from ...errors import SteadyQueueError
+from ...logging import about, get_logger
 
 try:
     import fcntl
 except ImportError:  # Not a POSIX system.
     fcntl = None  # type: ignore[assignment]  # Asked before use.
+
+
+logger = get_logger("steady_queue.supervisor")
 
 
 class PidfileError(SteadyQueueError):
@@ -123,15 +129,28 @@ class Pidfile:
             self._descriptor = None
 
 
-def adopted(path: str, descriptor: int, wanted: Path | None) -> Pidfile | None:
-    """Return the pidfile that the former supervisor in this process holds, if it is the ``wanted``
-    one; otherwise release it."""
-    pidfile = Pidfile(path)
-    pidfile.adopt(descriptor)
-    if wanted is not None and str(wanted) == path:
-        return pidfile
-    pidfile.release()
-    return None
+def succeeding(former: Sequence[Any] | None, wanted: Path | None) -> Pidfile | None:
+    """Return the ``wanted`` pidfile for new code that takes over from a supervisor in this process.
+
+    ``former``: path and descriptor of the one that it held, which is released if it is another one.
+    A new one that cannot be had is logged: children are at work already.
+    """
+    if former is not None:
+        path, descriptor = former
+        pidfile = Pidfile(path)
+        pidfile.adopt(descriptor)
+        if wanted is not None and str(wanted) == path:
+            return pidfile
+        pidfile.release()
+    if wanted is None:
+        return None
+    pidfile = Pidfile(wanted)
+    try:
+        pidfile.acquire()
+    except PidfileError as error:
+        logger.error("%s", error, extra=about("supervisor.without_pidfile"))
+        return None
+    return pidfile
 
 
 def _is_at(descriptor: int, path: Path) -> bool:

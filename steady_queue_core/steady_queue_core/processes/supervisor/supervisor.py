@@ -36,8 +36,8 @@ from .managed_process import Launcher
 from .managed_processes import ManagedProcesses
 from .operator_requests import OperatorRequests
 from .outgoing import OutgoingProcesses
-from .pidfile import Pidfile, adopted
-from .probe_socket import listen
+from .pidfile import Pidfile, succeeding
+from .probe_socket import ProbeSocketError, listen
 from .threads import ThreadLauncher
 from .vitals import Vitals
 from .worker_count import WorkerCount
@@ -138,16 +138,22 @@ class Supervisor:
                 stack.enter_context(handling(self._handle_signal, self.waiter.write_descriptor))
                 if self._handover is not None:
                     accept_signals()  # They have been held since before the former code ended.
-            if self.live_restart is not None:
-                stack.callback(self.live_restart.close)
             else:
                 stack.enter_context(as_control_thread())
+            if self.live_restart is not None:
+                stack.callback(self.live_restart.close)
             stack.enter_context(
                 preparing_connections(self.using, self._note_changes, all_threads=self.standalone)
             )
             stack.push(self._announce_end)
             stack.callback(self._finish_maintenance)
-            if self._register():
+            if self._handover is not None:
+                self._adopt(self._handover)
+                stack.callback(self._stop)  # Even if a stop was requested meanwhile.
+                if not self._stop_requested:
+                    self._start()
+                    self._supervise()
+            elif self._register():
                 stack.callback(self._stop)
                 self._start()
                 self._supervise()
@@ -165,10 +171,10 @@ class Supervisor:
 
     def _hold_pidfile(self) -> Pidfile | None:
         path = self.options.supervisor_pidfile
-        former = None
-        if self._handover is not None and self._handover.pidfile is not None:
-            former = adopted(*self._handover.pidfile, path)
-        self._pidfile = former or (Pidfile(path) if path is not None else None)
+        if self._handover is None:
+            self._pidfile = Pidfile(path) if path is not None else None
+        else:
+            self._pidfile = succeeding(self._handover.pidfile, path)
         return self._pidfile
 
     def _open_probe(self, stack: ExitStack) -> None:
@@ -180,7 +186,15 @@ class Supervisor:
                 os.close(former)
             return
         address, port = options.probe_address, options.probe_port
-        self.probe_socket = descriptor = listen(address, port, former)
+        try:
+            descriptor = listen(address, port, former)
+        except ProbeSocketError as error:
+            if self._handover is None:
+                raise
+            # Its children are at work.
+            logger.error("%s", error, extra=about("supervisor.without_probe"))
+            return
+        self.probe_socket = descriptor
         stack.callback(os.close, descriptor)
         self.children.launcher.reserved.add(descriptor)
         where = f"{address}, port {port}"
@@ -212,8 +226,6 @@ class Supervisor:
 
     def _register(self) -> bool:
         """Wait until the maintenance has registered; return ``False`` if stopped before."""
-        if (former := self._handover) is not None:
-            self.maintenance.resume(former.name, former.process_id, former.rescued)
         self.maintenance_thread.start()
         while not self._stop_requested:
             if self.maintenance_thread.failure is not None:
@@ -226,6 +238,14 @@ class Supervisor:
             self._beat()
             self.waiter.wait(TICK)
         return False
+
+    def _adopt(self, former: Handover) -> None:
+        """Go on with what the former code in this process had. Raises ``OSError``."""
+        for child in former.children:
+            self.children.adopt(child.adopt())
+        # Only now: what it does not know of may be taken for dead.
+        self.maintenance.resume(former.name, former.process_id, former.rescued)
+        self.maintenance_thread.start()
 
     def _start(self) -> None:
         if self.standalone:
@@ -241,8 +261,6 @@ class Supervisor:
         if self.scheduling:
             # Even without a scheduler, since the code may have had schedules before.
             self.maintenance.mirror_schedules()
-        for child in self._handover.children if self._handover is not None else ():
-            self.children.adopt(child.adopt())
         for spec in self.specs:
             self.children.restarts.plan_first(spec)
 
