@@ -19,32 +19,25 @@ from .building import Shape, analyze, build
 LARGE, SMALL = 1_000_000, 10_000
 
 
-class Histories:
+class Databases:
     """The databases so far, by kind and size. They are dropped with the session."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
-        self._aliases: dict[tuple[str, int], str] = {}
-        self._analyzed: set[str] = set()
+        self._settings: dict[tuple[str, int], dict[str, Any]] = {}
+        self.analyzed: set[str] = set()
 
-    def alias(self, kind: str, jobs: int, *, analyzed: bool) -> str:
-        """Return the alias of a database with that many jobs."""
-        from django.db import connections
+    def settings(self, kind: str, jobs: int) -> dict[str, Any]:
+        """Return the settings of a database with that many jobs, which is made if need be."""
+        found = self._settings.get((kind, jobs))
+        if found is None:
+            found = self._settings[kind, jobs] = self._new(kind)
+            alias = alias_of(kind, jobs)
+            with added_alias(alias, found):
+                build(alias, Shape.of(jobs))
+        return found
 
-        alias = self._aliases.get((kind, jobs)) or self._make(kind, jobs)
-        self._aliases[kind, jobs] = alias
-        if analyzed and alias not in self._analyzed:
-            self._analyzed.add(alias)
-            analyze(connections[alias])
-        return alias
-
-    def _make(self, kind: str, jobs: int) -> str:
-        alias = f"{kind}_with_{jobs}"
-        self._stack.enter_context(added_alias(alias, self._settings(kind)))
-        build(alias, Shape.of(jobs))
-        return alias
-
-    def _settings(self, kind: str) -> dict[str, Any]:
+    def _new(self, kind: str) -> dict[str, Any]:
         if kind == "sqlite":
             ram = Path("/dev/shm")
             folder = mkdtemp(prefix="steady-queue-", dir=ram if ram.is_dir() else None)
@@ -55,14 +48,41 @@ class Histories:
         return self._stack.enter_context(client.fresh_database(server)).settings()
 
 
+class Histories:
+    """The databases that a test uses. Their aliases are gone when the next one begins: Django would
+    forbid a test with a mark to use databases that it does not name."""
+
+    def __init__(self, databases: Databases, stack: ExitStack) -> None:
+        self._databases, self._stack = databases, stack
+        self._aliases: set[str] = set()
+
+    def alias(self, kind: str, jobs: int, *, analyzed: bool) -> str:
+        """Return the alias of a database with that many jobs."""
+        from django.db import connections
+
+        alias = alias_of(kind, jobs)
+        if alias not in self._aliases:
+            settings = self._databases.settings(kind, jobs)
+            self._stack.enter_context(added_alias(alias, dict(settings)))
+            self._aliases.add(alias)
+        if analyzed and alias not in self._databases.analyzed:
+            self._databases.analyzed.add(alias)
+            analyze(connections[alias])
+        return alias
+
+
+def alias_of(kind: str, jobs: int) -> str:
+    return f"{kind}_with_{jobs}"
+
+
 @pytest.fixture(scope="session")
-def _histories(django_db_setup: None, django_db_blocker: Any) -> Iterator[Histories]:
+def _databases(django_db_setup: None, django_db_blocker: Any) -> Iterator[Databases]:
     with django_db_blocker.unblock(), ExitStack() as stack:
-        yield Histories(stack)
+        yield Databases(stack)
 
 
 @pytest.fixture
-def histories(_histories: Histories, django_db_blocker: Any) -> Iterator[Histories]:
+def histories(_databases: Databases, django_db_blocker: Any) -> Iterator[Histories]:
     """The databases, which may be used without a mark."""
-    with django_db_blocker.unblock():
-        yield _histories
+    with django_db_blocker.unblock(), ExitStack() as stack:
+        yield Histories(_databases, stack)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 
 from django.core.exceptions import ImproperlyConfigured
@@ -41,7 +42,8 @@ def _reconnect(connection: BaseDatabaseWrapper) -> None:
     """Connect to a database, again if the server has ended the connection of this thread."""
     kept = connection.connection is not None and not connection.in_atomic_block
     if kept and not connection.is_usable():
-        connection.close()
+        with suppress(DatabaseError, InterfaceError):  # Some drivers refuse to close it twice.
+            connection.close()
     connection.ensure_connection()
 
 
