@@ -66,8 +66,9 @@ def start(**options: Any) -> Kept:
     sentry_sdk.init(
         dsn="http://key@localhost/1", transport=Kept, auto_enabling_integrations=False, **given
     )
-    transport: Any = sentry_sdk.get_client().transport
-    return transport  # type: ignore[no-any-return]
+    transport = sentry_sdk.get_client().transport
+    assert isinstance(transport, Kept)
+    return transport
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 #: Most headers of a job, and most characters of a name and of all names and values together.
@@ -26,6 +27,15 @@ def checked_headers(headers: object) -> dict[str, str]:
     if length > MOST_CHARACTERS:
         raise ValueError(f"the headers of a job have {MOST_CHARACTERS} characters, not {length}")
     return dict(headers)
+
+
+def fitting_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return as many headers as a job can have, the shortest first."""
+    found: dict[str, str] = {}
+    for name in sorted(headers, key=lambda name: len(str(headers[name]))):
+        with suppress(ValueError):
+            found = checked_headers({**found, name: headers[name]})
+    return found
 
 
 def are_headers(value: Any) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from opentelemetry import baggage, propagate, trace
 from opentelemetry import context as contexts
 
-from ...tasks.headers import checked_headers
+from ...tasks.headers import fitting_headers
 
 #: Most links of a span: the limit that SDKs have by default.
 MOST_LINKS = 128
@@ -18,14 +18,7 @@ def injected() -> dict[str, str]:
     the project. What is too large to be stored is left out, the longest first."""
     carrier: dict[str, str] = {}
     propagate.inject(carrier)
-    names = sorted(carrier, key=lambda name: len(str(carrier[name])))
-    headers: dict[str, str] = {}
-    for name in names:
-        try:
-            headers = checked_headers({**headers, name: carrier[name]})
-        except ValueError:
-            continue
-    return headers
+    return fitting_headers(carrier)
 
 
 def extracted(headers: Mapping[str, str]) -> contexts.Context:

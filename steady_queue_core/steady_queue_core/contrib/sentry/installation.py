@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.core.exceptions import ImproperlyConfigured
 
 try:
-    import sentry_sdk  # noqa: F401  (is it there?)
+    import sentry_sdk  # noqa: F401  # To see whether it is there.
 except ImportError as error:
     raise ImproperlyConfigured(
         "steady_queue_core.contrib.sentry needs the package sentry-sdk: "

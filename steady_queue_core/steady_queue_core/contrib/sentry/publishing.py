@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from ...compat import TaskResult
-from ...tasks.headers import checked_headers
+from ...tasks.headers import fitting_headers
 from ..harmless import harmless
 from . import check_ins, names, spans
 from .options import SentryOptions
@@ -69,15 +69,4 @@ class Publishing:
             headers |= self._span.headers() if options.propagate_traces else {}
         elif options.monitors:
             headers |= check_ins.headers_of(call.recurring_task)
-        return call.carrying(fitting(headers)) if headers else call
-
-
-def fitting(headers: dict[str, str]) -> dict[str, str]:
-    """Return headers without those that a job cannot have."""
-    found: dict[str, str] = {}
-    for name, value in headers.items():
-        try:
-            found = checked_headers({**found, name: value})
-        except ValueError:
-            continue
-    return found
+        return call.carrying(fitting_headers(headers)) if headers else call
