@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import PROBLEM, Observation, observed, tables
+from steady_queue_core.dialects import PROBLEM, Observation, observed, rows_of, tables
 
 from .server import server_of
 
@@ -47,7 +46,7 @@ def old_transactions(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
     sql = TRANSACTIONS
     if not server_of(connection).is_mariadb:
         sql = sql.replace(*PROCESSES)
-    for thread, user, command, state, age in _rows(connection, sql, OLD, MOST):
+    for thread, user, command, state, age in rows_of(connection, sql, OLD, MOST):
         yield Observation(
             "transaction-old",
             f"A transaction of user {user or 'unknown'} (connection {thread}, {command}, "
@@ -58,7 +57,7 @@ def old_transactions(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
 
 
 def history(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
-    for (length,) in _rows(connection, ASK_HISTORY):
+    for (length,) in rows_of(connection, ASK_HISTORY):
         if length is not None and length > HISTORY:
             yield Observation(
                 "history-long",
@@ -72,7 +71,7 @@ def unused_indexes(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
     unused = "ignored = 'YES'" if server_of(connection).is_mariadb else "is_visible = 'NO'"
     verb = "NOT IGNORED" if server_of(connection).is_mariadb else "VISIBLE"
     sql = ASK_UNUSED.format(marks=", ".join(["%s"] * len(OURS)), unused=unused)
-    for table, index in _rows(connection, sql, *OURS, MOST):
+    for table, index in rows_of(connection, sql, *OURS, MOST):
         yield Observation(
             "index-invalid",
             f"The index {index} of table {table} is switched off: no query uses it.",
@@ -82,8 +81,8 @@ def unused_indexes(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
 
 
 def used_connections(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
-    [(_, used)] = _rows(connection, CONNECTED)
-    [(most,)] = _rows(connection, "SELECT @@max_connections")
+    [(_, used)] = rows_of(connection, CONNECTED)
+    [(most,)] = rows_of(connection, "SELECT @@max_connections")
     if int(used) >= USED * int(most):
         yield Observation(
             "connections-few",
@@ -94,7 +93,7 @@ def used_connections(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
 
 def isolation(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
     # The queue's own transactions are READ COMMITTED; those of the project need not be.
-    if "SERIALIZABLE" in dict(_rows(connection, ISOLATION)).values():
+    if "SERIALIZABLE" in dict(rows_of(connection, ISOLATION)).values():
         yield Observation(
             "isolation-serializable",
             f"Transactions of the project on database {connection.alias!r} are SERIALIZABLE: "
@@ -109,9 +108,3 @@ LOOKS = (isolation, old_transactions, history, unused_indexes, used_connections)
 def examine(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
     """Yield what keeps the server from working well for the queue."""
     return observed(connection, LOOKS)
-
-
-def _rows(connection: BaseDatabaseWrapper, sql: str, *values: Any) -> list[Any]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values or None)
-        return list(cursor.fetchall())

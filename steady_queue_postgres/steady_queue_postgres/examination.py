@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import PROBLEM, Observation, observed, tables
+from steady_queue_core.dialects import PROBLEM, Observation, observed, rows_of, tables
 
 #: Seconds after which a transaction is old.
 OLD = 300
@@ -81,7 +80,7 @@ ORDER BY 1, 2 LIMIT %s"""
 
 
 def locked_tables(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
-    for table, pid, mode, user, program in _rows(connection, LOCKS, OURS, MOST):
+    for table, pid, mode, user, program in rows_of(connection, LOCKS, OURS, MOST):
         yield Observation(
             "table-locked",
             f"User {user} ({program or 'no application_name'}, backend {pid}) has locked the table "
@@ -92,7 +91,7 @@ def locked_tables(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
 
 
 def old_transactions(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
-    for pid, user, program, state, age in _rows(connection, TRANSACTIONS, OLD, MOST):
+    for pid, user, program, state, age in rows_of(connection, TRANSACTIONS, OLD, MOST):
         yield Observation(
             "transaction-old",
             f"A transaction of user {user} ({program or 'no application_name'}, backend {pid}, "
@@ -104,7 +103,7 @@ def old_transactions(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
 
 
 def prepared_transactions(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
-    for gid, owner, age in _rows(connection, PREPARED, OLD, MOST):
+    for gid, owner, age in rows_of(connection, PREPARED, OLD, MOST):
         yield Observation(
             "transaction-prepared",
             f"The transaction {gid!r} of user {owner} was prepared {age} s ago and has not ended: "
@@ -114,7 +113,7 @@ def prepared_transactions(connection: BaseDatabaseWrapper) -> Iterator[Observati
 
 
 def replication_slots(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
-    for name, has_xmin, kept in _rows(connection, SLOTS, KEPT, MOST):
+    for name, has_xmin, kept in rows_of(connection, SLOTS, KEPT, MOST):
         what = "dead rows" if has_xmin else f"{kept / 2**30:.1f} GiB of the write-ahead log"
         yield Observation(
             "replication-slot",
@@ -124,7 +123,7 @@ def replication_slots(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
 
 
 def invalid_indexes(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
-    for index, table in _rows(connection, INVALID, OURS, MOST):
+    for index, table in rows_of(connection, INVALID, OURS, MOST):
         yield Observation(
             "index-invalid",
             f"The index {index} of table {table} is invalid: no query uses it.",
@@ -134,7 +133,7 @@ def invalid_indexes(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
 
 
 def autovacuum(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
-    [(is_on, without)] = _rows(connection, VACUUM, OURS)
+    [(is_on, without)] = rows_of(connection, VACUUM, OURS)
     if not is_on:
         yield Observation(
             "autovacuum-off",
@@ -150,7 +149,7 @@ def autovacuum(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
 
 
 def bloat(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
-    for table, dead, live in _rows(connection, BLOAT, HOT, DEAD, TIMES, MOST):
+    for table, dead, live in rows_of(connection, BLOAT, HOT, DEAD, TIMES, MOST):
         yield Observation(
             "table-bloat",
             f"Table {table} has {dead:,} dead rows and {live:,} live ones: polls read them all.",
@@ -159,7 +158,7 @@ def bloat(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
 
 
 def used_connections(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
-    [(used, most)] = _rows(connection, CONNECTIONS)
+    [(used, most)] = rows_of(connection, CONNECTIONS)
     if used is not None and used >= USED * most:
         yield Observation(
             "connections-few",
@@ -183,9 +182,3 @@ LOOKS = (
 def examine(connection: BaseDatabaseWrapper) -> Iterator[Observation]:
     """Yield what keeps the server from working well for the queue."""
     return observed(connection, LOOKS)
-
-
-def _rows(connection: BaseDatabaseWrapper, sql: str, *values: Any) -> list[Any]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values or None)
-        return list(cursor.fetchall())

@@ -10,15 +10,17 @@ from typing import Any, ClassVar
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError, connections
+from django.db.migrations.executor import MigrationExecutor
 
 from steady_queue_core import cli
-from steady_queue_core.command_line import dispatch, migrations, registry
+from steady_queue_core.command_line import dispatch, registry
 from steady_queue_core.command_line.context import Context
 from steady_queue_core.command_line.refusal import Refusal
 from steady_queue_core.command_line.subcommand import Subcommand
 from steady_queue_core.errors import DialectNotFound
 from steady_queue_core.management.commands.steady_queue import Command
 from steady_queue_core.models import Queue
+from steady_queue_core.models.readiness import LABEL, pending_migrations
 
 from ..test_cli import steady_queue
 from .invoking import environment, invoke, run
@@ -76,11 +78,11 @@ def test_the_exit_status_tells_how_it_ended(
 def test_pending_migrations_are_named_where_a_column_is_missing(
     probe: type[Probe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert migrations.pending_in("default") == []
+    assert pending_migrations(connections["default"]) == []
     probe.outcome = OperationalError("no such column")
-    recorder = migrations.MigrationExecutor(connections["default"]).recorder
-    last = max(name for app, name in recorder.applied_migrations() if app == migrations.APP)
-    recorder.record_unapplied(migrations.APP, last)
+    recorder = MigrationExecutor(connections["default"]).recorder
+    last = max(name for app, name in recorder.applied_migrations() if app == LABEL)
+    recorder.record_unapplied(LABEL, last)
     told = invoke("status")
     assert told.code == 5
     assert told.err == f"Migrations are pending: {last}. Run: manage.py migrate\n"

@@ -195,7 +195,7 @@ def test_a_database_that_does_not_answer_is_a_problem(monkeypatch: pytest.Monkey
 @pytest.mark.django_db
 def test_pending_migrations_are_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "steady_queue_core.command_line.health.pending_in", lambda using: ["0099_more"]
+        "steady_queue_core.command_line.health.pending_migrations", lambda _: ["0099_more"]
     )
     assert problems("--live") == ["database default: migrations are pending: 0099_more"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,14 +16,32 @@ from ..listings.counts import BoundedCount
 from ..listings.job_listing import LOOKED_AT, JobListing
 from ..models import Job
 from .context import Context
+from .formats import positive_option
 from .interruption import Interruption
 from .job_action import JobAction
 from .progress import Progress
 
+#: Jobs of a batch, unless the options say otherwise.
+BATCH = 500
 #: Tries of a batch while others hold locks that it needs, and seconds between them.
 TRIES, PAUSE = 5, 0.2
 #: Jobs that a count looks at where no index serves it.
 COUNTED = 100_000
+
+
+def add_batch_options(parser: ArgumentParser) -> None:
+    """Add the options of what changes many jobs: ``dry_run``, ``yes`` and ``batch_size``."""
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be done, and do nothing"
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument(
+        "--batch-size",
+        type=positive_option,
+        default=BATCH,
+        metavar="N",
+        help=f"jobs that one transaction changes ({BATCH})",
+    )
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from typing import Any
 from ..errors import SteadyQueueError
 from ..listings.states import FAILED, State
 from ..models import Job
-from .batched import Selection, apply
+from .batched import Selection, add_batch_options, apply
 from .context import Context
 from .databases import described
 from .exit_codes import DONE, INTERRUPTED, NOT_FOUND, WRONG_USAGE
 from .exit_codes import FAILED as FAILURE
-from .formats import in_words, job_id_option, positive_option
+from .formats import in_words, job_id_option
 from .job_action import CANCEL, DISCARD, RETRY, RUN_NOW, JobAction
 from .job_filter import add_filters, is_narrowed, listing_of
 from .job_summary import state_name
@@ -23,8 +23,6 @@ from .question import confirm
 from .refusal import Refusal
 from .show import read
 from .subcommand import Subcommand
-
-BATCH = 500
 
 
 class ChangeJobs(Subcommand):
@@ -36,17 +34,7 @@ class ChangeJobs(Subcommand):
         parser.add_argument("ids", nargs="*", type=job_id_option, metavar="ID", help="ids of jobs")
         add_filters(parser, tuple(state.name for state in self.action.states))
         parser.add_argument("--all", action="store_true", help="all jobs that it applies to")
-        parser.add_argument(
-            "--dry-run", action="store_true", help="say what would be done, and do nothing"
-        )
-        parser.add_argument("--yes", action="store_true", help="do not ask")
-        parser.add_argument(
-            "--batch-size",
-            type=positive_option,
-            default=BATCH,
-            metavar="N",
-            help=f"jobs that are changed in one transaction ({BATCH})",
-        )
+        add_batch_options(parser)
 
     def run(self, context: Context) -> int:
         options = context.options

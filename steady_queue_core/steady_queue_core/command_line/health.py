@@ -8,17 +8,17 @@ from datetime import timedelta
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import DatabaseError, InterfaceError
+from django.db import DatabaseError, InterfaceError, connections
 
 from ..errors import SteadyQueueError
 from ..listings.processes import ListedProcess, listed_processes
 from ..listings.queues import ListedQueue, listed_queues
 from ..listings.wording import duration
+from ..models.readiness import pending_migrations
 from .context import Context
 from .databases import described
 from .exit_codes import DONE, FAILED
 from .formats import counted, duration_option, seconds
-from .migrations import pending_in
 from .refusal import Refusal
 from .subcommand import Subcommand
 
@@ -73,7 +73,7 @@ class Examination:
         self.using, self.options = using, options
         self.processes: list[ListedProcess] = []
         self.queues: list[ListedQueue] = []
-        self.pending = pending_in(using)
+        self.pending = pending_migrations(connections[using])
         if not self.pending:
             self.processes = listed_processes(using)
             self.queues = self._queues()

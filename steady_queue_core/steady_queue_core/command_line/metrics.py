@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from ..metrics.exposition import PrometheusMissing, metrics_text
+from ..errors import PrometheusMissing
+from ..metrics import metrics_text
 from .context import Context
 from .exit_codes import DONE
 from .refusal import Refusal

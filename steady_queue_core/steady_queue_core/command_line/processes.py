@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ..listings.processes import ListedProcess, listed_processes
@@ -12,7 +11,7 @@ from .databases import described, headings
 from .exit_codes import DONE
 from .formats import instant, seconds
 from .subcommand import Subcommand
-from .table import table
+from .table import tables
 
 HEADINGS = ("process", "state", "pid", "host", "serves", "jobs", "heartbeat", "started")
 
@@ -30,18 +29,10 @@ class Processes(Subcommand):
             {**described(using), "processes": [_as_json(each) for each in processes]}
             for using, processes in found.items()
         ]
-        context.show({"databases": data}, _lines(databases, found))
+        rows = {using: [_as_row(each) for each in processes] for using, processes in found.items()}
+        lines = tables(headings(databases), HEADINGS, rows, "No process is registered.")
+        context.show({"databases": data}, lines)
         return DONE
-
-
-def _lines(databases: list[str], found: dict[str, list[ListedProcess]]) -> Iterator[str]:
-    for using, heading in headings(databases):
-        if heading:
-            yield heading
-        if found[using]:
-            yield from table(HEADINGS, [_as_row(each) for each in found[using]])
-        else:
-            yield "No process is registered."
 
 
 def _as_row(process: ListedProcess) -> list[object]:

@@ -15,17 +15,15 @@ from ..listings.states import FAILED, FINISHED
 from ..listings.visibility import VisibleJobs
 from ..models import Job
 from ..models.operations.clear import FailedJobs, FinishedJobs, Sweep
-from .batched import Selection
+from .batched import Selection, add_batch_options
 from .context import Context
 from .databases import described
 from .exit_codes import DONE, INTERRUPTED
-from .formats import duration_option, in_words, instant, positive_option
+from .formats import duration_option, in_words, instant
 from .interruption import Interruption
 from .progress import Progress
 from .question import confirm
 from .subcommand import Subcommand
-
-BATCH = 500
 
 
 class Prune(Subcommand):
@@ -45,17 +43,7 @@ class Prune(Subcommand):
         parser.add_argument(
             "--include-failed", action="store_true", help="also jobs that have failed"
         )
-        parser.add_argument(
-            "--dry-run", action="store_true", help="say how many it would be, and do nothing"
-        )
-        parser.add_argument("--yes", action="store_true", help="do not ask")
-        parser.add_argument(
-            "--batch-size",
-            type=positive_option,
-            default=BATCH,
-            metavar="N",
-            help=f"jobs that are deleted in one transaction ({BATCH})",
-        )
+        add_batch_options(parser)
 
     def run(self, context: Context) -> int:
         using, options = context.databases.to_change(), context.options

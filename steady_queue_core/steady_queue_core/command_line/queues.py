@@ -12,7 +12,7 @@ from .databases import described, headings
 from .exit_codes import DONE
 from .formats import counted, instant, seconds
 from .subcommand import Subcommand
-from .table import table
+from .table import tables
 
 HEADINGS = ("queue", "ready", "oldest", *STATES, "workers", "")
 
@@ -26,14 +26,8 @@ class Queues(Subcommand):
     def run(self, context: Context) -> int:
         databases = context.databases.to_read()
         found = {using: listed_queues(using, listed_processes(using)) for using in databases}
-        lines = [
-            line
-            for using, heading in headings(databases)
-            for line in (
-                *([heading] if heading else []),
-                *table(HEADINGS, [as_row(each) for each in found[using]]),
-            )
-        ]
+        rows = {using: [as_row(each) for each in queues] for using, queues in found.items()}
+        lines = tables(headings(databases), HEADINGS, rows, "No queue has jobs.")
         data = [
             {**described(using), "queues": [as_json(each) for each in queues]}
             for using, queues in found.items()

@@ -12,7 +12,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError
 from ..errors import DialectError, MigrationsMissing, SteadyQueueError
 from .context import Context
 from .exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, REFUSED
-from .migrations import pending_migrations
+from .migrations import pending_anywhere
 from .refusal import Refusal
 from .subcommand import Subcommand
 
@@ -53,7 +53,7 @@ def _fail(context: Context, message: str, code: int) -> int:
 
 
 def _fail_by_database(context: Context, error: Exception) -> int:
-    pending = pending_migrations()
+    pending = pending_anywhere()
     if pending:
         listed = ", ".join(pending)
         return _fail(context, f"Migrations are pending: {listed}. Run: manage.py migrate", REFUSED)

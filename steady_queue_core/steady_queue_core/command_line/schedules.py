@@ -18,7 +18,7 @@ from .exit_codes import DONE, FAILED, NOT_FOUND, WRONG_USAGE
 from .formats import instant, positive_option
 from .refusal import Refusal
 from .subcommand import Subcommand
-from .table import table
+from .table import tables
 
 HEADINGS = ("key", "task", "schedule", "zone", "state", "next run", "last run")
 
@@ -62,7 +62,10 @@ def _show(context: Context, keys: list[str], next_runs: int) -> int:
         {**described(using), "schedules": [_as_json(each) for each in schedules]}
         for using, schedules in found.items()
     ]
-    lines = _runs(found) if context.options["action"] == "next" else _lines(databases, found)
+    rows = {using: [_as_row(each) for each in schedules] for using, schedules in found.items()}
+    lines = tables(headings(databases), HEADINGS, rows, "There is no recurring task.")
+    if context.options["action"] == "next":
+        lines = _runs(found)
     context.show({"databases": data}, lines, [_unknown(key) for key in missing])
     return NOT_FOUND if missing else DONE
 
@@ -76,16 +79,6 @@ def _listed(using: str, keys: list[str], next_runs: int) -> list[ListedSchedule]
         if is_storable(key)
         for each in listed_schedules(using, next_runs, key)
     ]
-
-
-def _lines(databases: list[str], found: dict[str, list[ListedSchedule]]) -> Iterator[str]:
-    for using, heading in headings(databases):
-        if heading:
-            yield heading
-        if found[using]:
-            yield from table(HEADINGS, [_as_row(each) for each in found[using]])
-        else:
-            yield "There is no recurring task."
 
 
 def _runs(found: dict[str, list[ListedSchedule]]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from unicodedata import east_asian_width
 
 from ..printable import printable
@@ -18,6 +18,23 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator
     for line in cells:
         aligned = map(_aligned, line, widths, right)
         yield "  ".join(aligned).rstrip()
+
+
+def tables(
+    titles: Iterable[tuple[str, str]],
+    headings: Sequence[str],
+    rows: Mapping[str, Sequence[Sequence[object]]],
+    none: str,
+) -> Iterator[str]:
+    """Yield the lines of a table for each database. ``titles``: the databases, each with the line
+    above its table, if there are several; ``none``: the line in place of a table without rows."""
+    for using, title in titles:
+        if title:
+            yield title
+        if rows[using]:
+            yield from table(headings, rows[using])
+        else:
+            yield none
 
 
 def width(text: str) -> int:

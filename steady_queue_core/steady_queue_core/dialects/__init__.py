@@ -25,7 +25,7 @@ from .job_key import JobKey, is_storable
 from .job_rate import JobRate
 from .joins import BatchClosed, Joins
 from .membership import DependencyState, Link, MemberState, RunWhen
-from .observation import INFO, PROBLEM, WARNING, Observation, observed
+from .observation import INFO, PROBLEM, WARNING, Observation, observed, rows_of
 from .outcome import Destination, Ending, Outcome, limited_keys
 from .records import (
     API_VERSION,
@@ -104,5 +104,6 @@ __all__ = [
     "limited_keys",
     "observed",
     "portable",
+    "rows_of",
     "tables",
 ]

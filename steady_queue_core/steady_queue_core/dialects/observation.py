@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import DatabaseError, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -34,7 +34,7 @@ def observed(connection: BaseDatabaseWrapper, looks: Iterable[Look]) -> Iterator
     """Yield what these ``looks`` find. One that the server refuses is an observation, too."""
     for look in looks:
         try:
-            with _kept_apart(connection):
+            with kept_apart(connection):
                 found = list(look(connection))
         except DatabaseError as error:
             if not connection.in_atomic_block and not connection.is_usable():
@@ -50,7 +50,14 @@ def observed(connection: BaseDatabaseWrapper, looks: Iterable[Look]) -> Iterator
             yield from found
 
 
-def _kept_apart(connection: BaseDatabaseWrapper) -> AbstractContextManager[object]:
-    # Within a transaction, a statement that fails would make all later ones fail.
+def kept_apart(connection: BaseDatabaseWrapper) -> AbstractContextManager[object]:
+    """Return a block whose statements may fail: within a transaction, others would fail then."""
     inside = connection.in_atomic_block
     return transaction.atomic(using=connection.alias) if inside else nullcontext()
+
+
+def rows_of(connection: BaseDatabaseWrapper, sql: str, *values: Any) -> list[Any]:
+    """Return all rows that a query finds."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values or None)
+        return list(cursor.fetchall())

@@ -9,18 +9,15 @@ from itertools import islice
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, InterfaceError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.migrations.executor import MigrationExecutor
 
 from ..configuration import Configuration
 from ..configured_backends import own_backends
 from ..dialects import dialect_for
 from ..errors import DialectError, MigrationsMissing
 from ..listings import wording
-from ..models.readiness import require_tables
+from ..models.readiness import pending_migrations, require_tables
 from .finding import Finding, problem
 from .round import unreachable
-
-APP = "steady_queue"
 
 
 def obstacles(using: str) -> list[Finding]:
@@ -97,11 +94,8 @@ def _of_dialect(using: str) -> Iterator[Finding]:
 def _of_migrations(using: str) -> Iterator[Finding]:
     option = "" if using == "default" else f" --database {using}"
     remedy = f"Run: python manage.py migrate{option}"
-    executor = MigrationExecutor(connections[using])
-    targets = [key for key in executor.loader.graph.leaf_nodes() if key[0] == APP]
-    plan = [each.name for each, _ in executor.migration_plan(targets) if each.app_label == APP]
-    if plan:
-        listed = ", ".join(plan)
+    if pending := pending_migrations(connections[using]):
+        listed = ", ".join(pending)
         yield problem(
             "migrations-missing", f'Database "{using}" lacks migrations: {listed}.', remedy
         )

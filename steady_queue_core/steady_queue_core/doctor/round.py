@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 
-from django.db import connections, transaction
+from django.db import connections
 
+from ..dialects.observation import kept_apart
 from ..listings import wording
 from .finding import Finding, info, problem
 from .patient import Patient
@@ -24,7 +24,7 @@ def findings_of(examinations: Sequence[Examination], patient: Patient) -> list[F
     found: list[Finding] = []
     for examination in examinations:
         try:
-            with _kept_apart(patient.using):
+            with kept_apart(connections[patient.using]):
                 found += examination(patient)
         except Exception as error:  # Whatever it is: the others may find the cause.
             connection = connections[patient.using]
@@ -54,9 +54,3 @@ def _not_examined(examination: Examination, error: Exception) -> Finding:
         f"Could not be examined ({what}): {type(error).__name__}: {wording.line(error)[:500]}",
         "If a privilege is missing, grant it, or have somebody with more rights run the doctor.",
     )
-
-
-def _kept_apart(using: str) -> AbstractContextManager[object]:
-    # Within a transaction, a statement that fails would make all later ones fail.
-    in_transaction = connections[using].in_atomic_block
-    return transaction.atomic(using=using) if in_transaction else nullcontext()

@@ -6,17 +6,16 @@ from threading import Lock
 from time import monotonic
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.migrations.loader import MigrationLoader
 
 from ...dialects import Dialect
 from ...errors import SteadyQueueError
 from ...models.process import Process
+from ...models.readiness import pending_migrations
 from ..base.connection_setup import as_control_thread
 from ..base.context import ProcessContext
 from ..base.database import Unavailable
 from ..base.pulse import Pulse
 
-APP_LABEL = "steady_queue"
 #: Seconds for which an answer of the database holds: requests may come as often as they like.
 LASTING = 1.0
 #: Seconds that a request waits for another one's question to the database.
@@ -66,14 +65,8 @@ class Readiness:
 
     def _look(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> list[str]:
         if not self._is_migrated:
-            if missing := _unapplied(connection):
-                return [f"migrations are not applied: {', '.join(missing)}"]
+            if pending := pending_migrations(connection):
+                return [f"migrations are not applied: {', '.join(pending)}"]
             self._is_migrated = True
         Process.objects.using(connection.alias).exists()
         return []
-
-
-def _unapplied(connection: BaseDatabaseWrapper) -> list[str]:
-    loader = MigrationLoader(connection, ignore_no_migrations=True)
-    ours = {key for key in loader.disk_migrations or {} if key[0] == APP_LABEL}
-    return sorted(name for _, name in ours - set(loader.applied_migrations or {}))
