@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,6 @@ from django.db.models import Model
 from . import arguments
 from .admission import Admission, Newcomer
 from .arguments import PayloadLimits
-from .arguments.limits import DEEPEST
 from .backend_options import BackendOptions, ErrorReporter
 from .compat import (
     BaseTaskBackend,
@@ -46,12 +45,12 @@ from .dialects import (
     BatchClosed,
     EnqueuedJob,
     KeyTaken,
-    Limit,
     Link,
     NewJob,
     dialect_for,
     fair_queues_in,
 )
+from .encoded_call import EncodedCall
 from .errors import AlreadyFinished, DuplicateTask
 from .fair_queues import OPTION as FAIR_QUEUES
 from .middleware import MiddlewareChain, with_installed
@@ -83,51 +82,6 @@ if TYPE_CHECKING:
 APP = "steady_queue_core"
 #: Most results that are read at once.
 MOST_READ = 1000
-#: For metadata that were checked before headers, which have limits of their own, were added.
-UNLIMITED = PayloadLimits(max_bytes=1 << 40, max_depth=DEEPEST)
-
-
-@dataclass(slots=True)
-class EncodedCall:
-    """A validated call of a task, with its arguments in their stored form."""
-
-    task: Task
-    args: Any
-    kwargs: Any
-    #: ``args`` and ``kwargs`` in their stored form.
-    arguments: str
-    limit: Limit | None
-    #: What the job keeps beyond its columns, as text.
-    metadata: str | None = None
-    #: The batch that it is added to.
-    batch_id: int | None = None
-    #: Its key in a fair queue; ``None``: its queue is not fair.
-    fair_key: str | None = None
-    #: The recurring task that it is a run of; ``None``: nobody's schedule asks for it.
-    recurring_task: RecurringDefinition | None = None
-
-    @property
-    def recurring(self) -> str | None:
-        """The key of the recurring task that it is a run of; ``None``: of none."""
-        return None if self.recurring_task is None else self.recurring_task.key
-
-    @property
-    def size(self) -> int:
-        """Bytes of the encoded arguments, before they are compressed, encrypted or signed."""
-        return len(self.arguments)  # It is ASCII.
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """What middleware has given it on its way."""
-        return dict(JobMetadata.read(self.metadata).headers)
-
-    def carrying(self, headers: Mapping[str, str]) -> EncodedCall:
-        """Return this call with ``headers`` for its job, beside those that it has.
-
-        Raises ``ValueError`` for what is no dict of texts, and for too many of them.
-        """
-        known = JobMetadata.read(self.metadata).carrying(headers)
-        return replace(self, metadata=known.text(UNLIMITED))
 
 
 class SteadyQueueBackend(BaseTaskBackend):

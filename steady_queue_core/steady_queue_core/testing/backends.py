@@ -10,10 +10,11 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
-from ..backend import EncodedCall, SteadyQueueBackend
+from ..backend import SteadyQueueBackend
 from ..backend_options import BackendOptions
 from ..compat import Task, TaskResult, TaskResultDoesNotExist
 from ..dialects import Ending, EnqueuedJob, KeyTaken, Outcome
+from ..encoded_call import EncodedCall
 from ..queue_lengths import Full, Wanted
 from ..tasks.notes import Store
 from .attempts import perform

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 from django.core.signals import setting_changed
 
 from .. import arguments
-from ..backend import EncodedCall, SteadyQueueBackend
+from ..backend import SteadyQueueBackend
 from ..compat import TaskResult, TaskResultStatus
 from ..dialects import (
     CheckpointChange,
@@ -28,6 +28,7 @@ from ..dialects import (
     QueueSelector,
     StepRecord,
 )
+from ..encoded_call import EncodedCall
 from ..errors import CANCELLED_BEFORE_START, TaskCancelled
 from ..payloads import PayloadCodec, result_scope
 from ..processes.worker.error_text import appended, describe

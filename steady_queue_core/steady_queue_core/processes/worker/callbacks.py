@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ... import arguments
-from ...backend import EncodedCall
 from ...configured_backends import own_backend
 from ...dialects import ClaimedJob, Ending, FollowUp, Outcome, Sequel
+from ...encoded_call import EncodedCall
 from ...internal_errors import log_internal_error
 from ...logging import get_logger
 from ...models.operations.cancel import EXCEPTION as CANCELLED

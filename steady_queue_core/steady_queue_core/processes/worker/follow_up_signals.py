@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ... import arguments
-from ...backend import EncodedCall
 from ...compat import task_enqueued
 from ...configured_backends import own_backend
 from ...dialects import FollowUp, NewJob, Outcome
+from ...encoded_call import EncodedCall
 from ...logging import about, get_logger
 from ...tasks.results import task_of
 from ...tasks.task_signals import Audience, send_task_signal
