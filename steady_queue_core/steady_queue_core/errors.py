@@ -229,6 +229,10 @@ class OutboxClosedError(SteadyQueueError):
     """A task has returned, and something that it has left behind calls ``context.enqueue()``."""
 
 
+class PrometheusMissing(SteadyQueueError):
+    """The package ``prometheus_client`` is not installed."""
+
+
 class SupervisorContextError(SteadyQueueError):
     """A supervisor cannot run here: in a thread or inside a transaction."""
 

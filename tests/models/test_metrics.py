@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from steady_queue_core.dialects import portable
 from steady_queue_core.dialects.registry import dialect_for
+from steady_queue_core.errors import PrometheusMissing
 from steady_queue_core.metrics import exposition, metrics_text, views
 from steady_queue_core.models import (
     Process,
@@ -169,7 +170,7 @@ def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyP
         raise ImportError(name)
 
     monkeypatch.setattr(exposition, "import_module", missing)
-    with pytest.raises(exposition.PrometheusMissing, match=r"steady-queue-core\[prometheus\]"):
+    with pytest.raises(PrometheusMissing, match=r"steady-queue-core\[prometheus\]"):
         metrics_text()
 
 

@@ -96,7 +96,8 @@ def test_restarts_under_load_lose_nothing_and_leave_no_gap(
     lasting, longest = 12 * SCALE, 4.0 * SCALE
     project = make_project(queue(processes=2, threads=8), **where)
     source = random.Random(3)
-    jobs = round(250 * lasting)
+    # What 16 threads do meanwhile, more than once, and what each new set of them does at first.
+    jobs = round(lasting * (20 / (0.05 * longest + 0.045) + 60))
     calls = [
         [source.uniform(0, longest) if source.random() < 0.1 else source.uniform(0, 0.1)]
         for _ in range(jobs)
@@ -114,6 +115,7 @@ def test_restarts_under_load_lose_nothing_and_leave_no_gap(
         restarts += 1
         wait_for(lambda: time.monotonic() >= due, 5, "the time for the next one")  # noqa: B023 - called at once.
     taken = time.monotonic_ns()
+    assert project.count("ready_executions") > 0  # There was work all the time.
     project.wait_done(60 + 3 * longest)
     stop_all(project)
     attempts = project.attempts()

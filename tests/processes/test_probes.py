@@ -141,11 +141,27 @@ def test_it_is_not_ready_while_it_stops(make_project: MakeProject) -> None:
     port = free_port()
     supervisor = project.start("--probe-port", str(port))
     wait_status(port, "/readyz", 200)
-    [job] = project.enqueue("work", [3.0])
+    [job] = project.enqueue("work", [8.0])
     project.wait_started(job)
     supervisor.send(signal.SIGTERM)
-    wait_for(lambda: "Stopping" in supervisor.errors(), 10, "the stop")
+    got = wait_status(port, "/readyz", 503)
+    assert got.json["problems"] == ["the queue is stopping"]
+    assert get(port, "/livez").status == 200  # It is not to be killed for that.
+    assert project.state_of(job) == "claimed"
     assert supervisor.wait_exit() == 0
+    assert project.state_of(job) == "finished"
+
+
+def test_without_the_library_metrics_say_what_to_install(make_project: MakeProject) -> None:
+    extra = 'import sys\nsys.modules["prometheus_client.exposition"] = None\n'
+    project = make_project(queue(processes=1), extra=extra)
+    port = free_port()
+    supervisor = project.start("--probe-port", str(port))
+    wait_status(port, "/readyz", 200)
+    got = get(port, "/metrics")
+    assert (got.status, "steady-queue-core[prometheus]" in got.body) == (501, True)
+    stop_all(project)
+    assert "could not be answered" not in supervisor.errors()
 
 
 def test_a_restart_leaves_no_probe_unanswered(make_project: MakeProject) -> None:

@@ -6,13 +6,9 @@ from collections.abc import Collection
 from importlib import import_module
 from typing import Any
 
-from ..errors import SteadyQueueError
+from ..errors import PrometheusMissing
 
 MISSING = "Metrics need the package prometheus_client: pip install 'steady-queue-core[prometheus]'"
-
-
-class PrometheusMissing(SteadyQueueError):
-    """The package ``prometheus_client`` is not installed."""
 
 
 def metrics_text(accept: str | None = None, names: Collection[str] = ()) -> tuple[bytes, str]:

@@ -136,7 +136,9 @@ def _dispatch_lag(using: str, present: datetime) -> float:
 
 def _totals(using: str) -> dict[tuple[str, str], Tally]:
     found: dict[tuple[str, str], Tally] = {}
-    for row in Statistic.objects.using(using).filter(span=ALL_TIME, minute=0).iterator():
+    rows = Statistic.objects.using(using).filter(span=ALL_TIME, minute=0)
+    # In the order of their key, so that the same ones are told apart in each scrape.
+    for row in rows.order_by("queue_name", "task_path", "writer").iterator():
         names = str(row.queue_name), str(row.task_path)
         if names not in found and len(found) >= MOST_SERIES:
             names = "", ""

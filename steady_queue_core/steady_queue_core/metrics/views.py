@@ -11,7 +11,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from ..configuration import Configuration
-from .exposition import PrometheusMissing, metrics_text
+from ..errors import PrometheusMissing
+from .exposition import metrics_text
 
 BEARER = "bearer"
 PLAIN = "text/plain; charset=utf-8"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from threading import Lock, Thread
 
+from ...errors import PrometheusMissing
 from ..base.connection_setup import as_control_thread
 from ..base.context import ProcessContext
 from ..base.pulse import Beat, Pulse
@@ -69,6 +70,8 @@ class Probe:
         try:
             with as_control_thread():  # Closes the connections of this thread, which ends now.
                 return Answer(200, *metrics(accept))
+        except PrometheusMissing as error:
+            return Answer(501, f"{error}\n".encode(), "text/plain; charset=utf-8")
         finally:
             self._scraping.release()
 

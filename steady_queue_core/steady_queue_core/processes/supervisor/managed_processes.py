@@ -191,9 +191,14 @@ class ManagedProcesses:
             if child.kill_at is not None:
                 child.kill_at = time.monotonic()
 
+    @property
+    def at_work(self) -> list[ManagedProcess]:
+        """The children that work for the queue; others tell of it."""
+        return [child for child in self if child.spec.registers]
+
     def request_stop(self) -> None:
-        """Ask all children to take no more work, and to end when their tasks have."""
-        for child in self:
+        """Ask the children that work to take no more, and to end when their tasks have."""
+        for child in self.at_work:
             child.request_stop()
 
     def terminate(self) -> None:

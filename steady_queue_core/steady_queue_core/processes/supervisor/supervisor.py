@@ -398,14 +398,15 @@ class Supervisor:
                 extra=about("supervisor.stopping"),
             )
             self.children.request_stop()
-            self._await_children(timeout)
+            # The probe answers as long as others work.
+            self._await(lambda: bool(self.children.at_work), timeout)
         if self._stop_at_once:
             self._deadline = time.monotonic() + QUIT_GRACE + FINISH_GRACE
         self.children.terminate()
-        self._await_children(QUIT_GRACE, interruptible=False)
+        self._await(self._has_children, QUIT_GRACE, interruptible=False)
         self.children.kill()
         while self.children:
-            self._await_children(1.0, interruptible=False)
+            self._await(self._has_children, 1.0, interruptible=False)
 
     def _finish_maintenance(self) -> None:
         """Let the maintenance finish, as long as there is time."""
@@ -420,13 +421,19 @@ class Supervisor:
     def _unit(self) -> str:
         return "threads" if self.threads else "processes"
 
-    def _await_children(self, seconds: float, *, interruptible: bool = True) -> None:
+    def _has_children(self) -> bool:
+        return len(self.children) > 0
+
+    def _await(
+        self, there_are: Callable[[], bool], seconds: float, *, interruptible: bool = True
+    ) -> None:
+        """Wait at most so long while there are children of some kind."""
         deadline = time.monotonic() + seconds
-        while self.children and time.monotonic() < deadline:
+        while there_are() and time.monotonic() < deadline:
             if interruptible and self._stop_at_once:
                 return
             self.requests.heed(may_resize=False)
             self._beat()
             self._reap()
-            if self.children:
+            if there_are():
                 self.waiter.wait(min(0.1, deadline - time.monotonic()))

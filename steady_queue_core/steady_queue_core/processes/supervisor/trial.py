@@ -34,8 +34,7 @@ class Trial:
 
     def __init__(self, invocation: Invocation) -> None:
         """Start it. Raises ``OSError``."""
-        # Read and closed when it has ended.
-        self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # Closed by problem().
         self._reports, report = os.pipe()
         try:
             process = subprocess.Popen(
