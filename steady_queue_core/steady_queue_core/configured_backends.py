@@ -13,7 +13,9 @@ from .compat import (
     InvalidTaskBackend,
     task_backends,
 )
-from .configuration import ConfigurationError
+from .configuration import Configuration, ConfigurationError, ResolvedOptions
+from .configuration.errors import suggest
+from .configuration.options import SETTING
 from .fair_queues import FairQueues
 from .schedules.definition import RecurringDefinition, registered
 
@@ -48,6 +50,27 @@ def queue_databases() -> list[str]:
     Raises ``ImproperlyConfigured`` if ``TASKS`` is wrong.
     """
     return list(dict.fromkeys(backend.database for backend in own_backends().values()))
+
+
+def options_on(using: str, options: ResolvedOptions | None = None) -> ResolvedOptions:
+    """Return the options of the processes that serve the database ``using``: by default those of
+    the settings. Raises ``ConfigurationError``."""
+    return (options or Configuration.load()).of_backends(backends_on(using))
+
+
+def require_known(options: ResolvedOptions) -> None:
+    """Raise ``ConfigurationError`` if there are options for a backend that stores no jobs."""
+    ours = own_backends()
+    # In a project's tests there may be none at all.
+    unknown = [alias for alias in options.backends if alias not in ours] if ours else []
+    if unknown:
+        raise ConfigurationError(
+            [
+                f"{SETTING}['backends']: {alias!r} is no backend of Steady Queue in TASKS that "
+                f"stores jobs; {suggest(alias, ours)}"
+                for alias in unknown
+            ]
+        )
 
 
 def recurring_tasks_on(using: str) -> list[RecurringDefinition]:

@@ -12,8 +12,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from . import arguments
 from .compat import DEFAULT_TASK_BACKEND_ALIAS
-from .configuration import Configuration, ConfigurationError
-from .configured_backends import own_backends
+from .configuration import ConfigurationError
+from .configured_backends import options_on, own_backends
 from .dialects import Dialect, dialect_for, portable
 from .errors import (
     RecurringTaskError,
@@ -119,7 +119,7 @@ def schedule_recurring_task(
             return _updated(connection, dialect, stored, before)
 
     row = _again_after_deadlocks(connection, dialect, store)
-    _warn_unless_enabled(key)
+    _warn_unless_enabled(key, connection.alias)
     return row
 
 
@@ -327,9 +327,9 @@ def _updated(
     return row
 
 
-def _warn_unless_enabled(key: str) -> None:
+def _warn_unless_enabled(key: str, using: str) -> None:
     try:
-        enabled = Configuration.load().scheduler.dynamic_tasks_enabled
+        enabled = options_on(using).scheduler.dynamic_tasks_enabled
     except ConfigurationError:
         return  # The system checks report it.
     if not enabled:

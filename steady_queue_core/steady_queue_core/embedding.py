@@ -14,9 +14,9 @@ from .configuration import Configuration
 from .internal_errors import log_internal_error
 from .logging import about, get_logger
 from .processes.supervisor.launch import (
-    choose_database,
     import_tasks,
     require_supervisor_context,
+    served_databases,
     skips_recurring,
 )
 from .processes.supervisor.supervisor import Supervisor
@@ -27,7 +27,8 @@ logger = get_logger("steady_queue.supervisor")
 class EmbeddedQueue:
     """Runs the configuration in ``STEADY_QUEUE`` in threads, from ``start`` to ``stop``.
 
-    ``backend`` is an alias in ``TASKS``; it is needed if the backends use several databases.
+    ``backend`` is an alias in ``TASKS``, or several with commas between, whose databases are
+    served; ``None``: those of all backends.
     ``start`` may be called from ``AppConfig.ready``. The queue stops when Python exits. A process
     that is forked later has no queue.
     """
@@ -89,7 +90,7 @@ class EmbeddedQueue:
         import_tasks(options)
         return Supervisor(
             options,
-            choose_database(self.backend),
+            served_databases(options, self.backend),
             skip_recurring=skips_recurring(),
             say=self._say,
             threads=True,

@@ -164,9 +164,9 @@ def test_all_problems_are_reported_at_once_with_their_places() -> None:
     )
     assert problems == [
         "STEADY_QUEUE: unknown key 'wrokers'; did you mean 'workers'?",
-        "STEADY_QUEUE: unknown key 3; valid are 'dialects', 'dispatchers', 'drain_timeout', "
-        "'fork_startup_timeout', 'heartbeat_file', 'hidden_arguments', 'metrics_token', "
-        "'probe_address', 'probe_port', 'process_alive_threshold', "
+        "STEADY_QUEUE: unknown key 3; valid are 'backends', 'dialects', 'dispatchers', "
+        "'drain_timeout', 'fork_startup_timeout', 'heartbeat_file', 'hidden_arguments', "
+        "'metrics_token', 'probe_address', 'probe_port', 'process_alive_threshold', "
         "'process_heartbeat_interval', 'scheduler', 'shutdown_timeout', 'silence_polling', "
         "'state_directory', 'statistics', 'supervisor_mode', 'supervisor_pidfile', "
         "'task_modules', 'workers'",

@@ -135,6 +135,7 @@ OPTIONS = {
     "metrics_token": None,
     "statistics": True,
     "drain_timeout": None,
+    "backends": None,
     "dialects": None,
     "task_modules": (),
     "hidden_arguments": None,

@@ -27,10 +27,13 @@ def enqueue(
     queue: str = "",
     periods: dict[str, float] | None = None,
     fair_key: str = "",
+    backend: str = "default",
 ) -> Any:
     """Enqueue a task (also ``module:name``) for each list of arguments; return the ids.
     ``periods``: options of ``using()`` in seconds."""
     from django.db import transaction
+
+    from steady_queue_core.configured_backends import own_backend
 
     module, _, name = task.rpartition(":")
     chosen = getattr(importlib.import_module(f".{module or 'tasks'}", __package__), name)
@@ -44,9 +47,11 @@ def enqueue(
         chosen = chosen.using(
             **{name: timedelta(seconds=seconds) for name, seconds in periods.items()}
         )
+    if backend != "default":
+        chosen = chosen.using(backend=backend)
     ids = []
     for first in range(0, len(calls), 200):
-        with transaction.atomic():
+        with transaction.atomic(using=own_backend(backend).database):
             for args in calls[first : first + 200]:
                 ids.append(int(chosen.enqueue(*args).id))
     return ids

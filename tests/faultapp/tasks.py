@@ -241,3 +241,13 @@ def leak(context: Any, size: int) -> int:
     _kept.append(b"\1" * size)
     record("end", context)
     return context.token
+
+
+@task(takes_context=True)
+def bounce(context: Any, times: int, backend: str) -> None:
+    """Enqueue itself at another backend, which does the same."""
+    record("start", context)
+    if times:
+        own = context.task_result.backend
+        bounce.using(backend=backend).enqueue(times - 1, own)
+    record("end", context)

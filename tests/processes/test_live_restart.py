@@ -96,10 +96,11 @@ def test_restarts_under_load_lose_nothing_and_leave_no_gap(
     lasting, longest = 12 * SCALE, 4.0 * SCALE
     project = make_project(queue(processes=2, threads=8), **where)
     source = random.Random(3)
-    # What 16 threads do meanwhile, more than once, and what each new set of them does at first.
-    jobs = round(lasting * (20 / (0.05 * longest + 0.045) + 60))
+    # More than 16 threads do meanwhile. In three seconds, fewer long ones than there are threads:
+    # with all of them taken, there would be no start whatever became of the workers.
+    jobs = round(lasting * 400)
     calls = [
-        [source.uniform(0, longest) if source.random() < 0.1 else source.uniform(0, 0.1)]
+        [source.uniform(0, longest) if source.random() < 0.008 else source.uniform(0, 0.1)]
         for _ in range(jobs)
     ]
     supervisor = project.start()

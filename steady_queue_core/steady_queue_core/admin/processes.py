@@ -39,7 +39,7 @@ class ProcessAdmin(QueueAdmin):
         claims = ClaimedExecution.objects.using(using).filter(process_id__in=[r.pk for r in rows])
         claims = self.visible_jobs(request).restrict(claims)
         held = dict(claims.values_list("process_id").annotate(Count("pk")).order_by())
-        present, threshold = Database.of(using).current_time(), alive_threshold()
+        present, threshold = Database.of(using).current_time(), alive_threshold(using)
         for row in rows:
             row.present, row.running = present, held.get(row.pk, 0)
             row.threshold = threshold

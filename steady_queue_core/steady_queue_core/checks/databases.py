@@ -12,21 +12,21 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, InterfaceError, connections, router
 
 from ..errors import DialectConflict, DialectError
-from .known_backends import TAG, present_databases
+from .known_backends import TAG, present_databases, workers_on
 
 
 @register(TAG)
 def check_dialects(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """E001, E002: each database that holds a queue has exactly one dialect, which serves the queue
     lists of all workers."""
-    from ..configuration import Configuration, ConfigurationError
+    from ..configuration import ConfigurationError
     from ..dialects import QueueSelector, dialect_for
 
     problems: list[CheckMessage] = []
     for using in present_databases():
         try:
             dialect = dialect_for(using)
-            for worker in Configuration.load().workers:
+            for worker in workers_on(using):
                 dialect.require_exclusion(QueueSelector.of(worker.queues))
         except ConfigurationError:
             continue  # check_configuration reports it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import ImproperlyConfigured
@@ -9,6 +10,7 @@ from django.db import connections
 
 if TYPE_CHECKING:
     from ..backend import SteadyQueueBackend
+    from ..configuration.processes import Worker
 
 #: The tag of the checks, for ``check --tag``.
 TAG = "steady_queue"
@@ -22,6 +24,13 @@ def present_databases() -> list[str]:
         return [using for using in queue_databases() if using in connections]
     except ImproperlyConfigured:
         return []
+
+
+def workers_on(using: str) -> Sequence[Worker]:
+    """Return the workers that serve a database. Raises ``ConfigurationError``."""
+    from ..configured_backends import options_on
+
+    return options_on(using).workers
 
 
 def known_backends() -> dict[str, SteadyQueueBackend]:

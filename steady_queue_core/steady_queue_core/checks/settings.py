@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import packages_distributions
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.apps import AppConfig
 from django.core.checks import CheckMessage, Error, Warning, register
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 
-from .known_backends import TAG, known_backends, present_databases
+from .known_backends import TAG, known_backends, present_databases, workers_on
+
+if TYPE_CHECKING:
+    from ..configuration.processes import Worker
 
 #: The connections of Django's pool for a database, unless its options say otherwise.
 DEFAULT_POOL_SIZE = 4
@@ -45,12 +48,27 @@ def check_configuration(
     from ..configuration import Configuration, ConfigurationError
 
     problems: list[str] = []
-    for load in (Configuration.load, known_backends):
+    for load in (Configuration.load, known_backends, _check_backends):
         try:
             load()
         except ConfigurationError as error:
             problems += error.problems
     return [Error(problem, id="steady_queue.E004") for problem in problems]
+
+
+def _check_backends() -> None:
+    from ..configuration import Configuration, ConfigurationError
+
+    try:
+        options, databases = Configuration.load(), present_databases()
+    except ConfigurationError:
+        return  # Told of already.
+    if databases:
+        from ..configured_backends import options_on, require_known
+
+        require_known(options)
+        for using in databases:
+            options_on(using, options)
 
 
 @register(TAG)
@@ -59,11 +77,10 @@ def check_mode(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[C
     from ..configuration import Configuration, ConfigurationError
 
     try:
-        options = Configuration.load()
-    except ConfigurationError:
+        options, workers = Configuration.load(), _all_workers()
+    except (ConfigurationError, ImproperlyConfigured):
         return []  # check_configuration reports it.
-    several = [worker for worker in options.workers if worker.processes > 1]
-    if options.supervisor_mode != "async" or not several:
+    if options.supervisor_mode != "async" or all(worker.processes == 1 for worker in workers):
         return []
     return [
         Warning(
@@ -81,13 +98,13 @@ def check_pools(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[
     from ..configuration import Configuration, ConfigurationError
 
     try:
-        options = Configuration.load()
+        options, workers = Configuration.load(), _all_workers()
     except (ConfigurationError, ImproperlyConfigured):
         return []  # check_configuration reports it.
     if not present_databases():
         return []
     # A task process has one task at a time, and a pool of its own.
-    threads = [worker.threads for worker in options.workers if not worker.runs_processes]
+    threads = [worker.threads for worker in workers if not worker.runs_processes]
     in_one_process = options.supervisor_mode == "async"
     most = (sum if in_one_process else max)(threads or [0])
     return [
@@ -103,6 +120,10 @@ def check_pools(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[
         for alias in connections
         if (size := _pool_size(connections.settings[alias])) is not None and size <= most
     ]
+
+
+def _all_workers() -> list[Worker]:
+    return [worker for using in present_databases() for worker in workers_on(using)]
 
 
 def _pool_size(settings: Mapping[str, Any]) -> int | None:

@@ -10,7 +10,7 @@ from django.core.checks import CheckMessage, Error, Warning, register
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections, router
 
-from .known_backends import TAG, known_backends
+from .known_backends import TAG, known_backends, present_databases, workers_on
 
 
 @register(TAG)
@@ -33,7 +33,7 @@ def check_task_modules(
         return []  # Other checks report it.
     declared = {each.queue_name for each in registered() if each.queue_name is not None}
     declared = declared.union(*(backend.queues for backend in backends))
-    workers = [worker.queues for worker in options.workers]
+    workers = [each.queues for using in present_databases() for each in workers_on(using)]
     problems: list[CheckMessage] = [
         Warning(
             f"The module {module!r} has tasks, but workers do not import it: its app is not in "
@@ -46,13 +46,12 @@ def check_task_modules(
     ]
     return problems + [
         Warning(
-            f"No task uses the queues {', '.join(map(repr, queues))} of a worker in "
-            "STEADY_QUEUE['workers'].",
+            f"No task uses the queues {', '.join(map(repr, queues))} of a worker in STEADY_QUEUE.",
             hint="Check the spelling. Queues that only using(queue_name=...) refers to can be "
             "listed in the QUEUES of the backend.",
             id="steady_queue.W012",
         )
-        for queues in queues_without_tasks(workers, declared)
+        for queues in queues_without_tasks(list(dict.fromkeys(workers)), declared)
     ]
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from .backend import Backend as _Backend
 from .errors import ConfigurationError
 from .loading import from_settings, load
 from .options import Options as _Options
@@ -33,6 +34,7 @@ class Configuration:
     Worker: TypeAlias = _Worker
     Dispatcher: TypeAlias = _Dispatcher
     Scheduler: TypeAlias = _Scheduler
+    Backend: TypeAlias = _Backend
     Options: TypeAlias = _Options
 
     load = staticmethod(from_settings)

@@ -35,33 +35,42 @@ LIFETIMES = (
 def read_lifetimes(reader: Reader) -> dict[str, object]:
     """Read heartbeat, threshold, time-out and pidfile; None stays None."""
     before = len(reader.problems)
-    heartbeat = _optional_duration(reader, "process_heartbeat_interval")
-    threshold = _optional_duration(reader, "process_alive_threshold")
+    heartbeat = read_optional_duration(reader, "process_heartbeat_interval")
+    threshold = read_optional_duration(reader, "process_alive_threshold")
     values: dict[str, object] = {
         "process_heartbeat_interval": heartbeat,
         "process_alive_threshold": threshold,
-        "shutdown_timeout": _optional_duration(reader, "shutdown_timeout", zero=True),
+        "shutdown_timeout": read_optional_duration(reader, "shutdown_timeout", zero=True),
         "supervisor_pidfile": read_path(reader, "supervisor_pidfile"),
         "silence_polling": (
             reader.flag("silence_polling") if reader.given("silence_polling") else None
         ),
     }
-    if heartbeat and threshold and threshold <= 2 * heartbeat and len(reader.problems) == before:
-        reader.problems.append(
-            f"{reader.where}: process_alive_threshold ({threshold}) must be more than twice "
-            f"process_heartbeat_interval ({heartbeat}), "
-            "or a process counts as dead after one late heartbeat"
-        )
+    if heartbeat and threshold and len(reader.problems) == before:
+        objection = objection_to_lifetimes(heartbeat, threshold)
+        reader.problems += [f"{reader.where}: {objection}"] if objection else []
     return values
 
 
-def _optional_duration(reader: Reader, name: str, *, zero: bool = False) -> timedelta | None:
+def objection_to_lifetimes(heartbeat: timedelta, threshold: timedelta) -> str:
+    """Return what is wrong with a heartbeat and the threshold for it; empty: nothing."""
+    if threshold > 2 * heartbeat:
+        return ""
+    return (
+        f"process_alive_threshold ({threshold}) must be more than twice "
+        f"process_heartbeat_interval ({heartbeat}), "
+        "or a process counts as dead after one late heartbeat"
+    )
+
+
+def read_optional_duration(reader: Reader, name: str, *, zero: bool = False) -> timedelta | None:
+    """Read a duration; None stays None."""
     return reader.duration(name, zero=zero) if reader.given(name) else None
 
 
 def read_drain_timeout(reader: Reader) -> timedelta | None:
     """Read the time-out of a drain; None stays None."""
-    return _optional_duration(reader, "drain_timeout", zero=True)
+    return read_optional_duration(reader, "drain_timeout", zero=True)
 
 
 def read_token(reader: Reader) -> str | None:

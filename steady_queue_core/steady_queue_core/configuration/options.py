@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
 
+from .backend import Backend, combined, read_backends, require_lifetimes
 from .module_settings import module_reader
 from .option_readers import (
     LIFETIMES,
@@ -74,6 +76,8 @@ class Options(Section):
     """Whether workers count what becomes of jobs, by minute, queue and task."""
     drain_timeout: timedelta | None
     """Time that running tasks get when new code takes over; None: any time."""
+    backends: Mapping[str, Backend] = field(hash=False)
+    """What differs for the databases of single backends, by their alias in ``TASKS``."""
     dialects: Mapping[str, str] = field(hash=False)
     """Names of dialect plugins by database alias, where several plugins match."""
     task_modules: tuple[str, ...]
@@ -102,6 +106,7 @@ class Options(Section):
         metrics_token: str | None = None,
         statistics: bool = True,
         drain_timeout: timedelta | float | None = None,
+        backends: Mapping[str, Backend | Mapping[str, object]] | None = None,
         dialects: Mapping[str, str] | None = None,
         task_modules: str | Sequence[str] = (),
         hidden_arguments: str | None = None,
@@ -124,6 +129,7 @@ class Options(Section):
             "metrics_token": metrics_token,
             "statistics": statistics,
             "drain_timeout": drain_timeout,
+            "backends": backends,
             "dialects": dialects,
             "task_modules": task_modules,
             "hidden_arguments": hidden_arguments,
@@ -146,6 +152,7 @@ class Options(Section):
             "metrics_token": read_token(reader),
             "statistics": reader.flag("statistics"),
             "drain_timeout": read_drain_timeout(reader),
+            "backends": read_backends(reader),
             "dialects": read_dialects(reader),
             "task_modules": read_task_modules(reader),
             "hidden_arguments": read_pattern(reader, "hidden_arguments"),
@@ -174,7 +181,10 @@ class Options(Section):
         for name, default in defaults.items():
             if values[name] is None:
                 values[name] = default
-        return ResolvedOptions.parse(values, SETTING)
+        resolved = ResolvedOptions.parse(values, SETTING)
+        for alias in resolved.backends:
+            resolved.of_backends([alias])
+        return resolved
 
 
 @dataclass(frozen=True, kw_only=True, init=False)
@@ -188,3 +198,26 @@ class ResolvedOptions(Options):
     process_alive_threshold: timedelta
     shutdown_timeout: timedelta
     silence_polling: bool
+
+    def of_backends(self, aliases: Iterable[str]) -> ResolvedOptions:
+        """Return the options for the database of these backends, which share it.
+
+        Raises ``ConfigurationError`` if what is set for them contradicts.
+        """
+        where = f"{SETTING}['backends']"
+        own = {alias: self.backends[alias] for alias in aliases if alias in self.backends}
+        changed = copy(self)
+        for name, value in combined(where, own).items():
+            object.__setattr__(changed, name, value)
+        if own:
+            require_lifetimes(
+                f"{where}[{next(iter(own))!r}]",
+                changed.process_heartbeat_interval,
+                changed.process_alive_threshold,
+            )
+        return changed
+
+    @property
+    def serves(self) -> bool:
+        """Whether there are workers or dispatchers at all."""
+        return bool(self.workers or self.dispatchers)

@@ -10,8 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, InterfaceError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ..configuration import Configuration
-from ..configured_backends import own_backends
+from ..configured_backends import options_on, own_backends
 from ..dialects import dialect_for
 from ..errors import DialectError, MigrationsMissing
 from ..listings import wording
@@ -49,7 +48,7 @@ def _of_settings(using: str) -> Iterator[Finding]:
         backends = own_backends()
         for each in backends.values():
             _ = each.settings, each.database
-        Configuration.load()
+        options_on(using)
     except DialectError:
         return  # Told of below.
     except ImproperlyConfigured as error:

@@ -7,7 +7,8 @@ from functools import cached_property
 
 from django.core.exceptions import ImproperlyConfigured
 
-from ..configuration import Configuration, ConfigurationError, ResolvedOptions, load
+from ..configuration import ConfigurationError, ResolvedOptions, load
+from ..configured_backends import options_on
 from ..dialects import portable
 from ..dialects.database import Database
 from ..listings.counts import BoundedCount, count_each
@@ -39,9 +40,9 @@ class Patient:
 
     @cached_property
     def options(self) -> ResolvedOptions:
-        """The settings of the processes; the defaults if these are wrong."""
+        """The settings of the processes of this database; the defaults if these are wrong."""
         try:
-            return Configuration.load()
+            return options_on(self.using)
         except ImproperlyConfigured:
             return load(None)  # Reported by the system checks.
 

@@ -10,7 +10,8 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models import Count
 
-from ..configuration import Configuration, ConfigurationError
+from ..configuration import ConfigurationError
+from ..configured_backends import options_on
 from ..dialects import QueueSelector, portable
 from ..dialects.database import Database
 from ..models import ClaimedExecution, Process
@@ -65,7 +66,7 @@ def listed_processes(using: str) -> list[ListedProcess]:
     keys = list(Process.objects.using(using).order_by("pk").values_list("pk", flat=True)[:MOST])
     rows = read_each(Process.objects.using(using), keys)
     held = _claims(using, keys)
-    present, threshold = Database.of(using).current_time(), alive_threshold()
+    present, threshold = Database.of(using).current_time(), alive_threshold(using)
     found = [
         ListedProcess(row, present, threshold, held.get(row.pk, 0))
         for row in (rows[key] for key in keys if key in rows)
@@ -113,10 +114,10 @@ def as_tree(rows: list[Any]) -> list[Any]:
     return tree + [row for rest in children.values() for row in rest]
 
 
-def alive_threshold() -> timedelta:
-    """Return the silence after which this project considers a process dead."""
+def alive_threshold(using: str) -> timedelta:
+    """Return the silence after which a process of this database is considered dead."""
     try:
-        return Configuration.load().process_alive_threshold
+        return options_on(using).process_alive_threshold
     except (ConfigurationError, ImproperlyConfigured):
         return DEFAULT_THRESHOLD  # Reported by the system checks.
 

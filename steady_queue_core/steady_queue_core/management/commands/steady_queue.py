@@ -7,6 +7,7 @@ import os
 import sys
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -27,9 +28,9 @@ from ...processes.supervisor.drain import Drain
 from ...processes.supervisor.handover import Handover
 from ...processes.supervisor.invocation import Invocation
 from ...processes.supervisor.launch import (
-    choose_database,
     import_tasks,
     runs_threads,
+    served_databases,
     skips_recurring,
     with_changes,
 )
@@ -77,7 +78,10 @@ class Command(BaseCommand):
         )
         parser.add_argument("--threads", type=int, help="threads of every worker process")
         parser.add_argument("--processes", type=int, help="processes of every kind of worker")
-        parser.add_argument("--backend", help="alias in TASKS, where several databases are used")
+        parser.add_argument(
+            "--backend",
+            help="serve only the databases of these backends, by alias in TASKS, with commas",
+        )
         parser.add_argument("--pidfile", help="refuse to start while another supervisor holds it")
         parser.add_argument(
             "--probe-port", type=int, help="answer /livez, /readyz and /metrics on this TCP port"
@@ -156,8 +160,8 @@ class Command(BaseCommand):
     def _run(self, **options: Any) -> None:
         handover = Handover.take()
         try:
-            configuration = with_changes(
-                Configuration.load(),
+            change = partial(
+                with_changes,
                 queues=options["queues"],
                 exclude_queues=options["exclude_queues"],
                 executor=options["executor"],
@@ -168,19 +172,20 @@ class Command(BaseCommand):
                 heartbeat_file=options["heartbeat_file"],
                 mode="async" if options["reload"] else options["mode"],
             )
+            settings = Configuration.load()
+            configuration = change(settings)
             import_tasks(configuration)
             drain = None
             if options["drain"]:
                 drain = Drain(timedelta(seconds=options["drain_horizon"]))
-            using, threads = choose_database(options["backend"]), runs_threads(configuration)
+            databases = served_databases(settings, options["backend"])
+            threads = runs_threads(configuration)
             live_restart = None
             if self.invocation is not None and not options["reload"]:
-                live_restart = LiveRestart(
-                    self.invocation, using, threads=threads, handover=handover
-                )
+                live_restart = LiveRestart(self.invocation, threads=threads, handover=handover)
             supervisor = Supervisor(
                 configuration,
-                using,
+                {using: change(each) for using, each in databases.items()},
                 drain=drain,
                 only=options["only"],
                 skip_recurring=options["skip_recurring"] or skips_recurring(),
@@ -190,7 +195,7 @@ class Command(BaseCommand):
                 handover=handover,
                 metrics=metrics_text,
             )
-            if not supervisor.specs:
+            if not supervisor.fleets:
                 raise CommandError(NOTHING_TO_RUN)
             if live_restart is not None and is_trial():
                 live_restart.report()

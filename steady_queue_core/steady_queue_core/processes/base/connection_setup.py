@@ -21,6 +21,8 @@ class _ThreadRole(threading.local):
 
 
 _role = _ThreadRole()
+#: The databases whose connections are prepared.
+_prepared: set[str] = set()
 
 
 @contextmanager
@@ -63,15 +65,28 @@ def preparing_connections(
                 raise
             report(changes)
 
-    uid = f"steady_queue_prepare_{using}"
+    uid = _uid(using)
     connection_created.connect(prepare, weak=False, dispatch_uid=uid)
+    _prepared.add(using)
     try:
         connections[using].close()  # The next one, when needed, is prepared.
         yield
     finally:
         connection_created.disconnect(dispatch_uid=uid)
+        _prepared.discard(using)
         if all_threads:
             close_connections()
+
+
+def prepare_only(using: str) -> None:
+    """Prepare no connections any more but those to ``using``: the tasks of this process may use
+    other queues' databases, as anybody may."""
+    for other in [each for each in _prepared if each != using]:
+        connection_created.disconnect(dispatch_uid=_uid(other))
+
+
+def _uid(using: str) -> str:
+    return f"steady_queue_prepare_{using}"
 
 
 def close_connections() -> None:

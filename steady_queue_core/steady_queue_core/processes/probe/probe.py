@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Lock, Thread
 
@@ -28,10 +28,16 @@ class Probe:
     kind = "probe"
 
     def __init__(
-        self, context: ProcessContext, *, descriptor: int, pulse: Pulse, metrics: Metrics | None
+        self,
+        context: ProcessContext,
+        *,
+        descriptor: int,
+        pulse: Pulse,
+        databases: Sequence[str],
+        metrics: Metrics | None,
     ) -> None:
         self.context, self.pulse = context, pulse
-        self.readiness = Readiness(context, pulse)
+        self.readiness = Readiness(context, pulse, databases)
         self._scraping = Lock()
         routes: dict[str, Route] = {"/livez": self._livez, "/readyz": self._readyz}
         if metrics is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import Lock
 from time import monotonic
 
@@ -13,8 +14,9 @@ from ...models.process import Process
 from ...models.readiness import pending_migrations
 from ..base.connection_setup import as_control_thread
 from ..base.context import ProcessContext
-from ..base.database import Unavailable
+from ..base.database import QueueDatabase, Unavailable
 from ..base.pulse import Pulse
+from ..base.response_timeout import ResponseTimeouts
 
 #: Seconds for which an answer of the database holds: requests may come as often as they like.
 LASTING = 1.0
@@ -25,13 +27,18 @@ PATIENCE = 2.0
 class Readiness:
     """Asks for the state of the queue. Any thread may ask."""
 
-    def __init__(self, context: ProcessContext, pulse: Pulse) -> None:
-        self.context, self.pulse = context, pulse
+    def __init__(self, context: ProcessContext, pulse: Pulse, databases: Sequence[str]) -> None:
+        self.pulse = pulse
+        options = context.options
+        self._databases = [
+            QueueDatabase(using, quiet=options.silence_polling, timeouts=ResponseTimeouts(options))
+            for using in databases
+        ]
         self._lock = Lock()
         self._asked_at = -LASTING
         self._answer: list[str] = []
-        #: Whether all migrations were seen to be applied: they stay so.
-        self._is_migrated = False
+        #: Databases whose migrations were all seen to be applied: they stay so.
+        self._migrated: set[str] = set()
 
     def problems(self) -> list[str]:
         """Return what keeps the queue from its work."""
@@ -55,18 +62,25 @@ class Readiness:
             self._lock.release()
 
     def _ask(self) -> list[str]:
+        with as_control_thread():  # Closes the connections of this thread, which ends now.
+            return [problem for each in self._databases for problem in self._ask_one(each)]
+
+    def _ask_one(self, database: QueueDatabase) -> list[str]:
+        # Of several, it has to be said which.
+        which = f" {database.using!r}" if len(self._databases) > 1 else ""
         try:
-            with as_control_thread():  # Closes the connection of this thread, which ends now.
-                return self.context.database.run(self._look)
+            return database.run(self._look)
         except Unavailable as unavailable:
-            return [f"the database is not available: {unavailable.__cause__ or unavailable}"]
+            reason = unavailable.__cause__ or unavailable
+            return [f"the database{which} is not available: {reason}"]
         except SteadyQueueError as error:
             return [str(error)]
 
     def _look(self, connection: BaseDatabaseWrapper, dialect: Dialect) -> list[str]:
-        if not self._is_migrated:
+        if connection.alias not in self._migrated:
             if pending := pending_migrations(connection):
-                return [f"migrations are not applied: {', '.join(pending)}"]
-            self._is_migrated = True
+                which = f" to {connection.alias!r}" if len(self._databases) > 1 else ""
+                return [f"migrations are not applied{which}: {', '.join(pending)}"]
+            self._migrated.add(connection.alias)
         Process.objects.using(connection.alias).exists()
         return []

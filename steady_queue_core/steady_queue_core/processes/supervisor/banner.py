@@ -17,8 +17,6 @@ def banner_lines(
     dialect: DialectInfo,
     changes: Iterable[str],
     specs: Iterable[ProcessSpec],
-    *,
-    drains: bool,
 ) -> Iterator[str]:
     """Yield the versions, the database, what the dialect has changed, and the processes."""
     yield (
@@ -30,4 +28,8 @@ def banner_lines(
         yield f"  {dialect.name}: {change}"
     for spec in specs:
         yield f"  {spec.kind}: {spec.description}"
-    yield "  Stops when nothing is left to run." if drains else "  Stop with Ctrl-C or TERM."
+
+
+def last_line(*, drains: bool) -> str:
+    """Return what ends the queue."""
+    return "  Stops when nothing is left to run." if drains else "  Stop with Ctrl-C or TERM."

@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from ...configuration import ResolvedOptions
 from ...errors import ProcessExitError
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
-from ..base.connection_setup import close_connections
+from ..base.connection_setup import close_connections, prepare_only
 from ..base.forking import describe_exit, flush_output, fork
 from ..base.journal import RunJournal, folder_for
 from ..base.journal_reader import remove_journal
@@ -79,22 +79,21 @@ class ForkLauncher:
 
     def __init__(
         self,
-        options: ResolvedOptions,
-        using: str,
+        children: Callable[[], Iterable[ManagedProcess]],
         note_other: Callable[[int, int], object] = lambda pid, exit_code: None,
     ) -> None:
-        """``note_other(pid, exit_code)`` is told of processes that have ended and are none of our
-        children."""
-        self.options, self.using, self._note_other = options, using, note_other
+        """``children()`` are all that are alive; ``note_other(pid, exit_code)`` is told of
+        processes that have ended and are none of them."""
+        self._children, self._note_other = children, note_other
         #: Descriptors that only those children keep whose spec names them.
         self.reserved: set[int] = set()
 
     def start(
-        self, spec: ProcessSpec, supervisor_id: int | None, siblings: list[ManagedProcess]
+        self, spec: ProcessSpec, options: ResolvedOptions, using: str, supervisor_id: int | None
     ) -> ManagedProcess:
         """Fork a process for ``spec``."""
         name = new_name(spec.kind)
-        journal = RunJournal.create(name, spec.capacity, folder_for(self.options.state_directory))
+        journal = RunJournal.create(name, spec.capacity, folder_for(options.state_directory))
         read_end, write_end = os.pipe()
         os.set_blocking(read_end, False)
         parent = os.getpid()
@@ -112,13 +111,15 @@ class ForkLauncher:
             code = 1
             try:
                 os.close(read_end)
-                for sibling in siblings:
+                for sibling in self._children():
                     sibling.close()
                 for reserved in self.reserved - spec.descriptors:
                     os.close(reserved)
+                if spec.registers:
+                    prepare_only(using)
                 context = ForkedContext(
-                    options=self.options,
-                    using=self.using,
+                    options=options,
+                    using=using,
                     kind=spec.kind,
                     name=name,
                     parent=parent,
@@ -146,12 +147,12 @@ class ForkLauncher:
                 exit_now(code)
         os.close(write_end)
         child = ForkedProcess(spec, name, pid, journal, report_pipe=read_end)
-        child.deadline = time.monotonic() + self.options.fork_startup_timeout.total_seconds()
+        child.deadline = time.monotonic() + options.fork_startup_timeout.total_seconds()
         return child
 
-    def ended(self, children: list[ManagedProcess]) -> list[tuple[ManagedProcess, str]]:
+    def ended(self) -> list[tuple[ManagedProcess, str]]:
         """Return the children that have ended, and how; as PID 1, also reap adopted processes."""
-        by_pid = {child.pid: child for child in children}
+        by_pid = {child.pid: child for child in self._children()}
         ended: list[tuple[ManagedProcess, str]] = []
         while True:
             try:

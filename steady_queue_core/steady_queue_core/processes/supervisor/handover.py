@@ -1,5 +1,5 @@
 """What a supervisor passes to the one that takes its place by ``exec``: its children, by their
-descriptors, and its row in the database."""
+descriptors, and its rows in the databases."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..base.journal import RunJournal
 from .forks import ForkedProcess
@@ -78,16 +79,29 @@ class PassedChild:
 
 
 @dataclass(frozen=True)
-class Handover:
-    """The state of a supervisor that goes on in the same process, with new code."""
+class PassedFleet:
+    """The processes that serve one database, as their present supervisor knows them."""
 
     using: str
-    #: Its name, and the id of its row.
+    #: The name of the supervisor there, and the id of its row.
     name: str
     process_id: int
     children: list[PassedChild]
     #: Ids of the processes that it has rescued of late.
     rescued: list[int] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, state: dict[str, Any]) -> PassedFleet:
+        """Read what ``asdict`` has made of it."""
+        children = [PassedChild(**each) for each in state.pop("children")]
+        return cls(**state, children=children)
+
+
+@dataclass(frozen=True)
+class Handover:
+    """The state of a supervisor that goes on in the same process, with new code."""
+
+    fleets: list[PassedFleet]
     #: Path and descriptor of its pidfile.
     pidfile: tuple[str, int] | None = None
     #: The listening socket of its probes.
@@ -113,11 +127,16 @@ class Handover:
             return None  # Of the process that started us.
         with open(int(descriptor), encoding="utf-8") as file:
             state = json.load(file)
-        children = [PassedChild(**each) for each in state.pop("children")]
-        found = cls(**state, children=children)
+        fleets = [PassedFleet.read(each) for each in state.pop("fleets")]
+        found = cls(**state, fleets=fleets)
         for each in found._descriptors():
             os.set_inheritable(each, False)
         return found
+
+    @property
+    def children(self) -> list[PassedChild]:
+        """The children of all fleets."""
+        return [child for fleet in self.fleets for child in fleet.children]
 
     def _descriptors(self) -> Iterator[int]:
         for child in self.children:

@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connections
 
 from ...configuration import Configuration, ConfigurationError, ResolvedOptions, load
-from ...configured_backends import own_backends, queue_databases
+from ...configured_backends import options_on, own_backends, queue_databases, require_known
 from ...errors import SupervisorContextError
 from ..base.system import processors, tells_memory
 
@@ -37,29 +37,45 @@ def require_supervisor_context(*, standalone: bool = True) -> None:
             )
 
 
-def choose_database(backend_alias: str | None) -> str:
-    """Return the alias of the database to serve. Raises ``ConfigurationError``."""
+def choose_databases(backends: str | None) -> list[str]:
+    """Return the aliases of the databases of some backends, given by their aliases with commas
+    between; ``None``: of all. Raises ``ConfigurationError``."""
     ours = own_backends()
     if not ours:
         raise ConfigurationError(
             "TASKS has no backend of Steady Queue. Add one: TASKS = {'default': {'BACKEND': "
             "'steady_queue_core.backend.SteadyQueueBackend', 'QUEUES': []}}"
         )
-    if backend_alias is not None:
-        if backend_alias not in ours:
+    if backends is None:
+        return queue_databases()
+    chosen = [alias.strip() for alias in backends.split(",")]
+    for alias in chosen:
+        if alias not in ours:
             raise ConfigurationError(
-                f"--backend {backend_alias!r} is no Steady Queue backend in TASKS. "
+                f"--backend {alias!r} is no Steady Queue backend in TASKS. "
                 f"There are: {', '.join(sorted(ours))}."
             )
-        return ours[backend_alias].database
-    databases = queue_databases()
+    return list(dict.fromkeys(ours[alias].database for alias in chosen))
+
+
+def choose_database(backend_alias: str | None) -> str:
+    """Return the alias of the one database of a backend, or of all. Raises
+    ``ConfigurationError``."""
+    databases = choose_databases(backend_alias)
     if len(databases) > 1:
         raise ConfigurationError(
-            f"The backends in TASKS use several databases ({', '.join(databases)}), and one "
-            f"supervisor serves one. Choose with --backend {'|'.join(sorted(ours))}, and start "
-            "a supervisor for each."
+            f"The backends in TASKS use several databases ({', '.join(databases)}). Choose one "
+            f"with --backend {'|'.join(sorted(own_backends()))}."
         )
     return databases[0]
+
+
+def served_databases(options: ResolvedOptions, backends: str | None) -> dict[str, ResolvedOptions]:
+    """Return the databases of some backends, or of all, that have workers or dispatchers, and
+    their options. Raises ``ConfigurationError``."""
+    require_known(options)
+    found = {using: options_on(using, options) for using in choose_databases(backends)}
+    return {using: each for using, each in found.items() if each.serves}
 
 
 def with_changes(

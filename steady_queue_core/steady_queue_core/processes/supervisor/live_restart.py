@@ -17,7 +17,7 @@ from .trial import Trial, report
 logger = get_logger("steady_queue.supervisor")
 
 #: What a handover contains changes with this number.
-VERSION = 1
+VERSION = 2
 
 
 class LiveRestart:
@@ -28,12 +28,16 @@ class LiveRestart:
     """
 
     def __init__(
-        self, invocation: Invocation, using: str, *, threads: bool, handover: Handover | None
+        self,
+        invocation: Invocation,
+        *,
+        threads: bool,
+        handover: Handover | None,
     ) -> None:
         """``handover``: of the supervisor that was in the place of this one."""
-        self.invocation, self._using = invocation, using
-        #: What the new code has to report to be able to take over.
-        self._expected = {"version": VERSION, "using": using, "threads": threads}
+        self.invocation, self._threads = invocation, threads
+        #: Those that the supervisor serves.
+        self.databases: list[str] = []
         self.had_terminal = has_terminal() if handover is None else handover.had_terminal
         #: Whether a restart was asked for that has not begun.
         self.is_requested = handover is not None and handover.is_overtaken
@@ -47,9 +51,19 @@ class LiveRestart:
     def report(self) -> None:
         """Report that this code can start, in a trial. Raises ``MigrationsMissing``."""
         # Without its database the queue starts as well, and waits for it.
-        with suppress(OperationalError, InterfaceError):
-            require_tables(connections[self._using])
-        report(self._expected)
+        for using in self.databases:
+            with suppress(OperationalError, InterfaceError):
+                require_tables(connections[using])
+        report({"version": VERSION, "threads": self._threads, "databases": self.databases})
+
+    def _can_go_on(self, report: object) -> bool:
+        """Whether code that reports this can go on with our processes. It may serve more
+        databases."""
+        match report:
+            case {"version": version, "threads": threads, "databases": [*databases]}:
+                same = (version, threads) == (VERSION, self._threads)
+                return same and set(self.databases) <= set(databases)
+        return False
 
     def request(self) -> None:
         """Ask for a restart. May be called by a signal handler."""
@@ -75,7 +89,7 @@ class LiveRestart:
         if self._trial is None or self._trial.pid != pid:
             return
         trial, self._trial = self._trial, None
-        problem = trial.problem(exit_code, lambda report: report == self._expected)
+        problem = trial.problem(exit_code, self._can_go_on)
         if problem:
             self._refuse(problem)
         else:

@@ -1,4 +1,4 @@
-"""The supervisor's work in the database: its heartbeat, and the rescue of dead processes' jobs."""
+"""The supervisor's work in one database: its heartbeat, and the rescue of dead processes' jobs."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ class Maintenance:
         options: ResolvedOptions,
         using: str,
         children: ManagedProcesses,
+        name: str,
         drain: Drain | None = None,
     ) -> None:
         self.options, self.children, self.drain = options, children, drain
@@ -66,7 +67,7 @@ class Maintenance:
         self.rescuer = Rescuer(self.database, self._note_lost)
         self.pruner = Pruner(self.database, self.rescuer, options.process_alive_threshold)
         self.deferred = DeferredWork()
-        self.name = new_name(self.kind)
+        self.name = name
         self.lifecycle = Lifecycle(self.kind, self.name, using)
         self._registration: ProcessRegistration | None = None
         self._next_exited_check = self._next_prune = 0.0
@@ -77,8 +78,8 @@ class Maintenance:
         self.declared_dead: deque[str] = deque()
         #: Whether a query waited for a lock in vain; a replaced child may hold it.
         self.lock_timed_out = False
-        #: Whether nothing was left to run at the last check.
-        self.drained = False
+        #: Whether nothing was left to run at the last look; ``None``: nobody has looked.
+        self.drained: bool | None = None
 
     def set_process_name(self) -> None:
         """Set our name in the calling thread's log records."""

@@ -9,7 +9,7 @@ afterwards.
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 from ...logging import about, get_logger
 from ..base import system
@@ -31,6 +31,11 @@ class MaintenanceThread:
         self.gave_up = False
         self._thread: Thread | None = None
         self._called = Event()
+        #: Held while a round begins.
+        self.lock = Lock()
+        #: Whether it may be waiting for the database.
+        self.in_round = False
+        self._has_begun = False
         self._is_ending = False
         self._pausing = self._leaving = self._left = False
 
@@ -38,7 +43,7 @@ class MaintenanceThread:
         """Start or resume the thread, unless it is running."""
         self._pausing = False
         if self._has_ended() and self.failure is None:
-            self._is_ending = False
+            self._is_ending = self._has_begun = False
             self._thread = Thread(target=self._work, name="steady-queue-maintenance", daemon=True)
             self._thread.start()
 
@@ -47,16 +52,24 @@ class MaintenanceThread:
         self.start()
         self._called.set()
 
-    def pause(self) -> bool:
-        """Ask the thread to end after its present round; return whether it has ended."""
+    def ask_to_pause(self) -> None:
+        """Ask the thread to end; now, unless it is in a round."""
         self._pausing = True
         self._called.set()
+
+    @property
+    def has_paused(self) -> bool:
+        """Whether the thread has ended."""
         return self._has_ended()
 
-    def finish(self, may_wait: Callable[[], bool]) -> None:
-        """Let the maintenance finish and deregister the supervisor, as long as ``may_wait()``.
-        Nothing can be called after that."""
+    def leave(self) -> None:
+        """Begin to finish. Nothing but ``finish`` can be called after that."""
         self._leaving = True
+        if self.failure is None:
+            self.call()
+
+    def finish(self, may_wait: Callable[[], bool]) -> None:
+        """Let the maintenance finish and deregister the supervisor, as long as ``may_wait()``."""
         while self.failure is None and not self._left:
             self.call()
             self._has_ended(timeout=0.02)
@@ -85,11 +98,11 @@ class MaintenanceThread:
         try:
             with as_control_thread():
                 self.maintenance.set_process_name()
-                while not self._leaving:
+                while self._begin_round():
                     pause = self._round()
-                    if self._pausing:
-                        break
-                    self._called.wait(pause)
+                    self.in_round = False
+                    if not self._pausing:
+                        self._called.wait(pause)
                     self._called.clear()
                 if self._leaving:
                     self.maintenance.finish()
@@ -97,8 +110,15 @@ class MaintenanceThread:
         except BaseException as error:
             self.failure = error
         finally:
-            self._is_ending = True
+            self.in_round, self._is_ending = False, True
             self._wake_supervisor()
+
+    def _begin_round(self) -> bool:
+        with self.lock:
+            # At least one since the thread was started: it may be paused again and again.
+            self.in_round = not self._leaving and not (self._pausing and self._has_begun)
+            self._has_begun = True
+            return self.in_round
 
     def _round(self) -> float:
         """Register, or do a step of the maintenance; return the seconds until the next round."""

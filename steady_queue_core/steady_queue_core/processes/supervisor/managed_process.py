@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ...configuration import ResolvedOptions
 from ...errors import SteadyQueueError
 from ..base.context import ProcessContext
 from ..base.journal import RunJournal
@@ -134,9 +135,9 @@ class Launcher(Protocol):
     reserved: set[int]
 
     def start(
-        self, spec: ProcessSpec, supervisor_id: int | None, siblings: list[ManagedProcess]
+        self, spec: ProcessSpec, options: ResolvedOptions, using: str, supervisor_id: int | None
     ) -> ManagedProcess:
         """Start a child for ``spec``. Raises ``OSError`` if the system lacks the resources."""
 
-    def ended(self, children: list[ManagedProcess]) -> list[tuple[ManagedProcess, str]]:
-        """Return those of ``children`` that have ended, each once, and how each has ended."""
+    def ended(self) -> list[tuple[ManagedProcess, str]]:
+        """Return the children that have ended, until they are removed, and how each has ended."""

@@ -1,4 +1,4 @@
-"""The children of a supervisor: starts them, watches their health, and replaces them."""
+"""The children of a fleet: starts them, watches their health, and replaces them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ MIN_KILL_GRACE, MAX_KILL_GRACE = 10.0, 60.0
 
 
 class ManagedProcesses:
-    """Starts children, reaps them, and replaces those that hang. Makes no database queries, since
+    """Starts children, and replaces those that hang. Makes no database queries, since
     such a child may hold the very locks that a query would wait for."""
 
-    def __init__(self, options: ResolvedOptions, launcher: Launcher) -> None:
-        self.options, self.launcher = options, launcher
+    def __init__(self, options: ResolvedOptions, using: str, launcher: Launcher) -> None:
+        self.options, self.using, self.launcher = options, using, launcher
         self.restarts = Restarts()
         self._by_name: dict[str, ManagedProcess] = {}
         self._checked_at = time.monotonic()
@@ -53,7 +53,7 @@ class ManagedProcesses:
         """Start a child for ``spec``, or plan another try and return ``None`` if the system
         refuses."""
         try:
-            child = self.launcher.start(spec, supervisor_id, list(self))
+            child = self.launcher.start(spec, self.options, self.using, supervisor_id)
         except (OSError, RuntimeError):  # Python raises RuntimeError for a refused thread.
             log_internal_error(
                 logger,
@@ -85,19 +85,16 @@ class ManagedProcesses:
         child.deadline = child.seen_at + self.options.fork_startup_timeout.total_seconds()
         self._by_name[child.name] = child
 
-    def reap(self) -> list[tuple[ManagedProcess, str]]:
-        """Remove and return the children that have ended, and how each has ended."""
-        ended = self.launcher.ended(list(self))
-        for child, _ in ended:
-            del self._by_name[child.name]
-            child.read_reports(0.0)
-            child.close()
-            child.journal.mark_all_stuck(child.held_by)
-            self.left_tasks = self.left_tasks or child.left_tasks
-            for other in self:
-                if other.predecessor is child:
-                    other.predecessor = None  # Its pid may become another process's.
-        return ended
+    def remove(self, child: ManagedProcess) -> None:
+        """Take a child that has ended from the living."""
+        del self._by_name[child.name]
+        child.read_reports(0.0)
+        child.close()
+        child.journal.mark_all_stuck(child.held_by)
+        self.left_tasks = self.left_tasks or child.left_tasks
+        for other in self:
+            if other.predecessor is child:
+                other.predecessor = None  # Its pid may become another process's.
 
     def check_health(self) -> None:
         """Kill children that never got ready; replace those that are frozen or hang."""

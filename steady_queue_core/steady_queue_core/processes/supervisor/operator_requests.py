@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Sequence
 
 from ...logging import about, get_logger
 from ..base.diagnosis import log_stacks, reopen_log_files
 from ..base.posix_signals import FEWER, MORE, REOPEN, STACKS
-from .managed_processes import ManagedProcesses
-from .worker_count import WorkerCount
+from .fleet import Fleet
+from .managed_process import ManagedProcess
 
 logger = get_logger("steady_queue.supervisor")
 
@@ -20,8 +21,8 @@ MOST_WAITING = 100
 class OperatorRequests:
     """Requests that were noted by a signal handler, and are heeded by the main loop."""
 
-    def __init__(self, children: ManagedProcesses, workers: WorkerCount) -> None:
-        self.children, self.workers = children, workers
+    def __init__(self, fleets: Sequence[Fleet]) -> None:
+        self._fleets = fleets
         self._waiting: deque[int] = deque(maxlen=MOST_WAITING)
 
     def note(self, signum: int) -> bool:
@@ -40,46 +41,56 @@ class OperatorRequests:
             elif signum == STACKS:
                 self._log_stacks()
             elif may_resize:
-                self._resize(more=signum == MORE)
+                for fleet in self._fleets:
+                    _resize(fleet, more=signum == MORE)
+
+    @property
+    def _children(self) -> list[ManagedProcess]:
+        return [child for fleet in self._fleets for child in fleet.children]
 
     def _reopen_logs(self) -> None:
         reopen_log_files()
-        outgoing = sum(child.is_outgoing for child in self.children)
+        children = self._children
         logger.info(
             "Supervisor (pid %d): %d children, of which %d are to end",
             os.getpid(),
-            len(self.children),
-            outgoing,
+            len(children),
+            sum(child.is_outgoing for child in children),
             extra=about("process.status", kind="supervisor"),
         )
-        for child in self.children:
+        for child in children:
             child.reopen_logs()
 
     def _log_stacks(self) -> None:
         log_stacks()
-        for child in self.children:
+        for child in self._children:
             child.log_stacks()
 
-    def _resize(self, *, more: bool) -> None:
-        """Have one worker more, or one fewer."""
-        spec = self.workers.add() if more else self.workers.remove()
-        if spec is None:
-            logger.warning(
-                "There cannot be %s: there is %s worker to begin with",
-                "more workers" if more else "fewer workers",
-                "no" if more else "only one",
-                extra=about("supervisor.not_resized"),
-            )
-            return
-        logger.info(
-            "One worker %s: %s",
-            "more" if more else "fewer",
-            spec.description,
-            extra=about("supervisor.resized"),
+
+def _resize(fleet: Fleet, *, more: bool) -> None:
+    """Have one worker more, or one fewer."""
+    if not fleet.has_begun:
+        return
+    spec = fleet.workers.add() if more else fleet.workers.remove()
+    if spec is None:
+        logger.warning(
+            "There cannot be %s on the database %r: there is %s worker to begin with",
+            "more workers" if more else "fewer workers",
+            fleet.using,
+            "no" if more else "only one",
+            extra=about("supervisor.not_resized", database=fleet.using),
         )
-        if more:
-            self.children.restarts.plan_first(spec)
-        else:
-            self.children.restarts.forget(spec)
-            for child in self.children:
-                child.is_outgoing = child.is_outgoing or child.spec is spec
+        return
+    logger.info(
+        "One worker %s on the database %r: %s",
+        "more" if more else "fewer",
+        fleet.using,
+        spec.description,
+        extra=about("supervisor.resized", database=fleet.using),
+    )
+    if more:
+        fleet.children.restarts.plan_first(spec)
+    else:
+        fleet.children.restarts.forget(spec)
+        for child in fleet.children:
+            child.is_outgoing = child.is_outgoing or child.spec is spec

@@ -6,41 +6,35 @@ import gc
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from types import FrameType
 
 from ...configuration import ResolvedOptions
 from ...logging import about, get_logger
 from ..base import journal
-from ..base.connection_setup import (
-    as_control_thread,
-    close_connections,
-    preparing_connections,
-)
+from ..base.connection_setup import as_control_thread, close_connections
 from ..base.forking import accept_signals, flush_output, hold_signals
 from ..base.posix_signals import HANGUP, handling, is_insistent, is_quit
+from ..base.registration import new_name
 from ..base.system import set_title
 from ..base.waiter import Waiter
 from ..probe.probe import Metrics
 from . import topology
-from .banner import banner_lines
+from .banner import last_line
 from .drain import Drain
+from .fleet import Fleet, pause
 from .forks import ForkLauncher
-from .handover import Handover, passed
+from .handover import Handover
 from .launch import require_means, require_supervisor_context
 from .live_restart import LiveRestart
-from .maintenance import Maintenance
-from .maintenance_thread import MaintenanceThread
-from .managed_process import Launcher
-from .managed_processes import ManagedProcesses
+from .managed_process import Launcher, ManagedProcess, ProcessSpec
 from .operator_requests import OperatorRequests
-from .outgoing import OutgoingProcesses
 from .pidfile import Pidfile, succeeding
 from .probe_socket import ProbeSocketError, listen
+from .settled import Settled
 from .threads import ThreadLauncher
 from .vitals import Vitals
-from .worker_count import WorkerCount
 
 logger = get_logger("steady_queue.supervisor")
 
@@ -64,18 +58,19 @@ MIN_FINISH_GRACE = 0.5
 class Supervisor:
     """Runs until a stop is requested, or until the queue is drained.
 
-    It starts the others as processes, or as ``threads`` of its own process. ``standalone``, it owns
-    the process and handles TERM, INT, HUP and QUIT. With ``live_restart``, HUP has it replaced by
-    new code, to which it passes a ``handover``. The probe answers with ``metrics``.
+    It has a fleet for each database that it serves, and starts the others as processes, or as
+    ``threads`` of its own process. ``standalone``, it owns the process and handles TERM, INT, HUP
+    and QUIT. With ``live_restart``, HUP has it replaced by new code, to which it passes a
+    ``handover``. The probe answers with ``metrics``.
 
-    It makes no database queries: the maintenance does, in a thread that does not exist during a
+    It makes no database queries: the maintenance does, in threads that do not exist during a
     fork. It survives any outage of the database, and stops in time during one.
     """
 
     def __init__(
         self,
         options: ResolvedOptions,
-        using: str,
+        databases: Mapping[str, ResolvedOptions],
         *,
         drain: Drain | None = None,
         only: str | None = None,
@@ -87,34 +82,28 @@ class Supervisor:
         handover: Handover | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        if only in (None, "work"):
-            require_means(options, threads=threads)
-        self.options, self.using, self.drain, self.say = options, using, drain, say
+        """``databases``: the options of those to serve, by alias; ``options``: of all."""
+        self.options, self.drain, self.say = options, drain, say
         # A drained queue must stay empty, so nothing new is scheduled.
         self.scheduling = drain is None and not skip_recurring and only in (None, "schedule")
-        specs = topology.specs(options, using, scheduling=self.scheduling, one_each=threads)
-        self.specs = [spec for spec in specs if only is None or spec.kind == topology.KINDS[only]]
         self.threads, self.standalone = threads, standalone
         self.waiter = Waiter()
         self.vitals = Vitals(options.heartbeat_file if standalone else None)
-        #: The descriptor of the listening socket of the probe.
+        #: The descriptor of the listening socket of the probe, and its spec.
         self.probe_socket: int | None = None
+        self._probe: ProcessSpec | None = None
         self.live_restart, self._handover, self._metrics = live_restart, handover, metrics
+        self._pidfile: Pidfile | None = None
+        self.launcher: Launcher = ForkLauncher(lambda: self.children, self._note_other_ended)
+        if threads:
+            self.launcher = ThreadLauncher(lambda: self.children, self.waiter.wake)
+        self.fleets: list[Fleet] = list(self._build_fleets(databases, only))
         if live_restart is not None:
+            live_restart.databases = [fleet.using for fleet in self.fleets]
             live_restart.begun = self.vitals.reload_begins
             live_restart.refused = self.vitals.reload_refused
-        self._pidfile: Pidfile | None = None
-        launcher: Launcher = ForkLauncher(options, using, self._note_other_ended)
-        if threads:
-            launcher = ThreadLauncher(options, using, self.waiter.wake)
-        self.children = ManagedProcesses(options, launcher)
-        self.requests = OperatorRequests(self.children, WorkerCount(self.specs))
-        self.outgoing = OutgoingProcesses(self.children, options.drain_timeout)
-        self.maintenance = Maintenance(options, using, self.children, drain)
-        tick = TICK if drain is None else DRAIN_TICK
-        self.maintenance_thread = MaintenanceThread(self.maintenance, tick, self.waiter.wake)
-        #: Settings that the dialect changed when the first connection was opened.
-        self._changes: list[str] = []
+        self.requests = OperatorRequests(self.fleets)
+        self._settled = Settled(self.fleets)
         self._stop_requested = self._stop_at_once = self._stopping = False
         #: Whether it has stopped for new code that is to take its place.
         self.is_to_restart = False
@@ -122,6 +111,38 @@ class Supervisor:
         self._signalled_at = -math.inf
         #: Until when the children and the maintenance have to finish.
         self._deadline = 0.0
+
+    def _build_fleets(
+        self, databases: Mapping[str, ResolvedOptions], only: str | None
+    ) -> Iterator[Fleet]:
+        name = new_name("supervisor")  # The same in each database.
+        for using, options in databases.items():
+            if only in (None, "work"):
+                require_means(options, threads=self.threads)
+            every = topology.specs(
+                options, using, scheduling=self.scheduling, one_each=self.threads
+            )
+            specs = [each for each in every if only is None or each.kind == topology.KINDS[only]]
+            if specs:
+                yield Fleet(
+                    options,
+                    using,
+                    specs,
+                    name=name,
+                    launcher=self.launcher,
+                    drain=self.drain,
+                    tick=self._tick,
+                    wake=self.waiter.wake,
+                )
+
+    @property
+    def children(self) -> list[ManagedProcess]:
+        """All children."""
+        return [child for fleet in self.fleets for child in fleet.children]
+
+    @property
+    def _tick(self) -> float:
+        return TICK if self.drain is None else DRAIN_TICK
 
     def run(self) -> None:
         """Supervise. Raises ``SupervisorContextError``, ``PidfileError``, ``MigrationsMissing`` and
@@ -142,20 +163,17 @@ class Supervisor:
                 stack.enter_context(as_control_thread())
             if self.live_restart is not None:
                 stack.callback(self.live_restart.close)
-            stack.enter_context(
-                preparing_connections(self.using, self._note_changes, all_threads=self.standalone)
-            )
+            for fleet in self.fleets:
+                stack.enter_context(fleet.preparing(all_threads=self.standalone))
             stack.push(self._announce_end)
             stack.callback(self._finish_maintenance)
             if self._handover is not None:
                 self._adopt(self._handover)
                 stack.callback(self._stop)  # Even if a stop was requested meanwhile.
                 if not self._stop_requested:
-                    self._start()
                     self._supervise()
             elif self._register():
                 stack.callback(self._stop)
-                self._start()
                 self._supervise()
 
     def stop(self, *, at_once: bool = False) -> None:
@@ -167,7 +185,7 @@ class Supervisor:
     @property
     def left_running(self) -> bool:
         """Whether threads may be left: of interrupted tasks, or one that waits for the database."""
-        return self.children.left_tasks or self.maintenance_thread.gave_up
+        return any(each.children.left_tasks or each.thread.gave_up for each in self.fleets)
 
     def _hold_pidfile(self) -> Pidfile | None:
         path = self.options.supervisor_pidfile
@@ -196,18 +214,21 @@ class Supervisor:
             return
         self.probe_socket = descriptor
         stack.callback(os.close, descriptor)
-        self.children.launcher.reserved.add(descriptor)
+        self.launcher.reserved.add(descriptor)
         where = f"{address}, port {port}"
-        self.specs.append(topology.probe_spec(where, descriptor, self.vitals.pulse, self._metrics))
+        databases = [fleet.using for fleet in self.fleets]
+        self._probe = topology.probe_spec(
+            where, descriptor, self.vitals.pulse, databases, self._metrics
+        )
 
     def _beat(self) -> None:
         """Give the signs of life that others look for."""
-        in_place = sum(child.is_in_place for child in self.children)
-        self.vitals.beat(len(self.specs), in_place, len(self.outgoing), is_stopping=self._stopping)
-
-    def _note_changes(self, changes: list[str]) -> None:
-        # The first connection finds most to change; later ones find it changed.
-        self._changes = self._changes or changes
+        # A database that has been away from the start must not keep the others from being ready.
+        begun = [fleet for fleet in self.fleets if fleet.has_begun] or self.fleets
+        wanted = sum(len(fleet.specs) for fleet in begun)
+        in_place = sum(fleet.in_place for fleet in self.fleets)
+        outgoing = sum(len(fleet.outgoing) for fleet in self.fleets)
+        self.vitals.beat(wanted, in_place, outgoing, is_stopping=self._stopping)
 
     def _handle_signal(self, signum: int, frame: FrameType | None) -> None:
         if signum == HANGUP and self.live_restart is not None:
@@ -222,15 +243,18 @@ class Supervisor:
         self._stop_at_once = self._stop_at_once or is_quit(signum) or insists
 
     def _announce_end(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        self.maintenance.lifecycle.stopped(error)
+        for fleet in self.fleets:
+            fleet.maintenance.lifecycle.stopped(error)
 
     def _register(self) -> bool:
-        """Wait until the maintenance has registered; return ``False`` if stopped before."""
-        self.maintenance_thread.start()
+        """Wait until we are registered in one database; return ``False`` if stopped before."""
+        for fleet in self.fleets:
+            fleet.thread.start()
         while not self._stop_requested:
-            if self.maintenance_thread.failure is not None:
-                raise self.maintenance_thread.failure
-            if self.maintenance.process_id is not None:
+            for fleet in self.fleets:
+                if fleet.thread.failure is not None:
+                    raise fleet.thread.failure
+            if any(fleet.is_registered for fleet in self.fleets):
                 return True
             if self.live_restart is not None and self.live_restart.is_hung_up:
                 return False
@@ -241,53 +265,51 @@ class Supervisor:
 
     def _adopt(self, former: Handover) -> None:
         """Go on with what the former code in this process had. Raises ``OSError``."""
-        for child in former.children:
-            self.children.adopt(child.adopt())
-        # Only now: what it does not know of may be taken for dead.
-        self.maintenance.resume(former.name, former.process_id, former.rescued)
-        self.maintenance_thread.start()
+        fleets = {fleet.using: fleet for fleet in self.fleets}
+        for each in former.fleets:
+            fleets[each.using].adopt(each)
+        for fleet in self.fleets:
+            fleet.thread.start()
 
-    def _start(self) -> None:
-        if self.standalone:
-            set_title("supervisor", "starting")
-        self.maintenance.set_process_name()
-        self.maintenance.lifecycle.started({})
-        dialect = self.maintenance.database.dialect.info
-        drains = self.drain is not None
-        for line in banner_lines(self.using, dialect, self._changes, self.specs, drains=drains):
+    def _begin(self, fleet: Fleet) -> None:
+        """Start the children of a fleet."""
+        is_first = not any(each.has_begun for each in self.fleets)
+        if is_first:
+            folder = journal.folder_for(self.options.state_directory)
+            journal.sweep(folder, time.time() - MAX_JOURNAL_AGE)
+            if self._probe is not None:  # It asks for the other fleets as well.
+                fleet.specs.append(self._probe)
+        for line in fleet.begin(scheduling=self.scheduling):
             self.say(line)
-        folder = journal.folder_for(self.options.state_directory)
-        journal.sweep(folder, time.time() - MAX_JOURNAL_AGE)
-        if self.scheduling:
-            # Even without a scheduler, since the code may have had schedules before.
-            self.maintenance.mirror_schedules()
-        for spec in self.specs:
-            self.children.restarts.plan_first(spec)
+        if is_first:
+            self.say(last_line(drains=self.drain is not None))
 
     def _supervise(self) -> None:
         while not self._stop_requested:
+            for fleet in self.fleets:
+                if fleet.is_registered and not fleet.has_begun:
+                    self._begin(fleet)
             self._reap()
-            self._apply_findings()
-            self.children.check_health()
-            self._look_after_outgoing()
+            for fleet in self.fleets:
+                fleet.look_after()
+            self._set_process_name()
             self.requests.heed()
             self._beat()
-            pause = self._start_due()
+            wait = self._start_due()
             if self.standalone:
                 set_title("supervisor", f"{len(self.children)} {self._unit}")
-            if self.children and self.maintenance.drained:
+            if self.drain is not None and self._settled.look():
                 return
             if self._advance_restart():
                 continue
-            self.waiter.wait(pause)
+            self.waiter.wait(wait)
 
-    def _look_after_outgoing(self) -> None:
-        if self.outgoing.look_after(self.specs) and self.outgoing:
-            logger.info(
-                "All processes are in place; %d others end when their tasks have",
-                len(self.outgoing),
-                extra=about("supervisor.succeeded", processes=len(self.outgoing)),
-            )
+    def _set_process_name(self) -> None:
+        """Have our log records name us as we are registered."""
+        for fleet in self.fleets:
+            if fleet.is_registered:
+                fleet.maintenance.set_process_name()
+                return
 
     def _advance_restart(self) -> bool:
         """Do what is next in a live restart; return whether to go on without a pause."""
@@ -302,11 +324,12 @@ class Supervisor:
             return False
         if self.threads:
             self._stop_requested = self.is_to_restart = True  # Once the threads have ended.
-        elif self.maintenance.deferred:
-            self.maintenance_thread.call()  # Only we know how these processes have ended.
-        elif self.maintenance_thread.pause():
+        elif busy := [fleet for fleet in self.fleets if fleet.maintenance.deferred]:
+            for fleet in busy:
+                fleet.thread.call()  # Only we know how these processes have ended.
+        elif pause(self.fleets):
             self._give_place(restart)
-            self.maintenance_thread.start()
+            self._resume_maintenance()
         return self._stop_requested
 
     def _give_place(self, restart: LiveRestart) -> None:
@@ -315,7 +338,8 @@ class Supervisor:
             "The new code takes over",
             extra=about("supervisor.restarting", processes=len(self.children)),
         )
-        self.maintenance.lifecycle.stopped()
+        for fleet in self.fleets:
+            fleet.maintenance.lifecycle.stopped()
         close_connections()
         flush_output()
         hold_signals()
@@ -325,17 +349,18 @@ class Supervisor:
         except OSError as error:
             restart.give_up(error)
         accept_signals()
-        self.maintenance.lifecycle.started({})
+        for fleet in self.fleets:
+            if fleet.has_begun:
+                fleet.maintenance.lifecycle.started({})
+
+    def _resume_maintenance(self) -> None:
+        for fleet in self.fleets:
+            fleet.thread.start()
 
     def _state(self, restart: LiveRestart) -> Handover:
         """Return what the new code has to know; the maintenance rests. Raises ``OSError``."""
-        assert self.maintenance.process_id is not None
         return Handover(
-            using=self.using,
-            name=self.maintenance.name,
-            process_id=self.maintenance.process_id,
-            children=passed(self.children),
-            rescued=list(self.maintenance.rescuer.rescued),
+            fleets=[fleet.passed() for fleet in self.fleets if fleet.is_registered],
             pidfile=self._pidfile.passed if self._pidfile is not None else None,
             probe_socket=self.probe_socket,
             had_terminal=restart.had_terminal,
@@ -348,47 +373,31 @@ class Supervisor:
 
     def _start_due(self) -> float:
         """Start the children that are due; return the seconds until the next ones are."""
-        pause = self.children.restarts.pause
-        if pause <= 0:
-            if self.children.launcher.wants_no_threads and not self.maintenance_thread.pause():
-                return self.maintenance_thread.tick  # It wakes us when its thread has ended.
-            for planned in self.children.restarts.take_due():
-                self.children.start_planned(planned, self.maintenance.process_id)
-            self.maintenance.drained = False
-            self.maintenance_thread.start()
-            pause = self.children.restarts.pause
-        return min(self.maintenance_thread.tick, pause)
+        if self._next_start <= 0:
+            if self.launcher.wants_no_threads and not pause(self.fleets):
+                return self._tick  # Each thread wakes us when it has ended.
+            for fleet in self.fleets:
+                fleet.start_due()
+            self._resume_maintenance()
+        return min(self._tick, self._next_start)
 
-    def _apply_findings(self) -> None:
-        """Act on the findings of the maintenance in the database."""
-        if self.maintenance_thread.failure is not None:
-            raise self.maintenance_thread.failure
-        self.maintenance.set_process_name()
-        while self.maintenance.declared_dead:
-            child = self.children.named(self.maintenance.declared_dead.popleft())
-            if child is not None:
-                self.children.replace(child)
-        if self.maintenance.lock_timed_out:
-            self.maintenance.lock_timed_out = False
-            self.children.kill_replaced()
+    @property
+    def _next_start(self) -> float:
+        return min(fleet.children.restarts.pause for fleet in self.fleets)
 
     def _reap(self) -> None:
-        with self.maintenance.handover_lock:
-            for child, how in self.children.reap():
-                snapshot = self.maintenance.child_ended(child, how)
-                self.maintenance_thread.call()
-                is_replaced = child.kill_at is not None or child.is_succeeded or child.is_outgoing
-                if not self._stopping and not is_replaced:
-                    self.children.restarts.plan(
-                        child, at_work=bool(snapshot.running or snapshot.stuck)
-                    )
+        for child, how in self.launcher.ended():
+            for fleet in self.fleets:
+                if fleet.children.named(child.name) is child:
+                    fleet.note_end(child, how, replacing=not self._stopping)
 
     def _stop(self) -> None:
         """Stop the children, and have their claims released."""
         self._stopping = True
         self.vitals.stop_begins()
-        self.maintenance.lifecycle.stopping()
-        self.maintenance_thread.start()
+        for fleet in self.fleets:
+            fleet.maintenance.lifecycle.stopping()
+        self._resume_maintenance()
         timeout = self.options.shutdown_timeout.total_seconds()
         self._deadline = time.monotonic() + timeout + QUIT_GRACE + FINISH_GRACE
         if not self._stop_at_once:
@@ -397,14 +406,17 @@ class Supervisor:
                 self.options.shutdown_timeout,
                 extra=about("supervisor.stopping"),
             )
-            self.children.request_stop()
+            for fleet in self.fleets:
+                fleet.children.request_stop()
             # The probe answers as long as others work.
-            self._await(lambda: bool(self.children.at_work), timeout)
+            self._await(lambda: any(fleet.children.at_work for fleet in self.fleets), timeout)
         if self._stop_at_once:
             self._deadline = time.monotonic() + QUIT_GRACE + FINISH_GRACE
-        self.children.terminate()
+        for fleet in self.fleets:
+            fleet.children.terminate()
         self._await(self._has_children, QUIT_GRACE, interruptible=False)
-        self.children.kill()
+        for fleet in self.fleets:
+            fleet.children.kill()
         while self.children:
             self._await(self._has_children, 1.0, interruptible=False)
 
@@ -413,9 +425,12 @@ class Supervisor:
         was_at_once = self._stop_at_once
         grace = MIN_FINISH_GRACE if self._deadline else FINISH_GRACE
         deadline = max(self._deadline, time.monotonic() + grace)
-        self.maintenance_thread.finish(
-            lambda: time.monotonic() < deadline and (was_at_once or not self._stop_at_once)
-        )
+        for fleet in self.fleets:
+            fleet.thread.leave()
+        for fleet in self.fleets:
+            fleet.thread.finish(
+                lambda: time.monotonic() < deadline and (was_at_once or not self._stop_at_once)
+            )
 
     @property
     def _unit(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from threading import Thread
@@ -129,22 +129,25 @@ class ThreadLauncher:
     wants_no_threads = False
 
     def __init__(
-        self, options: ResolvedOptions, using: str, wake_supervisor: Callable[[], None]
+        self,
+        children: Callable[[], Iterable[ManagedProcess]],
+        wake_supervisor: Callable[[], None],
     ) -> None:
-        self.options, self.using, self.wake_supervisor = options, using, wake_supervisor
+        """``children()`` are all that are alive."""
+        self._children, self.wake_supervisor = children, wake_supervisor
         self.reserved: set[int] = set()  # Threads keep what the process has.
 
     def start(
-        self, spec: ProcessSpec, supervisor_id: int | None, siblings: list[ManagedProcess]
+        self, spec: ProcessSpec, options: ResolvedOptions, using: str, supervisor_id: int | None
     ) -> ManagedProcess:
         """Start a thread for ``spec``. Raises ``RuntimeError``, too."""
         name = new_name(spec.kind)
-        journal = RunJournal.create(name, spec.capacity, folder_for(self.options.state_directory))
+        journal = RunJournal.create(name, spec.capacity, folder_for(options.state_directory))
         journal.set_owner(os.getpid())
-        timeout = self.options.fork_startup_timeout.total_seconds()
+        timeout = options.fork_startup_timeout.total_seconds()
         context = ProcessContext(
-            options=self.options,
-            using=self.using,
+            options=options,
+            using=using,
             kind=spec.kind,
             name=name,
             journal=journal,
@@ -166,9 +169,9 @@ class ThreadLauncher:
             raise
         return child
 
-    def ended(self, children: list[ManagedProcess]) -> list[tuple[ManagedProcess, str]]:
+    def ended(self) -> list[tuple[ManagedProcess, str]]:
         """Return the children that have ended, or were given up, and how."""
-        threads = [child for child in children if isinstance(child, ThreadedProcess)]
+        threads = [child for child in self._children() if isinstance(child, ThreadedProcess)]
         return [
             (child, _ending(child))
             for child in threads

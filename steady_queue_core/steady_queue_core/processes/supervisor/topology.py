@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from ...configuration import Configuration, ResolvedOptions
@@ -51,13 +51,18 @@ def specs(
             )
 
 
-def probe_spec(where: str, descriptor: int, pulse: Pulse, metrics: Metrics | None) -> ProcessSpec:
-    """Return the spec of the probe, which answers on a listening socket; ``where``: its address."""
+def probe_spec(
+    where: str, descriptor: int, pulse: Pulse, databases: Sequence[str], metrics: Metrics | None
+) -> ProcessSpec:
+    """Return the spec of the probe, which answers for ``databases`` on a listening socket;
+    ``where``: its address."""
     return ProcessSpec(
         kind=Probe.kind,
         description=f"/livez, /readyz and /metrics at {where}",
         capacity=0,
-        build=partial(Probe, descriptor=descriptor, pulse=pulse, metrics=metrics),
+        build=partial(
+            Probe, descriptor=descriptor, pulse=pulse, databases=databases, metrics=metrics
+        ),
         registers=False,
         descriptors=frozenset([descriptor]),
     )

@@ -94,8 +94,9 @@ class Trial:
             return f"It ended without a report: is it this version of Steady Queue?\n{said}".strip()
         if not is_expected(report):
             return (
-                "It would serve another database, or run threads in place of processes or the "
-                f"other way round ({report!r}): stop the supervisor and start it again."
+                "It would not serve all databases that are served now, or would run threads in "
+                f"place of processes or the other way round ({report!r}): stop the supervisor and "
+                "start it again."
             )
         return ""
 
