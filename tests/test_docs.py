@@ -27,6 +27,7 @@ from steady_queue_core.contrib.sentry.options import SentryOptions
 from steady_queue_core.dialects import hookspecs
 from steady_queue_core.management.commands.steady_queue import Command
 from steady_queue_core.payloads import PayloadOptions
+from steady_queue_core.sharding.options import ShardingOptions
 from steady_queue_core.testing.fixture import TaskQueueFixture
 
 from . import documents
@@ -376,6 +377,47 @@ def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -
         "print(*Job.objects.order_by('pk').values_list('return_value', flat=True), sep='|')"
     )
     assert project.shell(values) == ['"order 17 was tried"|"sent 18"']
+
+
+@pytest.mark.slow
+def test_a_queue_is_spread_over_databases_as_shown(project: Project) -> None:
+    code = documents.blocks(page("sharding.md"), "python")
+    settings, function = (block for block in code if block.startswith("# mysite/"))
+    calls = [each for each in code if each not in (settings, function) and "TASKS" not in each]
+    project.write(settings)
+    project.write(function)
+    project.configure()
+    for using in ("default", "east", "west"):
+        project.manage("migrate", "--database", using)
+    clean = "System check identified no issues (0 silenced)."
+    assert project.manage("check", "--database", "east", "--database", "west") == [clean]
+    deployed = project.run("manage.py", "check", "--deploy")
+    assert "steady_queue" not in deployed.stdout + deployed.stderr
+    (project.folder / "page.py").write_text("\n\n".join(calls))
+
+    shown = project.shell(
+        "import page\nfrom mysite.shards import key_of_call\n"
+        "for _ in 'ab':\n"
+        "    for shard in ('east', 'west'):\n"
+        "        from django.core.management import call_command\n"
+        "        call_command('steady_queue', '--drain', '--backend', shard)\n"
+        "print(key_of_call(page.send, [17, 'x'], {}))\n"
+        "page.result.refresh()\nprint(page.result.return_value)\n"
+        "print({result.refresh() or result.status.value for result in page.results})\n"
+        "page.batch.refresh()\nprint(page.batch.is_finished, page.batch.total)"
+    )
+
+    assert f"It prints `{shown[0]}`." in page("sharding.md").read_text()
+    assert shown[-4:] == ["17", "welcome to customer 17", "{'SUCCESSFUL'}", "True 2"]
+
+
+def test_every_option_of_a_sharded_backend_is_documented_with_its_default() -> None:
+    table = documents.rows(documents.section(page("sharding.md"), "TASKS"))
+    expected = parameters(ShardingOptions)
+    del expected["alias"]
+    assert table.keys() == expected.keys()
+    for key, cells in table.items():
+        assert documented_value(cells[-2]) == expected[key], key
 
 
 @pytest.mark.slow

@@ -67,6 +67,7 @@ from .tasks.fair_calls import fair_key_of_call
 from .tasks.metadata import NONE, JobMetadata
 from .tasks.model_arguments import require_storable_models
 from .tasks.notes import Store
+from .tasks.placement import beside
 from .tasks.results import task_result_of
 from .tasks.signature import require_fit
 from .tasks.task_result import SteadyQueueTaskResult
@@ -262,7 +263,8 @@ class SteadyQueueBackend(BaseTaskBackend):
         from .schedules.stored import definition_in_force
 
         definition = definition_in_force(row)
-        return self.enqueue_now(definition.configured_task(), *definition.call())
+        task = beside(definition.configured_task(), self)
+        return self.enqueue_now(task, *definition.call())
 
     def insert(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
         """Insert the jobs of encoded calls, all or none, and send ``task_enqueued``.
@@ -415,7 +417,7 @@ class SteadyQueueBackend(BaseTaskBackend):
             own = replace(own or NONE, intended_time=intended_time)
         if (batch_id := batch_of_call(self, task)) is not None:
             own = replace(own or NONE, batch=Link(batch_id).stored)
-        metadata = None if own is None else resolved(own).text(self.payload_limits)
+        metadata = None if own is None else resolved(own, self).text(self.payload_limits)
         return EncodedCall(task, args, kwargs, text, limit, metadata, batch_id, fair_key)
 
     def is_fair(self, queue_name: str) -> bool:

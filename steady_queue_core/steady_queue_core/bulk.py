@@ -11,6 +11,7 @@ from asgiref.sync import sync_to_async
 from .admission import Newcomer
 from .arguments import TaskArgumentError
 from .compat import GenericTask, InvalidTask, Task, TaskResult, task_backends
+from .errors import PartlyEnqueued
 from .tasks.definition import SteadyQueueTask, runs_ours
 
 P = ParamSpec("P")
@@ -53,7 +54,9 @@ def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
 
     Raises ``InvalidTask``, ``TypeError`` and ``arguments.TaskArgumentError`` like ``enqueue``,
     with the index of the call, ``DuplicateTask`` and ``QueueFull``. Nothing is stored then, unless
-    a backend finds a duplicate and another one has stored its calls.
+    a backend finds a duplicate and another one has stored its calls. Of a sharded backend, the
+    calls of each shard are stored all or none, and ``PartlyEnqueued`` is raised if a shard refuses
+    its calls after another one has stored.
     """
     given = list(calls)
     aliases = [_alias_of(number, each) for number, each in enumerate(given)]
@@ -74,7 +77,12 @@ def enqueue_many(calls: Iterable[Call]) -> list[TaskResult]:
     results: dict[int, TaskResult] = {}
     for backend in dict.fromkeys(ours.values()):
         numbers = [number for number, each in ours.items() if each is backend]
-        stored = backend.store([encoded[number] for number in numbers])
+        try:
+            stored = backend.store([encoded[number] for number in numbers])
+        except PartlyEnqueued as error:
+            earlier = {numbers[number]: each for number, each in error.stored.items()}
+            error.stored = {**results, **earlier}
+            raise
         results.update(zip(numbers, stored, strict=True))
     for number in range(len(given)):
         if number not in ours:

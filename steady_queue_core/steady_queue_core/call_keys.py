@@ -29,8 +29,8 @@ def text_of(
 ) -> str | None:
     """Return the key of a call as text; ``None``: it has none.
 
-    Raises ``InvalidTask`` that begins with ``where``. ``none`` says what ``None`` means, ``option``
-    where the key is given.
+    Raises ``InvalidTask`` that begins with ``where``. ``none`` says what ``None`` means, and is
+    empty if there has to be a key; ``option`` says where the key is given.
     """
     value: object = key
     if callable(key):
@@ -41,7 +41,7 @@ def text_of(
                 f"{where} could not be computed: {type(error).__name__}: {error}. Its "
                 f"{option}=... is called with the arguments of the task."
             ) from error
-    if value is None:
+    if value is None and none:
         return None
     if isinstance(value, Model):
         if value.pk is None:
@@ -51,10 +51,9 @@ def text_of(
             )
         value = f"{value._meta.label_lower}{SEPARATOR}{value.pk}"
     if not isinstance(value, str | int | UUID):
-        raise InvalidTask(
-            f"{where} is of type {type(value).__name__}; give a string, a number, a UUID, a "
-            f"model instance, or None for {none}."
-        )
+        given = "None" if value is None else f"of type {type(value).__name__}"
+        last = f"a model instance, or None for {none}" if none else "or a model instance"
+        raise InvalidTask(f"{where} is {given}; give a string, a number, a UUID, {last}.")
     text = str(value)
     if not is_storable(text):
         raise InvalidTask(f"{where} has a NUL character or a lone surrogate: {text!r}.")

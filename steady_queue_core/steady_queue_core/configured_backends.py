@@ -18,6 +18,7 @@ from .configuration.errors import suggest
 from .configuration.options import SETTING
 from .fair_queues import FairQueues
 from .schedules.definition import RecurringDefinition, registered
+from .sharding.schedules import placed
 
 
 def own_backends() -> dict[str, SteadyQueueBackend]:
@@ -76,7 +77,8 @@ def require_known(options: ResolvedOptions) -> None:
 def recurring_tasks_on(using: str) -> list[RecurringDefinition]:
     """Return the recurring tasks in the code whose jobs are stored in the database ``using``."""
     backends = backends_on(using)
-    return [each for each in registered() if each.task.backend in backends]
+    found = map(placed, registered())
+    return [each for each in found if each.task.backend in backends]
 
 
 def fair_queues_on(using: str) -> FairQueues | None:

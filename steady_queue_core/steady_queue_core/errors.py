@@ -24,6 +24,7 @@
         TaskExpired              a job had not started when it expired
         DuplicateTask            another job has the unique key of a call, or of a job
         QueueFull                a queue is as long as it may become
+        PartlyEnqueued           a shard refused calls after another one had stored others
         TaskTimeout (also TimeoutError) an attempt took longer than it may
         AlreadyFinished          a batch takes no more jobs
         BatchDoesNotExist        no batch has the id
@@ -46,7 +47,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -162,6 +164,25 @@ class QueueFull(SteadyQueueError):
         super().__init__(message)
         #: The queue, how many ready jobs it has, at least, and how many it may have.
         self.queue_name, self.length, self.limit = queue_name, length, limit
+
+
+class PartlyEnqueued(SteadyQueueError):
+    """A shard of a sharded backend has refused calls of a bulk, or failed, after another one had
+    stored others. The exception that says why is its ``__cause__``."""
+
+    def __init__(self, message: str, *, stored: Mapping[int, Any]) -> None:
+        super().__init__(message)
+        #: The results of the calls that are stored, by their index in the bulk.
+        self.stored = dict(stored)
+
+    @classmethod
+    def of(cls, what: str, error: Exception, stored: Mapping[int, Any]) -> Self:
+        """Return the exception that says ``what`` was refused by which ``error``."""
+        return cls(
+            f"Only {len(stored)} calls were enqueued: {what}: {type(error).__name__}: {error}. "
+            "The attribute stored has the results of those that were.",
+            stored=stored,
+        )
 
 
 class AlreadyFinished(SteadyQueueError):

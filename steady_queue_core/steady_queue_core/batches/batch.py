@@ -18,6 +18,7 @@ from ..dialects.database import Database
 from ..errors import AlreadyFinished
 from ..tasks import current_batch
 from ..tasks.current_batch import OpenBatch
+from ..unique import CallKey
 from .handle import BatchHandle
 from .rows import cancel, create, missing_tables_named, start
 from .values import checked_description, encoded_callbacks, encoded_metadata
@@ -36,6 +37,9 @@ class Batch(BatchHandle):
     one of its jobs with ``with context.batch``. One that is made in the block of another is one
     member of that.
 
+    ``shard_key`` chooses the shard of a sharded ``backend``, where all members and callbacks are
+    stored, whatever their own keys; in the block of another batch it is that batch's.
+
     Raises ``InvalidTask``, ``TypeError`` and ``TaskArgumentError`` for callbacks and metadata that
     cannot be stored.
     """
@@ -52,15 +56,16 @@ class Batch(BatchHandle):
         on_failure: Call | Task | None = None,
         on_finish: Call | Task | None = None,
         backend: str = DEFAULT_TASK_BACKEND_ALIAS,
+        shard_key: CallKey | None = None,
     ) -> None:
-        super().__init__(_storing_backend(backend))
+        super().__init__(_shard(backend, shard_key))
         callbacks = {ON_SUCCESS: on_success, ON_FAILURE: on_failure, ON_FINISH: on_finish}
         self._new = {
             "kind": KIND,
             "description": checked_description(description),
             "metadata": encoded_metadata(metadata),
             "callbacks": encoded_callbacks(callbacks, self.backend),
-            "backend_name": backend,
+            "backend_name": self.backend.alias,
         }
 
     @cached_property
@@ -178,8 +183,21 @@ def _transaction(using: str) -> AbstractContextManager[Any]:
     return database.transaction()
 
 
+def _shard(alias: str, key: object) -> Any:
+    """Return the backend that stores a new batch."""
+    backend: Any = task_backends[alias]
+    if not hasattr(backend, "shard_for_batch"):
+        return _storing_backend(alias)
+    return _storing_backend(backend.shard_for_batch(key).alias)
+
+
 def _storing_backend(alias: str) -> Any:
     backend: Any = task_backends[alias]
+    if hasattr(backend, "shard_for_batch"):
+        raise InvalidTask(
+            f"TASKS[{alias!r}] has several shards, and the id of a batch says nothing of its own. "
+            f"Name the shard: backend={' or '.join(repr(each.alias) for each in backend.members)}."
+        )
     if not getattr(backend, "stores_jobs", False):
         raise InvalidTask(
             f"TASKS[{alias!r}] does not store its jobs in a database, and so has no batches."

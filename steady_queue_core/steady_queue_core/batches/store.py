@@ -20,6 +20,8 @@ from ..models import BatchMember, Dependency, JobBatch
 from ..models.execution import WaitingExecution
 from ..tasks import current_batch
 from ..tasks.callbacks import share_a_database
+from ..tasks.placement import beside
+from ..tasks.signature import require_fit
 from ..tasks.task_signals import Audience, send_task_signal
 from .graph import Graph, Member
 from .values import checked_description, encoded_callbacks, encoded_metadata
@@ -93,7 +95,8 @@ class GraphStore:
         self._tell()
 
     def _node(self, graph: Graph, member: Member, given: Call) -> _Node:
-        own: Any = given.task.get_backend()
+        task = beside(given.task, self.backend)
+        own: Any = task.get_backend()
         path = given.task.module_path
         if not share_a_database(self.backend, own) or not self.backend.stores_jobs:
             raise InvalidTask(
@@ -101,7 +104,7 @@ class GraphStore:
                 f"its jobs in the database of {self.backend.alias!r}. Use backends on one database."
             )
         try:
-            encoded = own.encode(given.task, list(given.args), dict(given.kwargs))
+            encoded = own.encode(task, list(given.args), dict(given.kwargs))
         except REFUSALS as error:
             kind = next(each for each in REFUSALS if isinstance(error, each))
             raise kind(f"{path}: {error}") from error
@@ -231,10 +234,14 @@ class GraphStore:
 
 
 def storing_backend(graph: Graph) -> Any:
-    """Return the backend of the first call of a graph. Raises ``InvalidTask`` if that stores its
-    jobs elsewhere than in a database."""
-    task = next(member.call.task for _, member in graph.walk() if member.call is not None)
+    """Return the backend of the first call of a graph, or the shard of that call. Raises
+    ``InvalidTask`` if that stores its jobs elsewhere than in a database."""
+    first = next(member.call for _, member in graph.walk() if member.call is not None)
+    task = first.task
     backend: Any = task.get_backend()
+    if hasattr(backend, "shard_of_call"):
+        require_fit(task, first.args, first.kwargs)
+        backend = backend.shard_of_call(task, first.args, first.kwargs)
     if not getattr(backend, "stores_jobs", False):
         raise InvalidTask(
             f"TASKS[{task.backend!r}] does not store its jobs in a database, and so has no chains, "

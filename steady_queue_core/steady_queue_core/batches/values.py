@@ -13,6 +13,7 @@ from ..dialects import JobKey, NewJob, is_storable
 from ..dialects.callbacks import encoded
 from ..tasks import current_batch
 from ..tasks.callbacks import share_a_database
+from ..tasks.placement import beside
 
 LONGEST_DESCRIPTION = 255
 
@@ -64,14 +65,15 @@ def _job(name: str, given: object, backend: Any) -> NewJob:
             f"{name} must be a task, or a call as steady_queue_core.call(task, ...) makes it, not "
             f"of type {type(given).__name__}."
         )
-    own: Any = wanted.task.get_backend()
+    task = beside(wanted.task, backend)
+    own: Any = task.get_backend()
     if not share_a_database(backend, own):
         raise InvalidTask(
             f"{name} is {wanted.task.module_path}, whose backend {wanted.task.backend!r} does not "
             f"store its jobs in the database of {backend.alias!r}: it could not be enqueued with "
             "the end of the batch. Use a backend on the same database."
         )
-    job: NewJob = own.new_job(own.encode(wanted.task, list(wanted.args), dict(wanted.kwargs)))
+    job: NewJob = own.new_job(own.encode(task, list(wanted.args), dict(wanted.kwargs)))
     if JobKey.read(job.metadata) is not None:
         raise InvalidTask(
             f"{name} is {wanted.task.module_path}, whose calls are unique: a callback is enqueued "

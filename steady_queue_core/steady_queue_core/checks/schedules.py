@@ -50,8 +50,10 @@ def check_recurring_tasks(
 def _unscheduled_tasks() -> list[CheckMessage]:
     try:
         from ..schedules.definition import registered
+        from ..sharding.schedules import placed
 
         ours = known_backends()
+        recurring = list(map(placed, registered()))
     except ImproperlyConfigured:
         return []  # check_framework, or check_configuration, reports it.
     return [
@@ -60,7 +62,7 @@ def _unscheduled_tasks() -> list[CheckMessage]:
             f"{each.task.backend!r} is not one of Steady Queue.",
             id="steady_queue.W010",
         )
-        for each in registered()
+        for each in recurring
         if ours and each.task.backend not in ours
     ]
 

@@ -55,7 +55,8 @@ class Enqueue(Subcommand):
 
     def run(self, context: Context) -> int:
         task = _configured(_find(context.options["path"]), context.options)
-        require_usable(task.get_backend().database)
+        for using in _databases(task.get_backend()):
+            require_usable(using)
         try:
             result = task.enqueue(*context.options["positional"], **context.options["named"])
         except (TypeError, ValueError, InvalidTask) as error:
@@ -118,8 +119,14 @@ def _not_enqueued(result: TaskResult) -> str:
     return ""
 
 
-def _id(result: TaskResult) -> int | None:
-    return int(result.id) if str(result.id).isdigit() else None
+def _id(result: TaskResult) -> int | str | None:
+    """Return the id as JSON has it: a number, or a text that names a shard."""
+    return int(result.id) if str(result.id).isdigit() else result.id or None
+
+
+def _databases(backend: Any) -> list[str]:
+    """Return the databases that the call may be stored in."""
+    return [each.database for each in getattr(backend, "members", [backend])]
 
 
 def _list(text: str) -> list[Any]:

@@ -11,6 +11,7 @@ from ..compat import InvalidTask, Task
 from .callback_reference import CALLBACKS, ON_FAILURE, ON_SUCCESS, Callback
 from .definition import known_task, rebuilt, registered_tasks
 from .metadata import JobMetadata
+from .placement import alias_beside
 from .signature import signature_of
 
 #: What a callback is called with, in samples: the id of the result; and of a failure, the path of
@@ -65,15 +66,19 @@ def problems_of_callbacks() -> Iterator[str]:
                 yield str(error)
 
 
-def resolved(metadata: JobMetadata) -> JobMetadata:
-    """Return the metadata of a job, in which callbacks are no longer paths alone. The tasks are
-    known to exist."""
+def resolved(metadata: JobMetadata, backend: Any) -> JobMetadata:
+    """Return the metadata of a job of ``backend``, in which callbacks are no longer paths alone,
+    and have the backend that stores them with its outcome. The tasks are known to exist."""
     changes: dict[str, Any] = {}
     for option in CALLBACKS:
-        path = getattr(metadata, option)
-        task = known_task(path) if isinstance(path, str) else None
+        given = getattr(metadata, option)
+        task = known_task(given) if isinstance(given, str) else None
         if task is not None:
-            changes[option] = tuple(Callback.of(task))
+            given = tuple(Callback.of(task))
+        if isinstance(given, tuple):
+            callback = Callback(*given)
+            placed = callback._replace(backend=alias_beside(callback.backend, backend))
+            changes[option] = tuple(placed)
     return replace(metadata, **changes) if changes else metadata
 
 
@@ -100,7 +105,12 @@ def _require_same_database(task: Task, option: str, callback: Task, backend: Any
 
 
 def share_a_database(one: Any, other: Any) -> bool:
-    """Whether a transaction can store jobs of both backends."""
+    """Whether a transaction can store jobs of both backends: with those of each shard of ``one``,
+    and in any shard of ``other``."""
+    if (members := getattr(one, "members", None)) is not None:
+        return all(share_a_database(each, other) for each in members)
+    if hasattr(other, "shard_beside"):
+        return other.shard_beside(one) is not None
     if not getattr(one, "stores_jobs", False) or not getattr(other, "stores_jobs", False):
         # In memory.
         return hasattr(one, "stores_jobs") and hasattr(other, "stores_jobs")

@@ -51,6 +51,7 @@ from .callback_reference import require_declared_options
 from .expiry import Expires
 from .fair_calls import checked_fair_key
 from .metadata import JobMetadata
+from .shard_calls import checked_shard_key
 from .signature import location_of, require_fit
 from .task_context import SteadyQueueTaskContext
 from .task_result import SteadyQueueTaskResult
@@ -83,6 +84,9 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
     #: The key of a job in a fair queue, or what computes it from the arguments; ``None``: it has
     #: none.
     fair_key: Key | None = None
+    #: The key that decides about the shard of a call, or what computes it from the arguments;
+    #: ``None``: that of its sharded backend.
+    shard_key: Key | None = None
     #: Earliest start, counted from the enqueue; set by ``using(run_after=timedelta)``.
     delay: timedelta | None = None
     #: How long an attempt may take, and how much longer if it does not end then; ``None``: the
@@ -98,6 +102,8 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
                 object.__setattr__(self, "unique", checked_unique(self.unique))
             if self.fair_key is not None:
                 checked_fair_key(self.fair_key)
+            if self.shard_key is not None:
+                checked_shard_key(self.shard_key)
             # Zero-argument super() fails in dataclasses with slots.
             Task.__post_init__(self)
         except InvalidTask as error:
@@ -126,6 +132,7 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         unique: Unique | Literal[True] | None = None,
         unique_key: CallKey | None = None,
         fair_key: CallKey | Callable[..., object] | None = None,
+        shard_key: CallKey | Callable[..., object] | None = None,
         on_success: Task | str | None = None,
         on_failure: Task | str | None = None,
         **unknown: Never,
@@ -134,7 +141,7 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
 
         A timedelta as ``run_after`` or ``expires`` counts from the enqueue, by the database's
         clock. ``unique_key`` replaces the key of ``unique``, of the task or given here.
-        ``fair_key`` counts in fair queues only.
+        ``fair_key`` counts in fair queues only, and ``shard_key`` with a sharded backend only.
         """
         for name in unknown:
             raise TypeError(_unknown_option(name))
@@ -158,6 +165,9 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
             "enqueue_on_commit": enqueue_on_commit,
             "unique": self._unique_with(unique, unique_key),
             "fair_key": None if fair_key is None else checked_fair_key(fair_key, self.module_path),
+            "shard_key": (
+                None if shard_key is None else checked_shard_key(shard_key, self.module_path)
+            ),
         }
         changes = {name: value for name, value in changes.items() if value is not None}
         if isinstance(run_after, timedelta):
@@ -280,6 +290,7 @@ def task(
     timeout_grace: Grace | None = ...,
     unique: Unique | Literal[True] | None = ...,
     fair_key: Key | None = ...,
+    shard_key: Key | None = ...,
     on_success: Task | str | None = ...,
     on_failure: Task | str | None = ...,
 ) -> TaskDecorator: ...
@@ -306,6 +317,7 @@ def task(
     timeout_grace: Grace | None = ...,
     unique: Unique | Literal[True] | None = ...,
     fair_key: Key | None = ...,
+    shard_key: Key | None = ...,
     on_success: Task | str | None = ...,
     on_failure: Task | str | None = ...,
 ) -> ContextTaskDecorator: ...

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from uuid import UUID
-
-from django.db.models import Model
 
 from ..call_keys import Key, shortened, text_of
-from ..compat import InvalidTask, Task
-from ..configuration.errors import describe
+from ..compat import Task
+from .key_options import checked_key_option
 
 OPTION = "fair_key"
 #: What ``None`` means for a key.
@@ -22,16 +19,7 @@ def checked_fair_key(key: object, where: str = "") -> Key:
 
     Raises ``InvalidTask``.
     """
-    if isinstance(key, str) or callable(key):
-        return key
-    if where and isinstance(key, int | UUID | Model) and not isinstance(key, bool):
-        return text_of(lambda: key, (), {}, f"{where}: {OPTION}", NO_KEY) or ""
-    prefix = f"{where}: " if where else ""
-    more = ", a number, a UUID, a model instance" if where else ""
-    raise InvalidTask(
-        f"{prefix}{OPTION} must be a string{more} or a callable of the arguments, not "
-        f"{describe(key)}."
-    )
+    return checked_key_option(OPTION, key, where, NO_KEY)
 
 
 def fair_key_of_call(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:

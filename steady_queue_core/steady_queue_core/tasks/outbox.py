@@ -9,6 +9,7 @@ from ..compat import InvalidTask, Task
 from ..dialects import FollowUp
 from ..errors import OutboxClosedError, OutboxFullError
 from .callbacks import share_a_database
+from .placement import beside
 
 #: Most calls of one attempt, and the most bytes of their arguments and metadata, as JSON.
 MOST_CALLS = 1000
@@ -33,6 +34,7 @@ class Outbox:
                 f"context.enqueue() needs a task, not {type(task).__name__}. Put @task on the "
                 "function."
             )
+        task = beside(task, self._backend)
         backend: Any = task.get_backend()
         if not share_a_database(self._backend, backend):
             raise InvalidTask(

@@ -13,6 +13,7 @@ from typing import Any
 _TRANSPARENT = ContextDecorator()(lambda: None).__code__
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _FIRST = (*_BY_POSITION, Parameter.VAR_POSITIONAL)
+_NAMED = (*_BY_POSITION, Parameter.KEYWORD_ONLY)
 
 
 class Signature:
@@ -70,6 +71,25 @@ class Signature:
         """Return arguments that the function accepts by the names of their parameters, without
         those that are left out."""
         return dict(self._signature.bind(*args, **kwargs).arguments)
+
+    def has(self, name: str) -> bool:
+        """Whether a call may have an argument of this name."""
+        parameter = self._signature.parameters.get(name)
+        return self._any_keyword or (parameter is not None and parameter.kind in _NAMED)
+
+    def value_of(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return the argument of this name in a call that fits, or its default.
+
+        Raises ``LookupError`` if it has none.
+        """
+        parameter = self._signature.parameters.get(name)
+        if parameter is None or parameter.kind not in _NAMED:
+            return kwargs[name]
+        if name in self._names and (position := self._names.index(name)) < len(args):
+            return args[position]
+        if name in kwargs and parameter.kind is not Parameter.POSITIONAL_ONLY:
+            return kwargs[name]
+        return parameter.default
 
     def _fits(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
         # Runs at every enqueue, and is ten times as fast as Signature.bind().

@@ -63,7 +63,7 @@ class Wait:
 
     def __init__(self, result: TaskResult, timeout: float | timedelta | None) -> None:
         self.result, self.timeout = result, seconds(timeout)
-        backend: Any = result.task.get_backend()
+        backend, self.job_id = _place_of(result)
         self.stores_jobs: bool = getattr(backend, "stores_jobs", True)
         #: Alias of the database of the jobs; ``None``: the backend of another package knows.
         self.using: str | None = None
@@ -155,7 +155,7 @@ class Wait:
     def _is_stored_as_ended(self, using: str) -> bool:
         from ..models import Job
 
-        ends = Job.objects.using(using).filter(pk=self.result.id).values_list("finished_at")
+        ends = Job.objects.using(using).filter(pk=self.job_id).values_list("finished_at")
         found = ends.first()
         if found is None:
             raise TaskResultDoesNotExist(
@@ -182,6 +182,16 @@ class Wait:
                 "may hold the job back until it commits, or never see its end. Wait after the "
                 "commit."
             )
+
+
+def _place_of(result: TaskResult) -> tuple[Any, str]:
+    """Return the backend that stores the job of a result, and its id there."""
+    backend: Any = result.task.get_backend()
+    find = getattr(backend, "place_of", None)
+    if find is None or not result.id:
+        return backend, result.id
+    found: tuple[Any, str] = find(result.id)
+    return found
 
 
 def seconds(timeout: float | timedelta | None) -> float:

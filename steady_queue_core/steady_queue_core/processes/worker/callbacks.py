@@ -15,6 +15,7 @@ from ...models.operations.cancel import EXCEPTION as CANCELLED
 from ...tasks.callback_reference import Callback
 from ...tasks.definition import find_task, rebuilt
 from ...tasks.metadata import JobMetadata
+from ...tasks.placement import beside
 from ...tasks.results import task_of
 from ..base.log_context import about_job
 from .attempt import RunResult
@@ -66,6 +67,7 @@ def _follow_up(
             priority=callback.priority,
             backend=callback.backend,
         )
+        task = beside(task, own_backend(claim.backend_name))
         backend: Any = task.get_backend()
         call = backend.encode(task, args, {})
     except Exception as error:

@@ -1,0 +1,143 @@
+"""What the system checks say of wrong settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.core.checks import Error
+
+from steady_queue_core.compat import task_backends
+from steady_queue_core.configuration import ConfigurationError
+from steady_queue_core.configured_backends import own_backends
+from steady_queue_core.sharding import ShardedBackend
+
+from ..core.samples import FRAMEWORK
+from .places import tasks_in
+from .tasks import OURS, SHARDED, greet
+
+OPTIONS = "TASKS['default']['OPTIONS']"
+
+
+def told(settings: Any, options: Any, **others: Any) -> list[str]:
+    """Return what the check of the sharded backend says of its options."""
+    default = {"BACKEND": SHARDED, "QUEUES": [], "OPTIONS": options}
+    settings.TASKS = {**tasks_in("default", "other"), "default": default, **others}
+    found = list(task_backends["default"].check())
+    assert {each.id for each in found} <= {"steady_queue.E004"}
+    assert all(isinstance(each, Error) for each in found)
+    return [each.msg for each in found]
+
+
+@pytest.mark.parametrize(
+    ("options", "messages"),
+    [
+        ({"shards": ["east", "west"]}, []),
+        ({"shards": "east, west", "key": "tests.sharding.tasks.key_of_order"}, []),
+        ({"shards": ["west"], "draining": ["east"], "key": None}, []),
+        (
+            {},
+            [f"{OPTIONS}['shards']: expected the aliases in TASKS of one backend or more, got "
+             "tuple ()"],
+        ),
+        (None, [f"{OPTIONS}['shards']: expected the aliases in TASKS of one backend or more, got "
+                "tuple ()"]),
+        (17, [f"{OPTIONS}: expected a dict, got int 17"]),
+        (
+            {"shard": ["east"], "shards": ["west"]},
+            [f"{OPTIONS}: unknown key 'shard'; did you mean 'shards'?"],
+        ),
+        (
+            {"shards": ["east", "west"], "max_attempts": 3},
+            [f"{OPTIONS}: unknown key 'max_attempts'; valid are 'draining', 'key', 'shards'"],
+        ),
+        (
+            {"shards": {"east": 1}},
+            [f"{OPTIONS}['shards']: expected a list or tuple of strings, or one string with "
+             "commas, got dict {'east': 1}"],
+        ),
+        ({"shards": ["east", ""]}, [f"{OPTIONS}['shards']: str '' is no alias in TASKS"]),
+        (
+            {"shards": ["east", "wset"]},
+            [f"{OPTIONS}: the shard 'wset' is not in TASKS; did you mean 'west'?"],
+        ),
+        (
+            {"shards": ["east", "east", "west"], "draining": ["west"]},
+            [f"{OPTIONS}: 'east' is named 2 times; name each shard once",
+             f"{OPTIONS}: 'west' is named 2 times; name each shard once"],
+        ),
+        ({"shards": ["default"]}, [f"{OPTIONS}: 'default' cannot be a shard of itself"]),
+        (
+            {"shards": ["east", "sharded"]},
+            [f"{OPTIONS}: the shard TASKS['sharded'] is sharded itself; give it the BACKEND "
+             f"'{OURS}'"],
+        ),
+        (
+            {"shards": ["east", "foreign"]},
+            [f"{OPTIONS}: the shard TASKS['foreign'] is a {FRAMEWORK}.backends.dummy.DummyBackend; "
+             f"give it the BACKEND '{OURS}'"],
+        ),
+        (
+            {"shards": ["east", "twin"]},
+            [f"{OPTIONS}: the shards 'east' and 'twin' store their jobs in the same database, "
+             "'default'; give each an OPTIONS['database'] of its own"],
+        ),
+        (
+            {"shards": ["east"], "key": "customer id"},
+            [f"{OPTIONS}['key']: expected the name of a parameter, or the dotted path of a "
+             "function, got str 'customer id'"],
+        ),
+        (
+            {"shards": ["east"], "key": 17},
+            [f"{OPTIONS}['key']: expected the name of a parameter, or the dotted path of a "
+             "function, got int 17"],
+        ),
+        (
+            {"shards": ["east"], "key": "tests.sharding.tasks.nothing"},
+            [f"{OPTIONS}['key']: 'tests.sharding.tasks.nothing' cannot be imported: Module "
+             '"tests.sharding.tasks" does not define a "nothing" attribute/class'],
+        ),
+        (
+            {"shards": ["east"], "key": "tests.sharding.tasks.coroutine_key"},
+            [f"{OPTIONS}['key']: 'tests.sharding.tasks.coroutine_key' is not a function of the "
+             "task, its arguments and its named arguments"],
+        ),
+    ],
+)  # fmt: skip
+def test_wrong_options_are_named(settings: Any, options: Any, messages: list[str]) -> None:
+    sharded = {"BACKEND": SHARDED, "OPTIONS": {"shards": ["west"]}}
+    foreign = {"BACKEND": f"{FRAMEWORK}.backends.dummy.DummyBackend"}
+    twin = {"BACKEND": OURS, "OPTIONS": {"database": "default"}}
+    assert told(settings, options, sharded=sharded, foreign=foreign, twin=twin) == messages
+
+
+def test_queues_that_a_shard_does_not_have_are_named(settings: Any) -> None:
+    default = {
+        "BACKEND": SHARDED, "QUEUES": ["mail", "default", "bulk"],
+        "OPTIONS": {"shards": ["east", "west"]},
+    }  # fmt: skip
+    west = {"BACKEND": OURS, "QUEUES": ["default"], "OPTIONS": {"database": "other"}}
+    assert told(settings, {}, default=default, west=west) == [
+        "TASKS['default']['QUEUES'] has 'bulk', 'mail', which the QUEUES of the shard "
+        "TASKS['west'] do not have; give both the same"
+    ]
+
+
+def test_a_shard_that_cannot_be_loaded_is_named(settings: Any) -> None:
+    [message] = told(
+        settings, {"shards": ["east", "west"]}, west={"BACKEND": "nowhere.Backend", "OPTIONS": {}}
+    )
+    assert message.startswith(f"{OPTIONS}: the shard TASKS['west'] cannot be used: ")
+
+
+def test_wrong_options_do_not_keep_modules_from_being_imported(settings: Any) -> None:
+    told(settings, {"shards": ["nowhere"], "key": "customer_id"})
+    variant = greet.using(priority=5)
+    with pytest.raises(ConfigurationError, match="the shard 'nowhere' is not in TASKS"):
+        variant.enqueue(1)
+
+
+def test_it_is_no_backend_that_stores_jobs(settings: Any) -> None:
+    settings.TASKS = tasks_in("default", "other")
+    assert list(own_backends()) == ["east", "west"]
+    assert isinstance(task_backends["default"], ShardedBackend)

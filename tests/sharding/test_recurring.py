@@ -1,0 +1,92 @@
+"""Each recurring task has one shard, which its arguments decide about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steady_queue_core import recurring
+from steady_queue_core.compat import InvalidTask
+from steady_queue_core.configured_backends import recurring_tasks_on
+from steady_queue_core.models import RecurringTask
+from steady_queue_core.schedules import definition as recurring_task
+
+from ..models.recurrence import MINUTE, Plan
+from .places import Shards, on_every_pair, on_sqlite
+from .tasks import greet, note, report
+
+NUMBER = 12
+
+
+@pytest.fixture(autouse=True)
+def _schedules(monkeypatch: pytest.MonkeyPatch, shards: Shards) -> None:
+    """Have a recurring task for each of some customers, and two without."""
+    monkeypatch.setattr(recurring_task, "_registry", {})
+    for number in range(NUMBER):
+        args: dict[str, Any] = {"args": [number]} if number % 2 else {}
+        given = args or {"kwargs": {"customer_id": number}}
+        recurring(schedule="* * * * *", key=f"greet {number}", priority=3, **given)(greet)
+    recurring(schedule="* * * * *", key="note", args=["x"])(note)
+    recurring(schedule="* * * * *", key="report")(report)
+
+
+def expected(shards: Shards) -> dict[str, set[str]]:
+    places = {f"greet {number}": number for number in range(NUMBER)}
+    keys: dict[str, object] = {**places, "note": "note", "report": "one place"}
+    found: dict[str, set[str]] = {"east": set(), "west": set()}
+    for schedule, key in keys.items():
+        found[shards.backend.shard_for(key).alias].add(schedule)
+    return found
+
+
+@on_every_pair
+def test_exactly_one_shard_has_each_schedule(west: str, shards: Shards) -> None:
+    wanted = expected(shards)
+    assert min(map(len, wanted.values())) > 2
+    for shard, using in shards.databases.items():
+        assert {each.key for each in recurring_tasks_on(using)} == wanted[shard]
+        Plan(using).mirror()
+        rows = RecurringTask.objects.using(using)
+        assert {row.key for row in rows.all()} == wanted[shard]
+        assert {row.backend_name for row in rows.all()} == {shard}
+        assert {row.priority for row in rows.filter(key__startswith="greet")} == {3}
+
+
+@on_every_pair
+def test_runs_are_enqueued_in_the_shard(west: str, shards: Shards) -> None:
+    wanted = expected(shards)
+    for shard, using in shards.databases.items():
+        plan = Plan(using)
+        plan.mirror()
+        plan.begin()
+        plan.pass_by(MINUTE)
+        jobs = shards.jobs(shard)
+        assert len(jobs) == len(wanted[shard])
+        assert {job.backend_name for job in jobs} == {shard}
+        row = RecurringTask.objects.using(using).filter(key__startswith="greet").first()
+        result = row.run_now()
+        assert result.backend == shard
+        result.refresh()
+
+
+@on_sqlite
+def test_a_new_shard_takes_its_schedules_and_leaves_the_others_alone(
+    west: str, shards: Shards
+) -> None:
+    shards.settings.TASKS["default"]["OPTIONS"]["shards"] = ["east"]
+    shards.settings.TASKS = {**shards.settings.TASKS}
+    plans = {shard: Plan(using) for shard, using in shards.databases.items()}
+    for plan in plans.values():
+        plan.mirror()
+    assert (len(plans["east"].keys), len(plans["west"].keys)) == (NUMBER + 2, 0)
+    shards.configure()
+    for plan in plans.values():
+        plan.mirror()
+    assert {shard: set(plan.keys) for shard, plan in plans.items()} == expected(shards)
+
+
+@on_sqlite
+def test_a_task_without_a_key_is_refused_elsewhere(west: str, shards: Shards) -> None:
+    with pytest.raises(InvalidTask):
+        note.enqueue("x")
