@@ -42,6 +42,7 @@ from .schedules.stored import (
     seal_arguments,
     unusable,
 )
+from .sharding.schedules import placed, shards_of
 
 #: How often a deadlock is retried before the error reaches the caller.
 TRIES = 5
@@ -94,7 +95,8 @@ def schedule_recurring_task(
         repeats=repeats,
         overlap=overlap,
     )
-    connection, dialect = _database(task.backend)
+    definition = placed(definition, _shard_with(key, task.backend))
+    connection, dialect = _database(definition.task.backend)
     _require_dynamic(key, not is_registered(key))
     try:
         require_runnable(definition)
@@ -151,7 +153,7 @@ def change_recurring_task(
     ``UnusableRecurringTaskError`` if the task cannot be run with these values, and ValueError or
     TypeError for invalid values.
     """
-    connection, dialect = _database(backend)
+    connection, dialect = _database(_place_of(key, backend))
     with dialect.transaction(connection):
         row = _locked(connection, dialect, key)
         before = _timing(row), row.overlap
@@ -188,9 +190,27 @@ def unschedule_recurring_task(key: str, *, backend: str = DEFAULT_TASK_BACKEND_A
 
     Raises ``UnknownRecurringTaskError`` and ``StaticRecurringTaskError``.
     """
-    connection, dialect = _database(backend)
+    connection, dialect = _database(_place_of(key, backend))
     with dialect.transaction(connection):
         _locked(connection, dialect, key).delete(using=connection.alias)
+
+
+def _shard_with(key: str, backend: str) -> str | None:
+    """Return the shard of a sharded backend that has a recurring task of this key; ``None``: none
+    has, or it is no sharded one."""
+    for shard in shards_of(backend):
+        if RecurringTask.objects.using(shard.database).filter(pk=key).exists():
+            return shard.alias
+    return None
+
+
+def _place_of(key: str, backend: str) -> str:
+    """Return the backend in whose database a dynamic task has to be."""
+    found = _shard_with(key, backend)
+    if found is None and shards_of(backend):
+        _require_dynamic(key, not is_registered(key))
+        raise _unknown(key)
+    return found or backend
 
 
 def _database(backend: str) -> tuple[BaseDatabaseWrapper, Dialect]:
@@ -234,7 +254,7 @@ def _locked(connection: BaseDatabaseWrapper, dialect: Dialect, key: str) -> Recu
     rows = RecurringTask.objects.using(connection.alias).filter(pk=key)
     row = dialect.lock_rows(connection, rows, wait=True).first()
     if row is None:
-        raise UnknownRecurringTaskError(f"There is no recurring task {key!r}.")
+        raise _unknown(key)
     _require_dynamic(key, not row.static)
     return row
 
@@ -242,6 +262,10 @@ def _locked(connection: BaseDatabaseWrapper, dialect: Dialect, key: str) -> Recu
 def _require_dynamic(key: str, dynamic: bool) -> None:
     if not dynamic:
         raise _static(key)
+
+
+def _unknown(key: str) -> UnknownRecurringTaskError:
+    return UnknownRecurringTaskError(f"There is no recurring task {key!r}.")
 
 
 def _static(key: str) -> StaticRecurringTaskError:

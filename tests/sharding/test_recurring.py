@@ -6,9 +6,19 @@ from typing import Any
 
 import pytest
 
-from steady_queue_core import recurring
+from steady_queue_core import (
+    change_recurring_task,
+    recurring,
+    schedule_recurring_task,
+    unschedule_recurring_task,
+)
 from steady_queue_core.compat import InvalidTask
 from steady_queue_core.configured_backends import recurring_tasks_on
+from steady_queue_core.errors import (
+    RecurringTaskExistsError,
+    StaticRecurringTaskError,
+    UnknownRecurringTaskError,
+)
 from steady_queue_core.models import RecurringTask
 from steady_queue_core.schedules import definition as recurring_task
 
@@ -90,3 +100,56 @@ def test_a_new_shard_takes_its_schedules_and_leaves_the_others_alone(
 def test_a_task_without_a_key_is_refused_elsewhere(west: str, shards: Shards) -> None:
     with pytest.raises(InvalidTask):
         note.enqueue("x")
+
+
+def places(shards: Shards, key: str) -> list[str]:
+    """Return the shards that have a recurring task of this key."""
+    found = [
+        (shard, RecurringTask.objects.using(using).filter(key=key).first())
+        for shard, using in shards.databases.items()
+    ]
+    assert all(row.backend_name == shard for shard, row in found if row is not None)
+    return [shard for shard, row in found if row is not None]
+
+
+@on_every_pair
+def test_a_task_that_is_added_at_run_time_goes_by_its_arguments(west: str, shards: Shards) -> None:
+    [east], [key] = shards.keys("east"), shards.keys("west")
+    for shard, args in {"east": [east], "west": [key]}.items():
+        name = f"added in {shard}"
+        schedule_recurring_task(name, greet, schedule="* * * * *", args=args)
+        assert places(shards, name) == [shard]
+        plan = Plan(shards.databases[shard])
+        plan.begin()
+        plan.pass_by(MINUTE)
+        assert plan.slots(name)
+    with pytest.raises(RecurringTaskExistsError):
+        schedule_recurring_task("added in west", greet, schedule="* * * * *", args=[east])
+    # It stays where it is.
+    schedule_recurring_task("added in west", greet, schedule="1 * * * *", args=[east], replace=True)
+    row = change_recurring_task("added in west", args=[east], priority=7)
+    assert (row.schedule, row.priority) == ("1 * * * *", 7)
+    assert places(shards, "added in west") == ["west"]
+    unschedule_recurring_task("added in west")
+    assert places(shards, "added in west") == []
+
+
+@on_sqlite
+def test_functions_of_run_time_name_what_they_do_not_find(west: str, shards: Shards) -> None:
+    for refused in (unschedule_recurring_task, change_recurring_task):
+        with pytest.raises(
+            UnknownRecurringTaskError, match=r"^There is no recurring task 'nothing'\.$"
+        ):
+            refused("nothing")
+        with pytest.raises(StaticRecurringTaskError):
+            refused("greet 1")
+    with pytest.raises(StaticRecurringTaskError):
+        schedule_recurring_task("greet 1", greet, schedule="* * * * *", args=[1])
+
+
+@on_sqlite
+def test_a_task_without_a_key_goes_by_that_of_its_schedule(west: str, shards: Shards) -> None:
+    for number in range(8):
+        name = f"note {number}"
+        schedule_recurring_task(name, note, schedule="* * * * *", args=["x"])
+        assert places(shards, name) == [shards.backend.shard_for(name).alias]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ..backend import SteadyQueueBackend
 from ..compat import InvalidTask, InvalidTaskBackend, task_backends
 from ..schedules.definition import RecurringDefinition
 from ..tasks.definition import rebuilt
@@ -12,9 +13,19 @@ from . import routing
 from .backend import ShardedBackend
 
 
-def placed(definition: RecurringDefinition) -> RecurringDefinition:
-    """Return a recurring task with the backend that stores its jobs: of a sharded one the shard of
-    its arguments or, if they have no key, that of its own key.
+def shards_of(alias: str) -> list[SteadyQueueBackend]:
+    """Return all shards of a backend that store jobs; none if it is not a sharded one."""
+    try:
+        backend: Any = task_backends[alias]
+    except InvalidTaskBackend:
+        return []
+    members = backend.members if isinstance(backend, ShardedBackend) else []
+    return [shard for shard in members if shard.stores_jobs]
+
+
+def placed(definition: RecurringDefinition, shard: str | None = None) -> RecurringDefinition:
+    """Return a recurring task with the backend that stores its jobs: of a sharded one the ``shard``
+    if that is given, else that of its arguments or, if they have no key, that of its own key.
 
     Raises ``ConfigurationError``.
     """
@@ -24,8 +35,8 @@ def placed(definition: RecurringDefinition) -> RecurringDefinition:
         return definition
     if not isinstance(backend, ShardedBackend):
         return definition
-    task: Any = rebuilt(definition.task, backend=_shard_of(definition, backend))  # type: ignore[arg-type]
-    return replace(definition, task=task)
+    task: Any = definition.task
+    return replace(definition, task=rebuilt(task, backend=shard or _shard_of(definition, backend)))
 
 
 def _shard_of(definition: RecurringDefinition, backend: ShardedBackend) -> str:

@@ -67,7 +67,8 @@ def _follow_up(
             priority=callback.priority,
             backend=callback.backend,
         )
-        task = beside(task, own_backend(claim.backend_name))
+        if hasattr(task.get_backend(), "shard_beside"):  # A job from before there were shards.
+            task = beside(task, own_backend(claim.backend_name))
         backend: Any = task.get_backend()
         call = backend.encode(task, args, {})
     except Exception as error:
