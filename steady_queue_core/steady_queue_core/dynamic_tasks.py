@@ -42,7 +42,8 @@ from .schedules.stored import (
     seal_arguments,
     unusable,
 )
-from .sharding.schedules import placed, shards_of
+from .sharding.schedules import placed
+from .sharding.shards import shards_of
 
 #: How often a deadlock is retried before the error reaches the caller.
 TRIES = 5

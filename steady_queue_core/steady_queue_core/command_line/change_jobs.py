@@ -15,9 +15,10 @@ from .context import Context
 from .databases import described
 from .exit_codes import DONE, INTERRUPTED, NOT_FOUND, WRONG_USAGE
 from .exit_codes import FAILED as FAILURE
-from .formats import in_words, job_id_option
+from .formats import in_words
 from .job_action import CANCEL, DISCARD, RETRY, RUN_NOW, JobAction
 from .job_filter import add_filters, is_narrowed, listing_of
+from .job_ids import JobId
 from .job_summary import state_name
 from .question import confirm
 from .refusal import Refusal
@@ -31,7 +32,7 @@ class ChangeJobs(Subcommand):
     action: JobAction
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("ids", nargs="*", type=job_id_option, metavar="ID", help="ids of jobs")
+        parser.add_argument("ids", nargs="*", type=JobId.read, metavar="ID", help="ids of jobs")
         add_filters(parser, tuple(state.name for state in self.action.states))
         parser.add_argument("--all", action="store_true", help="all jobs that it applies to")
         add_batch_options(parser)

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from ..printable import printable_lines
 from .databases import DatabaseChoice
+from .job_ids import chosen_backend
 
 #: The version of the form of what is printed with ``--json``.
 SCHEMA = 1
@@ -40,7 +41,7 @@ class Context:
     @cached_property
     def databases(self) -> DatabaseChoice:
         """The databases of the queue that the options choose."""
-        return DatabaseChoice(self.options.get("backend"))
+        return DatabaseChoice(chosen_backend(self.options))
 
     @property
     def prints_json(self) -> bool:

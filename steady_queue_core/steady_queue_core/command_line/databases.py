@@ -13,6 +13,7 @@ from ..configured_backends import backends_on, own_backends, queue_databases
 from ..dialects import dialect_for
 from ..models.readiness import require_tables
 from ..processes.supervisor.launch import choose_database
+from ..sharding.shards import shards_of
 from .exit_codes import WRONG_USAGE
 from .refusal import Refusal
 
@@ -30,8 +31,9 @@ class DatabaseChoice:
 
         Raises ``MigrationsMissing``, ``DialectError`` or ``ConfigurationError``.
         """
-        several = queue_databases() if self.backend is None else []
-        found = several if len(several) > 1 else [self._chosen()]
+        shards = self._of_shards()
+        several = queue_databases() if self.backend is None else shards
+        found = several if shards or len(several) > 1 else [self._chosen()]
         for using in found:
             require_usable(using)
         return found
@@ -46,9 +48,22 @@ class DatabaseChoice:
                 f"with --backend {'|'.join(sorted(own_backends()))}.",
                 WRONG_USAGE,
             )
+        if shards := self._of_shards():
+            raise Refusal(
+                f"--backend {self.backend!r} has its jobs in several databases "
+                f"({', '.join(shards)}). Choose a shard with --backend "
+                f"{'|'.join(each.alias for each in shards_of(str(self.backend)))}.",
+                WRONG_USAGE,
+            )
         using = self._chosen()
         require_usable(using)
         return using
+
+    def _of_shards(self) -> list[str]:
+        """Return the databases of a sharded backend; none if it is another one."""
+        if self.backend is None:
+            return []
+        return [each.database for each in shards_of(self.backend)]
 
     def _chosen(self) -> str:
         try:

@@ -12,10 +12,11 @@ from ..configured_backends import own_backends, queue_databases
 from ..dialects import PROBLEM
 from ..doctor import Finding, examine, examine_job
 from ..printable import printable
+from ..sharding.shards import shards_of
 from .context import Context
 from .databases import headings
 from .exit_codes import DONE, FAILED, NOT_FOUND, WRONG_USAGE
-from .formats import job_id_option
+from .job_ids import JobId, chosen_backend
 from .refusal import Refusal
 from .subcommand import Subcommand
 
@@ -30,12 +31,12 @@ class Doctor(Subcommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "job_id", nargs="?", type=job_id_option, metavar="JOB_ID", help="ask about one job"
+            "job_id", nargs="?", type=JobId.read, metavar="JOB_ID", help="ask about one job"
         )
 
     def run(self, context: Context) -> int:
         job_id = context.options.get("job_id")
-        databases = _databases(context.options.get("backend"))
+        databases = _databases(chosen_backend(context.options))
         if job_id is None:
             found = {using: examine(using) for using in databases}
         else:
@@ -57,9 +58,11 @@ def _databases(backend: str | None) -> list[str]:
     try:
         if backend is None:
             return queue_databases() or [DEFAULT_DB_ALIAS]
-        backends = own_backends()
+        backends, shards = own_backends(), shards_of(backend)
     except ImproperlyConfigured:
         return [DEFAULT_DB_ALIAS]  # Which is the first thing that the doctor says.
+    if shards:
+        return [each.database for each in shards]
     if backend not in backends:
         raise Refusal(
             f"--backend {backend!r} is no Steady Queue backend in TASKS. There are: "

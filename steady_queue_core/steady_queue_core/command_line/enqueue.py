@@ -12,6 +12,7 @@ from ..compat import InvalidTask, TaskResult, TaskResultStatus
 from ..configuration import Configuration
 from ..configuration.errors import suggest
 from ..processes.supervisor.launch import import_tasks
+from ..sharding.shards import shards_of
 from ..tasks.definition import known_task, registered_tasks
 from .context import Context
 from .databases import require_usable
@@ -55,7 +56,7 @@ class Enqueue(Subcommand):
 
     def run(self, context: Context) -> int:
         task = _configured(_find(context.options["path"]), context.options)
-        for using in _databases(task.get_backend()):
+        for using in _databases(task):
             require_usable(using)
         try:
             result = task.enqueue(*context.options["positional"], **context.options["named"])
@@ -124,9 +125,10 @@ def _id(result: TaskResult) -> int | str | None:
     return int(result.id) if str(result.id).isdigit() else result.id or None
 
 
-def _databases(backend: Any) -> list[str]:
-    """Return the databases that the call may be stored in."""
-    return [each.database for each in getattr(backend, "members", [backend])]
+def _databases(task: Any) -> list[str]:
+    """Return the databases that a call may be stored in."""
+    shards = shards_of(task.backend)
+    return [each.database for each in shards] if shards else [task.get_backend().database]
 
 
 def _list(text: str) -> list[Any]:

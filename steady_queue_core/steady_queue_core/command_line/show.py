@@ -18,7 +18,7 @@ from ..tasks.results import errors_of, workers_of
 from .context import Context
 from .databases import described
 from .exit_codes import DONE, FAILED, NOT_FOUND
-from .formats import job_id_option
+from .job_ids import JobId
 from .job_summary import as_json, execution, readable, state_name, when
 from .subcommand import Subcommand
 
@@ -33,7 +33,7 @@ class Show(Subcommand):
     help = "show jobs with their attempts, arguments, results and errors"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("ids", nargs="+", type=job_id_option, metavar="ID", help="ids of jobs")
+        parser.add_argument("ids", nargs="+", type=JobId.read, metavar="ID", help="ids of jobs")
         parser.add_argument(
             "--traceback", action="store_true", help="also the traceback of each error"
         )

@@ -5,22 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..backend import SteadyQueueBackend
 from ..compat import InvalidTask, InvalidTaskBackend, task_backends
 from ..schedules.definition import RecurringDefinition
 from ..tasks.definition import rebuilt
 from . import routing
 from .backend import ShardedBackend
-
-
-def shards_of(alias: str) -> list[SteadyQueueBackend]:
-    """Return all shards of a backend that store jobs; none if it is not a sharded one."""
-    try:
-        backend: Any = task_backends[alias]
-    except InvalidTaskBackend:
-        return []
-    members = backend.members if isinstance(backend, ShardedBackend) else []
-    return [shard for shard in members if shard.stores_jobs]
 
 
 def placed(definition: RecurringDefinition, shard: str | None = None) -> RecurringDefinition:
