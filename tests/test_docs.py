@@ -656,7 +656,7 @@ def test_the_configurations_shown_are_valid() -> None:
             namespace: dict[str, Any] = {}
             exec(block, namespace)
             shown.append(load(namespace["STEADY_QUEUE"]))
-    as_dict, as_options = shown
+    as_dict, as_options, _with_backends = shown
     assert as_dict.workers[0] == as_options.workers[0]
     assert as_dict.shutdown_timeout == as_options.shutdown_timeout
 
