@@ -25,7 +25,14 @@ if TYPE_CHECKING:
         unschedule_recurring_task,
     )
     from .endings import Discard, Fail, Retry, Snooze
-    from .errors import AlreadyFinished, BatchDoesNotExist, DuplicateTask, Preempted, QueueFull
+    from .errors import (
+        AlreadyFinished,
+        BatchDoesNotExist,
+        DuplicateTask,
+        PartlyEnqueued,
+        Preempted,
+        QueueFull,
+    )
     from .rates.limit import limits_rate
     from .schedules.definition import recurring
     from .tasks.definition import task
@@ -41,6 +48,7 @@ __all__ = [
     "Discard",
     "DuplicateTask",
     "Fail",
+    "PartlyEnqueued",
     "Preempted",
     "Previous",
     "QueueFull",
@@ -95,6 +103,12 @@ _OF_BATCHES = {
 }
 
 
+_ERRORS = {
+    "AlreadyFinished", "BatchDoesNotExist", "DuplicateTask", "PartlyEnqueued", "Preempted",
+    "QueueFull",
+}  # fmt: skip
+
+
 def __getattr__(name: str) -> Any:
     # Public names are imported on first use: they need configured settings, unlike this module.
     if name == "task":
@@ -125,7 +139,7 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return getattr(import_module(f"{__name__}.batches.{_OF_BATCHES[name]}"), name)
-    if name in ("AlreadyFinished", "BatchDoesNotExist", "DuplicateTask", "Preempted", "QueueFull"):
+    if name in _ERRORS:
         from . import errors
 
         return getattr(errors, name)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.core.checks import Error
+from django.core.checks import Error, run_checks
 
-from steady_queue_core.compat import task_backends
+from steady_queue_core import Unique, limits_concurrency, limits_rate, task
+from steady_queue_core.compat import Task, task_backends
 from steady_queue_core.configuration import ConfigurationError
 from steady_queue_core.configured_backends import own_backends
 from steady_queue_core.sharding import ShardedBackend
+from steady_queue_core.tasks import definition as registry
 
 from ..core.samples import FRAMEWORK
 from .places import tasks_in
-from .tasks import OURS, SHARDED, greet
+from .tasks import OURS, SHARDED, anything, bill, greet, note, pack, report, ship
 
 OPTIONS = "TASKS['default']['OPTIONS']"
 
@@ -141,3 +144,85 @@ def test_it_is_no_backend_that_stores_jobs(settings: Any) -> None:
     settings.TASKS = tasks_in("default", "other")
     assert list(own_backends()) == ["east", "west"]
     assert isinstance(task_backends["default"], ShardedBackend)
+
+
+def found(settings: Any, monkeypatch: Any, tasks: list[Task], **options: Any) -> list[str]:
+    """Return the warnings about these tasks, which are those of a sharded backend."""
+    settings.TASKS = tasks_in("default", "other", **options)
+    monkeypatch.setattr(registry, "_registered", {each.module_path: each for each in tasks})
+    told = run_checks(tags=["steady_queue"])
+    return [f"{each.id}: {each.msg}" for each in told if each.id[-4:] in ("W018", "W019", "W020")]
+
+
+def test_a_key_that_no_task_has_is_warned_of(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    misspelt = found(settings, monkeypatch, [greet, bill, pack], key="custmer_id")
+    assert misspelt == [
+        f"steady_queue.W019: {OPTIONS}['key'] is 'custmer_id', but no task of this backend has a "
+        "parameter of this name; did you mean 'customer_id'?"
+    ]
+    for tasks in ([greet, note, ship], [anything, note], [pack, report], []):
+        assert found(settings, monkeypatch, tasks) == []
+    assert found(settings, monkeypatch, [note], key=None) == []
+    assert found(settings, monkeypatch, [note], key="tests.sharding.tasks.key_of_order") == []
+    # Callbacks and members of batches need no key, but some task does.
+    assert len(found(settings, monkeypatch, [note, ship])) == 1
+
+
+def limited(**options: Any) -> Task:
+    made: Task = task(**options)(_work)
+    return made
+
+
+def _work(customer_id: int) -> None:
+    """Do nothing."""
+
+
+def test_limits_that_each_shard_counts_by_itself_are_warned_of(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.TASKS = tasks_in("default", "other")
+    path = f"{__name__}._work"
+    fixed = {"key": "all"}
+    for tasks in (
+        limits_concurrency(**fixed)(limited()),
+        limits_rate(**fixed, to=1, per=timedelta(1))(limited()),
+        limited(unique=Unique(key="all")),
+        limited(unique=Unique(key="all"), shard_key=lambda customer_id: customer_id),
+    ):
+        assert found(settings, monkeypatch, [tasks]) == [
+            "steady_queue.W020: Each shard limits these tasks by itself, because the key of their "
+            "limit, or their unique key, is the same for all calls, and the shard key is not: "
+            f"{path}."
+        ]
+    for tasks in (
+        limits_concurrency(key=lambda customer_id: customer_id)(limited()),
+        limits_concurrency(**fixed)(limited(shard_key="one place")),
+        limits_concurrency(**fixed)(limited(backend="east")),
+        limited(unique=True),
+    ):
+        assert found(settings, monkeypatch, [tasks]) == []
+
+
+def test_the_checks_of_tasks_look_at_each_shard(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.TASKS = tasks_in("default", "other")
+    fair = limited(fair_key="x")
+    told = found(settings, monkeypatch, [fair])
+    assert [each[:17] for each in told] == ["steady_queue.W018"] * 2
+    assert found(settings, monkeypatch, [fair], fair_queues="*") == []
+
+
+def test_checks_of_tasks_leave_wrong_settings_to_others(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for options in ({"shards": ["nowhere"]}, {"shards": ["east"], "key": "no.where"}):
+        settings.TASKS = tasks_in("default", "default")
+        del settings.TASKS["west"]
+        settings.TASKS["default"]["OPTIONS"] = options
+        settings.TASKS = {**settings.TASKS}
+        monkeypatch.setattr(registry, "_registered", {"x": greet})
+        told = [each.id for each in run_checks(tags=["steady_queue"])]
+        assert not {"steady_queue.W019", "steady_queue.W020"} & set(told)

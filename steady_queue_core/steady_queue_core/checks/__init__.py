@@ -12,6 +12,7 @@ from .settings import (
     check_pools,
     check_signatures,
 )
+from .sharding import check_limits_of_shards, check_shard_keys
 from .tasks import (
     check_callbacks,
     check_fair_keys,
@@ -29,10 +30,12 @@ __all__ = [
     "check_fair_keys",
     "check_framework",
     "check_limits",
+    "check_limits_of_shards",
     "check_mode",
     "check_pools",
     "check_recurring_tasks",
     "check_routers",
+    "check_shard_keys",
     "check_signatures",
     "check_task_modules",
     "check_transactional_tasks",

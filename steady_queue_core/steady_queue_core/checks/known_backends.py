@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
@@ -31,6 +31,14 @@ def workers_on(using: str) -> Sequence[Worker]:
     from ..configured_backends import options_on
 
     return options_on(using).workers
+
+
+def backends_of(task: Any, known: dict[str, SteadyQueueBackend]) -> list[SteadyQueueBackend]:
+    """Return those of the ``known`` backends that store jobs of a task: its own, or its shards."""
+    from ..sharding.shards import shards_of
+
+    own = known.get(task.backend)
+    return [own] if own is not None else shards_of(task.backend)
 
 
 def known_backends() -> dict[str, SteadyQueueBackend]:

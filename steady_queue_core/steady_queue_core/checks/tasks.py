@@ -10,7 +10,7 @@ from django.core.checks import CheckMessage, Error, Warning, register
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections, router
 
-from .known_backends import TAG, known_backends, present_databases, workers_on
+from .known_backends import TAG, backends_of, known_backends, present_databases, workers_on
 
 
 @register(TAG)
@@ -118,11 +118,12 @@ def check_fair_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
         backends = known_backends()
         plain: dict[tuple[str, str], list[str]] = {}
         for task in registered_tasks():
-            backend = backends.get(task.backend)
-            if backend is None or getattr(task, "fair_key", None) is None:
+            if getattr(task, "fair_key", None) is None:
                 continue
-            if not backend.is_fair(task.queue_name):
-                plain.setdefault((task.backend, task.queue_name), []).append(task.module_path)
+            for backend in backends_of(task, backends):
+                if not backend.is_fair(task.queue_name):
+                    where = plain.setdefault((backend.alias, task.queue_name), [])
+                    where.append(task.module_path)
     except ImproperlyConfigured:
         return []  # check_framework or check_configuration reports it.
     return [
@@ -165,9 +166,9 @@ def check_transactional_tasks(
         backends = known_backends()
         found: dict[str, list[str]] = {}
         for task in registered_tasks():
-            backend = backends.get(task.backend)
-            if backend is not None and backend.delivery_of(task) == TRANSACTIONAL:
-                found.setdefault(backend.database, []).append(task.module_path)
+            for backend in backends_of(task, backends):
+                if backend.delivery_of(task) == TRANSACTIONAL:
+                    found.setdefault(backend.database, []).append(task.module_path)
     except ImproperlyConfigured:
         return []  # check_framework or check_configuration reports it.
     problems: list[CheckMessage] = []

@@ -36,6 +36,11 @@ class ShardKeys:
         name = self.options.key
         return name is not None and (signature is None or signature.has(name))
 
+    def parameters_of(self, task: Task) -> list[str]:
+        """Return the names that ``key`` may have, for calls of ``task`` to have one."""
+        signature = signature_of(task.func, task.takes_context)
+        return [] if signature is None else signature.names
+
     def _computed(self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]) -> object:
         if self._function is not None:
             try:

@@ -16,12 +16,14 @@ def member(options: ShardingOptions, alias: str) -> SteadyQueueBackend:
     where = options.where
     if alias == options.alias:
         raise ConfigurationError(f"{where}: {alias!r} cannot be a shard of itself")
-    if alias not in known_aliases():
-        near = suggest(alias, [each for each in known_aliases() if each != options.alias])
-        raise ConfigurationError(f"{where}: the shard {alias!r} is not in TASKS; {near}")
     try:
         found: Any = task_backends[alias]
     except (InvalidTaskBackend, KeyError) as error:
+        if alias not in known_aliases():
+            near = suggest(alias, [each for each in known_aliases() if each != options.alias])
+            raise ConfigurationError(
+                f"{where}: the shard {alias!r} is not in TASKS; {near}"
+            ) from None
         raise ConfigurationError(
             f"{where}: the shard TASKS[{alias!r}] cannot be used: {error}"
         ) from error

@@ -72,10 +72,15 @@ class Signature:
         those that are left out."""
         return dict(self._signature.bind(*args, **kwargs).arguments)
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the parameters that take one argument each."""
+        known = self._signature.parameters.values()
+        return [each.name for each in known if each.kind in _NAMED]
+
     def has(self, name: str) -> bool:
         """Whether a call may have an argument of this name."""
-        parameter = self._signature.parameters.get(name)
-        return self._any_keyword or (parameter is not None and parameter.kind in _NAMED)
+        return self._any_keyword or name in self.names
 
     def value_of(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return the argument of this name in a call that fits, or its default.
