@@ -12,10 +12,11 @@ from django.db.models import Sum
 
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import ReadyExecution, Sample, Statistic
+from steady_queue_core.statistics import recent_hours, storage
 from steady_queue_core.statistics import sampler as sampler_module
-from steady_queue_core.statistics import storage
+from steady_queue_core.statistics.recent_hours import RecentHours, sum_up
 from steady_queue_core.statistics.sampler import Sampler
-from steady_queue_core.statistics.spans import ALL_TIME, HOUR, MINUTE
+from steady_queue_core.statistics.spans import ALL_TIME, HOUR, MINUTE, RECENT_HOUR
 from steady_queue_core.statistics.storage import RollUp, roll_up, store
 from steady_queue_core.statistics.tally import Tally
 
@@ -241,3 +242,46 @@ def test_old_samples_are_thinned_out(using: str, monkeypatch: pytest.MonkeyPatch
         Sampler().do(connections[using], dialect_for(using))
     left = Sample.objects.using(using).filter(minute__lt=present).order_by("minute")
     assert list(left.values_list("minute", flat=True)) == [hour, hour + 60, present - 1]
+
+
+@on_every_database
+def test_hours_that_are_over_are_summed_up_beside_their_minutes(using: str) -> None:
+    connection, dialect = connections[using], dialect_for(using)
+    present = present_minute(using)
+    over = present // 60 * 60 - 60
+    long_past, rolled_up = over - 70 * 60, (present - 48 * 60) // 60 * 60
+    keep(
+        using,
+        row(over - 120, 1), row(over - 61, 2, writer=8), row(over - 70, 4, queue_name="other"),
+        row(rolled_up, 8), row(long_past, 16, span=RECENT_HOUR, writer=0), row(present, 32),
+    )  # fmt: skip
+    for _ in range(2):
+        while sum_up(connection, dialect):
+            pass
+    wanted = [
+        (RECENT_HOUR, over - 120, "mail", 3, 2),
+        (RECENT_HOUR, over - 120, "other", 4, 4),
+    ]
+    # At the full hour, the first hour is a whole one.
+    assert [each for each in kept(using) if each[0] < 0 and each[1] != rolled_up] == wanted
+    assert Statistic.objects.using(using).filter(span=MINUTE).count() == 5
+    # What is stored late after an outage is in an hour that was not summed up yet.
+    keep(using, row(over - 30, 64))
+    sum_up(connection, dialect)
+    assert [each for each in kept(using) if each[0] < 0][-1] == (
+        RECENT_HOUR, over - 60, "mail", 64, 64,
+    )  # fmt: skip
+
+
+@on_every_database
+def test_an_hour_is_summed_up_once_processes_have_stored_its_counts(
+    using: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    present = present_minute(using)
+    keep(using, row(present - 62, 1))
+    hour = (present - 62) // 60 * 60
+    monkeypatch.setattr(recent_hours, "GRACE", present - hour - 60 + 5)
+    assert sum_up(connections[using], dialect_for(using)) == 0
+    monkeypatch.setattr(recent_hours, "GRACE", 0)
+    assert sum_up(connections[using], dialect_for(using)) == 1
+    assert 200 < RecentHours().do(connections[using], dialect_for(using)) <= RecentHours.INTERVAL

@@ -16,7 +16,7 @@ class Statistic(models.Model):
     milliseconds.
     """
 
-    #: Minutes: 1 or 60; 0: all time.
+    #: Minutes: 1 or 60; 0: all time; -60: an hour whose minutes have rows, too.
     span = models.SmallIntegerField()
     #: Minutes since 1970 at its beginning, by the database's clock; 0 for all time.
     minute = models.IntegerField()

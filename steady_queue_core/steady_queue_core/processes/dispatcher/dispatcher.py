@@ -12,6 +12,7 @@ from ...logging import about, get_logger
 from ...models import Job
 from ...models.operations.batch_maintenance import BatchMaintenance
 from ...models.operations.semaphore_maintenance import SemaphoreMaintenance
+from ...statistics.recent_hours import RecentHours
 from ...statistics.sampler import Sampler
 from ...statistics.storage import RollUp
 from ..base.context import ProcessContext
@@ -35,7 +36,7 @@ class Dispatcher:
     def __init__(self, context: ProcessContext, settings: Configuration.Dispatcher) -> None:
         self.context, self.settings = context, settings
         self.cleaner = Cleaner(context.using)
-        self.sampler, self.roll_up = Sampler(), RollUp()
+        self.statistics = (Sampler().do, RollUp().do, RecentHours().do)
         self._next_maintenance = self._next_repair = time.monotonic()
         self._pause = 0.0
 
@@ -49,7 +50,7 @@ class Dispatcher:
             waits.append(self._maintain_semaphores())
         waits.append(self._repair_batches())
         if self.context.options.statistics:
-            waits += map(self.context.database.run, [self.sampler.do, self.roll_up.do])
+            waits += map(self.context.database.run, self.statistics)
         return min(waits)
 
     def _repair_batches(self) -> float:
