@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 from ..configured_backends import backends_on
@@ -71,23 +71,34 @@ def _whereabouts(patient: Patient, job_id: int) -> str:
 def full_queues(patient: Patient) -> Iterator[Finding]:
     """Queues that take no more jobs."""
     database = patient.database
+    names = [each.name for each in patient.queues if each.ready.number]
+    for queue, alias, most in limits_of(patient.using, names):
+        if database.dialect.count_ready(database.connection, queue, most) >= most:
+            yield is_full(queue, alias, most)
+
+
+def limits_of(using: str, queues: Iterable[str]) -> Iterator[tuple[str, str, int]]:
+    """Yield the limits of queues, as far as they are counted up to: queue, backend, limit."""
     limits = {
         alias: backend.settings.queue_limits
-        for alias, backend in backends_on(patient.using).items()
+        for alias, backend in backends_on(using).items()
         if backend.settings.queue_limits is not None
     }
-    for queue in [each.name for each in patient.queues if each.ready.number] if limits else ():
+    for queue in queues if limits else ():
         for alias, of_backend in limits.items():
             most = of_backend and of_backend.of(queue)
-            if not most or most > MOST_COUNTED:
-                continue
-            if database.dialect.count_ready(database.connection, queue, most) >= most:
-                yield problem(
-                    "queue-full",
-                    f'The queue "{name(queue)}" has the {many(most, "ready job")} that '
-                    f"queue_limits of TASKS[{alias!r}] allows: enqueueing raises QueueFull.",
-                    "Let more jobs run at once, or raise the limit.",
-                )
+            if most and most <= MOST_COUNTED:
+                yield queue, alias, most
+
+
+def is_full(queue: str, alias: str, most: int) -> Finding:
+    """Return the finding that a queue takes no more jobs."""
+    return problem(
+        "queue-full",
+        f'The queue "{name(queue)}" has the {many(most, "ready job")} that '
+        f"queue_limits of TASKS[{alias!r}] allows: enqueueing raises QueueFull.",
+        "Let more jobs run at once, or raise the limit.",
+    )
 
 
 EXAMINATIONS = (held_for_long, full_queues)

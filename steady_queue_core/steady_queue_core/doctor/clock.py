@@ -20,7 +20,11 @@ def host_time() -> datetime:
 def skew(patient: Patient) -> Iterator[Finding]:
     before = host_time()
     present = patient.database.current_time()
-    after = host_time()
+    yield from compared(before, present, host_time())
+
+
+def compared(before: datetime, present: datetime, after: datetime) -> Iterator[Finding]:
+    """Yield that the database's time is not between two of this host."""
     ahead = max(present - after, timedelta(0)) - max(before - present, timedelta(0))
     if abs(ahead) > MOST:
         direction = "ahead of" if ahead > timedelta(0) else "behind"

@@ -54,10 +54,11 @@ def info(code: str, text: str, remedy: str = "") -> Finding:
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
     """Return findings with those first that explain most."""
-    return sorted(findings, key=_place)
+    return sorted(findings, key=place)
 
 
-def _place(finding: Finding) -> tuple[int, int]:
+def place(finding: Finding) -> tuple[int, int]:
+    """Return what sorts a finding among others."""
     known = finding.severity in SEVERITIES
     severity = SEVERITIES.index(finding.severity) if known else len(SEVERITIES)
     # Those of other dialects have codes of their own.

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from ..dialects import portable
 from ..listings.wording import duration, name
-from ..models import Process
 from .finding import Finding, problem
 from .patient import Patient
 from .processes import described
@@ -41,12 +39,9 @@ def late(patient: Patient) -> Iterator[Finding]:
 
 def in_the_future(patient: Patient) -> Iterator[Finding]:
     """The last heartbeat of all, if the database's clock has been set back since."""
-    since = portable.storable(patient.present + AHEAD)
-    rows = Process.objects.using(patient.using).filter(last_heartbeat_at__gt=since)
-    for name_, heard in rows.order_by("-last_heartbeat_at").values_list(
-        "name", "last_heartbeat_at"
-    )[:1]:
-        ahead = portable.aware(heard) - patient.present
+    heard = [(each.ahead, each.row.name) for each in patient.processes if each.ahead is not None]
+    ahead, name_ = max(heard, default=(timedelta(0), ""))
+    if ahead > AHEAD:
         yield problem(
             "clock-set-back",
             f"The last heartbeat of {name(name_)} is {duration(ahead)} in the future: the clock of "

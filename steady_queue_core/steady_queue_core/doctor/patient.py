@@ -29,6 +29,21 @@ class Patient:
     def __init__(self, using: str) -> None:
         self.using = using
 
+    @classmethod
+    def known(
+        cls,
+        using: str,
+        *,
+        present: datetime,
+        processes: list[ListedProcess],
+        queues: list[ListedQueue],
+        overdue: BoundedCount,
+    ) -> Patient:
+        """Return a patient of whom somebody has read all this already."""
+        patient = cls(using)
+        vars(patient).update(present=present, processes=processes, queues=queues, overdue=overdue)
+        return patient
+
     @cached_property
     def database(self) -> Database:
         return Database.of(self.using)
@@ -81,13 +96,17 @@ class Patient:
         """Whether any process lives."""
         return any(each.is_live for each in self.processes)
 
+    @property
+    def dispatch_delay(self) -> timedelta:
+        """How much later than it was due a scheduled job may become ready."""
+        polls = (each.polling_interval for each in self.options.dispatchers)
+        return LATE + max(polls, default=timedelta(0))
+
     @cached_property
     def overdue(self) -> BoundedCount:
         """The scheduled jobs that should have become ready by now."""
-        polls = (each.polling_interval for each in self.options.dispatchers)
-        since = self.present - LATE - max(polls, default=timedelta(0))
         rows = ScheduledExecution.objects.using(self.using).filter(
-            due_at__lt=portable.storable(since)
+            due_at__lt=portable.storable(self.present - self.dispatch_delay)
         )
         [count] = count_each(self.using, [rows.order_by("due_at", "rank", "job")], "due_at")
         return count

@@ -32,17 +32,24 @@ def unserved(patient: Patient) -> Iterator[Finding]:
 
 
 def slow(patient: Patient) -> Iterator[Finding]:
-    for queue in patient.queues:
-        wait = queue.oldest_wait
-        if wait is None or wait < SLOW or queue.is_paused or not queue.workers:
-            continue
-        yield warning(
-            "queue-slow",
-            f"{jobs(queue)} in queue {quoted(queue.name)}, the oldest for {duration(wait)}. "
-            f"{load(patient, queue.name)}",
-            "Let more jobs run at once (threads, processes, or another host), or see in the "
-            "findings below and in the log of the workers what they do.",
-        )
+    yield from (is_slow(patient, each) for each in patient.queues if waits_long(each))
+
+
+def waits_long(queue: ListedQueue) -> bool:
+    """Whether jobs wait for long in a queue though workers serve it."""
+    wait = queue.oldest_wait
+    return wait is not None and wait >= SLOW and not queue.is_paused and queue.workers > 0
+
+
+def is_slow(patient: Patient, queue: ListedQueue) -> Finding:
+    """Return the finding that jobs wait for long in a queue."""
+    return warning(
+        "queue-slow",
+        f"{jobs(queue)} in queue {quoted(queue.name)}, the oldest for "
+        f"{duration(queue.oldest_wait or SLOW)}. {load(patient, queue.name)}",
+        "Let more jobs run at once (threads, processes, or another host), or see in the "
+        "findings below and in the log of the workers what they do.",
+    )
 
 
 def is_paused(patient: Patient, queue: ListedQueue) -> Finding:

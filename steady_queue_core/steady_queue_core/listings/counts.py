@@ -84,12 +84,15 @@ def count_each(
         cursor.execute(" UNION ALL ".join(parts), parameters)
         counted = {position: each for position, *each in cursor.fetchall()}
     return [
-        BoundedCount.of(examined, found, _instant(connection, first) if instant else None, most)
+        BoundedCount.of(
+            examined, found, stored_instant(connection, first) if instant else None, most
+        )
         for examined, found, first in (counted[position] for position in range(len(selections)))
     ]
 
 
-def _instant(connection: Any, value: Any) -> datetime | None:
+def stored_instant(connection: Any, value: Any) -> datetime | None:
+    """Return the value of a column of times as the ORM would, from a statement of one's own."""
     expression = Value(None, DateTimeField())
     for converter in connection.ops.get_db_converters(expression):
         value = converter(value, expression, connection)

@@ -33,6 +33,8 @@ class ListedProcess:
         self.known = metadata_of(row)
         self.nested = False
         self.silence, self.state = _life(row, present, threshold)
+        #: How far its last heartbeat lies in the future; ``None``: it lies in the past.
+        self.ahead = _ahead(row, present)
 
     @property
     def is_live(self) -> bool:
@@ -91,6 +93,15 @@ def _life(row: Process, present: datetime, threshold: timedelta) -> tuple[timede
             raise
         return None, STALE
     return silence, STALE if silence > threshold else LIVE
+
+
+def _ahead(row: Process, present: datetime) -> timedelta | None:
+    try:
+        return max(timedelta(0), portable.aware(row.last_heartbeat_at) - present) or None
+    except ERRORS as error:
+        if not is_damage(error):
+            raise
+        return None
 
 
 def workers_of(processes: Iterable[ListedProcess], queue: str) -> int:

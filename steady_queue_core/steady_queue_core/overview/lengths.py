@@ -1,0 +1,85 @@
+"""How many jobs there are in each state and queue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F, QuerySet
+
+from ..dialects import portable
+from ..listings.counts import BoundedCount, count_each
+from ..listings.damage import ERRORS, is_damage
+from ..models import (
+    BlockedExecution,
+    ClaimedExecution,
+    FailedExecution,
+    ReadyExecution,
+    RecurringTask,
+    ScheduledExecution,
+    WaitingExecution,
+)
+
+STATES: dict[str, Any] = {
+    "ready": ReadyExecution,
+    "scheduled": ScheduledExecution,
+    "blocked": BlockedExecution,
+    "waiting": WaitingExecution,
+    "running": ClaimedExecution,
+    "failed": FailedExecution,
+}
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Counts up to a limit, each with the earliest instant of what was counted."""
+
+    states: dict[str, BoundedCount]
+    #: Scheduled jobs that should be ready by now, by their due times.
+    overdue: BoundedCount
+    #: Recurring tasks that are enabled.
+    schedules: BoundedCount
+    #: Ready jobs by queue.
+    queues: dict[str, BoundedCount] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, using: str, queues: Sequence[str], late: datetime) -> Lengths:
+        """Count in a database, by one query; jobs that were due before ``late`` are overdue."""
+        ready = ReadyExecution.objects.using(using).order_by("rank", "turn")
+        overdue = ScheduledExecution.objects.using(using).filter(due_at__lt=portable.storable(late))
+        selections = [
+            *(model.objects.using(using).order_by() for model in STATES.values()),
+            overdue.order_by("due_at", "rank", "job"),
+            RecurringTask.objects.using(using).filter(enabled=True).order_by(),
+            *(ready.filter(queue_name=name) for name in queues),
+        ]
+        found = _counted(using, selections)
+        number = len(STATES)
+        return cls(
+            states=dict(zip(STATES, found, strict=False)),
+            overdue=found[number],
+            schedules=found[number + 1],
+            queues=dict(zip(queues, found[number + 2 :], strict=True)),
+        )
+
+
+def _counted(using: str, selections: Sequence[QuerySet[Any]]) -> list[BoundedCount]:
+    dated = [
+        rows.annotate(
+            moment=F("due_at" if rows.query.order_by[:1] == ("due_at",) else "created_at")
+        )
+        for rows in selections
+    ]
+    try:
+        return count_each(using, dated, "moment")
+    except ERRORS as error:
+        if not is_damage(error):
+            raise
+        return count_each(using, selections)
+
+
+def _dated(rows: Any) -> Any:
+    by_due_time = "due_at" in rows.query.order_by
+    return rows.annotate(moment=F("due_at" if by_due_time else "created_at"))

@@ -1,0 +1,122 @@
+"""Overview: what there is in one database, and what has become of its jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from ..dialects.database import Database
+from ..doctor.patient import Patient
+from ..listings.damage import readable
+from ..listings.processes import ListedProcess
+from .busy import Busy
+from .history import LATELY, History
+from .lengths import Lengths
+from .longest import LongRun, longest_runs
+from .problems import Evidence, Problem, problems
+from .queues import MOST_SHOWN, QueueLine, listed_queues, queue_lines, queue_names
+from .registered import Moment, registered
+from .schedules import NextRun, next_runs
+from .scope import Scope
+from .total import Total
+
+#: Most tasks that are shown.
+MOST_TASKS = 50
+
+
+class TaskLine(NamedTuple):
+    """A task, and what has become of its jobs in the window."""
+
+    path: str
+    total: Total
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A queue at one moment. Made by seven queries, six without the recurring tasks."""
+
+    scope: Scope
+    moment: Moment
+    processes: Sequence[ListedProcess]
+    lengths: Lengths
+    history: History
+    problems: Sequence[Problem]
+    #: The queues in the scope, those with the most ready jobs first; and how many are left out.
+    queues: Sequence[QueueLine]
+    queues_left: int
+    longest: Sequence[LongRun]
+    #: ``None``: not read.
+    schedules: Sequence[NextRun] | None
+
+    @classmethod
+    def of(cls, scope: Scope, *, with_schedules: bool = True) -> Overview:
+        """Look at a database. What cannot be read for a damaged row is left out."""
+        busy = Busy.of(scope.using)
+        moment, processes = registered(scope.using, busy.by_process)
+        history = History.of(scope, moment.minute)
+        names = queue_names(
+            readable(Database.of(scope.using).list_queues), busy, processes, history
+        )
+        lengths = Lengths.of(
+            scope.using, names, moment.present - Patient(scope.using).dispatch_delay
+        )
+        queues = listed_queues(lengths, busy, processes, moment)
+        longest = longest_runs(scope, moment, processes, history.by_task)
+        patient = Patient.known(
+            scope.using,
+            present=moment.present,
+            processes=list(processes),
+            queues=queues,
+            overdue=lengths.overdue,
+        )
+        lines = queue_lines((each for each in queues if scope.has_queue(each.name)), busy, history)
+        ordered = sorted(lines, key=_place_of_queue)
+        return cls(
+            scope=scope,
+            moment=moment,
+            processes=processes,
+            lengths=lengths,
+            history=history,
+            problems=problems(Evidence(patient, moment, lengths, history, longest)),
+            queues=ordered[:MOST_SHOWN],
+            queues_left=len(ordered[MOST_SHOWN:]),
+            longest=longest,
+            schedules=next_runs(scope, moment) if with_schedules else None,
+        )
+
+    @cached_property
+    def tasks(self) -> list[TaskLine]:
+        """The tasks in the scope: those first that have failed most, then those that ran most."""
+        found = [TaskLine(path, total) for path, total in self.history.by_task.items()]
+        return sorted(found, key=_place_of_task)
+
+    @property
+    def live(self) -> int:
+        """How many processes live."""
+        return sum(each.is_live for each in self.processes)
+
+    @property
+    def silent(self) -> int:
+        """How many processes are registered and do not live."""
+        return len(self.processes) - self.live
+
+    @property
+    def finished_rate(self) -> float:
+        """How many jobs finished in a minute, on average of the last ten."""
+        return self.history.latest.finished / LATELY
+
+    @property
+    def slow_wait(self) -> float | None:
+        """How long 95 % of the jobs waited at most, in the last ten minutes, in milliseconds."""
+        return self.history.latest.wait(0.95)
+
+
+def _place_of_queue(line: QueueLine) -> tuple[bool, int, int, str]:
+    ready, ended = line.listed.ready.number, line.window.ended
+    return not line.listed.is_unserved, -ready, -ended, line.name
+
+
+def _place_of_task(line: TaskLine) -> tuple[int, int, str]:
+    return -line.total.failed, -line.total.attempts, line.path

@@ -1,0 +1,125 @@
+"""The queues, each with what waits and runs there, and how fast that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from ..dialects import portable
+from ..listings.counts import BoundedCount
+from ..listings.processes import ListedProcess, workers_of
+from ..listings.queues import ListedQueue
+from .busy import Busy
+from .history import LATELY, RECENT, History
+from .lengths import Lengths
+from .registered import Moment
+from .total import Total
+
+#: Most queues that are counted.
+MOST = 200
+#: What fits on a page.
+MOST_SHOWN = 50
+
+
+@dataclass(frozen=True)
+class QueueLine:
+    """A queue, now and in the last minutes."""
+
+    listed: ListedQueue
+    blocked: BoundedCount
+    #: What has become of its jobs: in the window, and in the last ten minutes.
+    window: Total
+    lately: Total
+    #: Ended jobs in each minute of the last hour.
+    spark: Sequence[int]
+    #: Ready jobs some minutes ago; ``None``: not known.
+    earlier: tuple[int, int] | None
+
+    @property
+    def name(self) -> str:
+        return self.listed.name
+
+    @property
+    def running(self) -> BoundedCount:
+        return self.listed.counts["running"]
+
+    @property
+    def out_rate(self) -> float:
+        """How many jobs ended in a minute, on average of ten."""
+        return self.lately.ended / LATELY
+
+    @cached_property
+    def in_rate(self) -> float | None:
+        """How many jobs became ready in a minute: those that were begun, and by how many more wait
+        now; ``None`` if that is not known."""
+        if self.earlier is None or not self.listed.ready.exact:
+            return None
+        minutes, ready = self.earlier
+        gained = (self.listed.ready.number - ready) / max(1, minutes)
+        return max(0.0, self.lately.enqueued / LATELY + gained)
+
+    @property
+    def time_to_empty(self) -> timedelta | None:
+        """How long until no job is ready, if all goes on like this; ``None``: for ever, or not
+        known."""
+        if not self.listed.ready.number or self.in_rate is None or self.out_rate <= self.in_rate:
+            return None
+        minutes = self.listed.ready.number / (self.out_rate - self.in_rate)
+        return timedelta(minutes=min(minutes, 60 * 24 * 3650))
+
+
+def queue_names(
+    listed: Iterable[str],
+    busy: Busy,
+    processes: Iterable[ListedProcess],
+    history: History,
+) -> list[str]:
+    """Return the names of queues that somebody knows: those with jobs first, sorted by name."""
+    now = {*listed, *busy.running, *busy.blocked, *busy.paused}
+    others = {*_named_by_workers(processes), *history.by_queue, *history.sparks} - {"", *now}
+    found = [*sorted(now), *sorted(others)]
+    return sorted(found[:MOST])
+
+
+def listed_queues(
+    lengths: Lengths, busy: Busy, processes: Sequence[ListedProcess], moment: Moment
+) -> list[ListedQueue]:
+    """Return the queues as other pages and the doctor see them."""
+    return [
+        ListedQueue(
+            name,
+            is_paused=name in busy.paused,
+            paused_since=busy.paused.get(name),
+            ready=ready,
+            oldest_wait=_since(ready.first, moment.present),
+            counts={"running": BoundedCount(busy.running[name], busy.all_running)},
+            workers=workers_of(processes, name),
+        )
+        for name, ready in lengths.queues.items()
+    ]
+
+
+def queue_lines(queues: Iterable[ListedQueue], busy: Busy, history: History) -> Iterator[QueueLine]:
+    """Return the lines of these queues."""
+    lately: Mapping[str, Total] = history.lately
+    for each in queues:
+        yield QueueLine(
+            listed=each,
+            blocked=BoundedCount(busy.blocked[each.name], busy.all_blocked),
+            window=history.by_queue.get(each.name, Total()),
+            lately=lately.get(each.name, Total()),
+            spark=history.sparks.get(each.name, [0] * RECENT),
+            earlier=history.ready_before(each.name),
+        )
+
+
+def _named_by_workers(processes: Iterable[ListedProcess]) -> Iterator[str]:
+    for process in processes:
+        if process.is_live:
+            yield from (name for name in process.queues if name[:1] != "!" and name[-1:] != "*")
+
+
+def _since(first: datetime | None, present: datetime) -> timedelta | None:
+    return None if first is None else max(timedelta(0), present - portable.aware(first))

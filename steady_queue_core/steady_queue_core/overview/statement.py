@@ -1,0 +1,28 @@
+"""Statements made of several queries, so that a page asks few questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import connections
+from django.db.models import QuerySet
+
+
+def rows_of(
+    using: str, parts: Sequence[tuple[str, QuerySet[Any]]], most: int
+) -> list[tuple[Any, ...]]:
+    """Return the rows of several queries, of at most so many rows each, by one statement.
+
+    Each part is what to select from the columns of a query, and that query, with ``{rows}`` where
+    it goes: ``"SELECT 1, a FROM {rows} GROUP BY a"``. Values are those of the driver.
+    """
+    connection = connections[using]
+    texts, parameters = [], []
+    for text, rows in parts:
+        sql, given = rows[:most].query.get_compiler(using).as_sql()
+        texts.append(text.format(rows=f"({sql}) part"))
+        parameters += given
+    with connection.cursor() as cursor:
+        cursor.execute(" UNION ALL ".join(texts), parameters)
+        return list(cursor.fetchall())

@@ -1,0 +1,67 @@
+"""A queue that is well, in which situations are planted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steady_queue_core.models import Sample, Statistic
+from steady_queue_core.overview import Overview, Scope
+from steady_queue_core.statistics.spans import MINUTE
+from steady_queue_core.statistics.tally import Tally
+
+from ..doctor.ward import Ward
+
+TASK = "shop.tasks.send"
+
+
+class Garden(Ward):
+    """A queue with live processes, and with rows of statistics that a test has told it of."""
+
+    #: The present minute, as far as statistics are concerned: it does not turn within a test.
+    minute = 60 * 490_000 + 20
+
+    def count(
+        self,
+        ago: int,
+        queue: str = "mail",
+        task: str = TASK,
+        *,
+        span: int = MINUTE,
+        writer: int = 1,
+        runs: int = 100,
+        waits: int = 10,
+        **counts: int,
+    ) -> None:
+        """Have counted something so many minutes ago; attempts that took ``runs`` milliseconds,
+        after ``waits``."""
+        tally = Tally(**counts)
+        for _ in range(tally.finished + tally.failed + tally.retried):
+            tally.note_run(runs)
+        enqueued = tally.enqueued
+        tally.enqueued = 0
+        for _ in range(enqueued):
+            tally.note_wait(waits)
+        minute = self.minute - ago
+        self.rows(Statistic).create(
+            span=span, minute=minute if span == MINUTE else minute // 60 * 60,
+            stored_minute=minute, queue_name=queue, task_path=task, writer=writer,
+            **tally.values(),
+        )  # fmt: skip
+
+    def sample(self, ago: int, queue: str = "", ready: int = 0, wait: int = 0) -> None:
+        """Have looked at a queue so many minutes ago."""
+        self.rows(Sample).create(
+            minute=self.minute - ago, queue_name=queue, ready=ready, oldest_wait_ms=wait
+        )
+
+    def look(self, **given: Any) -> Overview:
+        """Return an overview of the queue."""
+        return Overview.of(Scope(self.using, **given))
+
+    @property
+    def problems(self) -> list[tuple[str, str, str]]:
+        """What is wrong: the code, the page that helps, and what it is of."""
+        return [
+            (each.finding.code, each.page, each.key or each.filters.get("queue", ""))
+            for each in self.look().problems
+        ]

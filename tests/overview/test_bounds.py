@@ -1,0 +1,61 @@
+"""An overview is made by a few queries, however much there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+
+from steady_queue_core.models import Process, Queue, RecurringExecution, RecurringTask
+from steady_queue_core.overview import WINDOWS, Overview, Scope
+
+from ..models.everywhere import on_every_database
+from .planting import Garden
+
+#: Of the queue's database, and without the recurring tasks.
+MOST, MOST_OF_FRAGMENT = 7, 6
+
+
+def queries(using: str, **given: Any) -> int:
+    with CaptureQueriesContext(connections[using]) as captured:
+        Overview.of(Scope(using), **given)
+    return len(captured)
+
+
+@on_every_database
+def test_the_number_of_queries_is_the_same_whatever_there_is(using: str, garden: Garden) -> None:
+    assert queries(using) == MOST
+    assert queries(using, with_schedules=False) == MOST_OF_FRAGMENT
+    present = garden.present(using)
+    for number in range(60):
+        garden.ready(1, f"q{number}"), garden.count(number, f"q{number}", f"t{number}", finished=1)
+        Queue(f"q{number % 3}", using).pause()
+        garden.start("worker", f"worker-{number + 2}", queues=["q*"], threads=3)
+    for number in range(20):
+        garden.rows(RecurringTask).create(
+            key=f"daily{number}", task_path="tests.app.tasks.noop", schedule="0 6 * * *",
+            timezone="UTC", arguments='{"args":[],"kwargs":{}}', backend_name="default",
+            queue_name="default", created_at=present, updated_at=present,
+        )  # fmt: skip
+        [job] = garden.failed(1) if number % 2 else garden.finished(1)
+        garden.rows(RecurringExecution).create(
+            task_key=f"daily{number}", run_at=present, job_id=job, created_at=present
+        )
+    garden.claim(20)
+    assert queries(using) == MOST
+    assert queries(using, with_schedules=False) == MOST_OF_FRAGMENT
+    for window in WINDOWS.values():
+        seen = garden.look(window=window)
+        assert len(seen.queues) == 50
+        assert seen.queues_left == 11
+        assert len(seen.longest) == len(seen.schedules or ()) == 5
+    assert {each.ending for each in seen.schedules or ()} == {"failed", "finished"}
+    assert {each.last_run for each in seen.schedules or ()} != {None}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_queue_without_processes_needs_one_query_for_the_time(garden: Garden) -> None:
+    Process.objects.all().delete()
+    assert queries("default") == MOST + 1

@@ -1,0 +1,174 @@
+"""What the page tells of the past: steps, rates, quantiles, by the rows of statistics."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+
+import pytest
+
+from steady_queue_core.models import Queue, Sample, Statistic
+from steady_queue_core.overview import WINDOWS, history
+from steady_queue_core.overview.total import quantile
+from steady_queue_core.statistics import histogram
+from steady_queue_core.statistics.spans import HOUR, RECENT_HOUR
+
+from ..models.everywhere import on_every_database
+from .planting import TASK, Garden
+
+DAY, WEEK = WINDOWS["24h"], WINDOWS["7d"]
+
+
+@on_every_database
+def test_an_hour_is_shown_by_minutes_of_all_processes(using: str, garden: Garden) -> None:
+    garden.count(3, finished=4, failed=1, retried=2, writer=1)
+    garden.count(3, finished=6, writer=2)
+    garden.count(59, "other", "t", finished=1)
+    garden.count(61, finished=1000)
+    seen = garden.look()
+    assert len(seen.history.steps) == 60
+    step = seen.history.steps[seen.moment.minute - 3]
+    assert (step.finished, step.failed, step.retried) == (10, 1, 2)
+    assert sum(each.finished for each in seen.history.steps.values()) == 11
+    assert [(path, total.ended) for path, total in seen.tasks] == [(TASK, 11), ("t", 1)]
+    total = seen.history.by_task[TASK]
+    assert (total.failed_share, total.retried_share) == (1 / 11, 2 / 13)
+    assert total.run_mean == 100
+    assert seen.finished_rate == 1.0
+
+
+@on_every_database
+def test_a_day_and_a_week_are_shown_by_hours(using: str, garden: Garden) -> None:
+    garden.count(3, finished=1)
+    garden.count(50, finished=2, writer=8)
+    garden.count(50, span=RECENT_HOUR, finished=3, writer=0)
+    garden.count(20 * 60, span=RECENT_HOUR, finished=8, writer=0)
+    garden.count(30 * 60, span=RECENT_HOUR, finished=16, writer=0)
+    # The minutes have become an hour, and their sum is not gone yet.
+    garden.count(50 * 60, span=RECENT_HOUR, finished=32, writer=0)
+    garden.count(50 * 60, span=HOUR, finished=32, writer=0)
+    garden.count(100 * 60, span=HOUR, finished=64, writer=0)
+    garden.count(10 * 24 * 60, span=HOUR, finished=128, writer=0)
+    day, week = garden.look(window=DAY), garden.look(window=WEEK)
+    assert len(day.history.steps) == 24
+    assert len(week.history.steps) == 168
+    # The minutes of an hour that was summed up are not counted once more.
+    assert sum(each.finished for each in day.history.steps.values()) == 1 + 3 + 8
+    assert sum(each.finished for each in week.history.steps.values()) == 1 + 3 + 8 + 16 + 32 + 64
+    assert day.history.by_task[TASK].finished == 12
+    assert [each.finished for each in day.history.steps.values()][-2:] == [3, 1]
+
+
+@on_every_database
+def test_an_hour_that_is_not_summed_up_yet_is_shown_by_its_minutes(
+    using: str, garden: Garden
+) -> None:
+    garden.count(25, finished=2)
+    garden.count(75, finished=4)
+    assert garden.look(window=DAY).history.total.finished == 6
+
+
+@on_every_database
+def test_queues_tell_what_comes_in_and_goes_out(using: str, garden: Garden) -> None:
+    garden.claimed(1, queue_name="other"), garden.ready(30, "mail"), garden.ready(2, "new")
+    Queue("shut", using).pause()
+    garden.sample(10), garden.sample(10, "mail", 80)
+    for ago in (1, 2, 3, 20):
+        garden.count(ago, finished=30, failed=10, enqueued=40)
+    mail, new, other, shut = sorted(garden.look().queues, key=lambda each: each.name)
+    assert (mail.out_rate, mail.in_rate, mail.spark[-1], sum(mail.spark)) == (12, 7, 40, 160)
+    assert mail.time_to_empty == timedelta(minutes=30 / 5)
+    assert (new.in_rate, new.time_to_empty) == (0.2, None)
+    assert other.running.number == 1
+    assert (shut.listed.is_paused, shut.listed.paused_since is None) == (True, False)
+    # The queue in which most jobs wait comes first.
+    assert [each.name for each in garden.look().queues][:2] == ["mail", "new"]
+
+
+@on_every_database
+def test_what_is_not_known_of_a_queue_is_not_told(using: str, garden: Garden) -> None:
+    garden.ready(3, "mail")
+    [line] = garden.look().queues
+    assert (line.in_rate, line.time_to_empty) == (None, None)
+    garden.sample(10)
+    [line] = garden.look(task=TASK).queues
+    assert line.in_rate is None
+
+
+@on_every_database
+def test_samples_are_shown_as_densely_as_the_window_is_long(using: str, garden: Garden) -> None:
+    for ago in (0, 5, 20, 30, 80, 100 * 60 + 20, 9 * 24 * 60 + 20):
+        garden.sample(ago, ready=ago)
+    seen = {
+        name: sorted(garden.minute - at for at in garden.look(window=window).history.samples)
+        for name, window in WINDOWS.items()
+    }
+    assert seen == {"1h": [0, 5, 20, 30], "24h": [0, 20, 30, 80], "7d": [20, 80, 6020]}
+
+
+@on_every_database
+def test_a_scope_leaves_out_other_queues_and_tasks(using: str, garden: Garden) -> None:
+    garden.count(3, "mail", "a", finished=1)
+    garden.count(3, "mail", "b", finished=2)
+    garden.count(3, "web", "a", finished=4)
+    [claim] = garden.claimed(1, queue_name="web", task_path="a")
+    assert garden.look(queue="mail").history.total.finished == 3
+    seen = garden.look(task="a")
+    assert seen.history.total.finished == 5
+    assert [each.job_id for each in seen.longest] == [claim.job_id]
+    assert garden.look(queue="mail", task="a").history.total.finished == 1
+    assert garden.look(queue="mail").longest == []
+    assert [each.name for each in garden.look(queue="mail").queues] == ["mail"]
+    # Problems are judged by everything.
+    assert garden.look(queue="mail", task="b").history.last_hour.finished == 7
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rows_of_nonsense_count_as_nothing(garden: Garden) -> None:
+    garden.count(3, finished=1)
+    garden.count(3, "other", finished=1)
+    Statistic.objects.filter(queue_name="mail").update(finished=-4, run_histogram="'; --,zz")
+    with garden.connection.cursor() as cursor:
+        cursor.execute("UPDATE steady_queue_statistics SET failed = 'many', run_max = 1e300")
+        cursor.execute("UPDATE steady_queue_statistics SET minute = 'x' WHERE queue_name = 'other'")
+    Sample.objects.create(minute=garden.minute, queue_name="", ready=-1, oldest_wait_ms=-1)
+    seen = garden.look()
+    assert seen.history.by_task[TASK].attempts == 0
+    assert seen.history.samples[seen.moment.minute] == (0, 0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_latest_of_very_many_rows_are_read(
+    garden: Garden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "MOST", 3)
+    for ago in range(5):
+        garden.count(ago, finished=1)
+    seen = garden.look().history
+    assert seen.is_cut
+    assert [minute for minute, step in seen.steps.items() if step.finished] == [
+        seen.minute - ago for ago in (2, 1, 0)
+    ]
+
+
+@pytest.mark.parametrize("share", [0.5, 0.95])
+def test_quantiles_are_right_within_their_power_of_two(share: float) -> None:
+    chance = random.Random(7)
+    durations = sorted(int(chance.lognormvariate(5, 1.5)) for _ in range(5_000))
+    counters = [0] * histogram.SIZE
+    for each in durations:
+        counters[histogram.slot(each)] += 1
+    exact = durations[int(share * len(durations))]
+    found = quantile(counters, share, durations[-1])
+    assert found is not None
+    assert exact / 2 <= found <= exact * 2
+
+
+def test_quantiles_at_the_edges() -> None:
+    counters = [0] * histogram.SIZE
+    assert quantile(counters, 0.95, 0) is None
+    counters[-1] = 1
+    assert quantile(counters, 0.5, 1_000_000) == pytest.approx(762_144, abs=1)
+    counters = [0] * histogram.SIZE
+    counters[7] = 10
+    assert quantile(counters, 0.95, 100) == 100
