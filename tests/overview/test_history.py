@@ -72,7 +72,8 @@ def test_an_hour_that_is_not_summed_up_yet_is_shown_by_its_minutes(
 def test_queues_tell_what_comes_in_and_goes_out(using: str, garden: Garden) -> None:
     garden.claimed(1, queue_name="other"), garden.ready(30, "mail"), garden.ready(2, "new")
     Queue("shut", using).pause()
-    garden.sample(10), garden.sample(10, "mail", 80)
+    garden.sample(10)
+    garden.sample(10, "mail", 80)
     for ago in (1, 2, 3, 20):
         garden.count(ago, finished=30, failed=10, enqueued=40)
     mail, new, other, shut = sorted(garden.look().queues, key=lambda each: each.name)

@@ -1,20 +1,36 @@
-"""What runs and is blocked in each queue and process, and which queues are paused."""
+"""What runs and is blocked in each queue and process, what runs for longest, and which queues are
+paused."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connections
+from django.db.models import OuterRef, Subquery
 
+from ..dialects import portable
 from ..listings.counts import CAP, stored_instant
 from ..listings.damage import ERRORS, is_damage
-from ..models import BlockedExecution, ClaimedExecution, Pause
-from .statement import rows_of
+from ..models import BlockedExecution, ClaimedExecution, Job, Pause
+from .scope import Scope
+from .statement import Part, rows_of
 
-RUNNING, BLOCKED, PAUSED = 0, 1, 2
+RUNNING, BLOCKED, PAUSED, LONGEST = range(4)
+#: So many of the jobs that run for longest are shown.
+MOST_LONGEST = 5
+
+
+class Claim(NamedTuple):
+    """A job that runs."""
+
+    job_id: int
+    task: str
+    queue: str
+    process_id: int
+    since: datetime
 
 
 @dataclass
@@ -27,56 +43,78 @@ class Busy:
     blocked: Counter[str] = field(default_factory=Counter)
     #: Since when queues are paused; ``None``: not known.
     paused: dict[str, datetime | None] = field(default_factory=dict)
+    #: The claimed jobs of the scope that were claimed first, in this order.
+    longest: list[Claim] = field(default_factory=list)
     #: Whether these are all claimed, and all blocked jobs.
     all_running: bool = True
     all_blocked: bool = True
 
     @classmethod
-    def of(cls, using: str) -> Busy:
+    def of(cls, scope: Scope) -> Busy:
         """Look at a database: one query."""
         found = cls()
-        for row in _rows(using):
-            found._add(using, *row)
+        for row in _rows(scope):
+            found._add(scope.using, *row)
+        found.longest.sort(key=lambda each: (each.since, each.job_id))
         found.all_running = found.running.total() <= CAP
         found.all_blocked = found.blocked.total() <= CAP
         return found
 
-    def _add(self, using: str, what: int, process: Any, queue: str, number: int, at: Any) -> None:
+    def _add(
+        self, using: str, what: int, process: Any, queue: str, number: int, at: Any, task: Any
+    ) -> None:
         if what == RUNNING:
             self.by_process[process] += number
             self.running[queue] += number
         elif what == BLOCKED:
             self.blocked[queue] += number
-        else:
+        elif what == PAUSED:
             self.paused[queue] = _instant(using, at)
+        elif (since := _instant(using, at)) is not None and isinstance(task, str):
+            self.longest.append(Claim(number, task, queue, process, portable.aware(since)))
 
 
-def _rows(using: str) -> list[tuple[Any, ...]]:
+def _rows(scope: Scope) -> list[tuple[Any, ...]]:
+    using = scope.using
     claims = ClaimedExecution.objects.using(using).order_by()
     blocked = BlockedExecution.objects.using(using).order_by()
     pauses = Pause.objects.using(using).order_by("queue_name")
-    parts = [
+    parts: list[Part] = [
         (
-            f"SELECT {RUNNING}, process_id, queue_name, COUNT(*), MIN(created_at) FROM {{rows}} "
-            "GROUP BY process_id, queue_name",
-            claims.values("process_id", "queue_name", "created_at"),
+            f"SELECT {RUNNING}, process_id, queue_name, COUNT(*), MIN(created_at), '' "
+            "FROM {rows} GROUP BY process_id, queue_name",
+            claims.values("process_id", "queue_name", "created_at")[: CAP + 1],
         ),
         (
-            f"SELECT {BLOCKED}, 0, queue_name, COUNT(*), MIN(created_at) FROM {{rows}} "
+            f"SELECT {BLOCKED}, 0, queue_name, COUNT(*), MIN(created_at), '' FROM {{rows}} "
             "GROUP BY queue_name",
-            blocked.values("queue_name", "created_at"),
+            blocked.values("queue_name", "created_at")[: CAP + 1],
         ),
         (
-            f"SELECT {PAUSED}, 0, queue_name, 1, created_at FROM {{rows}}",
-            pauses.values("queue_name", "created_at"),
+            f"SELECT {PAUSED}, 0, queue_name, 1, created_at, '' FROM {{rows}}",
+            pauses.values("queue_name", "created_at")[: CAP + 1],
+        ),
+        (
+            f"SELECT {LONGEST}, process_id, queue_name, job_id, created_at, task FROM {{rows}}",
+            _longest(scope, claims),
         ),
     ]
     try:
-        return rows_of(using, parts, CAP + 1)
+        return rows_of(using, parts)
     except ERRORS as error:
         if not is_damage(error):
             raise
         return []
+
+
+def _longest(scope: Scope, claims: Any) -> Any:
+    paths = Job.objects.using(scope.using).filter(pk=OuterRef("pk")).values("task_path")
+    rows = claims.annotate(task=Subquery(paths)).order_by("created_at", "pk")
+    if scope.queue:
+        rows = rows.filter(queue_name=scope.queue)
+    if scope.task:
+        rows = rows.filter(task=scope.task)
+    return rows.values("process_id", "queue_name", "job_id", "created_at", "task")[:MOST_LONGEST]
 
 
 def _instant(using: str, value: Any) -> datetime | None:

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from django.db.models import QuerySet
-
 from ..listings.damage import ERRORS, is_damage
 from ..models import Sample, Statistic
 from ..statistics.spans import HOUR, MINUTE, RECENT_HOUR
 from .scope import Scope
-from .statement import rows_of
+from .statement import Part, rows_of
 from .total import Row, Total
 from .window import DAY
 
@@ -205,7 +203,7 @@ def _rows(scope: Scope, minute: int) -> list[tuple[Any, ...]]:
     sampled = "SELECT {span}, minute, queue_name, {filling} FROM {{rows}}".format(
         span=SAMPLE, filling=filling.format("ready", "oldest_wait_ms")
     )
-    parts: list[tuple[str, QuerySet[Any, Any]]] = [
+    parts: list[Part] = [
         (selected, statistics.filter(span=MINUTE, minute__gte=recent, minute__lte=minute)),
         (selected, statistics.filter(span=RECENT_HOUR, minute__gte=since)),
         (sampled, samples.filter(queue_name="", minute__in=list(window.samples(minute)))),
@@ -214,7 +212,7 @@ def _rows(scope: Scope, minute: int) -> list[tuple[Any, ...]]:
     if window.length > DAY.length:
         parts.append((selected, statistics.filter(span=HOUR, minute__gte=since)))
     try:
-        return rows_of(scope.using, parts, MOST)
+        return rows_of(scope.using, [(text, rows[:MOST]) for text, rows in parts])
     except ERRORS as error:
         if not is_damage(error):
             raise

@@ -35,7 +35,7 @@ class TaskLine(NamedTuple):
 
 @dataclass(frozen=True)
 class Overview:
-    """A queue at one moment. Made by seven queries, six without the recurring tasks."""
+    """A queue at one moment. Made by seven queries, five without the recurring tasks."""
 
     scope: Scope
     moment: Moment
@@ -53,7 +53,7 @@ class Overview:
     @classmethod
     def of(cls, scope: Scope, *, with_schedules: bool = True) -> Overview:
         """Look at a database. What cannot be read for a damaged row is left out."""
-        busy = Busy.of(scope.using)
+        busy = Busy.of(scope)
         moment, processes = registered(scope.using, busy.by_process)
         history = History.of(scope, moment.minute)
         names = queue_names(
@@ -63,7 +63,7 @@ class Overview:
             scope.using, names, moment.present - Patient(scope.using).dispatch_delay
         )
         queues = listed_queues(lengths, busy, processes, moment)
-        longest = longest_runs(scope, moment, processes, history.by_task)
+        longest = longest_runs(busy.longest, moment, processes, history.by_task)
         patient = Patient.known(
             scope.using,
             present=moment.present,

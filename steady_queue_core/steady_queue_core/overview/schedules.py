@@ -2,79 +2,107 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Subquery
+from django.db import connections
+from django.db.models import Exists, OuterRef
 
+from ..listings.counts import stored_instant
 from ..listings.damage import ERRORS, is_damage
 from ..listings.run_outlook import outlook_of
 from ..models import FailedExecution, Job, RecurringExecution, RecurringTask
 from .registered import Moment
 from .scope import Scope
+from .statement import Part, rows_of
 
 #: Most recurring tasks that are looked at, and that are shown.
 LOOKED_AT, MOST = 500, 5
+FINISHED, FAILED, NOT_ENDED = "finished", "failed", "not ended"
+
+
+@dataclass(frozen=True)
+class LastRun:
+    """The last run of a recurring task that was enqueued."""
+
+    at: datetime | None = None
+    job_id: int | None = None
+    #: How its job has ended; nothing if that is gone.
+    ending: str = ""
 
 
 @dataclass(frozen=True)
 class NextRun:
-    """A recurring task with its next run and its last one."""
+    """The next run of a recurring task."""
 
     key: str
     task: str
-    next_run: datetime
-    last_run: datetime | None
-    #: The job of the last run, and how it has ended: ``finished``, ``failed``, ``not ended``, or
-    #: nothing if it is gone.
-    last_job: int | None
-    ending: str
+    at: datetime
+    last: LastRun
 
 
 def next_runs(scope: Scope, moment: Moment) -> list[NextRun]:
-    """Return the runs that come first: one query."""
-    found = []
-    for row in _rows(scope):
-        outlook = outlook_of(row, row.last_run, moment.present, 1)
-        for run in outlook.next_runs:
-            found.append(
-                NextRun(str(row.key), str(row.task_path), run, row.last_run, row.job, _ending(row))
-            )
-    return sorted(found, key=lambda each: each.next_run)[:MOST]
+    """Return the runs that come first: two queries, one if there are none."""
+    ahead = [(run, row) for row in _rows(scope) for run in _runs(row, moment)]
+    ahead.sort(key=lambda each: (each[0], str(each[1].key)))
+    first = ahead[:MOST]
+    last = _last_runs(scope.using, [str(row.key) for _, row in first])
+    return [
+        NextRun(str(row.key), str(row.task_path), run, last.get(row.key, LastRun()))
+        for run, row in first
+    ]
+
+
+def _runs(row: RecurringTask, moment: Moment) -> list[datetime]:
+    # One that is past is made up for, or was, which would take another query to tell.
+    runs = outlook_of(row, None, moment.present, 1).next_runs
+    return [run for run in runs if run > moment.present]
 
 
 def _rows(scope: Scope) -> list[Any]:
-    using = scope.using
-    rows: Any = RecurringTask.objects.using(using).filter(enabled=True).order_by("pk")
+    rows = RecurringTask.objects.using(scope.using).filter(enabled=True).order_by("pk")
     if scope.queue:
         rows = rows.filter(queue_name=scope.queue)
     if scope.task:
         rows = rows.filter(task_path=scope.task)
-    runs = RecurringExecution.objects.using(using).filter(task_key=OuterRef("key"))
-    latest = runs.order_by("-run_at")
-    rows = rows.defer("arguments", "description").annotate(
-        last_run=Subquery(latest.values("run_at")[:1]),
-        job=Subquery(latest.values("job_id")[:1]),
-    )
-    job = OuterRef("job")
-    jobs = Job.objects.using(using).filter(pk=job)
-    rows = rows.annotate(
-        is_there=Exists(jobs),
-        has_ended=Exists(jobs.filter(finished_at__isnull=False)),
-        has_failed=Exists(FailedExecution.objects.using(using).filter(pk=job)),
-    )
     try:
-        return list(rows[:LOOKED_AT])
+        return list(rows.defer("arguments", "description")[:LOOKED_AT])
     except ERRORS as error:
         if not is_damage(error):
             raise
         return []
 
 
-def _ending(row: Any) -> str:
-    if not row.is_there:
+def _last_runs(using: str, keys: Sequence[str]) -> dict[str, LastRun]:
+    runs = RecurringExecution.objects.using(using).order_by("-run_at")
+    job = OuterRef("job_id")
+    jobs = Job.objects.using(using).filter(pk=job)
+    runs = runs.annotate(
+        is_there=Exists(jobs),
+        has_ended=Exists(jobs.filter(finished_at__isnull=False)),
+        has_failed=Exists(FailedExecution.objects.using(using).filter(pk=job)),
+    )
+    columns = ("task_key", "run_at", "job_id", "is_there", "has_ended", "has_failed")
+    text = f"SELECT {', '.join(columns)} FROM {{rows}}"
+    # A key each: a server may read all runs to find the last ones of several keys.
+    parts: list[Part] = [(text, runs.filter(task_key=key).values(*columns)[:1]) for key in keys]
+    try:
+        found = rows_of(using, parts) if parts else []
+        return {
+            key: LastRun(stored_instant(connections[using], at), job_id, _ending(*states))
+            for key, at, job_id, *states in found
+        }
+    except ERRORS as error:
+        if not is_damage(error):
+            raise
+        return {}
+
+
+def _ending(is_there: Any, has_ended: Any, has_failed: Any) -> str:
+    if not is_there:
         return ""
-    if row.has_failed:
-        return "failed"
-    return "finished" if row.has_ended else "not ended"
+    if has_failed:
+        return FAILED
+    return FINISHED if has_ended else NOT_ENDED

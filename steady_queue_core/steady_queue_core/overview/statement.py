@@ -8,11 +8,11 @@ from typing import Any
 from django.db import connections
 from django.db.models import QuerySet
 
+Part = tuple[str, QuerySet[Any, Any]]
 
-def rows_of(
-    using: str, parts: Sequence[tuple[str, QuerySet[Any]]], most: int
-) -> list[tuple[Any, ...]]:
-    """Return the rows of several queries, of at most so many rows each, by one statement.
+
+def rows_of(using: str, parts: Sequence[Part]) -> list[tuple[Any, ...]]:
+    """Return the rows of several queries by one statement.
 
     Each part is what to select from the columns of a query, and that query, with ``{rows}`` where
     it goes: ``"SELECT 1, a FROM {rows} GROUP BY a"``. Values are those of the driver.
@@ -20,7 +20,7 @@ def rows_of(
     connection = connections[using]
     texts, parameters = [], []
     for text, rows in parts:
-        sql, given = rows[:most].query.get_compiler(using).as_sql()
+        sql, given = rows.query.get_compiler(using).as_sql()
         texts.append(text.format(rows=f"({sql}) part"))
         parameters += given
     with connection.cursor() as cursor:
