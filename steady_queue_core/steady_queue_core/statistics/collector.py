@@ -25,6 +25,9 @@ MOST_PAUSE = KEPT[ALL_TIME] // 2
 #: have been rolled up.
 MOST_LATE = 24 * 60
 
+FINISHED, FAILED, RETRIED = Ending.FINISHED, Ending.FAILED, Ending.RETRIED
+
+Names = tuple[str, str]
 Series = tuple[int, str, str]
 
 
@@ -40,25 +43,33 @@ class Collector:
         #: the same process.
         self.writer = secrets.randbits(62)
         self._tallies: dict[Series, Tally] = {}
+        #: Those of the present minute that have changed, by queue and task.
+        self._present: dict[Names, Tally] = {}
         self._changed: set[Series] = set()
         #: The tallies as they were when they were last stored.
         self._stored: dict[Series, Tally] = {}
         #: What this writer has stored for all time, by queue and task; and what it is about to.
-        self._totals: dict[tuple[str, str], Tally] = {}
-        self._gained: dict[tuple[str, str], Tally] = {}
+        self._totals: dict[Names, Tally] = {}
+        self._gained: dict[Names, Tally] = {}
         self._stored_minute = 0
+        #: The present minute, and the Unix time at which the next one begins.
         self._minute = 0
+        self._turns_at = 0.0
         self._next_store = 0.0
 
     def add(self, claim: ClaimedJob, outcome: Outcome, now: float, ended: float) -> None:
         """Count an outcome that is stored ``now``, of an attempt that had ``ended`` by then; both
         are Unix times by the database's clock."""
-        tally = self._tally(int(now // 60), outcome.queue_name, claim.task_path)
-        if outcome.ending is Ending.FINISHED:
+        # Runs for each job, so it takes the short way to a tally that has changed already.
+        if now >= self._turns_at:
+            self._turn(int(now // 60))
+        names, ending = (outcome.queue_name, claim.task_path), outcome.ending
+        tally = self._present.get(names) or self._tally(names)
+        if ending is FINISHED:
             tally.finished += 1
-        elif outcome.ending is Ending.FAILED:
+        elif ending is FAILED:
             tally.failed += 1
-        elif outcome.ending is Ending.RETRIED and outcome.attempts > claim.attempts:
+        elif ending is RETRIED and outcome.attempts > claim.attempts:
             tally.retried += 1
         else:
             tally.released += 1
@@ -73,7 +84,9 @@ class Collector:
 
     def add_lost(self, claim: ClaimedJob, now: float) -> None:
         """Count an attempt that was lost with its process."""
-        self._tally(int(now // 60), claim.queue_name, claim.task_path).lost += 1
+        if now >= self._turns_at:
+            self._turn(int(now // 60))
+        self._tally((claim.queue_name, claim.task_path)).lost += 1
 
     @property
     def has_changed(self) -> bool:
@@ -106,15 +119,16 @@ class Collector:
         for series in self._changed:
             self._stored[series] = self._tallies[series].since(None)
         self._changed.clear()
+        self._present.clear()
         for series in [each for each in self._tallies if each[0] < self._minute]:
             del self._tallies[series]
             self._stored.pop(series, None)
         self._stored_minute = self._minute
         self.postpone()
 
-    def _gains(self) -> dict[tuple[str, str], Tally]:
+    def _gains(self) -> dict[Names, Tally]:
         """Return the totals of all time that have changed, as they are now."""
-        found: dict[tuple[str, str], Tally] = {}
+        found: dict[Names, Tally] = {}
         for series in self._changed:
             names = series[1:]
             if names not in self._totals and len(self._totals) >= 2 * MOST_SERIES:
@@ -148,12 +162,11 @@ class Collector:
         """Store nothing for a while: it was stored just now, or could not be."""
         self._next_store = time.monotonic() + INTERVAL
 
-    def _tally(self, minute: int, queue_name: str, task_path: str) -> Tally:
-        if minute > self._minute:
-            self._turn(minute)
+    def _tally(self, names: Names) -> Tally:
+        """Return the tally of the present minute that is to change."""
         # The database's clock, as a process knows it, may go back a little. A minute that is over
         # may be forgotten: counted anew, it would replace the row that it has.
-        minute = self._minute
+        minute, (queue_name, task_path) = self._minute, names
         series = minute, queue_name, task_path
         tally = self._tallies.get(series)
         if tally is None:
@@ -163,11 +176,14 @@ class Collector:
                     series = minute, OTHERS, OTHERS
             tally = self._tallies.setdefault(series, Tally())
         self._changed.add(series)
+        if len(self._present) < MOST_SERIES:
+            self._present[names] = tally
         return tally
 
     def _turn(self, minute: int) -> None:
         """Begin another minute: what is left of the last one is due."""
-        self._minute = minute
+        self._minute, self._turns_at = minute, (minute + 1) * 60.0
+        self._present.clear()
         if not self._changed:
             self._tallies.clear()
             self._stored.clear()
