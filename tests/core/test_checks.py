@@ -282,6 +282,7 @@ def test_a_backend_without_the_app_is_an_error(settings: Any) -> None:
     settings.INSTALLED_APPS = [
         name for name in settings.INSTALLED_APPS if name != "steady_queue_core"
     ]
+    settings.TASKS = {**settings.TASKS}  # For a backend that has not seen the app.
     [found] = backend().check()
     assert (found.id, "'steady_queue_core' to INSTALLED_APPS" in found.hint) == (
         "steady_queue.E010",
