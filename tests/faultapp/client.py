@@ -212,6 +212,13 @@ def make_random(seed: int, size: int, seconds: float) -> Any:
     return workflows.make_random(seed, size, seconds)
 
 
+def serve_all(customers: int, seconds: float) -> Any:
+    """Enqueue a call for each customer, and wait for all."""
+    from . import sharded
+
+    return sharded.serve_all(customers, seconds)
+
+
 def repair_batches() -> Any:
     """Look for batches that are stuck; return how many rows were repaired."""
     from steady_queue_core.models import Job
@@ -235,6 +242,7 @@ def main() -> None:
             make_random,
             recur,
             repair_batches,
+            serve_all,
             set_weight,
             wait_for_end,
             write_like_a_web_process,
