@@ -46,7 +46,7 @@ DELETE_JOBS = f"DELETE j {HELD}"
 MOVED = (*FENCE, "queue_name", "position")
 MOVED_LIMITED = (*MOVED, "concurrency_key")
 MOVED_SCHEDULED = (*MOVED_LIMITED, "delay")
-MOVED_FAILED = (*FENCE, "exception_class", "message")
+MOVED_FAILED = (*FENCE, "exception_class", "message", "fingerprint")
 HEIRS = (*FENCE, "heir", "heir_token")
 # An heir that has a permit already takes no other.
 PASS_PERMITS = f"""
@@ -74,8 +74,8 @@ SELECT given.id, given.queue_name, given.position, given.token, {NOW_SQL}, given
 {HELD} WHERE NOT {HAS_PERMIT}"""
 INSERT_PERMITTED = f"{INSERT_READY} WHERE {HAS_PERMIT}"
 INSERT_FAILED = f"""
-REPLACE INTO {tables.FAILED} (job_id, created_at, exception_class, message)
-SELECT given.id, {NOW_SQL}, given.exception_class, given.message {HELD}"""
+REPLACE INTO {tables.FAILED} (job_id, created_at, exception_class, message, fingerprint)
+SELECT given.id, {NOW_SQL}, given.exception_class, given.message, given.fingerprint {HELD}"""
 
 # Without a join to the job: the claim of a job that was deleted by hand ends here too.
 END_CLAIMS = f"""
@@ -188,7 +188,7 @@ def _moves(outcomes: Sequence[Outcome]) -> list[Statement]:
 def _row(outcome: Outcome) -> Sequence[Value]:
     destination, fence = outcome.destination, (outcome.job_id, outcome.token)
     if destination is Destination.FAILED:
-        return *fence, outcome.exception_class, outcome.message
+        return *fence, outcome.exception_class, outcome.message, outcome.fingerprint
     row = (*fence, outcome.queue_name, outcome.rank)
     if destination is Destination.SCHEDULED:
         return *row, outcome.concurrency_key, microseconds(outcome.delay)

@@ -138,6 +138,8 @@ def _given(outcome: Outcome) -> dict[str, object]:
             "exception_class": outcome.exception_class,
             "message": outcome.message,
         }
+        if outcome.fingerprint is not None:
+            given["fingerprint"] = outcome.fingerprint
     if outcome.ending is not Ending.RELEASED:
         attempted_at = to_text(outcome.last_attempted_at)
         given["attempts"] = outcome.attempts

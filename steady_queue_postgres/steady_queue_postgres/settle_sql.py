@@ -41,7 +41,7 @@ given AS MATERIALIZED (
     job_id bigint, token bigint, ending text, queue_name text, "rank" smallint, attempts int,
     worker_ids text, errors text, started_at timestamptz, last_attempted_at timestamptz,
     return_value text, preserve boolean, delay bigint, exception_class text, message text,
-    concurrency_key text))"""
+    fingerprint text, concurrency_key text))"""
 
 # What they have in common is sent once.
 GIVEN_ALIKE = """
@@ -110,10 +110,12 @@ scheduled AS (
   {REPLACE_SCHEDULED})""",
     Part.FAILED: f"""
 failed AS (
-  INSERT INTO {tables.FAILED} (job_id, created_at, exception_class, message)
-  SELECT job_id, {NOW_SQL}, exception_class, message FROM updated WHERE ending = 'failed'
+  INSERT INTO {tables.FAILED} (job_id, created_at, exception_class, message, fingerprint)
+  SELECT job_id, {NOW_SQL}, exception_class, message, fingerprint
+  FROM updated WHERE ending = 'failed'
   ON CONFLICT (job_id) DO UPDATE SET created_at = excluded.created_at,
-    exception_class = excluded.exception_class, message = excluded.message)""",
+    exception_class = excluded.exception_class, message = excluded.message,
+    fingerprint = excluded.fingerprint)""",
     Part.HEIRS: heirs_sql.PASS,
     Part.PERMITS: f"""
 ended_permit AS (

@@ -33,8 +33,9 @@ UPDATE {tables.JOBS} SET attempts = %s, token = %s, worker_ids = %s, errors = %s
        return_value = %s, started_at = %s, last_attempted_at = %s, finished_at = %s
 WHERE id = %s"""
 INSERT_FAILED = f"""
-INSERT OR REPLACE INTO {tables.FAILED} (job_id, created_at, exception_class, message)
-VALUES (%s, %s, %s, %s)"""
+INSERT OR REPLACE INTO {tables.FAILED}
+       (job_id, created_at, exception_class, message, fingerprint)
+VALUES (%s, %s, %s, %s, %s)"""
 
 INSERTS = {
     Destination.READY: INSERT_READY,
@@ -142,7 +143,8 @@ def _move(cursor: Any, held: Sequence[Outcome], now: str) -> None:
 
 def _row(outcome: Outcome, destination: Destination, now: str) -> tuple[object, ...]:
     if destination is Destination.FAILED:
-        return outcome.job_id, now, outcome.exception_class, outcome.message
+        error = outcome.exception_class, outcome.message, outcome.fingerprint
+        return outcome.job_id, now, *error
     row = (outcome.job_id, outcome.queue_name, outcome.rank, outcome.token, now)
     if destination is Destination.SCHEDULED:
         return *row, later(now, outcome.delay), outcome.concurrency_key

@@ -35,7 +35,7 @@ KEYS: dict[str, tuple[str, set[tuple[str, ...]], set[tuple[str, ...]]]] = {
         set(),
         {("concurrency_key", "rank", "job_id")},
     ),
-    "failed_executions": ("job_id", set(), {("created_at",)}),
+    "failed_executions": ("job_id", set(), {("created_at",), ("fingerprint", "created_at")}),
     "processes": ("id", {("name",)}, {("last_heartbeat_at",)}),
     "semaphores": ("key", set(), set()),
     "permits": ("job_id", set(), {("key",)}),
@@ -134,6 +134,19 @@ def test_the_migration_can_be_taken_back(migrated: str) -> None:
     assert tables(migrated) == {"django_migrations"}
     call_command("migrate", "steady_queue", database=migrated, verbosity=0)
     assert len(tables(migrated)) == 1 + len(KEYS)
+
+
+def test_processes_of_the_previous_version_go_on_failing_jobs(migrated: str) -> None:
+    call_command("migrate", "steady_queue", "0013", database=migrated, verbosity=0)
+    old, columns = "INSERT INTO steady_queue_failed_executions", "job_id, created_at"
+    columns += ", exception_class, message"
+    with connections[migrated].cursor() as cursor:
+        cursor.execute(f"{old} ({columns}) VALUES (1, '2026-01-01 00:00:00', 'a.B', 'of old')")
+        call_command("migrate", "steady_queue", database=migrated, verbosity=0)
+        cursor.execute(f"{old} ({columns}) VALUES (2, '2026-01-01 00:00:00', 'a.B', 'of now')")
+        cursor.execute("SELECT job_id, fingerprint FROM steady_queue_failed_executions ORDER BY 1")
+        assert cursor.fetchall() in ([(1, None), (2, None)], ((1, None), (2, None)))
+        cursor.execute("DELETE FROM steady_queue_failed_executions")
 
 
 @pytest.mark.usefixtures("migrated")

@@ -231,7 +231,7 @@ def steady_queue_settle(  # type: ignore[empty-body]
 
     * finished: the job is completed, or deleted if ``preserve`` is false;
     * failed: the job is completed with its errors, and gets a failed row, which replaces one that
-      exists already;
+      exists already; a row without the ``fingerprint`` belongs to no group of failures;
     * retried: the errors are stored, and the job is scheduled ``delay`` seconds after the
       database's present time, or ready if that is 0;
     * released: the job is ready, as before the claim.

@@ -72,6 +72,9 @@ class Outcome(NamedTuple):
     link: Link | None = None
     #: What else happens in the same transaction. The facade sees to it, not the dialect.
     sequel: Sequel | None = None
+    #: What a failed job has in common with others that have failed for the same cause: 16
+    #: hexadecimal digits. A dialect may leave it out; the failure then belongs to no group.
+    fingerprint: str | None = None
 
     @property
     def is_limited(self) -> bool:

@@ -112,8 +112,13 @@ class FailedExecution(Execution):
 
     exception_class = ExactCharField(max_length=255)
     message = ExactTextField()
+    #: What it has in common with others of the same cause; ``None`` if its writer knew none.
+    fingerprint = ExactCharField(max_length=16, null=True)
 
     class Meta:
         db_table = tables.FAILED
         default_permissions = ()
-        indexes = (models.Index(fields=["created_at"], name="steady_queue_failed_created"),)
+        indexes = (
+            models.Index(fields=["created_at"], name="steady_queue_failed_created"),
+            models.Index(fields=["fingerprint", "created_at"], name="steady_queue_failed_group"),
+        )

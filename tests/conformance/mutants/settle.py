@@ -98,6 +98,11 @@ def fails_without_completing_the_job(connection, outcomes):
     return held
 
 
+@fails("a_failed_row_has_the_fingerprint_of_its_outcome_or_none", hook="settle")
+def gives_all_failures_one_fingerprint(connection, outcomes):
+    return settle(connection, [o._replace(fingerprint="f" * 16) for o in outcomes])
+
+
 @fails("a_failed_row_that_is_there_already_is_replaced", hook="settle")
 def keeps_the_failed_row_that_is_there(connection, outcomes):
     before = list(rows(connection, "FailedExecution"))

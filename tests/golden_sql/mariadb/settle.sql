@@ -164,11 +164,13 @@ SET j.attempts = given.attempts, j.token = given.token, j.worker_ids = given.wor
   j.started_at = given.started_at, j.last_attempted_at = given.last_attempted_at,
   j.finished_at = IF(given.completed, UTC_TIMESTAMP(6), NULL);
 
-REPLACE INTO steady_queue_failed_executions (job_id, created_at, exception_class, message)
-SELECT given.id, UTC_TIMESTAMP(6), given.exception_class, given.message
+REPLACE INTO steady_queue_failed_executions (
+  job_id, created_at, exception_class, message, fingerprint
+)
+SELECT given.id, UTC_TIMESTAMP(6), given.exception_class, given.message, given.fingerprint
 FROM (
   SELECT :job_1 AS id, :token AS token, 'builtins.ValueError' AS exception_class,
-    'no' AS message
+    'no' AS message, '0123456789abcdef' AS fingerprint
 ) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id;
 
@@ -201,7 +203,7 @@ FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_
 
 -- UPDATE ( ... as under "failed"
 
--- REPLACE INTO steady_queue_failed_executions (job_id, created_at, exception_class, message) ... as under "failed"
+-- REPLACE INTO steady_queue_failed_executions ( ... as under "failed"
 
 DELETE c
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id

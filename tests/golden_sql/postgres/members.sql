@@ -640,7 +640,7 @@ WITH given AS MATERIALIZED (
     job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
     attempts int, worker_ids text, errors text, started_at timestamptz,
     last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
-    exception_class text, message text, concurrency_key text
+    exception_class text, message text, fingerprint text, concurrency_key text
   )
 ),
 own AS MATERIALIZED (
@@ -687,13 +687,15 @@ updated AS (
   RETURNING ended.*
 ),
 failed AS (
-  INSERT INTO steady_queue_failed_executions (job_id, created_at, exception_class, message)
-  SELECT job_id, statement_timestamp(), exception_class, message
+  INSERT INTO steady_queue_failed_executions (
+    job_id, created_at, exception_class, message, fingerprint
+  )
+  SELECT job_id, statement_timestamp(), exception_class, message, fingerprint
   FROM updated
   WHERE ending = 'failed'
   ON CONFLICT (job_id) DO UPDATE
   SET created_at = excluded.created_at, exception_class = excluded.exception_class,
-    message = excluded.message
+    message = excluded.message, fingerprint = excluded.fingerprint
 ),
 held AS (SELECT job_id FROM updated),
 member AS (
@@ -786,7 +788,7 @@ FULL JOIN job ON false;
 EXECUTE steady_queue_settings;
 
 EXECUTE steady_queue_0 (
-  '[{"job_id": :job_1, "token": :token, "ending": "failed", "queue_name": "default", "rank": 0, "delay": 0, "return_value": null, "exception_class": "builtins.ValueError", "message": "no", "attempts": 1, "worker_ids": null, "errors": null, "last_attempted_at": null, "started_at": null}]',
+  '[{"job_id": :job_1, "token": :token, "ending": "failed", "queue_name": "default", "rank": 0, "delay": 0, "return_value": null, "exception_class": "builtins.ValueError", "message": "no", "fingerprint": "0123456789abcdef", "attempts": 1, "worker_ids": null, "errors": null, "last_attempted_at": null, "started_at": null}]',
   '{:job_1}', '{2}', '{NULL}', '{-32768}', '{0.0}', '{32768}', 2, :process, 'worker-0',
   false
 );

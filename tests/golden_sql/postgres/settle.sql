@@ -68,7 +68,7 @@ WITH given AS MATERIALIZED (
     job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
     attempts int, worker_ids text, errors text, started_at timestamptz,
     last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
-    exception_class text, message text, concurrency_key text
+    exception_class text, message text, fingerprint text, concurrency_key text
   )
 ),
 ended AS (
@@ -178,7 +178,7 @@ WITH given AS MATERIALIZED (
     job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
     attempts int, worker_ids text, errors text, started_at timestamptz,
     last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
-    exception_class text, message text, concurrency_key text
+    exception_class text, message text, fingerprint text, concurrency_key text
   )
 ),
 ended AS (
@@ -240,7 +240,7 @@ WITH given AS MATERIALIZED (
     job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
     attempts int, worker_ids text, errors text, started_at timestamptz,
     last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
-    exception_class text, message text, concurrency_key text
+    exception_class text, message text, fingerprint text, concurrency_key text
   )
 ),
 ended AS (
@@ -264,13 +264,15 @@ updated AS (
   RETURNING ended.*
 ),
 failed AS (
-  INSERT INTO steady_queue_failed_executions (job_id, created_at, exception_class, message)
-  SELECT job_id, statement_timestamp(), exception_class, message
+  INSERT INTO steady_queue_failed_executions (
+    job_id, created_at, exception_class, message, fingerprint
+  )
+  SELECT job_id, statement_timestamp(), exception_class, message, fingerprint
   FROM updated
   WHERE ending = 'failed'
   ON CONFLICT (job_id) DO UPDATE
   SET created_at = excluded.created_at, exception_class = excluded.exception_class,
-    message = excluded.message
+    message = excluded.message, fingerprint = excluded.fingerprint
 ),
 held AS (SELECT job_id FROM updated)
 SELECT (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting;
@@ -278,7 +280,7 @@ SELECT (SELECT json_agg(job_id)::text FROM held) AS held, false AS has_waiting;
 EXECUTE steady_queue_settings;
 
 EXECUTE steady_queue_0 (
-  '[{"job_id": :job_1, "token": :token, "ending": "failed", "queue_name": "default", "rank": 0, "delay": 0, "return_value": null, "exception_class": "builtins.ValueError", "message": "no", "attempts": 1, "worker_ids": null, "errors": null, "last_attempted_at": null, "started_at": null}]'
+  '[{"job_id": :job_1, "token": :token, "ending": "failed", "queue_name": "default", "rank": 0, "delay": 0, "return_value": null, "exception_class": "builtins.ValueError", "message": "no", "fingerprint": "0123456789abcdef", "attempts": 1, "worker_ids": null, "errors": null, "last_attempted_at": null, "started_at": null}]'
 );
 
 -- -------- failed, with a limit
@@ -300,7 +302,7 @@ WITH given AS MATERIALIZED (
     job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
     attempts int, worker_ids text, errors text, started_at timestamptz,
     last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
-    exception_class text, message text, concurrency_key text
+    exception_class text, message text, fingerprint text, concurrency_key text
   )
 ),
 ended AS (
@@ -324,13 +326,15 @@ updated AS (
   RETURNING ended.*
 ),
 failed AS (
-  INSERT INTO steady_queue_failed_executions (job_id, created_at, exception_class, message)
-  SELECT job_id, statement_timestamp(), exception_class, message
+  INSERT INTO steady_queue_failed_executions (
+    job_id, created_at, exception_class, message, fingerprint
+  )
+  SELECT job_id, statement_timestamp(), exception_class, message, fingerprint
   FROM updated
   WHERE ending = 'failed'
   ON CONFLICT (job_id) DO UPDATE
   SET created_at = excluded.created_at, exception_class = excluded.exception_class,
-    message = excluded.message
+    message = excluded.message, fingerprint = excluded.fingerprint
 ),
 ended_permit AS (
   DELETE FROM steady_queue_permits
@@ -358,7 +362,7 @@ SELECT (SELECT json_agg(job_id)::text FROM held) AS held,
 EXECUTE steady_queue_settings;
 
 EXECUTE steady_queue_1 (
-  '[{"job_id": :job_1, "token": :token, "ending": "failed", "concurrency_key": "key", "queue_name": "default", "rank": 0, "delay": 0, "return_value": null, "exception_class": "builtins.ValueError", "message": "no", "attempts": 1, "worker_ids": null, "errors": null, "last_attempted_at": null, "started_at": null}]'
+  '[{"job_id": :job_1, "token": :token, "ending": "failed", "concurrency_key": "key", "queue_name": "default", "rank": 0, "delay": 0, "return_value": null, "exception_class": "builtins.ValueError", "message": "no", "fingerprint": "0123456789abcdef", "attempts": 1, "worker_ids": null, "errors": null, "last_attempted_at": null, "started_at": null}]'
 );
 
 COMMIT;
@@ -376,7 +380,7 @@ WITH given AS MATERIALIZED (
     job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
     attempts int, worker_ids text, errors text, started_at timestamptz,
     last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
-    exception_class text, message text, concurrency_key text
+    exception_class text, message text, fingerprint text, concurrency_key text
   )
 ),
 ended AS (
@@ -440,7 +444,7 @@ WITH given AS MATERIALIZED (
     job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
     attempts int, worker_ids text, errors text, started_at timestamptz,
     last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
-    exception_class text, message text, concurrency_key text
+    exception_class text, message text, fingerprint text, concurrency_key text
   )
 ),
 ended AS (
@@ -520,7 +524,7 @@ WITH given AS MATERIALIZED (
     job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
     attempts int, worker_ids text, errors text, started_at timestamptz,
     last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
-    exception_class text, message text, concurrency_key text
+    exception_class text, message text, fingerprint text, concurrency_key text
   )
 ),
 ended AS (
@@ -580,7 +584,7 @@ WITH given AS MATERIALIZED (
     job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
     attempts int, worker_ids text, errors text, started_at timestamptz,
     last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
-    exception_class text, message text, concurrency_key text
+    exception_class text, message text, fingerprint text, concurrency_key text
   )
 ),
 ended AS (
@@ -716,7 +720,7 @@ WITH given AS MATERIALIZED (
     job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
     attempts int, worker_ids text, errors text, started_at timestamptz,
     last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
-    exception_class text, message text, concurrency_key text
+    exception_class text, message text, fingerprint text, concurrency_key text
   )
 ),
 ended AS (
@@ -774,7 +778,7 @@ WITH given AS MATERIALIZED (
     job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
     attempts int, worker_ids text, errors text, started_at timestamptz,
     last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
-    exception_class text, message text, concurrency_key text
+    exception_class text, message text, fingerprint text, concurrency_key text
   )
 ),
 ended AS (
@@ -859,7 +863,8 @@ WITH given AS MATERIALIZED (
     job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
     attempts int, worker_ids text, errors text, started_at timestamptz,
     last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
-    exception_class text, message text, concurrency_key text, heir bigint, heir_token bigint
+    exception_class text, message text, fingerprint text, concurrency_key text, heir bigint,
+    heir_token bigint
   )
 ),
 ended AS (

@@ -144,7 +144,7 @@ WITH given AS MATERIALIZED (
     job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
     attempts int, worker_ids text, errors text, started_at timestamptz,
     last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
-    exception_class text, message text, concurrency_key text
+    exception_class text, message text, fingerprint text, concurrency_key text
   )
 ),
 ended AS (
@@ -428,7 +428,7 @@ WITH given AS MATERIALIZED (
     job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
     attempts int, worker_ids text, errors text, started_at timestamptz,
     last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
-    exception_class text, message text, concurrency_key text
+    exception_class text, message text, fingerprint text, concurrency_key text
   )
 ),
 ended AS (
@@ -568,7 +568,7 @@ WITH given AS MATERIALIZED (
     job_id bigint, token bigint, ending text, queue_name text, "rank" smallint,
     attempts int, worker_ids text, errors text, started_at timestamptz,
     last_attempted_at timestamptz, return_value text, preserve boolean, delay bigint,
-    exception_class text, message text, concurrency_key text
+    exception_class text, message text, fingerprint text, concurrency_key text
   )
 ),
 ended AS (

@@ -348,9 +348,9 @@ SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value
 WHERE id = :job_1;
 
 INSERT OR REPLACE INTO steady_queue_failed_executions (
-  job_id, created_at, exception_class, message
+  job_id, created_at, exception_class, message, fingerprint
 )
-VALUES (:job_1, ':time', 'builtins.ValueError', 'no');
+VALUES (:job_1, ':time', 'builtins.ValueError', 'no', '0123456789abcdef');
 
 UPDATE steady_queue_batch_members SET state = 2 WHERE job_id = :job_1 AND state = 0;
 

@@ -132,9 +132,9 @@ SET attempts = 1, token = :token, worker_ids = NULL, errors = NULL, return_value
 WHERE id = :job_1;
 
 INSERT OR REPLACE INTO steady_queue_failed_executions (
-  job_id, created_at, exception_class, message
+  job_id, created_at, exception_class, message, fingerprint
 )
-VALUES (:job_1, ':time', 'builtins.ValueError', 'no');
+VALUES (:job_1, ':time', 'builtins.ValueError', 'no', '0123456789abcdef');
 
 COMMIT;
 
@@ -159,9 +159,9 @@ WHERE id = :job_1;
 DELETE FROM steady_queue_permits WHERE job_id = :job_1;
 
 INSERT OR REPLACE INTO steady_queue_failed_executions (
-  job_id, created_at, exception_class, message
+  job_id, created_at, exception_class, message, fingerprint
 )
-VALUES (:job_1, ':time', 'builtins.ValueError', 'no');
+VALUES (:job_1, ':time', 'builtins.ValueError', 'no', '0123456789abcdef');
 
 -- SELECT COALESCE( ... as under "finished, with a limit"
 

@@ -27,6 +27,8 @@ else:
 
 T = TypeVar("T")
 
+FINGERPRINT = "0123456789abcdef"
+
 #: The tables in which a job has a row: exactly one of them, which is its state.
 STATES = ("Waiting", "Ready", "Scheduled", "Blocked", "Claimed", "Failed")
 TABLES = (
@@ -163,7 +165,10 @@ class ConformanceCase(_Base):
         return ending(Ending.FINISHED, claim, **({"attempts": 1, "return_value": "1"} | fields))
 
     def failed(self, claim: ClaimedJob, **fields: Any) -> Outcome:
-        error = {"attempts": 1, "exception_class": "builtins.ValueError", "message": "no"}
+        error = {
+            "attempts": 1, "exception_class": "builtins.ValueError", "message": "no",
+            "fingerprint": FINGERPRINT,
+        }  # fmt: skip
         return ending(Ending.FAILED, claim, **(error | fields))
 
     def pause(self, *queue_names: str) -> None:

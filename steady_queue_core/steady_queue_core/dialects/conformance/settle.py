@@ -10,7 +10,7 @@ from django.db.transaction import atomic
 
 from .. import portable
 from ..outcome import Ending
-from .base import ConformanceCase, ending, new_job
+from .base import FINGERPRINT, ConformanceCase, ending, new_job
 from .transactions import Refused
 
 
@@ -49,6 +49,13 @@ class SettleCases(ConformanceCase):
         self.assertEqual(row.message, "no")
         for instant in (job.finished_at, row.created_at):
             self.assert_between(before, self.aware(instant), self.present())
+
+    def test_a_failed_row_has_the_fingerprint_of_its_outcome_or_none(self) -> None:
+        known, unknown = self.claimed_job(), self.claimed_job()
+        self.settle(self.failed(known), self.failed(unknown, fingerprint=None))
+        found = dict(self.rows("FailedExecution").values_list("pk", "fingerprint"))
+        self.assertIn(found.pop(known.job_id), (FINGERPRINT, None))
+        self.assertEqual(found, {unknown.job_id: None})
 
     def test_a_failed_row_that_is_there_already_is_replaced(self) -> None:
         claim = self.claimed_job()

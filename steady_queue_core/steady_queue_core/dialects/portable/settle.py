@@ -72,6 +72,7 @@ def _destination_row(using: str, outcome: Outcome, present: datetime) -> Any | N
             created_at=storable(present),
             exception_class=outcome.exception_class,
             message=outcome.message,
+            fingerprint=outcome.fingerprint,
         )
     limited = {"concurrency_key": outcome.concurrency_key}
     if destination is Destination.SCHEDULED:

@@ -12,6 +12,7 @@ from django.db.models import F, QuerySet
 from ...dialects import MemberState
 from ...dialects.database import Database
 from ...errors import CANCELLED_BEFORE_START, TaskCancelled
+from ...fingerprint import fingerprint_of
 from ...retention import of_failure
 from ...signals import send_after_commit, task_cancelled
 from ..execution import (
@@ -99,8 +100,14 @@ def _keep_tokens(jobs: QuerySet[Any], executions: Sequence[Any]) -> None:
 
 def _fail(jobs: QuerySet[Any], present: datetime) -> None:
     FailedExecution.objects.using(jobs.db).bulk_create(
-        FailedExecution(job_id=pk, created_at=present, exception_class=EXCEPTION, message=MESSAGE)
-        for pk in jobs.values_list("pk", flat=True)
+        FailedExecution(
+            job_id=pk,
+            created_at=present,
+            exception_class=EXCEPTION,
+            message=MESSAGE,
+            fingerprint=fingerprint_of(EXCEPTION, MESSAGE, task_path),
+        )
+        for pk, task_path in jobs.values_list("pk", "task_path")
     )
     # Only jobs that wait for another attempt have errors.
     for pk, errors in list(jobs.exclude(errors=None).values_list("pk", "errors")):

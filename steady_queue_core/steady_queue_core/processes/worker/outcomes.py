@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from ...dialects import ClaimedJob, Ending, Outcome, Sequel
+from ...fingerprint import fingerprint_of
 from ...retention import FOREVER, Period
 from ...tasks.metadata import JobMetadata
 from ...tasks.results import workers_of
@@ -60,6 +61,7 @@ def unsuccessful(
         delay=pause or 0.0,
         exception_class=failure.exception_class,
         message=failure.message,
+        fingerprint=_fingerprint(claim, failure) if pause is None else None,
     )
 
 
@@ -103,6 +105,7 @@ def never_started(claim: ClaimedJob, failure: Failure) -> Outcome:
         last_attempted_at=claim.started_at,
         exception_class=failure.exception_class,
         message=failure.message,
+        fingerprint=_fingerprint(claim, failure),
     )
 
 
@@ -128,6 +131,7 @@ def unreadable(
         last_attempted_at=started_at,
         exception_class=failure.exception_class,
         message=failure.message,
+        fingerprint=_fingerprint(claim, failure),
     )
 
 
@@ -144,6 +148,10 @@ def released(claim: ClaimedJob) -> Outcome:
         unique_key=claim.unique_key,
         link=claim.link,
     )
+
+
+def _fingerprint(claim: ClaimedJob, failure: Failure) -> str:
+    return fingerprint_of(failure.exception_class, failure.message, claim.task_path)
 
 
 def kept(outcome: Outcome, metadata: JobMetadata, usual: timedelta | None) -> Outcome:
