@@ -37,7 +37,7 @@ def registered(using: str, running: Mapping[int, int]) -> tuple[Moment, list[Lis
     found = _read(rows.annotate(present=database.now()))
     present = portable.aware(found[0].present) if found else database.current_time()
     moment = Moment(present, before, host_time())
-    threshold = alive_threshold()
+    threshold = alive_threshold(using)
     listed = [ListedProcess(row, present, threshold, running.get(row.pk, 0)) for row in found]
     return moment, as_tree(marked(listed))
 
