@@ -158,3 +158,16 @@ def test_the_middleware_of_each_shard_sees_its_calls(west: str, shards: Shards) 
     enqueue_many(call(greet, key) for key in [*others, *east])
     assert Counting.bulks == [2, 3]
     assert task_backends["default"] is shards.backend
+
+
+@on_every_pair
+def test_transactions_on_all_shards_take_everything_back(west: str, shards: Shards) -> None:
+    [east], [key] = shards.keys("east"), shards.keys("west")
+    raising.enqueue(key)
+    with (
+        pytest.raises(PartlyEnqueued),
+        transaction.atomic("default"),
+        transaction.atomic(west),
+    ):
+        enqueue_many([call(greet, east), call(raising, key)])
+    assert shards.counts() == {"east": 0, "west": 1}

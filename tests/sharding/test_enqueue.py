@@ -238,6 +238,27 @@ def test_a_call_waits_for_the_commit_of_the_caller(west: str, shards: Shards) ->
     assert (gone.id, shards.counts()["west"]) == ("", 2)
 
 
+@on_sqlite
+def test_a_savepoint_that_is_rolled_back_takes_its_calls_along(west: str, shards: Shards) -> None:
+    [key] = shards.keys("west")
+    waiting = greet.using(enqueue_on_commit=True)
+    with transaction.atomic():
+        kept = waiting.enqueue(key)
+        with transaction.atomic():
+            gone = waiting.enqueue(key)
+            transaction.set_rollback(True)
+    assert kept.id == f"west:{shards.jobs('west').get().pk}"
+    assert gone.id == ""
+
+
+@on_sqlite
+def test_coroutines_enqueue_too(west: str, shards: Shards) -> None:
+    [key] = shards.keys("west")
+    result = async_to_sync(greet.aenqueue)(key)
+    assert result.id == f"west:{shards.jobs('west').get().pk}"
+    async_to_sync(result.arefresh)()
+
+
 @on_every_pair
 def test_the_job_is_part_of_a_transaction_on_its_database(west: str, shards: Shards) -> None:
     [key] = shards.keys("west")
