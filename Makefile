@@ -42,7 +42,7 @@ test: $(VENV)/.installed ## run the whole test suite
 quick: lint contracts ## what shows most mistakes in about a minute: no servers, no processes
 	$(BIN)/dmypy run
 	$(BIN)/python -m pytest -q --numprocesses 2 --no-servers -m "not slow and not alone" \
-		tests/core tests/dialects tests/models tests/admin tests/testing $(PYTEST_ARGS)
+		tests/core tests/dialects tests/models tests/admin tests/testing tests/sharding $(PYTEST_ARGS)
 
 coverage: $(VENV)/.installed ## run the suite and say how many lines its own processes reach, by Python 3.12 or newer
 	COVERAGE_CORE=sysmon $(BIN)/python -m pytest --cov --cov-fail-under $(FLOOR) $(PYTEST_ARGS)
