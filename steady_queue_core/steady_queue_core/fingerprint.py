@@ -28,6 +28,7 @@ _NUMBERED = re.compile(
 )
 #: Several of these: a decimal fraction, a time, an address, or a list of any length.
 _BLANKS = re.compile(r"[+-]?\?(?:[.,:;/+-]{0,3} ?[+-]?\?)*")
+_FINGERPRINT = re.compile(f"[0-9a-f]{{{LENGTH}}}")
 _SPACES = re.compile("[ \t]+")
 
 
@@ -59,4 +60,4 @@ def first_line(message: str) -> str:
 
 def is_fingerprint(text: str) -> bool:
     """Whether a text has the form of a fingerprint."""
-    return re.fullmatch(f"[0-9a-f]{{{LENGTH}}}", text) is not None
+    return _FINGERPRINT.fullmatch(text) is not None

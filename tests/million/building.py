@@ -33,6 +33,8 @@ AGO = {
 }
 #: One ended job in so many has failed.
 FAILED_OF = 19
+#: The groups that nine of ten failures belong to, the larger one first.
+GROUPS = ("a" * 16, "b" * 16)
 #: One ended job in so many is kept for a time of its own, which is over.
 KEPT_OF = 20
 QUEUES, KEYS, SCHEDULES = 10, 20, 50
@@ -78,7 +80,7 @@ def numbers_of(count: int) -> str:
 def build(using: str, shape: Shape) -> None:
     """Make the tables of the queue and fill them. Nobody has looked at them for statistics."""
     call_command("migrate", "steady_queue", database=using, verbosity=0)
-    builder = _Builder(connections[using], shape)
+    builder = Builder(connections[using], shape)
     builder.prepare()
     builder.jobs()
     builder.executions()
@@ -95,7 +97,7 @@ def analyze(connection: BaseDatabaseWrapper) -> None:
             cursor.execute(f"ANALYZE {'TABLE ' if connection.vendor == 'mysql' else ''}{name}")
 
 
-class _Builder:
+class Builder:
     def __init__(self, connection: BaseDatabaseWrapper, shape: Shape) -> None:
         self.connection, self.shape = connection, shape
 
@@ -140,6 +142,8 @@ class _Builder:
             created_at=self.ago(f"({ended} - i * {FAILED_OF}) * {step:f} + 1"),
             exception_class="'builtins.ValueError'",
             message="'no'",
+            fingerprint=f"CASE WHEN i % 10 = 0 THEN NULL WHEN i % 10 < 7 THEN '{GROUPS[0]}' "
+            f"ELSE '{GROUPS[1]}' END",
         )
 
     def executions(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 from steady_queue_core.command_line import jobs
 
 from ..command_line.invoking import invoke
-from .building import Shape
+from .building import GROUPS, Shape
 from .conftest import LARGE, Histories
 from .costs import Meter
 from .test_costs import BACKEND, on_every_kind
@@ -37,9 +37,16 @@ LOOKING: list[list[str]] = [
     ["jobs", "--queue", "q7", "--state", "ready"],
     ["jobs", "--task", "shop.tasks.t3"],
     ["jobs", "--state", "failed", "--since", "1h"],
+    ["jobs", "--error-group", GROUPS[1]],
+    ["jobs", "--error-group", GROUPS[1], "--since", "1h"],
+    ["jobs", "--error-group", "c" * 16],
+    ["errors"],
+    ["errors", "--queue", "q7"],
+    ["errors", "--task", "shop.tasks.none"],
     ["jobs", "--state", "finished", "--until", "3650d"],
     ["prune", "--older-than", "3650d", "--include-failed", "--dry-run"],
     ["retry", "--all", "--dry-run"],
+    ["retry", "--error-group", GROUPS[0], "--dry-run"],
     ["discard", "--queue", "none", "--state", "ready", "--dry-run"],
 ]
 SEARCHES: list[list[str]] = [

@@ -17,7 +17,7 @@ from .exit_codes import DONE, INTERRUPTED, NOT_FOUND, WRONG_USAGE
 from .exit_codes import FAILED as FAILURE
 from .formats import in_words
 from .job_action import CANCEL, DISCARD, RETRY, RUN_NOW, JobAction
-from .job_filter import add_filters, is_narrowed, listing_of
+from .job_filter import add_filters, failure_option, is_narrowed, listing_of
 from .job_ids import JobId
 from .job_summary import state_name
 from .question import confirm
@@ -95,10 +95,8 @@ class ChangeJobs(Subcommand):
         return DONE
 
     def _states(self, context: Context) -> Sequence[State]:
-        name, error = context.options["state"], context.options.get("error")
-        wanted = FAILED.name if error is not None else name
-        if error is not None and name not in (None, FAILED.name):
-            raise Refusal(f"--error is for failed jobs, not for --state {name}.", WRONG_USAGE)
+        is_of_failed = failure_option(context.options) is not None
+        wanted = FAILED.name if is_of_failed else context.options["state"]
         return [state for state in self.action.states if wanted in (None, state.name)]
 
     def _described(self, using: str, dry: bool) -> dict[str, Any]:

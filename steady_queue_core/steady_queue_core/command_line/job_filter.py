@@ -14,6 +14,7 @@ from django.utils.dateparse import parse_datetime
 from ..dialects import portable
 from ..dialects.database import Database
 from ..durations import parse
+from ..fingerprint import is_fingerprint
 from ..listings.job_listing import JobListing
 from ..listings.keyset import is_storable
 from ..listings.states import ALL, FAILED, FINISHED, STATES, State
@@ -26,15 +27,15 @@ from .refusal import Refusal
 #: The states whose rows are in the order of a time, with its column: of their end.
 ENDED = {FAILED.name: "created_at", FINISHED.name: "finished_at"}
 #: The options that narrow the choice.
-NAMES = ("state", "queue", "task", "batch", "since", "until", "error")
+NAMES = ("state", "queue", "task", "batch", "since", "until", "error", "error_group")
 
 
 def add_filters(parser: ArgumentParser, states: tuple[str, ...] = ()) -> None:
     """Add the options. ``states`` are the ones to choose from: by default all."""
     found = states or tuple(name for name in STATES if name)
     parser.add_argument("--state", choices=found, help="jobs in this state")
-    parser.add_argument("--queue", type=_text, help="jobs of this queue")
-    parser.add_argument("--task", type=_text, help="jobs of the task with this path")
+    parser.add_argument("--queue", type=name_option, help="jobs of this queue")
+    parser.add_argument("--task", type=name_option, help="jobs of the task with this path")
     parser.add_argument("--batch", type=job_id_option, metavar="ID", help="jobs of this batch")
     parser.add_argument(
         "--since",
@@ -50,8 +51,30 @@ def add_filters(parser: ArgumentParser, states: tuple[str, ...] = ()) -> None:
 
 def _add_error(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--error", type=_text, metavar="CLASS", help="failed jobs with this exception: ValueError"
+        "--error",
+        type=name_option,
+        metavar="CLASS",
+        help="failed jobs with this exception: ValueError",
     )
+    parser.add_argument(
+        "--error-group",
+        type=_fingerprint,
+        metavar="GROUP",
+        help="failed jobs of this group of errors, see the subcommand errors",
+    )
+
+
+def failure_option(options: Mapping[str, Any]) -> str | None:
+    """Return the option that is given and is for failed jobs alone. Raises ``Refusal`` if another
+    state is."""
+    given = (name for name in ("error", "error_group") if options.get(name) is not None)
+    name = next(given, None)
+    if name is None:
+        return None
+    option, state = f"--{name.replace('_', '-')}", options.get("state")
+    if state not in (None, FAILED.name):
+        raise Refusal(f"{option} is for failed jobs, not for --state {state}.", WRONG_USAGE)
+    return option
 
 
 def is_narrowed(options: Mapping[str, Any]) -> bool:
@@ -76,16 +99,19 @@ def listing_of(options: Mapping[str, Any], using: str, state: State | None = Non
     if (error := options.get("error")) is not None:
         same, ends = "failedexecution__exception_class", f".{error}"
         also &= Q(**{same: error}) | Q(**{f"{same}__endswith": ends})
-    given = {name: options[name] for name in ("queue", "task") if options.get(name) is not None}
+    columns = {"queue": "queue", "task": "task", "error_group": "error"}
+    given = {
+        parameter: options[name]
+        for name, parameter in columns.items()
+        if options.get(name) is not None
+    }
     return JobListing(VisibleJobs(Job.objects.using(using)), state, given, also=also, within=within)
 
 
 def _state(options: Mapping[str, Any]) -> State:
-    name = options.get("state")
-    if options.get("error") is not None:
-        if name not in (None, FAILED.name):
-            raise Refusal(f"--error is for failed jobs, not for --state {name}.", WRONG_USAGE)
+    if failure_option(options) is not None:
         return FAILED
+    name = options.get("state")
     return ALL if name is None else STATES[name]
 
 
@@ -108,7 +134,17 @@ def moment_option(text: str) -> timedelta | datetime:
     return aware.astimezone(UTC)
 
 
-def _text(text: str) -> str:
+def _fingerprint(text: str) -> str:
+    if not is_fingerprint(text):
+        raise ArgumentTypeError(
+            f"{text!r} is no group of errors: a group has 16 hexadecimal digits, which the "
+            "subcommand errors shows"
+        )
+    return text
+
+
+def name_option(text: str) -> str:
+    """Read the name of a queue or a task."""
     if not is_storable(text):
         raise ArgumentTypeError(f"{text!r} contains characters that no name has")
     return text

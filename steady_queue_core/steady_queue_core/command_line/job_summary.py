@@ -51,6 +51,7 @@ def as_json(job: Any) -> dict[str, Any]:
         else {
             "class": readable(lambda: failure.exception_class, None),
             "message": readable(lambda: message_of(job), None),
+            "group": readable(lambda: failure.fingerprint, None),
         },
     }
 

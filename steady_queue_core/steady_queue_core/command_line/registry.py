@@ -6,6 +6,7 @@ from .change_jobs import Cancel, Discard, Retry, RunNow
 from .completion import Completion
 from .doctor import Doctor
 from .enqueue import Enqueue
+from .errors import Errors
 from .health import Health
 from .jobs import Jobs
 from .limits import Limits
@@ -26,6 +27,7 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
     Queues(),
     Jobs(),
     Show(),
+    Errors(),
     Retry(),
     Discard(),
     Cancel(),

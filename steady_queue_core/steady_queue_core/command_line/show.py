@@ -137,6 +137,8 @@ class Shown:
         failure = execution(self.job, "failedexecution")
         if failure is not None:
             yield f"  error:           {clean(failure.exception_class)}: {clean(failure.message)}"
+            if failure.fingerprint:
+                yield f"  error group:     {clean(failure.fingerprint)}"
         if self._errors:
             yield "  errors of attempts, the first one first:"
         for path, text in self._errors:

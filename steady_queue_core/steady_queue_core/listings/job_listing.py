@@ -151,7 +151,12 @@ class JobListing:
     def _jobs(self) -> Q:
         """The conditions that no index serves."""
         served = {parameter for parameter, _ in self._indexed_filters}
-        columns = {"queue": "queue_name", "task": "task_path", "key": "concurrency_key"}
+        columns = {
+            "queue": "queue_name",
+            "task": "task_path",
+            "key": "concurrency_key",
+            "error": "failedexecution__fingerprint",
+        }
         conditions = {
             columns[parameter]: value
             for parameter, value in self.given.items()

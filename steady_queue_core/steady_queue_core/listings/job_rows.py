@@ -33,7 +33,7 @@ RELATED = {
     "blockedexecution": ("created_at", "concurrency_key"),
     "waitingexecution": ("created_at", "width"),
     "claimedexecution": ("created_at", "process_id"),
-    "failedexecution": ("created_at", "exception_class"),
+    "failedexecution": ("created_at", "exception_class", "fingerprint"),
 }
 #: The columns shown of what a running job has told of its progress.
 PROGRESS = ("done", "total", "text", "updated_at")

@@ -87,6 +87,7 @@ FAILED = State(
     "failed",
     "Failed",
     Order(FailedExecution, ("-created_at", "-job_id")),
+    indexed={"error": ("fingerprint", Order(FailedExecution, ("-created_at", "-job_id")))},
     actions=frozenset({"retry", "discard"}),
 )
 FINISHED = State(
