@@ -30,7 +30,6 @@ from .arguments import PayloadLimits
 from .backend_options import BackendOptions, ErrorReporter
 from .compat import (
     BaseTaskBackend,
-    InvalidTask,
     Task,
     TaskResult,
     TaskResultDoesNotExist,
@@ -73,7 +72,7 @@ from .tasks.signature import require_fit
 from .tasks.task_result import SteadyQueueTaskResult
 from .tasks.task_signals import Audience, send_task_signal
 from .tasks.unique_calls import key_of_call
-from .tasks.validation import ValidTasks, require_valid, with_any_context
+from .tasks.validation import ValidTasks, require_datetime, require_valid, with_any_context
 from .timezones import from_utc, to_utc
 
 if TYPE_CHECKING:
@@ -176,10 +175,7 @@ class SteadyQueueBackend(BaseTaskBackend):
 
     def validate_task(self, task: Task) -> None:
         """Raise ``InvalidTask`` unless this backend can run ``task``."""
-        if not isinstance(task.run_after, datetime | None):
-            raise InvalidTask(
-                f"run_after must be a datetime, not of type {type(task.run_after).__name__}."
-            )
+        require_datetime(task)
         super().validate_task(with_any_context(task))
         require_valid(task, self._default_delivery)
 

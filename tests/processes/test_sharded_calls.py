@@ -57,5 +57,5 @@ def test_each_call_has_one_end_in_its_shard_under_kills(
             "SELECT return_value FROM steady_queue_jobs WHERE task_path = ?",
             "tests.faultapp.sharded.noted",
         )
-        wanted = sorted(f'["{shard}", "{row[3]}"]' for row in results if row[2] == shard)
+        wanted = sorted(f'["{shard}", "{row[0]}"]' for row in results if row[2] == shard)
         assert sorted(value.replace('","', '", "') for (value,) in rows) == wanted

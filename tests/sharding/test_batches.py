@@ -33,9 +33,27 @@ def test_a_callback_is_stored_in_the_shard_of_its_job(west: str, shards: Shards)
     first, second = shards.jobs("west")
     assert result.id == f"west:{first.pk}"
     assert (second.backend_name, second.task_path) == ("west", "tests.sharding.tasks.note")
-    # It is called with the id of the job there, as contexts and signals have it.
-    assert shards.backend.get_result(f"west:{second.pk}").return_value == f"noted {first.pk}"
+    # It is called with the id by which the task finds the result.
+    assert shards.backend.get_result(f"west:{second.pk}").return_value == f"noted {result.id}"
     assert shards.counts()["east"] == 0
+
+
+@on_sqlite
+def test_a_callback_has_the_id_of_its_job_whatever_has_become_of_the_settings(
+    west: str, shards: Shards
+) -> None:
+    [key] = shards.keys("west")
+    enqueue_many([call(noted.using(backend="west"), key), call(noted, key), call(noted, key)])
+    for shards_left in (["east", "west"], ["east"], ["nowhere"]):
+        shards.settings.TASKS["default"]["OPTIONS"] = {"shards": shards_left, "key": "customer_id"}
+        shards.settings.TASKS = {**shards.settings.TASKS}
+        [claim] = (driver := Driver(west)).claim(limit=1)
+        done = driver.run(claim)
+        assert done.outcome.sequel is not None
+        [callback] = done.outcome.sequel.follow_ups
+        driver.settle(done)
+        named = f"west:{claim.job_id}" if "west" in shards_left else str(claim.job_id)
+        assert (f'"{named}"' in callback.job.arguments, callback.job.backend_name) == (True, "west")
 
 
 @on_every_pair

@@ -309,7 +309,7 @@ def test_the_options_of_a_shard_are_those_of_its_jobs(west: str, shards: Shards)
 def test_a_task_is_validated_as_its_shards_do(west: str, shards: Shards) -> None:
     shards.settings.TASKS["west"]["QUEUES"] = ["mail"]
     shards.settings.TASKS = {**shards.settings.TASKS}
-    with pytest.raises(InvalidTask, match="Queue 'default' is not valid for backend"):
+    with pytest.raises(InvalidTask, match=r"^The shard 'west' refuses it: Queue 'default' "):
         task_backends["default"].validate_task(greet)
     greet.using(queue_name="mail")
     with pytest.raises(InvalidTask, match="run_after must be a datetime, not of type str"):

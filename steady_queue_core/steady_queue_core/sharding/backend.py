@@ -20,12 +20,12 @@ from ..payloads import PayloadCodec
 from ..tasks import current_batch
 from ..tasks.definition import SteadyQueueTask
 from ..tasks.signature import require_fit
-from ..tasks.validation import require_valid, with_any_context
+from ..tasks.validation import require_datetime, require_valid, with_any_context
 from . import members, routing
 from .keys import ShardKeys
 from .options import ShardingOptions
 from .problems import problems_of
-from .result_ids import parts
+from .result_ids import joined, parts
 from .results import seen_from
 from .storing import require_room, store
 from .variants import Variants
@@ -128,14 +128,18 @@ class ShardedBackend(BaseTaskBackend):
 
     def validate_task(self, task: Task) -> None:
         """Raise ``InvalidTask`` unless this backend and its shards can run ``task``."""
+        require_datetime(task)
+        super().validate_task(with_any_context(task))
+        require_valid(task)
         try:
             shards = self.members
         except ConfigurationError:  # For the system checks to report, not for a declaration.
-            shards = []
+            return
         for shard in shards:
-            shard.validate_task(self._variants.of(task, shard.alias))
-        super().validate_task(with_any_context(task))
-        require_valid(task)
+            try:
+                shard.validate_task(self._variants.of(task, shard.alias))
+            except InvalidTask as error:
+                raise InvalidTask(f"The shard {shard.alias!r} refuses it: {error}") from error
 
     def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
         """Store a call of ``task`` in its shard, in the caller's transaction on that database if
@@ -176,6 +180,10 @@ class ShardedBackend(BaseTaskBackend):
             raise TaskResultDoesNotExist(result_id)
         return shard, named[1]
 
+    def result_id_of(self, shard: str, job_id: str) -> str:
+        """Return the id of the result of a job in a shard; of one that is in no shard, its own."""
+        return joined(shard, job_id) if shard in self.settings.members else job_id
+
     def get_result(self, result_id: str) -> TaskResult:
         """Return the current result of a job. Raises ``TaskResultDoesNotExist``."""
         shard, job_id = self.place_of(result_id)
@@ -196,9 +204,10 @@ class ShardedBackend(BaseTaskBackend):
 
     @property
     def payload_codec(self) -> PayloadCodec | None:
-        """What opens payloads of the first shard, for rows that name no backend that there is: they
-        must not name themselves out of a signature."""
-        return self.members[0].payload_codec
+        """What opens payloads of the first shard that seals them, for rows that name no backend
+        that there is: they must not name themselves out of a signature."""
+        codecs = (shard.payload_codec for shard in self.members)
+        return next((codec for codec in codecs if codec is not None), None)
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
         """Report wrong ``OPTIONS`` and shards."""

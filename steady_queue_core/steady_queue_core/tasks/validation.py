@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from inspect import iscoroutinefunction
 
 from ..compat import InvalidTask, Task
@@ -70,6 +71,14 @@ def require_valid(task: Task, default_delivery: object = None) -> None:
         max_snoozes=own.max_snoozes,
     )
     require_callbacks(task)
+
+
+def require_datetime(task: Task) -> None:
+    """Raise ``InvalidTask`` for a time of another type, before Django compares it."""
+    if not isinstance(task.run_after, datetime | None):
+        raise InvalidTask(
+            f"run_after must be a datetime, not of type {type(task.run_after).__name__}."
+        )
 
 
 def _check_due(task: Task) -> None:

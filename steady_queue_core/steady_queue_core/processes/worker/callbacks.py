@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
+
 from ... import arguments
 from ...configured_backends import own_backend
 from ...dialects import ClaimedJob, Ending, FollowUp, Outcome, Sequel
@@ -13,7 +15,7 @@ from ...internal_errors import log_internal_error
 from ...logging import get_logger
 from ...models.operations.cancel import EXCEPTION as CANCELLED
 from ...tasks.callback_reference import Callback
-from ...tasks.definition import find_task, rebuilt
+from ...tasks.definition import find_task, known_task, rebuilt
 from ...tasks.metadata import JobMetadata
 from ...tasks.placement import beside
 from ...tasks.results import task_of
@@ -33,7 +35,7 @@ def with_callback(result: RunResult, claim: ClaimedJob) -> RunResult:
     if claim.metadata is None or not outcome.completes_job:
         return result
     metadata = JobMetadata.read(claim.metadata)
-    args: list[str] = [str(claim.job_id)]
+    args = [_result_id(claim)]
     if outcome.ending is Ending.FINISHED:
         stored = None if _has_discarded_itself(outcome) else metadata.on_success
     else:
@@ -46,6 +48,18 @@ def with_callback(result: RunResult, claim: ClaimedJob) -> RunResult:
     former = outcome.sequel or Sequel(is_implied=True)
     sequel = former._replace(follow_ups=(*former.follow_ups, follow_up))
     return result._replace(outcome=outcome._replace(sequel=sequel))
+
+
+def _result_id(claim: ClaimedJob) -> str:
+    """Return the id by which ``get_result()`` of the task of a job finds its result."""
+    job_id, task = str(claim.job_id), known_task(claim.task_path)
+    if task is None:
+        return job_id
+    try:
+        name = getattr(task.get_backend(), "result_id_of", None)
+        return job_id if name is None else str(name(claim.backend_name, job_id))
+    except ImproperlyConfigured:  # Which is no reason for a job not to end.
+        return job_id
 
 
 def _has_discarded_itself(outcome: Outcome) -> bool:
