@@ -273,15 +273,14 @@ class Supervisor:
 
     def _begin(self, fleet: Fleet) -> None:
         """Start the children of a fleet."""
-        is_first = not any(each.has_begun for each in self.fleets)
-        if is_first:
+        if not any(each.has_begun for each in self.fleets):
             folder = journal.folder_for(self.options.state_directory)
             journal.sweep(folder, time.time() - MAX_JOURNAL_AGE)
             if self._probe is not None:  # It asks for the other fleets as well.
                 fleet.specs.append(self._probe)
         for line in fleet.begin(scheduling=self.scheduling):
             self.say(line)
-        if is_first:
+        if all(each.has_begun for each in self.fleets):
             self.say(last_line(drains=self.drain is not None))
 
     def _supervise(self) -> None:
