@@ -274,6 +274,8 @@ class Supervisor:
     def _begin(self, fleet: Fleet) -> None:
         """Start the children of a fleet."""
         if not any(each.has_begun for each in self.fleets):
+            if self.standalone:
+                set_title("supervisor", "starting")
             folder = journal.folder_for(self.options.state_directory)
             journal.sweep(folder, time.time() - MAX_JOURNAL_AGE)
             if self._probe is not None:  # It asks for the other fleets as well.
