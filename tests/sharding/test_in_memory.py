@@ -10,6 +10,7 @@ import pytest
 from steady_queue_core import call, enqueue_many
 from steady_queue_core.compat import InvalidTask, TaskResultDoesNotExist, task_backends
 from steady_queue_core.sharding import ShardedBackend
+from steady_queue_core.tasks.callbacks import share_a_database
 from steady_queue_core.testing import (
     assert_num_tasks,
     assert_task_enqueued,
@@ -19,6 +20,7 @@ from steady_queue_core.testing import (
     run_enqueued_tasks,
 )
 
+from ..core.samples import FRAMEWORK
 from .places import Shards, on_sqlite, tasks_in
 from .tasks import greet, greet_all, note, noted, once, ship
 
@@ -75,6 +77,17 @@ def test_what_belongs_to_a_job_is_run_in_its_shard(kind: str) -> None:
         assert {each.result.backend for each in found} == {shard}
         assert len(found) == 4
         assert all(each.result.is_finished for each in found)
+
+
+@pytest.mark.usefixtures("sharded")
+def test_callbacks_are_refused_where_a_backend_of_others_has_the_jobs(settings: Any) -> None:
+    dummy = {"BACKEND": f"{FRAMEWORK}.backends.dummy.DummyBackend"}
+    settings.TASKS = {**settings.TASKS, "foreign": dummy}
+    backend: Any = task_backends["default"]
+    assert not share_a_database(task_backends["foreign"], backend)
+    assert not share_a_database(backend, task_backends["foreign"])
+    assert share_a_database(backend, backend)
+    assert not share_a_database(backend, task_backends["east"])
 
 
 @on_sqlite

@@ -112,7 +112,9 @@ class ShardedBackend(BaseTaskBackend):
         that of its database; ``None``: there is none."""
         if backend.alias in self.settings.members:
             return str(backend.alias)
-        found = self._shard_on(backend.database) if backend.stores_jobs else None
+        if not getattr(backend, "stores_jobs", False):
+            return None
+        found = self._shard_on(backend.database)
         return None if found is None else found.alias
 
     def _shard_of_open_batch(self) -> SteadyQueueBackend | None:

@@ -27,6 +27,8 @@ def store(options: ShardingOptions, calls: Sequence[EncodedCall]) -> list[TaskRe
     if len(by_shard) > 1:
         _require_all(options, by_shard, calls)
     results: dict[int, TaskResult] = {}
+    # In the order of the aliases, whatever that of the calls: callers with transactions on several
+    # databases would wait for each other, and no server could see it.
     for alias, numbers in sorted(by_shard.items()):
         shard = member(options, alias)
         try:
