@@ -8,15 +8,16 @@ from uuid import UUID
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import transaction
+from django.db import DatabaseError, connections, transaction
 
+from steady_queue_core import call, enqueue_many
 from steady_queue_core.compat import InvalidTask, TaskResultStatus, task_backends, task_enqueued
 from steady_queue_core.models import BlockedExecution, ReadyExecution, ScheduledExecution
 
 from ..app.models import Item
 from ..core.driver import Driver
 from .places import Shards, on_every_pair, on_sqlite
-from .tasks import anything, bill, count, greet, once, one_at_a_time, pack, report, ship
+from .tasks import anything, bill, count, greet, noted, once, one_at_a_time, pack, report, ship
 
 
 @on_every_pair
@@ -327,3 +328,15 @@ def test_a_shard_that_gets_no_more_calls_still_has_results(west: str, shards: Sh
         greet.get_result(result.id)
         assert greet.enqueue(key).id.startswith("east:")
     assert shards.finish(result).return_value == f"hello, {key}"
+
+
+@on_sqlite
+def test_a_shard_that_is_away_does_not_concern_the_others(west: str, shards: Shards) -> None:
+    [east], [key] = shards.keys("east"), shards.keys("west")
+    connections[west].close()
+    connections[west].settings_dict["NAME"] = "/nowhere/at/all.sqlite3"
+    result = greet.enqueue(east)
+    enqueue_many([call(greet, east), call(noted, east)])
+    assert Driver("default").finish(result).return_value == f"hello, {east}"
+    with pytest.raises(DatabaseError):
+        greet.enqueue(key)
