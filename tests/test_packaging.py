@@ -68,8 +68,16 @@ def test_the_admin_has_its_pages_at_once(tmp_path: Path, complete: Environment) 
         for page in ("", "steady_queue/job/", "steady_queue/job/1/change/", "steady_queue/pause/"):
             response = client.get(f"/admin/{page}")
             print(response.status_code, "Steady Queue" in response.text, "our_add" in response.text)
+        response = client.get("/admin/steady_queue/overview/")
+        print(response.status_code, "No problems" in response.text)
+        from django.contrib.staticfiles import finders
+        for name in ("overview.css", "overview.js"):
+            name = f"steady_queue/{name}"
+            print(name in response.text, bool(finders.find(name)))
     """)
-    assert told == ["200 True False", "200 True True", "200 True True", "200 True False"]
+    pages, overview = told[:4], told[4:]
+    assert pages == ["200 True False", "200 True True", "200 True True", "200 True False"]
+    assert overview == ["200 True", "True True", "True True"]
 
 
 def test_core_without_a_dialect_is_a_check_error_that_names_the_package_to_install(

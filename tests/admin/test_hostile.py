@@ -34,9 +34,18 @@ STATES = ("", "ready", "scheduled", "blocked", "waiting", "running", "failed", "
 
 def all_pages(visitor: Visitor, jobs: list[int]) -> list[Any]:
     """Return every list and the pages of ``jobs``."""
-    models = ("pause", "process", "rate", "recurringtask", "semaphore", "jobbatch", "share")
+    models = (
+        "pause",
+        "process",
+        "rate",
+        "recurringtask",
+        "semaphore",
+        "jobbatch",
+        "share",
+        "overview",
+    )
     pages = [visitor.list(state=state) for state in STATES]
-    pages += [visitor.list(model) for model in models]
+    pages += [visitor.list(model) for model in (*models, "overview")]
     return pages + [visitor.see(visitor.url("job", "change", job)) for job in jobs]
 
 

@@ -197,7 +197,7 @@ def test_no_page_makes_more_than_a_dozen_queries(using: str, scene: Scene, rows:
         if using == "default":
             scene.ready(20_000), scene.ready(1_000, delay=HOUR)
     visitor = Visitor(*EVERYTHING)
-    lists = ("pause", "process", "rate", "recurringtask", "semaphore")
+    lists = ("pause", "process", "rate", "recurringtask", "semaphore", "overview")
     urls = [visitor.url(model) for model in lists]
     urls += [visitor.url("share"), f"{visitor.url('share')}?q=mail"]
     urls += [visitor.url("jobbatch"), f"{visitor.url('jobbatch')}?status=running&kind=batch&q=x"]

@@ -38,6 +38,8 @@ VIEW = {
 }
 #: Those for weights of keys.
 WEIGHTS = ("add_share", "change_share", "delete_share")
+#: Those that have tests of their own.
+OTHERS = ("view_overview", "view_arguments")
 #: Page, action of its list, verb of its page, and the permission for both.
 ACTIONS = [
     ("job", "retry", "retry", "retry_job"),
@@ -94,7 +96,13 @@ def state(scene: Scene) -> Any:
 def test_the_permissions_are_these() -> None:
     offered = Permission.objects.filter(content_type__app_label="steady_queue")
     assert sorted(offered.values_list("codename", flat=True)) == sorted(
-        {*VIEW.values(), *WEIGHTS, "view_arguments", *(codename for *_, codename in ACTIONS)}
+        {
+            *VIEW.values(),
+            *WEIGHTS,
+            "view_overview",
+            "view_arguments",
+            *(codename for *_, codename in ACTIONS),
+        }
     )
 
 

@@ -94,5 +94,5 @@ def test_tasks_that_are_misconfigured_break_no_page(settings: Any) -> None:
     settings.STEADY_QUEUE = {"process_alive_threshold": "long"}
     Scene("default").ready(1)
     models = ("job", "pause", "process", "rate", "recurringtask", "semaphore", "jobbatch", "share")
-    for model in models:
+    for model in (*models, "overview"):
         assert visitor.list(model).status == 200

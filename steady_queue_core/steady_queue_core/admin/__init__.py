@@ -9,9 +9,20 @@ from __future__ import annotations
 from django.contrib.admin import AdminSite
 from django.contrib.admin import site as default_site
 
-from ..models import Job, JobBatch, Pause, Process, Rate, RecurringTask, Semaphore, Share
+from ..models import (
+    Job,
+    JobBatch,
+    Overview,
+    Pause,
+    Process,
+    Rate,
+    RecurringTask,
+    Semaphore,
+    Share,
+)
 from .batches import BatchAdmin
 from .jobs import JobAdmin
+from .overview import OverviewAdmin
 from .processes import ProcessAdmin
 from .queues import QueuesAdmin
 from .rates import RateAdmin
@@ -22,6 +33,7 @@ from .shares import ShareAdmin
 __all__ = [
     "BatchAdmin",
     "JobAdmin",
+    "OverviewAdmin",
     "ProcessAdmin",
     "QueuesAdmin",
     "RateAdmin",
@@ -34,6 +46,7 @@ __all__ = [
 PAGES = {
     Job: JobAdmin,
     JobBatch: BatchAdmin,
+    Overview: OverviewAdmin,
     Pause: QueuesAdmin,
     Process: ProcessAdmin,
     Rate: RateAdmin,

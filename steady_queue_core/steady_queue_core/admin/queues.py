@@ -22,7 +22,7 @@ from ..listings.job_rows import read_briefly
 from ..listings.keyset import is_storable
 from ..listings.states import READY
 from ..listings.visibility import is_unrestricted
-from ..models import Job, Pause, Queue, ReadyExecution
+from ..models import Job, Overview, Pause, Queue, ReadyExecution
 from . import databases, texts
 from .actions import add_history, log_action
 from .base import QueueAdmin
@@ -200,11 +200,17 @@ class QueuesAdmin(QueueAdmin):
         self, past: str, do: Callable[[Queue], bool], request: HttpRequest, row: Any
     ) -> HttpResponse:
         self._switch(request, past, do, row.queue_name)
-        return HttpResponseRedirect(self._page(request, row))
+        return HttpResponseRedirect(self._overview(request) or self._page(request, row))
 
     def _clear_one(self, request: HttpRequest, row: Any) -> HttpResponse:
         page = self._page(request, row)
         return self._clear(request, [row.queue_name], page) or HttpResponseRedirect(page)
+
+    def _overview(self, request: HttpRequest) -> str:
+        """Return the address of the overview, if the button was there."""
+        page: Any = self.admin_site._registry.get(Overview)
+        is_there = request.POST.get("back") == "overview" and page is not None
+        return page.url(request, "changelist") if is_there else ""
 
     def _page(self, request: HttpRequest, row: Any) -> str:
         return self.url(request, "change", quote(row.queue_name))

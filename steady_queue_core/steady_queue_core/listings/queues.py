@@ -27,6 +27,7 @@ from ..models import (
 from ..models.execution import Execution
 from .counts import CAP, BoundedCount, count_each
 from .damage import ERRORS, is_damage, read_each, readable
+from .keyset import is_storable
 from .processes import ListedProcess, workers_of
 
 #: Queues that one statement counts.
@@ -81,7 +82,7 @@ def listed_queues(
         *readable(database.list_queues),
         *readable(lambda: paused),
         *(name for found, _ in counts.values() for name in found if isinstance(name, str)),
-        *_named_by_workers(processes),
+        *named_by_workers(processes),
         *extra,
     }
     ordered = sorted(names)
@@ -150,10 +151,12 @@ def _count(name: str, found: dict[str, int], exact: bool) -> BoundedCount:
     return BoundedCount(found.get(name, 0), exact)
 
 
-def _named_by_workers(processes: Iterable[ListedProcess]) -> Iterator[str]:
+def named_by_workers(processes: Iterable[ListedProcess]) -> Iterator[str]:
+    """Yield the queues that live workers name, without those that no database could have."""
     for process in processes:
         if process.is_live:
-            yield from (name for name in process.queues if name[:1] != "!" and name[-1:] != "*")
+            names = (name for name in process.queues if name[:1] != "!" and name[-1:] != "*")
+            yield from filter(is_storable, names)
 
 
 def _since(first: datetime | None, present: datetime) -> timedelta | None:

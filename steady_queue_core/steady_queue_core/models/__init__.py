@@ -13,6 +13,7 @@ from .execution import (
     WaitingExecution,
 )
 from .job import Job
+from .overview import Overview
 from .pause import Pause
 from .process import Process
 from .queue import Queue
@@ -35,6 +36,7 @@ __all__ = [
     "FailedExecution",
     "Job",
     "JobBatch",
+    "Overview",
     "Pause",
     "Permit",
     "Process",

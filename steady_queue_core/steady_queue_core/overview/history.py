@@ -134,6 +134,11 @@ class History:
                 counts[position] += _number(row.finished) + _number(row.failed)
         return found
 
+    @property
+    def known_tasks(self) -> set[str]:
+        """All tasks that something is known of, whatever the scope."""
+        return {str(row.task) for row in (*self.minutes, *self.hours)} - {""}
+
     def ready_before(self, queue: str) -> tuple[int, int] | None:
         """Return how many minutes ago it was known how many jobs of a queue were ready, and how
         many; ``None`` if it was not, or the scope is one task."""

@@ -23,7 +23,7 @@ from .scope import Scope
 from .total import Total
 
 #: Most tasks that are shown.
-MOST_TASKS = 50
+MOST_TASKS = 25
 
 
 class TaskLine(NamedTuple):
@@ -90,7 +90,12 @@ class Overview:
     def tasks(self) -> list[TaskLine]:
         """The tasks in the scope: those first that have failed most, then those that ran most."""
         found = [TaskLine(path, total) for path, total in self.history.by_task.items()]
-        return sorted(found, key=_place_of_task)
+        return sorted(found, key=_place_of_task)[:MOST_TASKS]
+
+    @property
+    def tasks_left(self) -> int:
+        """How many tasks in the scope are left out."""
+        return max(0, len(self.history.by_task) - MOST_TASKS)
 
     @property
     def live(self) -> int:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+
+from django.core.exceptions import ImproperlyConfigured
 
 from ..dialects import INFO, portable
 from ..doctor import Finding, busy_limits, claims, clock, heartbeats, processes, queues, scheduled
@@ -80,8 +83,12 @@ def of_queues(evidence: Evidence) -> Iterator[Problem]:
         yield Problem(queues.is_unserved(patient, each), "processes")
     for each in [queue for queue in waiting if queues.waits_long(queue)][:5]:
         yield Problem(queues.is_slow(patient, each), "jobs", filters=_ready(each.name))
-    counts = {each.name: each.ready.number for each in waiting}
-    for queue, alias, most in busy_limits.limits_of(patient.using, counts):
+    with suppress(ImproperlyConfigured):  # Reported by the system checks.
+        yield from _of_limits(patient.using, {each.name: each.ready.number for each in waiting})
+
+
+def _of_limits(using: str, counts: Mapping[str, int]) -> Iterator[Problem]:
+    for queue, alias, most in busy_limits.limits_of(using, counts):
         if most <= min(counts[queue], CAP):
             finding = busy_limits.is_full(queue, alias, most)
             yield Problem(finding, "jobs", filters=_ready(queue))
@@ -165,7 +172,7 @@ def _seems_stuck(run: LongRun) -> bool:
 
 
 def _is_stuck(run: LongRun) -> Problem:
-    usual = "" if run.times_usual is None else f", {run.times_usual:.0f} times as long as usual"
+    usual = "" if run.times_usual is None else f", {run.times_usual:,.0f} times as long as usual"
     finding = warning(
         "claim-long",
         f"Job {run.job_id} ({name(run.task)}) has been running for {duration(run.since)}{usual}.",

@@ -10,7 +10,7 @@ from functools import cached_property
 from ..dialects import portable
 from ..listings.counts import BoundedCount
 from ..listings.processes import ListedProcess, workers_of
-from ..listings.queues import ListedQueue
+from ..listings.queues import ListedQueue, named_by_workers
 from .busy import Busy
 from .history import LATELY, RECENT, History
 from .lengths import Lengths
@@ -20,7 +20,7 @@ from .total import Total
 #: Most queues that are counted.
 MOST = 200
 #: What fits on a page.
-MOST_SHOWN = 50
+MOST_SHOWN = 25
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def queue_names(
 ) -> list[str]:
     """Return the names of queues that somebody knows: those with jobs first, sorted by name."""
     now = {*listed, *busy.running, *busy.blocked, *busy.paused}
-    others = {*_named_by_workers(processes), *history.by_queue, *history.sparks} - {"", *now}
+    others = {*named_by_workers(processes), *history.by_queue, *history.sparks} - {"", *now}
     found = [*sorted(now), *sorted(others)]
     return sorted(found[:MOST])
 
@@ -113,12 +113,6 @@ def queue_lines(queues: Iterable[ListedQueue], busy: Busy, history: History) -> 
             spark=history.sparks.get(each.name, [0] * RECENT),
             earlier=history.ready_before(each.name),
         )
-
-
-def _named_by_workers(processes: Iterable[ListedProcess]) -> Iterator[str]:
-    for process in processes:
-        if process.is_live:
-            yield from (name for name in process.queues if name[:1] != "!" and name[-1:] != "*")
 
 
 def _since(first: datetime | None, present: datetime) -> timedelta | None:

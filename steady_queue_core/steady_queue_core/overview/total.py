@@ -42,6 +42,8 @@ class Total:
     run_ms: int = 0
     wait_max: int = 0
     run_max: int = 0
+    #: The latest minute in which a job failed, since 1970; 0: none.
+    last_failure: int = 0
     waits: Counter[str] = field(default_factory=Counter)
     runs: Counter[str] = field(default_factory=Counter)
 
@@ -56,6 +58,8 @@ class Total:
         self.run_ms += _number(row.run_ms)
         self.wait_max = max(self.wait_max, _number(row.wait_max))
         self.run_max = max(self.run_max, _number(row.run_max))
+        if _number(row.failed):
+            self.last_failure = max(self.last_failure, row.minute)
         if isinstance(row.wait_histogram, str):
             self.waits[row.wait_histogram] += 1
         if isinstance(row.run_histogram, str):
