@@ -19,6 +19,7 @@ FOLDERS = {
     "processes": "",
     "doctor": r"\[.*(default|sqlite|postgres|mysql|mariadb)",
     "servers": "",
+    "overview": r"\[.*(default|postgres|mysql|mariadb)",
     "sharding": r"\[.*(postgres|mysql|mariadb)",
     "models": r"\[.*(default|postgres|mysql|mariadb)",
     "admin": r"\[.*(default|postgres|mysql|mariadb)",
