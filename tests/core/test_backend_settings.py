@@ -14,6 +14,7 @@ from steady_queue_core.processes.supervisor.launch import choose_databases, serv
 
 from .samples import OURS
 
+SHARDED = "steady_queue_core.sharding.ShardedBackend"
 EAST, WEST = ({**OURS, "OPTIONS": {"database": name}} for name in ("default", "west"))
 
 
@@ -56,6 +57,9 @@ def test_all_databases_are_served_unless_they_have_no_processes_or_others_are_na
 ) -> None:
     assert choose_databases(None) == ["default", "west"]
     assert choose_databases("mail, default") == ["default"]
+    sharded = {"BACKEND": SHARDED, "OPTIONS": {"shards": ["west", "mail"], "key": "customer_id"}}
+    west.TASKS = {**west.TASKS, "customers": sharded}
+    assert choose_databases("customers") == ["west", "default"]
     assert list(served_databases(load(None), "west")) == ["west"]
     nobody = load({"backends": {"west": {"workers": [], "dispatchers": []}}})
     assert list(served_databases(nobody, None)) == ["default"]

@@ -10,9 +10,11 @@ from typing import Any
 
 from django.db import connections
 
+from ...backend import SteadyQueueBackend
 from ...configuration import Configuration, ConfigurationError, ResolvedOptions, load
 from ...configured_backends import options_on, own_backends, queue_databases, require_known
 from ...errors import SupervisorContextError
+from ...sharding.shards import shards_of
 from ..base.system import processors, tells_memory
 
 #: Environment variable that overrides ``supervisor_mode``.
@@ -39,7 +41,8 @@ def require_supervisor_context(*, standalone: bool = True) -> None:
 
 def choose_databases(backends: str | None) -> list[str]:
     """Return the aliases of the databases of some backends, given by their aliases with commas
-    between; ``None``: of all. Raises ``ConfigurationError``."""
+    between; ``None``: of all. A sharded one stands for its shards. Raises
+    ``ConfigurationError``."""
     ours = own_backends()
     if not ours:
         raise ConfigurationError(
@@ -48,14 +51,16 @@ def choose_databases(backends: str | None) -> list[str]:
         )
     if backends is None:
         return queue_databases()
-    chosen = [alias.strip() for alias in backends.split(",")]
-    for alias in chosen:
-        if alias not in ours:
+    chosen: list[SteadyQueueBackend] = []
+    for alias in [each.strip() for each in backends.split(",")]:
+        found = [ours[alias]] if alias in ours else shards_of(alias)
+        if not found:
             raise ConfigurationError(
                 f"--backend {alias!r} is no Steady Queue backend in TASKS. "
                 f"There are: {', '.join(sorted(ours))}."
             )
-    return list(dict.fromkeys(ours[alias].database for alias in chosen))
+        chosen += found
+    return list(dict.fromkeys(each.database for each in chosen))
 
 
 def choose_database(backend_alias: str | None) -> str:
