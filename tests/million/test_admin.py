@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ..admin.visitor import EVERYTHING, Visitor
-from .building import Shape
+from .building import GROUPS, Shape
 from .conftest import LARGE, Histories
 from .costs import Meter
 from .test_costs import BACKEND, on_every_kind
@@ -27,6 +27,7 @@ LISTS: list[dict[str, str]] = [
     {"state": "finished"},
     {"state": "ready", "queue": "q7"},
     {"state": "failed", "task": "shop.tasks.t3"},
+    {"state": "failed", "error": GROUPS[1]},
     {"state": "finished", "task": "shop.tasks.none"},
     {"task": "shop.tasks.none"},
     {"q": "1234"},
@@ -58,6 +59,7 @@ def test_no_page_reads_the_history(histories: Histories, kind: str, settings: An
     visitor = Visitor(*EVERYTHING)
     pages = [
         *((visitor.url("job"), query) for query in LISTS),
+        *((visitor.url("job", "errors"), query) for query in ({}, {"queue": "q7"})),
         *((visitor.url(name), {}) for name in ("pause", "process", "semaphore", "recurringtask")),
         *((visitor.url("overview"), query) for query in OVERVIEWS),
         *((visitor.url("jobbatch"), query) for query in BATCHES),

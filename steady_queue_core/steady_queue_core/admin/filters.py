@@ -123,6 +123,13 @@ class KeyFilter(Parameter):
     parameter_name = "key"
 
 
+class ErrorFilter(Parameter):
+    """The error group of failed jobs, to which the page of error groups links."""
+
+    title = "error group"
+    parameter_name = "error"
+
+
 def queue_names(using: str) -> set[str]:
     """Return the queues that have ready jobs, are paused, or belong to a registered task."""
     paused = Pause.objects.using(using).values_list("queue_name", flat=True)

@@ -25,14 +25,16 @@ from .job_texts import (
 )
 
 
-def sections_of(job: Any, state: State, process: str, *, with_arguments: bool) -> list[Section]:
+def sections_of(
+    job: Any, state: State, process: str, group: str, *, with_arguments: bool
+) -> list[Section]:
     """Return the sections of the page; arguments, and what else tasks and callers have stored, only
-    ``with_arguments``."""
+    ``with_arguments``. ``group``: the link to the jobs that have failed for the same cause."""
     metadata = JobMetadata.read(job.metadata)
     found: list[Section | None] = [
         _fields(job, state, process, metadata),
         _timeline(job, metadata),
-        _failure(job),
+        _failure(job, group),
     ]
     if with_arguments:
         found += [
@@ -151,12 +153,12 @@ def _expiry(job: Any, metadata: JobMetadata) -> datetime | None:
     return metadata.deadline(portable.aware(job.enqueued_at))
 
 
-def _failure(job: Any) -> Section | None:
+def _failure(job: Any, group: str) -> Section | None:
     if not _failed(job):
         return None
     failure = job.failedexecution
     kind, message = texts.clean(failure.exception_class), texts.clean(failure.message)
-    return Fields("Failure", [("Error", kind), ("Message", message)])
+    return Fields("Failure", [("Error", kind), ("Message", message), ("Group", group)])
 
 
 def _failed(job: Any) -> bool:

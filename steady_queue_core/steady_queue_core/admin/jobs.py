@@ -8,21 +8,30 @@ from typing import Any, cast
 
 from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import URLPattern, path
 
 from ..listings.counts import BoundedCount
 from ..listings.job_listing import LOOKED_AT, JobListing
 from ..listings.job_rows import RELATED, read_briefly, state_of
 from ..listings.keyset import is_storable
-from ..listings.states import ALL, STATES, State, count_states
+from ..listings.states import ALL, FAILED, STATES, State, count_states
 from ..models import Job, Process
 from ..models.job import parse_job_id
 from . import databases, texts
 from .actions import BatchResult, add_history, log_action
 from .base import QueueAdmin, keep_ids
 from .change_list import KeysetChangeList
-from .filters import DatabaseFilter, KeyFilter, QueueFilter, StateFilter, TaskFilter
+from .error_groups import error_groups_page, group_link, groups_url
+from .filters import (
+    DatabaseFilter,
+    ErrorFilter,
+    KeyFilter,
+    QueueFilter,
+    StateFilter,
+    TaskFilter,
+)
 from .job_actions import JOB_ACTIONS, RETRY, JobAction, taken_key
 from .job_batch import batch_sections
 from .job_columns import COLUMNS_BY_STATE
@@ -46,16 +55,23 @@ class JobChangeList(KeysetChangeList):
                 self.listing.counts[name],
                 None
                 if state is self.listing.state
-                else self.get_query_string({"state": name or None}),
+                # An error group has failed jobs alone.
+                else self.get_query_string({"state": name or None}, ["error"]),
             )
             for name, state in STATES.items()
         ]
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        #: URL of the groups of these jobs; empty unless they have failed.
+        is_failed = self.listing.state is FAILED
+        self.groups_url = groups_url(self.model_admin, request) if is_failed else ""
 
 
 class JobAdmin(QueueAdmin):
     """Jobs, which can be retried, run, cancelled and discarded, but not edited."""
 
-    list_filter = (StateFilter, DatabaseFilter, QueueFilter, TaskFilter, KeyFilter)
+    list_filter = (StateFilter, DatabaseFilter, QueueFilter, TaskFilter, KeyFilter, ErrorFilter)
     search_fields = ("id", "task_path")
     search_help_text = "A job id, or the name or full path of a task."
     actions = ("retry", "run_now", "cancel", "discard")
@@ -74,9 +90,8 @@ class JobAdmin(QueueAdmin):
 
     def listing(self, request: HttpRequest, search: str) -> JobListing:
         visible = self.visible_jobs(request)
-        given = {
-            name: request.GET[name] for name in ("queue", "task", "key") if request.GET.get(name)
-        }
+        names = ("queue", "task", "key", "error")
+        given = {name: request.GET[name] for name in names if request.GET.get(name)}
         if not all(map(is_storable, (*given.values(), search))):
             raise IncorrectLookupParameters
         counts = count_states(visible.jobs.db, visible)
@@ -102,6 +117,15 @@ class JobAdmin(QueueAdmin):
     ) -> HttpResponse:
         keep_ids(request)
         return super().changelist_view(request, extra_context)
+
+    def errors_view(self, request: HttpRequest) -> HttpResponse:
+        """Show the failed jobs by error group."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        if request.method != "GET":
+            return HttpResponseNotAllowed(["GET"])
+        may_retry = self.is_permitted(request, "retry")
+        return error_groups_page(self, request, may_retry=may_retry)
 
     # --- permissions ---
 
@@ -199,7 +223,9 @@ class JobAdmin(QueueAdmin):
             self.action_path(name, name, partial(self._apply_to_one, action))
             for name, action in JOB_ACTIONS.items()
         ]
-        return [*own, *super().get_urls()]
+        name = f"{self.opts.app_label}_{self.opts.model_name}_errors"
+        errors = path("errors/", self.admin_site.admin_view(self.errors_view), name=name)
+        return [errors, *own, *super().get_urls()]
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         rows = (
@@ -220,7 +246,8 @@ class JobAdmin(QueueAdmin):
         job, state = row, state_of(row)
         with_arguments = self.has_view_arguments_permission(request, job)
         process = self._process_of(job, state)
-        sections = sections_of(job, state, process, with_arguments=with_arguments)
+        group = group_link(self, request, job)
+        sections = sections_of(job, state, process, group, with_arguments=with_arguments)
         sections[1:1] = batch_sections(self, request, job)
         buttons = [
             (action.label, self.url(request, name, job.pk))

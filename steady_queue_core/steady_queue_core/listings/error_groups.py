@@ -18,7 +18,7 @@ from .damage import DAMAGED, ERRORS, is_damage, read_each
 from .visibility import VisibleJobs
 
 #: Jobs that one statement looks up.
-MOST_LOOKED_UP = 1_000
+MOST_LOOKED_UP = 2_500
 
 
 @dataclass(frozen=True)
