@@ -69,7 +69,7 @@ def test_the_admin_has_its_pages_at_once(tmp_path: Path, complete: Environment) 
             response = client.get(f"/admin/{page}")
             print(response.status_code, "Steady Queue" in response.text, "our_add" in response.text)
         response = client.get("/admin/steady_queue/overview/")
-        print(response.status_code, "No problems" in response.text)
+        print(response.status_code, "No process of the queue is alive" in response.text)
         from django.contrib.staticfiles import finders
         for name in ("overview.css", "overview.js"):
             name = f"steady_queue/{name}"
