@@ -40,7 +40,6 @@ BATCHES: list[dict[str, str]] = [
     {"kind": "group"},
     {"q": "none"},
 ]
-OVERVIEWS: list[dict[str, str]] = [{}, {"window": "7d"}, {"fragment": "1"}, {"task": "none"}]
 MEMBERS: list[dict[str, str]] = [
     {},
     {"members": "succeeded"},
@@ -61,7 +60,6 @@ def test_no_page_reads_the_history(histories: Histories, kind: str, settings: An
         *((visitor.url("job"), query) for query in LISTS),
         *((visitor.url("job", "errors"), query) for query in ({}, {"queue": "q7"})),
         *((visitor.url(name), {}) for name in ("pause", "process", "semaphore", "recurringtask")),
-        *((visitor.url("overview"), query) for query in OVERVIEWS),
         *((visitor.url("jobbatch"), query) for query in BATCHES),
         *((visitor.url("jobbatch", "change", 1), query) for query in MEMBERS),
         *(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +13,7 @@ from ..models import Sample, Statistic
 from ..statistics.spans import HOUR, MINUTE, RECENT_HOUR
 from .scope import Scope
 from .statement import Part, rows_of
-from .total import Row, Total
+from .total import Row, Total, number
 from .window import DAY
 
 #: Most rows of statistics of minutes, and of hours, that are read: the latest ones.
@@ -37,6 +38,16 @@ class Length(NamedTuple):
     oldest_wait_ms: int
 
 
+class Cell(NamedTuple):
+    """What all processes have counted of one queue and task, in one minute or hour."""
+
+    span: int
+    minute: int
+    queue: str
+    task: str
+    total: Total
+
+
 @dataclass
 class History:
     """Rows of statistics and samples, up to now."""
@@ -44,8 +55,8 @@ class History:
     #: Minutes since 1970.
     minute: int
     scope: Scope
-    minutes: list[Row] = field(default_factory=list)
-    hours: list[Row] = field(default_factory=list)
+    minutes: list[Cell] = field(default_factory=list)
+    hours: list[Cell] = field(default_factory=list)
     #: By minute, of all queues together.
     samples: dict[int, Length] = field(default_factory=dict)
     #: About ten minutes ago, by queue.
@@ -57,20 +68,24 @@ class History:
     def of(cls, scope: Scope, minute: int) -> History:
         """Read what a page needs, by one query."""
         found = cls(minute, scope)
-        for row in _rows(scope, minute):
-            found._add(row)
-        found.is_cut = MOST in (len(found.minutes), len(found.hours))
-        found.hours = list(_without_copies(found.hours))
+        totals: dict[tuple[int, int, str, str], Total] = {}
+        numbers: Counter[int] = Counter()
+        for span, at, queue, *rest in _rows(scope, minute):
+            numbers[span] += 1
+            if type(at) is not int or not isinstance(queue, str):
+                continue
+            if span == SAMPLE:
+                found._add_sample(at, queue, Length(*map(number, rest[1:3])))
+            elif isinstance(rest[0], str):
+                total = Total.of(Row(span, at, queue, *rest))
+                known = totals.setdefault((span, at, queue, rest[0]), total)
+                if known is not total:
+                    known.add(total)
+        cells = [Cell(*names, total) for names, total in totals.items()]
+        found.minutes = [each for each in cells if each.span == MINUTE]
+        found.hours = list(_without_copies([each for each in cells if each.span != MINUTE]))
+        found.is_cut = MOST in numbers.values()
         return found
-
-    def _add(self, row: tuple[Any, ...]) -> None:
-        span, minute, queue, *rest = row
-        if type(minute) is not int or not isinstance(queue, str):
-            return
-        if span == SAMPLE:
-            self._add_sample(minute, queue, Length(*map(_number, rest[1:3])))
-        elif isinstance(rest[0], str):
-            (self.minutes if span == MINUTE else self.hours).append(Row(*row))
 
     def _add_sample(self, minute: int, queue: str, length: Length) -> None:
         if not queue:
@@ -83,15 +98,15 @@ class History:
     # --- what is shown ---
 
     @cached_property
-    def rows(self) -> list[Row]:
-        """The rows of the window and the scope: hours, and the minutes of those that are not summed
-        up."""
+    def cells(self) -> list[Cell]:
+        """The cells of the window and the scope: hours, and the minutes of hours that are not
+        summed up."""
         window = self.scope.window
         first = window.steps(self.minute)[0]
         if window.step == MINUTE:
             found = self.minutes
         else:
-            summed = {row.minute for row in self.hours}
+            summed = {cell.minute for cell in self.hours}
             minutes = (each for each in self.minutes if each.minute // HOUR * HOUR not in summed)
             found = [*self.hours, *minutes]
         return [each for each in found if each.minute >= first and self._is_shown(each)]
@@ -101,26 +116,26 @@ class History:
         """The totals of each step of the window."""
         step = self.scope.window.step
         found = {each: Total() for each in self.scope.window.steps(self.minute)}
-        for row in self.rows:
-            if (total := found.get(row.minute // step * step)) is not None:
-                total.add(row)
+        for cell in self.cells:
+            if (total := found.get(cell.minute // step * step)) is not None:
+                total.add(cell.total)
         return found
 
     @cached_property
     def by_task(self) -> dict[str, Total]:
         """The totals of the window by task."""
-        return _grouped(self.rows, lambda row: str(row.task))
+        return _grouped(self.cells, lambda cell: cell.task)
 
     @cached_property
     def by_queue(self) -> dict[str, Total]:
         """The totals of the window by queue."""
-        return _grouped(self.rows, lambda row: str(row.queue))
+        return _grouped(self.cells, lambda cell: cell.queue)
 
     @cached_property
     def lately(self) -> dict[str, Total]:
         """The totals of the last ten minutes by queue. The present minute is not over."""
         return _grouped(
-            [row for row in self._recent if self._is_late(row)], lambda row: str(row.queue)
+            [cell for cell in self._recent if self._is_late(cell)], lambda cell: cell.queue
         )
 
     @cached_property
@@ -128,16 +143,16 @@ class History:
         """How many jobs have ended in each minute of the last hour, by queue."""
         found: dict[str, list[int]] = {}
         first = self.minute - RECENT
-        for row in self._recent:
-            if 0 <= (position := row.minute - first) < RECENT:
-                counts = found.setdefault(str(row.queue), [0] * RECENT)
-                counts[position] += _number(row.finished) + _number(row.failed)
+        for cell in self._recent:
+            if 0 <= (position := cell.minute - first) < RECENT:
+                counts = found.setdefault(cell.queue, [0] * RECENT)
+                counts[position] += cell.total.ended
         return found
 
     @property
     def known_tasks(self) -> set[str]:
         """All tasks that something is known of, whatever the scope."""
-        return {str(row.task) for row in (*self.minutes, *self.hours)} - {""}
+        return {cell.task for cell in (*self.minutes, *self.hours)} - {""}
 
     def ready_before(self, queue: str) -> tuple[int, int] | None:
         """Return how many minutes ago it was known how many jobs of a queue were ready, and how
@@ -151,47 +166,47 @@ class History:
     @cached_property
     def total(self) -> Total:
         """The total of the window."""
-        return _sum(self.rows)
+        return _sum(self.cells)
 
     @cached_property
     def latest(self) -> Total:
         """The total of the last ten minutes, of the scope."""
-        return _sum(row for row in self._recent if self._is_late(row))
+        return _sum(cell for cell in self._recent if self._is_late(cell))
 
     # --- what problems are judged by, whatever the scope ---
 
     @cached_property
     def latest_of_all(self) -> Total:
         """The total of the last ten minutes."""
-        return _sum(row for row in self.minutes if self.minute - LATELY <= row.minute)
+        return _sum(cell for cell in self.minutes if self.minute - LATELY <= cell.minute)
 
     @cached_property
     def last_hour(self) -> Total:
         """The total of the last hour."""
-        return _sum(row for row in self.minutes if self.minute - RECENT <= row.minute)
+        return _sum(cell for cell in self.minutes if self.minute - RECENT <= cell.minute)
 
     @cached_property
     def day_before(self) -> Total:
         """The total of the day up to ten minutes ago."""
         until = self.minute - LATELY
-        hours = [row for row in self.hours if until - DAY.length <= row.minute <= until - HOUR]
-        summed = {row.minute for row in hours}
+        hours = [cell for cell in self.hours if until - DAY.length <= cell.minute <= until - HOUR]
+        summed = {cell.minute for cell in hours}
         minutes = (
-            row
-            for row in self.minutes
-            if row.minute < until and row.minute // HOUR * HOUR not in summed
+            cell
+            for cell in self.minutes
+            if cell.minute < until and cell.minute // HOUR * HOUR not in summed
         )
         return _sum([*hours, *minutes])
 
     @cached_property
-    def _recent(self) -> list[Row]:
-        return [row for row in self.minutes if self._is_shown(row)]
+    def _recent(self) -> list[Cell]:
+        return [cell for cell in self.minutes if self._is_shown(cell)]
 
-    def _is_late(self, row: Row) -> bool:
-        return bool(self.minute - LATELY <= row.minute < self.minute)
+    def _is_late(self, cell: Cell) -> bool:
+        return bool(self.minute - LATELY <= cell.minute < self.minute)
 
-    def _is_shown(self, row: Row) -> bool:
-        return self.scope.has(row.queue, row.task)
+    def _is_shown(self, cell: Cell) -> bool:
+        return self.scope.has(cell.queue, cell.task)
 
 
 def _rows(scope: Scope, minute: int) -> list[tuple[Any, ...]]:
@@ -224,25 +239,21 @@ def _rows(scope: Scope, minute: int) -> list[tuple[Any, ...]]:
         return []
 
 
-def _without_copies(rows: list[Row]) -> Iterable[Row]:
+def _without_copies(cells: list[Cell]) -> Iterable[Cell]:
     """Leave out the hours that are still there by their minutes' sums, too."""
-    summed = {row.minute for row in rows if row.span == RECENT_HOUR}
-    return (row for row in rows if row.span == RECENT_HOUR or row.minute not in summed)
+    summed = {cell.minute for cell in cells if cell.span == RECENT_HOUR}
+    return (cell for cell in cells if cell.span == RECENT_HOUR or cell.minute not in summed)
 
 
-def _grouped(rows: Iterable[Row], key: Callable[[Row], str]) -> dict[str, Total]:
+def _grouped(cells: Iterable[Cell], key: Callable[[Cell], str]) -> dict[str, Total]:
     found: dict[str, Total] = {}
-    for row in rows:
-        found.setdefault(key(row), Total()).add(row)
+    for cell in cells:
+        found.setdefault(key(cell), Total()).add(cell.total)
     return found
 
 
-def _sum(rows: Iterable[Row]) -> Total:
+def _sum(cells: Iterable[Cell]) -> Total:
     total = Total()
-    for row in rows:
-        total.add(row)
+    for cell in cells:
+        total.add(cell.total)
     return total
-
-
-def _number(value: Any) -> int:
-    return value if type(value) is int and value > 0 else 0

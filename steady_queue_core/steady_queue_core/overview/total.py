@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
+from operator import add
 from typing import Any, NamedTuple
 
 from ..statistics import histogram
@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class Total:
-    """The sums of rows. Histograms are told apart until somebody asks: many are equal."""
+    """The sums of rows."""
 
     enqueued: int = 0
     finished: int = 0
@@ -44,26 +44,43 @@ class Total:
     run_max: int = 0
     #: The latest minute in which a job failed, since 1970; 0: none.
     last_failure: int = 0
-    waits: Counter[str] = field(default_factory=Counter)
-    runs: Counter[str] = field(default_factory=Counter)
+    #: Counters of histograms.
+    waits: list[int] = field(default_factory=lambda: [0] * histogram.SIZE)
+    runs: list[int] = field(default_factory=lambda: [0] * histogram.SIZE)
 
-    def add(self, row: Row) -> None:
-        """Add what a row has counted; nothing for values that are no numbers."""
-        self.enqueued += _number(row.enqueued)
-        self.finished += _number(row.finished)
-        self.failed += _number(row.failed)
-        self.retried += _number(row.retried)
-        self.lost += _number(row.lost)
-        self.wait_ms += _number(row.wait_ms)
-        self.run_ms += _number(row.run_ms)
-        self.wait_max = max(self.wait_max, _number(row.wait_max))
-        self.run_max = max(self.run_max, _number(row.run_max))
-        if _number(row.failed):
-            self.last_failure = max(self.last_failure, row.minute)
-        if isinstance(row.wait_histogram, str):
-            self.waits[row.wait_histogram] += 1
-        if isinstance(row.run_histogram, str):
-            self.runs[row.run_histogram] += 1
+    @classmethod
+    def of(cls, row: Row) -> Total:
+        """Return what a row has counted; nothing for values that are no numbers."""
+        failed = number(row.failed)
+        return cls(
+            number(row.enqueued),
+            number(row.finished),
+            failed,
+            number(row.retried),
+            number(row.lost),
+            number(row.wait_ms),
+            number(row.run_ms),
+            number(row.wait_max),
+            number(row.run_max),
+            row.minute if failed else 0,
+            histogram.read(row.wait_histogram),
+            histogram.read(row.run_histogram),
+        )
+
+    def add(self, other: Total) -> None:
+        """Add what another total has counted."""
+        self.enqueued += other.enqueued
+        self.finished += other.finished
+        self.failed += other.failed
+        self.retried += other.retried
+        self.lost += other.lost
+        self.wait_ms += other.wait_ms
+        self.run_ms += other.run_ms
+        self.wait_max = max(self.wait_max, other.wait_max)
+        self.run_max = max(self.run_max, other.run_max)
+        self.last_failure = max(self.last_failure, other.last_failure)
+        self.waits = [*map(add, self.waits, other.waits)]
+        self.runs = [*map(add, self.runs, other.runs)]
 
     @property
     def ended(self) -> int:
@@ -93,11 +110,11 @@ class Total:
 
     def wait(self, share: float) -> float | None:
         """Return how long that share of the jobs waited at most; ``None`` if there are none."""
-        return quantile(_summed(self.waits), share, self.wait_max)
+        return quantile(self.waits, share, self.wait_max)
 
     def run(self, share: float) -> float | None:
         """Return how long that share of the attempts took at most; ``None`` if there are none."""
-        return quantile(_summed(self.runs), share, self.run_max)
+        return quantile(self.runs, share, self.run_max)
 
 
 def quantile(counters: list[int], share: float, most: float) -> float | None:
@@ -117,13 +134,6 @@ def quantile(counters: list[int], share: float, most: float) -> float | None:
     return float(most)
 
 
-def _summed(texts: Counter[str]) -> list[int]:
-    counters = [0] * histogram.SIZE
-    for text, times in texts.items():
-        for position, counter in enumerate(histogram.read(text)):
-            counters[position] += times * counter
-    return counters
-
-
-def _number(value: Any) -> int:
+def number(value: Any) -> int:
+    """Return a value of a row if it is a positive number, else zero."""
     return value if type(value) is int and value > 0 else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 #: Upper bounds of the counters, in milliseconds: powers of two from 1 ms to about 9 minutes. One
@@ -12,6 +13,8 @@ SIZE = len(BOUNDS) + 1
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 #: The longest counter that is read, in digits.
 MOST_DIGITS = 12
+#: What ``write()`` returns.
+_WRITTEN = re.compile(rf"[0-9a-z]{{1,{MOST_DIGITS}}}(,[0-9a-z]{{1,{MOST_DIGITS}}}){{0,{SIZE - 1}}}")
 
 
 def slot(milliseconds: int) -> int:
@@ -33,6 +36,9 @@ def read(text: object) -> list[int]:
     counters = [0] * SIZE
     if not isinstance(text, str):
         return counters
+    if _WRITTEN.fullmatch(text):
+        found = [int(digits, 36) for digits in text.split(",")]
+        return found + counters[len(found) :]
     for position, digits in enumerate(text.split(",")[:SIZE]):
         if digits.isascii() and digits.isalnum() and len(digits) <= MOST_DIGITS:
             counters[position] = int(digits, 36)
