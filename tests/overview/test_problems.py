@@ -161,14 +161,14 @@ def a_limit_that_is_full(garden: Garden, settings: Any) -> None:
     garden.age(garden.rows(BlockedExecution), created_at=HOUR)
 
 
-@situation("failures-many", "jobs")
+@situation("failures-many", "errors")
 def a_failing_deploy(garden: Garden, settings: Any) -> None:
     for ago in range(12, 60):
         garden.count(ago, finished=20)
     garden.count(5, failed=15, finished=10)
 
 
-@situation("failures-many", "jobs")
+@situation("failures-many", "errors")
 def a_project_that_has_always_failed(garden: Garden, settings: Any) -> None:
     garden.count(2, failed=15, finished=3)
 

@@ -91,6 +91,7 @@ class OverviewAdmin(QueueAdmin):
                 scope.task,
             ),
             "database_choices": databases.queue_databases(),
+            "errors_url": links.to_errors(queue=scope.queue, task=scope.task),
             "all_url": links.here(queue="", task=""),
             "fragment_url": links.here(fragment="1"),
         }

@@ -37,10 +37,16 @@ class Links:
         given = {"state": state, "queue": queue or scope.queue, "task": task or scope.task}
         return self.to_list(Job, **{name: value for name, value in given.items() if value})
 
+    def to_errors(self, **filters: str) -> str:
+        """Return the address of the failed jobs by their causes."""
+        is_there = hasattr(self._site._registry.get(Job), "errors_view") and self._may_see(Job)
+        return self._address(Job, "errors", (), filters) if is_there else ""
+
     def to_button(self, verb: str, queue: str) -> str:
         """Return the address that pauses or resumes a queue, if the user may do so."""
         page = self._site._registry.get(Pause)
-        if page is None or not page.is_permitted(self._request, "pause", Pause(queue_name=queue)):
+        is_permitted = getattr(page, "is_permitted", lambda *_: False)
+        if not is_permitted(self._request, "pause", Pause(queue_name=queue)):
             return ""
         return self._address(Pause, verb, (quote(queue),), {})
 
@@ -48,6 +54,8 @@ class Links:
         """Return the address of the page that helps, and what it is called."""
         if problem.page == "jobs":
             return self.to_list(Job, **problem.filters), "These jobs"
+        if problem.page == "errors":
+            return self.to_errors(), "Their errors"
         if problem.page == "job":
             return self.to_page(Job, problem.key), f"Job #{problem.key}"
         if problem.page == "queue":

@@ -32,7 +32,7 @@ class Problem:
     """A finding, and the page of the admin where it can be mended, or seen."""
 
     finding: Finding
-    #: ``processes``, ``schedules``, ``semaphores``, ``queue``, ``job``, or ``jobs``.
+    #: ``processes``, ``schedules``, ``semaphores``, ``errors``, ``queue``, ``job``, or ``jobs``.
     page: str
     #: The queue or job that the page is of.
     key: str = ""
@@ -148,7 +148,7 @@ def of_failures(evidence: Evidence) -> Iterator[Problem]:
             "See their errors. Was something deployed just then? Once the cause is mended, retry "
             "them.",
         )
-        yield Problem(finding, "jobs", filters={"state": "failed"})
+        yield Problem(finding, "errors")
     if lost := history.last_hour.lost:
         finding = warning(
             "attempts-lost",
