@@ -83,3 +83,10 @@ def test_the_jobs_of_a_group_are_listed_and_counted_without_the_others(using: st
     assert read <= MUCH * 2 * CAP
     read, _ = rows_read(using, lambda: next(listing.batches()))
     assert read <= MUCH * (FAILURES - LAST) / GROUPS
+    # None of the group is among the last ones.
+    read, page = rows_read(using, lambda: listing.page("", 50))
+    assert page.following is not None
+    second, _ = rows_read(using, lambda: listing.page(str(page.following), 50))
+    assert read <= MUCH * 2 * 51
+    # From there on, others may lie between them.
+    assert second <= MUCH * 51 * GROUPS

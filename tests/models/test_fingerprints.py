@@ -20,6 +20,7 @@ from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.supervisor.recovery import Rescuer
 from steady_queue_core.processes.worker import outcomes
 from steady_queue_core.processes.worker.attempt import RunResult
+from steady_queue_core.processes.worker.wire import read_outcome, write_outcome
 
 from ..core.driver import Driver
 from .everywhere import on_every_database
@@ -85,6 +86,16 @@ def test_an_attempt_that_is_repeated_leaves_none(using: str) -> None:
     assert done.outcome.fingerprint is None
     driver.settle(done)
     assert fingerprints(using) == {}
+
+
+@on_every_database
+def test_a_task_process_tells_it_with_the_outcome(using: str) -> None:
+    driver = Driver(using)
+    fails_otherwise.enqueue("no order 17")
+    [claim] = driver.claim()
+    done = driver.run(claim).outcome
+    assert done.fingerprint == expected(LOOKUP, "no order 17", fails_otherwise)
+    assert read_outcome(write_outcome(done), claim) == (done, None)
 
 
 @on_every_database

@@ -60,11 +60,15 @@ class JobListing:
     @cached_property
     def rows(self) -> QuerySet[Any]:
         """The rows of the state that an index finds, without the filters that it cannot serve."""
+        return self._selected("exact")
+
+    def _selected(self, *comparisons: str) -> QuerySet[Any]:
         rows = self.state.selected(self.using).filter(self.within)
         if self._id is not None:
             rows = rows.filter(pk=self._id)
         for parameter, (column, _) in self._indexed_filters:
-            rows = rows.filter(**{column: self.given[parameter]})
+            value = self.given[parameter]
+            rows = rows.filter(**{f"{column}__{each}": value for each in comparisons})
         return rows
 
     @cached_property
@@ -85,12 +89,20 @@ class JobListing:
         limit = LOOKED_AT if self._examines else size + 1
         if self.state.unless:
             limit = max(limit, SPARE * size)
-        keys = order.keys(self.rows, start, limit)
+        keys = self._keys(order, start, limit)
         matching = self._matching(keys)
         shown, page = split_page([key for key in keys if key[-1] in matching], start, size)
         if len(keys) >= limit and len(matching) <= size and not self._matches_all:
             page = self._unfinished(page, start, keys[-1])
         return page._replace(rows=self._read(shown))
+
+    def _keys(self, order: Order, cursor: Cursor, limit: int) -> list[Key]:
+        if cursor.key is not None or not order.lead:
+            return order.keys(self.rows, cursor, limit)
+        # Where equal values are many, but none of them among the first rows, PostgreSQL would read
+        # all that come before, in an index that has only the order.
+        led = Order(order.model, (order.lead, *order.columns))
+        return [key[1:] for key in led.keys(self._selected("gte", "lte"), cursor, limit)]
 
     def count(self) -> BoundedCount | None:
         narrowed = self.given or self.search or self.also or self.within
@@ -105,7 +117,7 @@ class JobListing:
         """Yield the ids of all matching jobs in batches, which may be empty."""
         order = self.order if self._indexed_filters or self.within else self._by_id
         cursor = START
-        while keys := order.keys(self.rows, cursor, LOOKED_AT):
+        while keys := self._keys(order, cursor, LOOKED_AT):
             matching = self._matching(keys)
             yield [key[-1] for key in keys if key[-1] in matching]
             cursor = Cursor(keys[-1])

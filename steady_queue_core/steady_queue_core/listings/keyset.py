@@ -40,6 +40,9 @@ class Order:
 
     model: type[Model]
     columns: tuple[str, ...]
+    #: The column before these in the index, in which all rows have one value, if the beginning is
+    #: to be found by that index, whatever a planner knows.
+    lead: str = ""
 
     def parse(self, text: str) -> Cursor:
         """Return the cursor that a URL names, or ``START`` if it is invalid."""

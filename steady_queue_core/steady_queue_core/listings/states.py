@@ -87,7 +87,12 @@ FAILED = State(
     "failed",
     "Failed",
     Order(FailedExecution, ("-created_at", "-job_id")),
-    indexed={"error": ("fingerprint", Order(FailedExecution, ("-created_at", "-job_id")))},
+    indexed={
+        "error": (
+            "fingerprint",
+            Order(FailedExecution, ("-created_at", "-job_id"), lead="-fingerprint"),
+        )
+    },
     actions=frozenset({"retry", "discard"}),
 )
 FINISHED = State(
