@@ -8,7 +8,7 @@ import pytest
 from django.db.transaction import atomic, set_rollback
 
 from steady_queue_core.dialects import tables
-from steady_queue_core.models import Statistic
+from steady_queue_core.models import Sample, Statistic
 from steady_queue_core.overview import WINDOWS, Overview, Scope
 from steady_queue_core.statistics.spans import HOUR, MINUTE, RECENT_HOUR
 
@@ -24,6 +24,9 @@ COUNTS = 300_000
 #: What a statement may read that looks up jobs: those that run, and those of recurring tasks.
 LOOKED_UP = 10_000
 SERIES = 24
+#: What it may read of the statistics and samples: more than there are in an hour and the sums of a
+#: day, which some servers read twice, and less than there are in all.
+OF_AN_HOUR = 10_000
 
 
 def fill(using: str, minute: int) -> None:
@@ -38,6 +41,11 @@ def fill(using: str, minute: int) -> None:
         for ago in minutes
         for number in range(SERIES)
     )  # fmt: skip
+    Sample.objects.using(using).bulk_create(
+        Sample(minute=minute - ago, queue_name=name, ready=1, oldest_wait_ms=1)
+        for ago in range(0, 600)
+        for name in ("", *(f"q{number}" for number in range(10)))
+    )
 
 
 @on_every_kind
@@ -59,4 +67,6 @@ def test_the_overview_reads_no_history(histories: Histories, kind: str, settings
             of_jobs = [cost for cost in meter.costs if tables.JOBS in cost.statement]
             assert of_jobs
             assert max(of_jobs).rows <= LOOKED_UP, max(of_jobs)
+            [of_past] = [cost for cost in meter.costs if tables.SAMPLES in cost.statement]
+            assert window.length > 60 or 0 < of_past.rows <= OF_AN_HOUR, of_past
         set_rollback(True, using=using)
