@@ -147,6 +147,21 @@ def test_a_job_that_is_elsewhere(other: str, settings: Any) -> None:
     assert invoke("doctor", "--backend", "nope").code == 2
 
 
+@on_two_databases
+def test_remedies_name_the_backend_where_there_are_several_databases(
+    other: str, settings: Any
+) -> None:
+    settings.TASKS = tasks("default") | {"archive": tasks(other)["default"]}
+    ward = Ward(other)
+    ward.ready(3, queue_name="mail", backend_name="archive")
+    ward.stop("worker")
+    text = only(examine(other), "queue-unserved")
+    assert "manage.py steady_queue --queues mail --backend archive" in text
+    assert invoke("pause", "mail", "--backend", "archive").code == 0
+    text = only(examine(other), "queue-paused")
+    assert text.endswith("manage.py steady_queue resume mail --backend archive")
+
+
 @pytest.mark.django_db(transaction=True)
 def test_an_examination_that_fails_hides_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(patient: Patient) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from .finding import Finding, problem, warning
 from .patient import Patient
 from .processes import START, described, silent_for
 from .round import few
-from .words import command, many
+from .words import many
 
 #: A job that runs longer is worth a look.
 LONG = timedelta(hours=1)
@@ -74,7 +74,7 @@ def long_ones(patient: Patient) -> Iterator[Finding]:
             f"{duration(patient.present - portable.aware(claim.created_at))} ago by "
             f"{described(live[claim.process_id])}, and has not ended.",
             "See what it does: kill -USR2 to its supervisor logs that. To end it: "
-            f"{command('cancel', claim.job_id)}. A timeout ends such attempts by itself.",
+            f"{patient.command('cancel', claim.job_id)}. A timeout ends such attempts by itself.",
         )
 
 

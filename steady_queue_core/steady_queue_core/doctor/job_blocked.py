@@ -13,7 +13,6 @@ from .finding import Finding, info, problem
 from .limits import holders, is_stuck
 from .patient import Patient
 from .processes import described, silent_for
-from .words import command
 
 #: So many holders are looked at.
 MOST = 20
@@ -47,7 +46,7 @@ def findings(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
         f"Job {job.pk} is blocked by the concurrency key {name(key)!r}, which is held by "
         f"{'; '.join(said[:5]) or 'nobody'}.",
         "It becomes ready when one of these ends. To have it run beyond the limit: "
-        f"{command('run-now', job.pk)}",
+        f"{patient.command('run-now', job.pk)}",
     )
 
 

@@ -11,7 +11,6 @@ from .claims import remedy
 from .finding import Finding, info, problem
 from .patient import Patient
 from .processes import described, silent_for
-from .words import command
 
 
 def findings(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
@@ -35,5 +34,5 @@ def findings(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
             "job-running",
             f"{claimed}, which was heard {silent_for(process)}; attempt {job.attempts + 1}.{asked}",
             "If it takes too long: kill -USR2 to its supervisor logs what it does. To end it: "
-            f"{command('cancel', job.pk)}",
+            f"{patient.command('cancel', job.pk)}",
         )

@@ -10,7 +10,6 @@ from ..models import Job
 from ..tasks.metadata import JobMetadata
 from .finding import Finding, info, problem
 from .patient import Patient
-from .words import command
 
 
 def of_finished(job: Job) -> Finding:
@@ -28,7 +27,7 @@ def of_failed(patient: Patient, job: Job, row: Any) -> list[Finding]:
     when = f"Job {job.pk} ({name(job.task_path)})"
     if path == _path(TaskCancelled):
         said = f"{when} was cancelled at {moment(row.created_at)}."
-        remedy = f"If that was a mistake: {command('retry', job.pk)}"
+        remedy = f"If that was a mistake: {patient.command('retry', job.pk)}"
         return [problem("job-cancelled", said, remedy)]
     if path == _path(TaskExpired):
         said = f"{when} had not started when it expired; that was noticed {moment(row.created_at)}."
@@ -38,7 +37,7 @@ def of_failed(patient: Patient, job: Job, row: Any) -> list[Finding]:
         said = f"{when} has failed: no worker knew its task in time."
         remedy = (
             "Define the task under that name again, restart the workers, and then: "
-            f"{command('retry', job.pk)}"
+            f"{patient.command('retry', job.pk)}"
         )
         return [problem("job-task-unknown", said, remedy)]
     used = f"after {job.attempts} of {abs(job.max_attempts)} attempts"
@@ -47,7 +46,7 @@ def of_failed(patient: Patient, job: Job, row: Any) -> list[Finding]:
         problem(
             "job-failed",
             f"{when} has failed for good, {used}, with {error}",
-            f"Once the cause is mended: {command('retry', job.pk)}",
+            f"Once the cause is mended: {patient.command('retry', job.pk)}",
         ),
     ]
 

@@ -14,7 +14,6 @@ from . import job_task, scheduled
 from .finding import Finding, info, problem
 from .patient import LATE, Patient
 from .processes import none_alive
-from .words import command
 
 
 def findings(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
@@ -28,7 +27,7 @@ def findings(patient: Patient, job: Job, row: Any) -> Iterator[Finding]:
     elif not patient.live("dispatcher"):
         yield scheduled.missing(f"Job {job.pk} is scheduled, and no dispatcher is alive for it.")
     yield from job_task.findings(patient, job)
-    yield _state(job, when)
+    yield _state(patient, job, when)
 
 
 def _overdue(patient: Patient, job: Job) -> Iterator[Finding]:
@@ -45,7 +44,7 @@ def _overdue(patient: Patient, job: Job) -> Iterator[Finding]:
         )
 
 
-def _state(job: Job, when: str) -> Finding:
+def _state(patient: Patient, job: Job, when: str) -> Finding:
     metadata = JobMetadata.read(job.metadata)
     if metadata.rate_limit is not None and metadata.slot_of(job.attempts) is not None:
         rate = metadata.rate_limit
@@ -61,7 +60,7 @@ def _state(job: Job, when: str) -> Finding:
             "job-retry",
             f"Job {job.pk} waits for attempt {job.attempts + 1} of {abs(job.max_attempts)}, after "
             f"{name(errors[-1][0])}; {when}.",
-            f"It runs by itself then. To have it run at once: {command('run-now', job.pk)}",
+            f"It runs by itself then. To have it run at once: {patient.command('run-now', job.pk)}",
         )
     put_off = " It has put itself off." if metadata.snoozes else ""
     return info("job-scheduled", f"Job {job.pk} is scheduled; {when}.{put_off}")

@@ -8,7 +8,7 @@ from functools import cached_property
 from django.core.exceptions import ImproperlyConfigured
 
 from ..configuration import ConfigurationError, ResolvedOptions, load
-from ..configured_backends import options_on
+from ..configured_backends import backends_on, options_on, queue_databases
 from ..dialects import portable
 from ..dialects.database import Database
 from ..listings.counts import BoundedCount, count_each
@@ -18,6 +18,7 @@ from ..models import ScheduledExecution
 from ..processes.supervisor.launch import import_tasks
 from ..tasks.definition import known_task
 from .ended import marked
+from .words import command
 
 #: How much later than its polls a dispatcher may be.
 LATE = timedelta(seconds=30)
@@ -95,6 +96,12 @@ class Patient:
     def is_alive(self) -> bool:
         """Whether any process lives."""
         return any(each.is_live for each in self.processes)
+
+    def command(self, *arguments: object) -> str:
+        """Return a subcommand that can be pasted, for this database."""
+        if len(queue_databases()) > 1 and (aliases := list(backends_on(self.using))):
+            arguments = *arguments, "--backend", aliases[0]
+        return command(*arguments)
 
     @property
     def dispatch_delay(self) -> timedelta:

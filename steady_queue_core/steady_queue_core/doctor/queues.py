@@ -13,7 +13,7 @@ from .finding import Finding, problem, warning
 from .patient import Patient
 from .processes import described, silent_for
 from .round import few
-from .words import command, many
+from .words import many
 
 #: Waiting longer is slow.
 SLOW = timedelta(minutes=5)
@@ -60,7 +60,7 @@ def is_paused(patient: Patient, queue: ListedQueue) -> Finding:
     return problem(
         "queue-paused",
         f"{jobs(queue)} in queue {quoted(queue.name)}, which is paused{since}.",
-        f"If its jobs may run again: {command('resume', queue.name)}",
+        f"If its jobs may run again: {patient.command('resume', queue.name)}",
     )
 
 
@@ -77,7 +77,7 @@ def is_unserved(patient: Patient, queue: ListedQueue) -> Finding:
         "queue-unserved",
         text,
         f'Start a worker for it: add "{shown}" to the queues of a worker in STEADY_QUEUE, or run: '
-        f"{command('--queues', queue.name)}",
+        f"{patient.command('--queues', queue.name)}",
     )
 
 

@@ -15,7 +15,7 @@ from ..schedules.stored import stored_schedule
 from .finding import Finding, problem, warning
 from .patient import Patient
 from .round import few
-from .words import command, many
+from .words import many
 
 #: A run that is not enqueued by then is late.
 LATE = timedelta(minutes=1)
@@ -84,7 +84,7 @@ def tasks_gone(patient: Patient) -> Iterator[Finding]:
             f"The recurring task {name(row.key)!r} names the task {name(row.task_path)}, which "
             "this project does not have.",
             "Restore the task under that name, or switch the schedule off: "
-            f"{command('schedules', 'disable', row.key)}",
+            f"{patient.command('schedules', 'disable', row.key)}",
         )
         for row in rows
         if not patient.knows(row.task_path)

@@ -13,7 +13,7 @@ from ..dialects import INFO, portable
 from ..doctor import Finding, busy_limits, claims, clock, heartbeats, processes, queues, scheduled
 from ..doctor.finding import place, problem, warning
 from ..doctor.patient import Patient
-from ..doctor.words import command, many
+from ..doctor.words import many
 from ..listings.counts import CAP
 from ..listings.wording import duration, name
 from .history import History
@@ -128,7 +128,7 @@ def of_limits(evidence: Evidence) -> Iterator[Problem]:
                 f"{many(blocked, 'job is', 'jobs are')} blocked by concurrency limits, the oldest "
                 f"for {duration(wait)}.",
                 "See which jobs hold the permits, and what these do; or raise the limit: 'to' of "
-                f"@limits_concurrency. More tells: {command('doctor')}",
+                f"@limits_concurrency. More tells: {evidence.patient.command('doctor')}",
             )
             yield Problem(finding, "semaphores")
 
