@@ -21,6 +21,7 @@ from steady_queue_core.admin import (
     ProcessAdmin,
     QueuesAdmin,
     RecurringTaskAdmin,
+    overview_tables,
     register,
 )
 from steady_queue_core.models import (
@@ -399,3 +400,11 @@ def test_each_database_has_an_overview(other: str, settings: Any) -> None:
 def test_its_files_are_found() -> None:
     for name in ("overview.css", "overview.js"):
         assert finders.find(f"steady_queue/{name}")
+
+
+@pytest.mark.parametrize(
+    ("per_minute", "shown"),
+    [(0, "0"), (0.0244, "< 0.1"), (0.583, "0.6"), (12.34, "12.3"), (1_234.5, "1,234")],
+)
+def test_rates_have_few_digits(per_minute: float, shown: str) -> None:
+    assert overview_tables.rate(per_minute) == shown

@@ -35,7 +35,7 @@ def numbers(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
         "url": links.to_list(Process),
         "is_bad": bool(overview.silent),
     }
-    yield {"label": "Finished/min", "value": number(overview.finished_rate)}
+    yield {"label": "Finished/min", "value": rate(overview.finished_rate)}
     yield {"label": "Wait, 95 %", "value": milliseconds(overview.slow_wait)}
 
 
@@ -73,8 +73,8 @@ def queues(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
             "blocked": line.blocked.text,
             "failed": f"{line.window.failed:,}",
             "failed_url": links.to_jobs("failed", queue=name) if line.window.failed else "",
-            "in_rate": DASH if line.in_rate is None else number(line.in_rate),
-            "out_rate": number(line.out_rate),
+            "in_rate": DASH if line.in_rate is None else rate(line.in_rate),
+            "out_rate": rate(line.out_rate),
             "spark": _spark(line),
             "empty_in": DASH if line.time_to_empty is None else texts.duration(line.time_to_empty),
             "button": links.to_button(verb, name),
@@ -152,6 +152,11 @@ def schedules(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
             "ending_url": url,
             "is_bad": last.ending == "failed",
         }
+
+
+def rate(per_minute: float) -> str:
+    """Return so many in a minute, for people to read."""
+    return "< 0.1" if 0 < per_minute < 0.1 else number(round(per_minute, 1))
 
 
 def _share(share: float | None) -> str:
