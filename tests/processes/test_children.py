@@ -52,7 +52,7 @@ def test_a_thread_that_python_refuses_is_tried_again(
         raise RuntimeError("can't start new thread")
 
     options = Configuration.Options(state_directory=tmp_path).resolve()
-    children = ManagedProcesses(options, ThreadLauncher(options, "default", lambda: None))
+    children = ManagedProcesses(options, "default", ThreadLauncher(list, lambda: None))
     monkeypatch.setattr(Thread, "start", refuse)
     children.start(spec_of(options), None)
     assert not children
@@ -74,14 +74,16 @@ class Stuck:
 
 def test_a_thread_that_hangs_is_given_up_and_what_it_ran_is_lost(tmp_path: Path) -> None:
     options = Configuration.Options(state_directory=tmp_path, fork_startup_timeout=0.05).resolve()
-    children = ManagedProcesses(options, ThreadLauncher(options, "default", lambda: None))
+    launcher = ThreadLauncher(lambda: children, lambda: None)
+    children = ManagedProcesses(options, "default", launcher)
     child: Any = children.start(replace(spec_of(options), build=Stuck), None)
     assert child is not None
     wait_for(lambda: hasattr(child.context, "stuck"), 10)
     child.journal.start(7, 1)
     wait_for(lambda: children.check_health() or child.given_up, 10, "the end of our patience")
-    [(ended, how)] = children.reap()
+    [(ended, how)] = launcher.ended()
     assert (ended, how) == (child, "was given up")
+    children.remove(child)
     assert child.journal.snapshot().running == {7}
     error = child.lost_error(how)
     assert isinstance(error, ThreadTerminatedError)
@@ -89,14 +91,14 @@ def test_a_thread_that_hangs_is_given_up_and_what_it_ran_is_lost(tmp_path: Path)
     child.context.stuck.released.set()
     child.thread.join(10)
     assert not child.thread.is_alive()
-    assert children.reap() == []
+    assert launcher.ended() == []
 
 
 def test_a_fork_that_the_system_refuses_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = Configuration.Options(state_directory=tmp_path).resolve()
-    children = ManagedProcesses(options, ForkLauncher(options, "default"))
+    children = ManagedProcesses(options, "default", ForkLauncher(list))
     before = pipes()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     monkeypatch.setattr(os, "fork", refuse)

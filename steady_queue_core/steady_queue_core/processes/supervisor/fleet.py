@@ -146,14 +146,21 @@ class Fleet:
 
 
 def pause(fleets: Sequence[Fleet]) -> bool:
-    """Ask the maintenance of all fleets to rest; return whether it does."""
+    """Ask the maintenance of all fleets to rest; return whether it does. May be repeated."""
+    threads = [each.thread for each in fleets]
     with ExitStack() as held:
-        for each in fleets:
-            held.enter_context(each.thread.lock)
-        # One may be waiting for its database: until it has ended, the others go on with their
-        # heartbeats.
-        busy = [each for each in fleets if each.thread.in_round]
-        for each in busy or fleets:
-            each.thread.ask_to_pause()
-    rests = [each.thread.has_paused for each in busy or fleets]
-    return not busy and all(rests)
+        for each in threads:
+            held.enter_context(each.lock)
+        late = [each for each in threads if each.is_late]
+        for each in late or threads:
+            each.ask_to_pause()
+    for each in late:
+        each.was_late = True
+    if late:
+        # Until these have ended, which takes seconds, the others go on with their heartbeats.
+        for each in threads:
+            if not each.was_late:
+                each.start()
+        return False
+    rests = [each.has_paused for each in threads]
+    return all(rests)

@@ -8,6 +8,7 @@ afterwards.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from threading import Event, Lock, Thread
 
@@ -18,6 +19,9 @@ from ..base.database import Unavailable
 from .maintenance import Maintenance
 
 logger = get_logger("steady_queue.supervisor")
+
+#: Seconds after which a round is likely to wait for the database.
+LONG_ROUND = 0.2
 
 
 class MaintenanceThread:
@@ -33,15 +37,17 @@ class MaintenanceThread:
         self._called = Event()
         #: Held while a round begins.
         self.lock = Lock()
-        #: Whether it may be waiting for the database.
-        self.in_round = False
+        #: Since when the present round has lasted, on the monotonic clock; 0.0: it rests.
+        self._in_round_since = 0.0
+        #: Whether it was waited for when it was asked to end.
+        self.was_late = False
         self._has_begun = False
         self._is_ending = False
         self._pausing = self._leaving = self._left = False
 
     def start(self) -> None:
         """Start or resume the thread, unless it is running."""
-        self._pausing = False
+        self._pausing = self.was_late = False
         if self._has_ended() and self.failure is None:
             self._is_ending = self._has_begun = False
             self._thread = Thread(target=self._work, name="steady-queue-maintenance", daemon=True)
@@ -56,6 +62,12 @@ class MaintenanceThread:
         """Ask the thread to end; now, unless it is in a round."""
         self._pausing = True
         self._called.set()
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its round takes so long that it waits for the database."""
+        since = self._in_round_since
+        return since > 0.0 and time.monotonic() - since > LONG_ROUND
 
     @property
     def has_paused(self) -> bool:
@@ -100,7 +112,7 @@ class MaintenanceThread:
                 self.maintenance.set_process_name()
                 while self._begin_round():
                     pause = self._round()
-                    self.in_round = False
+                    self._in_round_since = 0.0
                     if not self._pausing:
                         self._called.wait(pause)
                     self._called.clear()
@@ -110,15 +122,17 @@ class MaintenanceThread:
         except BaseException as error:
             self.failure = error
         finally:
-            self.in_round, self._is_ending = False, True
+            self._in_round_since, self._is_ending = 0.0, True
             self._wake_supervisor()
 
     def _begin_round(self) -> bool:
         with self.lock:
             # At least one since the thread was started: it may be paused again and again.
-            self.in_round = not self._leaving and not (self._pausing and self._has_begun)
+            if self._leaving or (self._pausing and self._has_begun):
+                return False
             self._has_begun = True
-            return self.in_round
+            self._in_round_since = time.monotonic()
+            return True
 
     def _round(self) -> float:
         """Register, or do a step of the maintenance; return the seconds until the next round."""

@@ -42,6 +42,8 @@ logger = get_logger("steady_queue.supervisor")
 TICK = 1.0
 #: The same in drain mode.
 DRAIN_TICK = 0.2
+#: The same while the maintenance is asked to rest.
+PAUSE_TICK = 0.3
 #: Seconds in which a second Ctrl-C or TERM asks for an immediate stop; and those in which it is
 #: the same request, which a wrapper or a shell has passed on as well.
 INSISTENCE, SAME_SIGNAL = 1.0, 0.2
@@ -376,7 +378,7 @@ class Supervisor:
         """Start the children that are due; return the seconds until the next ones are."""
         if self._next_start <= 0:
             if self.launcher.wants_no_threads and not pause(self.fleets):
-                return self._tick  # Each thread wakes us when it has ended.
+                return PAUSE_TICK  # Each thread wakes us when it has ended.
             for fleet in self.fleets:
                 fleet.start_due()
             self._resume_maintenance()
