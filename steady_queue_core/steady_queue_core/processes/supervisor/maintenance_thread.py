@@ -41,7 +41,7 @@ class MaintenanceThread:
         self._in_round_since = 0.0
         #: Whether it was waited for when it was asked to end.
         self.was_late = False
-        self._has_begun = False
+        self._has_begun = self._is_wanted = False
         self._is_ending = False
         self._pausing = self._leaving = self._left = False
 
@@ -54,12 +54,13 @@ class MaintenanceThread:
             self._thread.start()
 
     def call(self) -> None:
-        """Make the thread do its next round now."""
+        """Make the thread do its next round now, and before it pauses."""
+        self._is_wanted = True
         self.start()
         self._called.set()
 
     def ask_to_pause(self) -> None:
-        """Ask the thread to end; now, unless it is in a round."""
+        """Ask the thread to end; now, unless it is in a round, or was called for one."""
         self._pausing = True
         self._called.set()
 
@@ -128,9 +129,9 @@ class MaintenanceThread:
     def _begin_round(self) -> bool:
         with self.lock:
             # At least one since the thread was started: it may be paused again and again.
-            if self._leaving or (self._pausing and self._has_begun):
+            if self._leaving or (self._pausing and self._has_begun and not self._is_wanted):
                 return False
-            self._has_begun = True
+            self._has_begun, self._is_wanted = True, False
             self._in_round_since = time.monotonic()
             return True
 
