@@ -363,11 +363,12 @@ class SomeSchedules(RecurringTaskAdmin):
 def test_who_may_not_see_all_rows_does_not_see_their_numbers(
     model: Any, page: Any, garden: Garden, settings: Any
 ) -> None:
-    site, urls = AdminSite(name="narrowed"), ModuleType("urls")
+    site = AdminSite(name="narrowed")
+    urls: Any = ModuleType("urls")
     register(site)
     site.unregister(model)
     site.register(model, page)
-    urls.urlpatterns = [path("admin/", default_site.urls), path("narrowed/", site.urls)]  # type: ignore[attr-defined]
+    urls.urlpatterns = [path("admin/", default_site.urls), path("narrowed/", site.urls)]
     settings.ROOT_URLCONF = urls
     visitor = Visitor(*EVERYTHING, site="narrowed")
     garden.ready(1, "secret")

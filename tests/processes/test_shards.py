@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,19 @@ def make_shards(make_project: MakeProject, template: Path) -> Any:
     return make
 
 
+def replace_worker(supervisor: Supervisor, workers: Callable[[], list[int]]) -> None:
+    """Kill the only one of these workers, and wait for its successor."""
+    [victim] = wait_for(workers, 20, "a worker")
+    supervisor.send(signal.SIGKILL, victim)
+    wait_for(lambda: set(workers()) - {victim}, 20, supervisor.errors())
+
+
+def wait_more_starts(project: Project, count: int) -> None:
+    """Wait until so many more tasks have started."""
+    wanted = len(project.attempts()) + count
+    wait_for(lambda: len(project.attempts()) >= wanted, 20, f"{count} starts")
+
+
 @pytest.mark.parametrize("where", EVERYWHERE)
 def test_one_supervisor_serves_two_databases(make_shards: Any, where: dict[str, str]) -> None:
     settings = queue(processes=1, threads=2)
@@ -134,13 +147,8 @@ def test_killed_workers_of_both_are_replaced_and_cost_only_what_they_ran(make_sh
     shards.enqueue("work_again", *durations(200, 0.05))
     for _ in range(3):
         for workers in (supervisor.workers, lambda: shards.workers(supervisor)):
-            [victim] = wait_for(workers, 20, "a worker")
-            started = len(project.attempts())
-            wait_for(lambda: len(project.attempts()) > started + 10, 20, "starts")  # noqa: B023 - called at once.
-            supervisor.send(signal.SIGKILL, victim)
-            wait_for(
-                lambda: workers() not in ([], [victim]), 20, "the replacement"  # noqa: B023 - called at once.
-            )  # fmt: skip
+            wait_more_starts(project, 10)
+            replace_worker(supervisor, workers)
     project.wait_done()
     shards.wait_done()
     stop_all(project)
@@ -265,9 +273,7 @@ def test_an_outage_of_one_database_does_not_concern_the_other(
     # Its worker can still be replaced, though the supervisor must not fork beside a thread that
     # waits for the server.
     for _ in range(2):
-        [victim] = wait_for(lambda: shards.workers(supervisor), 10, "a worker")
-        supervisor.send(signal.SIGKILL, victim)
-        wait_for(lambda: set(shards.workers(supervisor)) - {victim}, 20, supervisor.errors())  # noqa: B023 - called at once.
+        replace_worker(supervisor, lambda: shards.workers(supervisor))
         shards.enqueue("work_again", *durations(20, 0.02))
         shards.wait_done(10)
     print(f"\n{fault}: two replacements in {time.monotonic() - began:.1f} s")

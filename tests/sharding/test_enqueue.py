@@ -95,8 +95,9 @@ def test_a_call_can_say_so_too(west: str, shards: Shards) -> None:
     greet.using(shard_key=west_key).enqueue(east)
     anything.using(shard_key=lambda *args: args[1]).enqueue(None, west_key)
     assert shards.counts() == {"east": 0, "west": 2}
+    options: Any = {"shard_key": 1.5}
     with pytest.raises(InvalidTask, match=r"^tests\.sharding\.tasks\.greet: shard_key must be "):
-        greet.using(shard_key=1.5)  # type: ignore[arg-type]
+        greet.using(**options)
 
 
 @on_sqlite
@@ -313,8 +314,9 @@ def test_a_task_is_validated_as_its_shards_do(west: str, shards: Shards) -> None
     with pytest.raises(InvalidTask, match=r"^The shard 'west' refuses it: Queue 'default' "):
         task_backends["default"].validate_task(greet)
     greet.using(queue_name="mail")
+    options: Any = {"run_after": "tomorrow"}
     with pytest.raises(InvalidTask, match="run_after must be a datetime, not of type str"):
-        greet.using(queue_name="mail", run_after="tomorrow")  # type: ignore[arg-type]
+        greet.using(queue_name="mail", **options)
 
 
 @on_sqlite

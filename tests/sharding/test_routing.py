@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,10 +49,10 @@ def _standing_alone(code: str) -> str:
 
 @given(keys, aliases, st.randoms())
 def test_the_order_of_the_shards_does_not_matter(
-    key: str, shards: list[str], random: object
+    key: str, shards: list[str], random: Random
 ) -> None:
     shuffled = list(shards)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     assert shard_of(key, shards) == shard_of(key, shuffled)
 
 
