@@ -192,6 +192,24 @@ def test_a_restart_leaves_no_probe_unanswered(make_project: MakeProject) -> None
     stop_all(project)
 
 
+def test_a_request_outlasts_the_probe_that_accepted_it(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1))
+    port = free_port()
+    supervisor = project.start("--probe-port", str(port))
+    wait_status(port, "/readyz", 200)
+    former = set(supervisor.children())
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+        client.sendall(b"GET /livez HTTP/1.1\r\n")
+        supervisor.send(signal.SIGHUP)
+        wait_for(lambda: "All processes are in place" in supervisor.errors(), 30, "the succession")
+        # It ends when it has answered, and the others at once.
+        wait_for(lambda: len(former & set(supervisor.children())) <= 1, 15, "the end of the old")
+        client.sendall(b"Host: here\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.0 200 ")
+    wait_for(lambda: not former & set(supervisor.children()), 15, "the end of the old probe")
+    stop_all(project)
+
+
 def test_a_killed_probe_is_replaced_and_the_port_goes_with_the_supervisor(
     make_project: MakeProject,
 ) -> None:

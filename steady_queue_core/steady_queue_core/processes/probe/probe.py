@@ -15,6 +15,8 @@ from .server import Answer, ProbeServer, Route
 
 #: Seconds after which a supervisor that has not come round counts as dead.
 MOST_SILENCE = 30.0
+#: Seconds that requests get to be answered once others answer in its place.
+GRACE = 5.0
 #: Seconds between two looks of the server whether it is to end.
 POLL = 0.1
 
@@ -56,6 +58,7 @@ class Probe:
         while not self.context.stopping:
             self.context.sleep(1.0)
         self.server.shutdown()
+        self.server.await_answers(GRACE)
         self.server.server_close()
         self.context.journal.mark_clean_exit()
 

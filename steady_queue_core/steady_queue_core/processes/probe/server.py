@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import BoundedSemaphore, Timer
+from time import monotonic
 from typing import Any, NamedTuple
 
 from ...internal_errors import log_internal_error
@@ -71,6 +72,13 @@ class ProbeServer(ThreadingHTTPServer):
         finally:
             timer.cancel()
             self._free.release()
+
+    def await_answers(self, seconds: float) -> None:
+        """Wait until all requests that were accepted are answered, or so many seconds."""
+        deadline = monotonic() + seconds
+        for _ in range(MOST_REQUESTS):
+            if not self._free.acquire(timeout=max(0.0, deadline - monotonic())):
+                return
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore clients that go away."""
