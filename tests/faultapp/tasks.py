@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.db import transaction
+from django.db import connections, transaction
 
 from steady_queue_core import limits_concurrency, task
 from steady_queue_core.retries import constant
@@ -241,6 +241,13 @@ def leak(context: Any, size: int) -> int:
     _kept.append(b"\1" * size)
     record("end", context)
     return context.token
+
+
+@task
+def waits_for_locks(alias: str) -> Any:
+    """Return how long a connection to a database in a file waits for locks, in milliseconds."""
+    with connections[alias].cursor() as cursor:
+        return cursor.execute("PRAGMA busy_timeout").fetchone()[0]
 
 
 @task(takes_context=True)

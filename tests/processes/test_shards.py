@@ -140,6 +140,21 @@ def test_one_supervisor_serves_two_databases(make_shards: Any, where: dict[str, 
     assert shards.west.query("SELECT count(*) FROM steady_queue_processes") == [(0,)]
 
 
+def test_tasks_find_other_databases_as_the_project_has_set_them(make_shards: Any) -> None:
+    """A worker prepares its connections to its own database alone."""
+    shards = make_shards()
+    project = shards.project
+    shards.start()
+    project.enqueue("waits_for_locks", ["default"], ["west"])
+    shards.enqueue("waits_for_locks", ["west"], ["default"])
+    project.wait_done()
+    shards.wait_done()
+    query = "SELECT return_value FROM steady_queue_jobs ORDER BY id"
+    assert [value for (value,) in project.query(query)] == ["20000", "5000"]
+    assert [value for (value,) in shards.west.query(query)] == ["20000", "5000"]
+    stop_all(project)
+
+
 def test_killed_workers_of_both_are_replaced_and_cost_only_what_they_ran(make_shards: Any) -> None:
     shards = make_shards(queue(processes=1, threads=2))
     project, supervisor = shards.project, shards.start()
