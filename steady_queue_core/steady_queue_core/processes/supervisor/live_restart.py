@@ -27,13 +27,7 @@ class LiveRestart:
     ended and is none of its children.
     """
 
-    def __init__(
-        self,
-        invocation: Invocation,
-        *,
-        threads: bool,
-        handover: Handover | None,
-    ) -> None:
+    def __init__(self, invocation: Invocation, *, threads: bool, handover: Handover | None) -> None:
         """``handover``: of the supervisor that was in the place of this one."""
         self.invocation, self._threads = invocation, threads
         #: Those that the supervisor serves.

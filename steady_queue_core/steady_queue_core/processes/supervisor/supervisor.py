@@ -250,8 +250,7 @@ class Supervisor:
 
     def _register(self) -> bool:
         """Wait until we are registered in one database; return ``False`` if stopped before."""
-        for fleet in self.fleets:
-            fleet.thread.start()
+        self._start_maintenance()
         while not self._stop_requested:
             for fleet in self.fleets:
                 if fleet.thread.failure is not None:
@@ -270,8 +269,7 @@ class Supervisor:
         fleets = {fleet.using: fleet for fleet in self.fleets}
         for each in former.fleets:
             fleets[each.using].adopt(each)
-        for fleet in self.fleets:
-            fleet.thread.start()
+        self._start_maintenance()
 
     def _begin(self, fleet: Fleet) -> None:
         """Start the children of a fleet."""
@@ -332,7 +330,7 @@ class Supervisor:
                 fleet.thread.call()  # Only we know how these processes have ended.
         elif pause(self.fleets):
             self._give_place(restart)
-            self._resume_maintenance()
+            self._start_maintenance()
         return self._stop_requested
 
     def _give_place(self, restart: LiveRestart) -> None:
@@ -356,7 +354,7 @@ class Supervisor:
             if fleet.has_begun:
                 fleet.maintenance.lifecycle.started({})
 
-    def _resume_maintenance(self) -> None:
+    def _start_maintenance(self) -> None:
         for fleet in self.fleets:
             fleet.thread.start()
 
@@ -381,7 +379,7 @@ class Supervisor:
                 return PAUSE_TICK  # Each thread wakes us when it has ended.
             for fleet in self.fleets:
                 fleet.start_due()
-            self._resume_maintenance()
+            self._start_maintenance()
         return min(self._tick, self._next_start)
 
     @property
@@ -400,7 +398,7 @@ class Supervisor:
         self.vitals.stop_begins()
         for fleet in self.fleets:
             fleet.maintenance.lifecycle.stopping()
-        self._resume_maintenance()
+        self._start_maintenance()
         timeout = self.options.shutdown_timeout.total_seconds()
         self._deadline = time.monotonic() + timeout + QUIT_GRACE + FINISH_GRACE
         if not self._stop_at_once:
