@@ -10,7 +10,11 @@ import pytest
 from steady_queue_core.checks import check_configuration
 from steady_queue_core.configuration import Configuration, ConfigurationError, load
 from steady_queue_core.configured_backends import options_on
-from steady_queue_core.processes.supervisor.launch import choose_databases, served_databases
+from steady_queue_core.processes.supervisor.launch import (
+    choose_databases,
+    require_means,
+    served_databases,
+)
 
 from .samples import OURS
 
@@ -98,6 +102,15 @@ def test_what_is_wrong_is_said_with_its_place(west: Any, value: object, said: st
     [found] = problems(west, {"backends": value})
     assert found.startswith("STEADY_QUEUE['backends']")
     assert said in found
+
+
+def test_what_workers_cannot_do_is_said_with_its_place(west: Any) -> None:
+    wanted = [{"executor": "processes"}]
+    options = load({"workers": wanted, "backends": {"west": {"workers": wanted}}})
+    for using, place in (("default", "['workers']"), ("west", "['backends']['west']['workers']")):
+        with pytest.raises(ConfigurationError) as caught:
+            require_means(options_on(using, options), using, threads=True)
+        assert str(caught.value).startswith(f"STEADY_QUEUE{place}[0]['executor'] is 'processes'")
 
 
 def test_a_project_without_such_backends_may_have_settings_for_them(settings: Any) -> None:

@@ -71,7 +71,7 @@ def test_a_system_without_affinity_refuses_it(monkeypatch: pytest.MonkeyPatch) -
     workers = [Configuration.Worker(), Configuration.Worker(cpu_affinity=[0])]
     options = Configuration.Options(workers=workers).resolve()
     with pytest.raises(ConfigurationError, match="cannot restrict a process to some") as caught:
-        require_means(options, threads=False)
+        require_means(options, "default", threads=False)
     assert "STEADY_QUEUE['workers'][1]['cpu_affinity']" in str(caught.value)
 
 
@@ -81,4 +81,4 @@ def test_a_system_that_does_not_tell_of_memory_refuses_a_limit(
     monkeypatch.setattr("steady_queue_core.processes.base.system.PROC", "/nowhere")
     options = Configuration.Options(workers=[{"recycle_rss": 1 << 30}]).resolve()
     with pytest.raises(ConfigurationError, match="does not tell how much memory"):
-        require_means(options, threads=False)
+        require_means(options, "default", threads=False)

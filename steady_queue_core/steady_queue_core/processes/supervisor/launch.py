@@ -12,7 +12,13 @@ from django.db import connections
 
 from ...backend import SteadyQueueBackend
 from ...configuration import Configuration, ConfigurationError, ResolvedOptions, load
-from ...configured_backends import options_on, own_backends, queue_databases, require_known
+from ...configured_backends import (
+    backends_on,
+    options_on,
+    own_backends,
+    queue_databases,
+    require_known,
+)
 from ...errors import SupervisorContextError
 from ...sharding.shards import shards_of
 from ..base.system import processors, tells_memory
@@ -150,11 +156,12 @@ def runs_threads(options: ResolvedOptions) -> bool:
     return options.supervisor_mode == "async" or not can_fork
 
 
-def require_means(options: ResolvedOptions, *, threads: bool) -> None:
-    """Raise ``ConfigurationError`` if workers cannot do what ``options`` say: because they are
-    ``threads``, or because of this system."""
+def require_means(options: ResolvedOptions, using: str, *, threads: bool) -> None:
+    """Raise ``ConfigurationError`` if the workers of a database cannot do what its ``options`` say:
+    because they are ``threads``, or because of this system."""
+    place = _place_of_workers(options, using)
     for index, worker in enumerate(options.workers):
-        where = f"STEADY_QUEUE['workers'][{index}]"
+        where = f"{place}[{index}]"
         wanted = {"executor": worker.executor} if worker.runs_processes else {}
         for name in ("recycle_after", "recycle_rss", "cpu_affinity"):
             if getattr(worker, name) is not None:
@@ -174,6 +181,14 @@ def require_means(options: ResolvedOptions, *, threads: bool) -> None:
             )
         if worker.cpu_affinity is not None:
             _require_processors(f"{where}['cpu_affinity']", worker.cpu_affinity)
+
+
+def _place_of_workers(options: ResolvedOptions, using: str) -> str:
+    for alias in backends_on(using):
+        own = options.backends.get(alias)
+        if own is not None and own.workers is not None:
+            return f"STEADY_QUEUE['backends'][{alias!r}]['workers']"
+    return "STEADY_QUEUE['workers']"
 
 
 def _require_processors(where: str, wanted: tuple[int, ...]) -> None:

@@ -120,7 +120,7 @@ class Supervisor:
         name = new_name("supervisor")  # The same in each database.
         for using, options in databases.items():
             if only in (None, "work"):
-                require_means(options, threads=self.threads)
+                require_means(options, using, threads=self.threads)
             every = topology.specs(
                 options, using, scheduling=self.scheduling, one_each=self.threads
             )
