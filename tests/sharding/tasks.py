@@ -71,6 +71,16 @@ def noted(customer_id: int) -> int:
     return customer_id
 
 
+@task(shard_key="one place")
+def audit(result_id: str) -> None:
+    """Be a callback that has a key of its own."""
+
+
+@task(on_success=audit)
+def audited(customer_id: int) -> None:
+    """Have that callback."""
+
+
 @task(takes_context=True)
 def greet_all(context: SteadyQueueTaskContext, customer_id: int, others: list[int]) -> None:
     for each in others:

@@ -10,8 +10,9 @@ from steady_queue_core.compat import TaskResultStatus
 from steady_queue_core.models import RecurringTask
 from steady_queue_core.payloads import PayloadError
 
+from ..core.driver import Driver
 from .places import Shards, on_sqlite
-from .tasks import greet
+from .tasks import audited, greet
 
 
 @on_sqlite
@@ -41,3 +42,19 @@ def test_a_recurring_task_whose_row_names_no_shard_cannot_be_run_now(
     row = RecurringTask(key="x", backend_name=name)
     with pytest.raises(Exception, match=f"'{name}' is no Steady Queue backend in TASKS"):
         row.run_now()
+
+
+@on_sqlite
+@pytest.mark.parametrize("shard", ["east", "west"])
+def test_a_callback_of_a_row_that_names_no_shard_is_stored_with_its_outcome(
+    west: str, shards: Shards, shard: str
+) -> None:
+    audited.enqueue(shards.keys("east")[0])
+    metadata = shards.jobs("east").get().metadata.replace('"east"', '"default"')
+    shards.jobs("east").update(backend_name="default", metadata=metadata)
+    shards.settings.TASKS["default"]["OPTIONS"]["shards"] = [shard]
+    shards.settings.TASKS = {**shards.settings.TASKS}
+    Driver("default").work()
+    job, callback = shards.jobs("east")
+    assert job.finished_at is not None
+    assert (callback.task_path, callback.backend_name) == ("tests.sharding.tasks.audit", "east")

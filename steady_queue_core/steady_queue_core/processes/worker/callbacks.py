@@ -85,6 +85,9 @@ def _follow_up(
             task = beside(task, own_backend(claim.backend_name))
         backend: Any = task.get_backend()
         call = backend.encode(task, args, {})
+        if headers:
+            call = _with_headers(call, headers, claim)
+        return FollowUp(backend.new_job(call), call)
     except Exception as error:
         log_internal_error(
             logger,
@@ -95,9 +98,6 @@ def _follow_up(
             extra=about_job("task.callback_unknown", claim, error_type=type(error).__name__),
         )
         return _as_described(callback, args)
-    if headers:
-        call = _with_headers(call, headers, claim)
-    return FollowUp(backend.new_job(call), call)
 
 
 def _with_headers(call: EncodedCall, headers: Mapping[str, str], claim: ClaimedJob) -> EncodedCall:
