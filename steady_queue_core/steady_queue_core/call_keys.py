@@ -41,8 +41,11 @@ def text_of(
                 f"{where} could not be computed: {type(error).__name__}: {error}. Its "
                 f"{option}=... is called with the arguments of the task."
             ) from error
-    if value is None and none:
-        return None
+    return None if value is None and none else text_of_value(value, where, none)
+
+
+def text_of_value(value: object, where: str, none: str = "") -> str:
+    """Return a key that is known, or computed, as text; the rest is that of ``text_of()``."""
     if isinstance(value, Model):
         if value.pk is None:
             raise InvalidTask(

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.db.models import Model, QuerySet
 
-from .call_keys import shortened, text_of
+from .call_keys import shortened, text_of_value
 from .compat import InvalidTask
 from .configuration.errors import describe
 from .configuration.queues import name_objection
@@ -97,8 +97,10 @@ def _text(key: ShareKey) -> str:
             "The key must be a string, a number, a UUID, a model instance, or None for jobs "
             f"without a key, not {describe(key)}."
         )
+    if key is None:
+        return ""
     try:
-        return shortened(text_of(lambda: key, (), {}, "The key", "jobs without a key") or "")
+        return shortened(text_of_value(key, "The key", "jobs without a key"))
     except InvalidTask as error:
         raise ValueError(str(error)) from None
 

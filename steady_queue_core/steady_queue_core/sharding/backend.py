@@ -12,7 +12,7 @@ from django.core.checks import CheckMessage, Error
 from ..admission import Newcomer
 from ..arguments import PayloadLimits
 from ..backend import SteadyQueueBackend
-from ..call_keys import text_of
+from ..call_keys import text_of_value
 from ..compat import BaseTaskBackend, InvalidTask, Task, TaskResult, TaskResultDoesNotExist
 from ..configuration import ConfigurationError
 from ..encoded_call import EncodedCall
@@ -76,7 +76,7 @@ class ShardedBackend(BaseTaskBackend):
         Raises ``InvalidTask`` for anything else, and ``ConfigurationError``.
         """
         where = f"The shard key for TASKS[{self.alias!r}]"
-        return self._shard_of_key(text_of(lambda: key, (), {}, where, none="") or "")
+        return self._shard_of_key(text_of_value(key, where))
 
     def shard_of_call(
         self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]

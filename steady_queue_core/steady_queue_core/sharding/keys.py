@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..call_keys import text_of
+from ..call_keys import text_of_value
 from ..compat import InvalidTask, Task
 from ..tasks.shard_calls import OPTION, declared_shard_key, where_of
 from ..tasks.signature import signature_of
@@ -25,12 +25,11 @@ class ShardKeys:
         declared = declared_shard_key(task, args, kwargs)
         if declared is not None:
             return declared
-        value = self._computed(task, args, kwargs)
-        return text_of(lambda: value, (), {}, where_of(task), none="") or ""
+        return text_of_value(self._computed(task, args, kwargs), where_of(task))
 
     def knows(self, task: Task) -> bool:
-        """Whether calls of ``task`` may have a key, as far as that is known without one."""
-        if self._function is not None or getattr(task, OPTION, None) is not None:
+        """Whether calls of ``task``, which declares none, may have a key."""
+        if self._function is not None:
             return True
         signature = signature_of(task.func, task.takes_context)
         name = self.options.key

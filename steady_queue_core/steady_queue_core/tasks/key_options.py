@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db.models import Model
 
-from ..call_keys import Key, text_of
+from ..call_keys import Key, text_of_value
 from ..compat import InvalidTask
 from ..configuration.errors import describe
 
@@ -20,7 +20,7 @@ def checked_key_option(option: str, key: object, where: str, none: str) -> Key:
     if isinstance(key, str) or callable(key):
         return key
     if where and isinstance(key, int | UUID | Model) and not isinstance(key, bool):
-        return text_of(lambda: key, (), {}, f"{where}: {option}", none) or ""
+        return text_of_value(key, f"{where}: {option}", none)
     prefix = f"{where}: " if where else ""
     more = ", a number, a UUID, a model instance" if where else ""
     raise InvalidTask(
