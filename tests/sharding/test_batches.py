@@ -52,8 +52,20 @@ def test_a_callback_has_the_id_of_its_job_whatever_has_become_of_the_settings(
         assert done.outcome.sequel is not None
         [callback] = done.outcome.sequel.follow_ups
         driver.settle(done)
-        named = f"west:{claim.job_id}" if "west" in shards_left else str(claim.job_id)
-        assert (f'"{named}"' in callback.job.arguments, callback.job.backend_name) == (True, "west")
+        assert f'"west:{claim.job_id}"' in callback.job.arguments
+        assert callback.job.backend_name == "west"
+        assert noted.get_result(f"west:{claim.job_id}").is_finished
+
+
+@on_sqlite
+def test_a_job_ends_with_its_callback_if_the_backend_of_its_task_is_gone(
+    west: str, shards: Shards
+) -> None:
+    noted.enqueue(shards.keys("west")[0])
+    shards.settings.TASKS = {name: shards.settings.TASKS[name] for name in ("east", "west")}
+    Driver(west).work()
+    job, callback = shards.jobs("west")
+    assert (job.finished_at is None, callback.task_path) == (False, "tests.sharding.tasks.note")
 
 
 @on_every_pair

@@ -183,8 +183,8 @@ class ShardedBackend(BaseTaskBackend):
         return shard, named[1]
 
     def result_id_of(self, shard: str, job_id: str) -> str:
-        """Return the id of the result of a job in a shard; of one that is in no shard, its own."""
-        return joined(shard, job_id) if shard in self.settings.members else job_id
+        """Return the id by which ``get_result()`` finds a job of the backend ``shard``."""
+        return joined(shard, job_id)
 
     def get_result(self, result_id: str) -> TaskResult:
         """Return the current result of a job. Raises ``TaskResultDoesNotExist``."""
