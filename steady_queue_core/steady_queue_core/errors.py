@@ -48,7 +48,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -170,19 +170,10 @@ class PartlyEnqueued(SteadyQueueError):
     """A shard of a sharded backend has refused calls of a bulk, or failed, after another one had
     stored others. The exception that says why is its ``__cause__``."""
 
-    def __init__(self, message: str, *, stored: Mapping[int, Any]) -> None:
+    def __init__(self, message: str, *, stored: Mapping[int, Any] | None = None) -> None:
         super().__init__(message)
         #: The results of the calls that are stored, by their index in the bulk.
-        self.stored = dict(stored)
-
-    @classmethod
-    def of(cls, what: str, error: Exception, stored: Mapping[int, Any]) -> Self:
-        """Return the exception that says ``what`` was refused by which ``error``."""
-        return cls(
-            f"Only {len(stored)} calls were enqueued: {what}: {type(error).__name__}: {error}. "
-            "The attribute stored has the results of those that were.",
-            stored=stored,
-        )
+        self.stored = dict(stored or {})
 
 
 class AlreadyFinished(SteadyQueueError):

@@ -38,8 +38,11 @@ def store(options: ShardingOptions, calls: Sequence[EncodedCall]) -> list[TaskRe
                 error.result = seen_from(options.alias, shard, error.result)
             if not results:
                 raise
-            raise PartlyEnqueued.of(
-                f"the shard {alias!r} refused {len(numbers)} of {len(calls)} calls", error, results
+            raise PartlyEnqueued(
+                f"Some calls were not enqueued: the shard {alias!r} refused {len(numbers)} of "
+                f"{len(calls)} calls: {type(error).__name__}: {error}. The attribute stored has "
+                "the results of those that were.",
+                stored=results,
             ) from error
         seen = [seen_from(options.alias, shard, each) for each in stored]
         results.update(zip(numbers, seen, strict=True))
