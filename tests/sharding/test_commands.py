@@ -111,3 +111,12 @@ def test_the_alias_of_the_sharded_backend_stands_for_all_shards(west: str, shard
     assert [each["database"] for each in invoke("queues", "--json").json["databases"]] == [
         "default", west,
     ]  # fmt: skip
+
+
+@on_sqlite
+def test_a_single_shard_needs_no_choice(west: str, shards: Shards) -> None:
+    shards.settings.TASKS["default"]["OPTIONS"]["shards"] = ["west"]
+    shards.settings.TASKS = {**shards.settings.TASKS}
+    assert invoke("pause", "mail", "--backend", "default").code == 0
+    assert Queue("mail", west).paused
+    assert not Queue("mail", "default").paused

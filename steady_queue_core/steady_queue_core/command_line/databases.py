@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import connections
 
+from ..backend import SteadyQueueBackend
 from ..configuration import ConfigurationError
 from ..configured_backends import backends_on, own_backends, queue_databases
 from ..dialects import dialect_for
@@ -31,9 +32,8 @@ class DatabaseChoice:
 
         Raises ``MigrationsMissing``, ``DialectError`` or ``ConfigurationError``.
         """
-        shards = self._of_shards()
-        several = queue_databases() if self.backend is None else shards
-        found = several if shards or len(several) > 1 else [self._chosen()]
+        shards = [each.database for each in self._shards()]
+        found = (queue_databases() if self.backend is None else shards) or [self._chosen()]
         for using in found:
             require_usable(using)
         return found
@@ -48,22 +48,19 @@ class DatabaseChoice:
                 f"with --backend {'|'.join(sorted(own_backends()))}.",
                 WRONG_USAGE,
             )
-        if shards := self._of_shards():
+        if len(shards := self._shards()) > 1:
             raise Refusal(
                 f"--backend {self.backend!r} has its jobs in several databases "
-                f"({', '.join(shards)}). Choose a shard with --backend "
-                f"{'|'.join(each.alias for each in shards_of(str(self.backend)))}.",
+                f"({', '.join(each.database for each in shards)}). Choose a shard with --backend "
+                f"{'|'.join(each.alias for each in shards)}.",
                 WRONG_USAGE,
             )
         using = self._chosen()
         require_usable(using)
         return using
 
-    def _of_shards(self) -> list[str]:
-        """Return the databases of a sharded backend; none if it is another one."""
-        if self.backend is None:
-            return []
-        return [each.database for each in shards_of(self.backend)]
+    def _shards(self) -> list[SteadyQueueBackend]:
+        return [] if self.backend is None else shards_of(self.backend)
 
     def _chosen(self) -> str:
         try:

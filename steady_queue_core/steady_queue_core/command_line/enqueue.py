@@ -12,7 +12,6 @@ from ..compat import InvalidTask, TaskResult, TaskResultStatus
 from ..configuration import Configuration
 from ..configuration.errors import suggest
 from ..processes.supervisor.launch import import_tasks
-from ..sharding.shards import shards_of
 from ..tasks.definition import known_task, registered_tasks
 from .context import Context
 from .databases import require_usable
@@ -127,8 +126,8 @@ def _id(result: TaskResult) -> int | str | None:
 
 def _databases(task: Any) -> list[str]:
     """Return the databases that a call may be stored in."""
-    shards = shards_of(task.backend)
-    return [each.database for each in shards] if shards else [task.get_backend().database]
+    backend = task.get_backend()
+    return [each.database for each in getattr(backend, "members", [backend])]
 
 
 def _list(text: str) -> list[Any]:

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from ..models.job import parse_job_id
+from ..sharding.result_ids import parts
 from .exit_codes import WRONG_USAGE
 from .refusal import Refusal
-
-SEPARATOR = ":"
 
 
 class JobId(int):
@@ -21,12 +20,12 @@ class JobId(int):
     @classmethod
     def read(cls, text: str) -> Self:
         """Return what an option says. Raises ``ArgumentTypeError``."""
-        backend, _, number = text.rpartition(SEPARATOR)
-        found = parse_job_id(number if backend else text.removeprefix("#"))
+        backend, number = parts(text) or (None, text.removeprefix("#"))
+        found = parse_job_id(number)
         if found is None:
             raise ArgumentTypeError(f"{text!r} is not the id of a job")
         job_id = cls(found)
-        job_id.backend = backend or None
+        job_id.backend = backend
         return job_id
 
 
