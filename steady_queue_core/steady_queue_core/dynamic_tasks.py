@@ -206,12 +206,9 @@ def _shard_with(key: str, backend: str) -> str | None:
 
 
 def _place_of(key: str, backend: str) -> str:
-    """Return the backend in whose database a dynamic task has to be."""
-    found = _shard_with(key, backend)
-    if found is None and shards_of(backend):
-        _require_dynamic(key, not is_registered(key))
-        raise _unknown(key)
-    return found or backend
+    """Return the backend in whose database a dynamic task is, if there is one."""
+    anywhere = next((each.alias for each in shards_of(backend)), backend)
+    return _shard_with(key, backend) or anywhere
 
 
 def _database(backend: str) -> tuple[BaseDatabaseWrapper, Dialect]:
@@ -255,7 +252,7 @@ def _locked(connection: BaseDatabaseWrapper, dialect: Dialect, key: str) -> Recu
     rows = RecurringTask.objects.using(connection.alias).filter(pk=key)
     row = dialect.lock_rows(connection, rows, wait=True).first()
     if row is None:
-        raise _unknown(key)
+        raise UnknownRecurringTaskError(f"There is no recurring task {key!r}.")
     _require_dynamic(key, not row.static)
     return row
 
@@ -263,10 +260,6 @@ def _locked(connection: BaseDatabaseWrapper, dialect: Dialect, key: str) -> Recu
 def _require_dynamic(key: str, dynamic: bool) -> None:
     if not dynamic:
         raise _static(key)
-
-
-def _unknown(key: str) -> UnknownRecurringTaskError:
-    return UnknownRecurringTaskError(f"There is no recurring task {key!r}.")
 
 
 def _static(key: str) -> StaticRecurringTaskError:
