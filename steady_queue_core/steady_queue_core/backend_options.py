@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from inspect import iscoroutinefunction
-from typing import cast
+from typing import Any, cast
 
 from django.utils.module_loading import import_string
 
@@ -160,14 +160,22 @@ class BackendOptions:
         """
         if self.error_reporter is None:
             return None
-        where = f"{_where(self.alias)}['error_reporter']: {self.error_reporter!r}"
-        try:
-            found = import_string(self.error_reporter)
-        except ImportError as error:
-            raise ConfigurationError(f"{where} cannot be imported: {error}") from error
-        if not callable(found) or isinstance(found, type) or iscoroutinefunction(found):
-            raise ConfigurationError(f"{where} is not a function of an exception and a task result")
-        return cast("ErrorReporter", found)
+        where = f"{_where(self.alias)}['error_reporter']"
+        return imported_function(self.error_reporter, where, "an exception and a task result")
+
+
+def imported_function(path: str, where: str, of: str) -> Callable[..., Any]:
+    """Import the function that an option names by its path; ``of`` says what it is called with.
+
+    Raises ConfigurationError that begins with ``where``.
+    """
+    try:
+        found: Any = import_string(path)
+    except ImportError as error:
+        raise ConfigurationError(f"{where}: {path!r} cannot be imported: {error}") from error
+    if not callable(found) or isinstance(found, type) or iscoroutinefunction(found):
+        raise ConfigurationError(f"{where}: {path!r} is not a function of {of}")
+    return cast("Callable[..., Any]", found)
 
 
 def _read_path(reader: Reader, name: str) -> str | None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from inspect import iscoroutinefunction
-from typing import Any, cast
+from typing import Any
 
-from django.utils.module_loading import import_string
-
-from ..configuration import ConfigurationError
+from ..backend_options import imported_function
 from ..configuration.errors import describe
 from ..configuration.reader import Reader
 
@@ -74,16 +71,9 @@ class ShardingOptions:
         """
         if self.key is None or "." not in self.key:
             return None
-        where = f"{self.where}['key']: {self.key!r}"
-        try:
-            found = import_string(self.key)
-        except ImportError as error:
-            raise ConfigurationError(f"{where} cannot be imported: {error}") from error
-        if not callable(found) or isinstance(found, type) or iscoroutinefunction(found):
-            raise ConfigurationError(
-                f"{where} is not a function of the task, its arguments and its named arguments"
-            )
-        return cast("KeyFunction", found)
+        return imported_function(
+            self.key, f"{self.where}['key']", "the task, its arguments and its named arguments"
+        )
 
 
 def _read_aliases(reader: Reader, name: str) -> tuple[str, ...]:
