@@ -107,3 +107,15 @@ def test_what_fits_is_what_python_would_call(
         callable_like_this = False
     found = Signature(function, takes_context=False)
     assert (found.misfit(args, kwargs) is None) is callable_like_this
+
+
+def of_a_default(a: Any = 1, /, **kwargs: Any) -> None: ...
+
+
+def test_an_argument_is_known_by_the_name_of_its_parameter() -> None:
+    found = Signature(of_a_default, takes_context=False)
+    assert found.value_of("a", (2,), {"a": 3}) == 2
+    assert found.value_of("a", (), {"a": 3}) == 1
+    assert found.value_of("b", (), {"b": 3}) == 3
+    with pytest.raises(LookupError):
+        found.value_of("b", (), {"a": 3})

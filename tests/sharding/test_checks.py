@@ -133,6 +133,11 @@ def test_a_shard_that_cannot_be_loaded_is_named(settings: Any) -> None:
     assert message.startswith(f"{OPTIONS}: the shard TASKS['west'] cannot be used: ")
 
 
+def test_wrong_options_of_a_shard_are_left_to_its_own_check(settings: Any) -> None:
+    west = {"BACKEND": OURS, "OPTIONS": {"databse": "other"}}
+    assert told(settings, {"shards": ["east", "west"]}, west=west) == []
+
+
 def test_wrong_options_do_not_keep_modules_from_being_imported(settings: Any) -> None:
     told(settings, {"shards": ["nowhere"], "key": "customer_id"})
     variant = greet.using(priority=5)
@@ -203,6 +208,10 @@ def test_limits_that_each_shard_counts_by_itself_are_warned_of(
         limited(unique=True),
     ):
         assert found(settings, monkeypatch, [tasks]) == []
+    settings.TASKS["default"]["OPTIONS"]["shards"] = ["east"]
+    settings.TASKS = {**settings.TASKS}
+    monkeypatch.setattr(registry, "_registered", {path: limits_concurrency(**fixed)(limited())})
+    assert "steady_queue.W020" not in {each.id for each in run_checks(tags=["steady_queue"])}
 
 
 def test_the_checks_of_tasks_look_at_each_shard(

@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 from asgiref.sync import async_to_sync
 from django.db import DatabaseError, connections, transaction
+from django.db.transaction import TransactionManagementError
 
 from steady_queue_core import call, enqueue_many
 from steady_queue_core.compat import InvalidTask, TaskResultStatus, task_backends, task_enqueued
@@ -228,6 +229,8 @@ def test_a_call_waits_for_the_commit_of_the_caller(west: str, shards: Shards) ->
         result = waiting.enqueue(key)
         others = [twice.enqueue(key) for _ in range(2)]
         assert (result.id, result.backend, shards.counts()["west"]) == ("", "default", 0)
+        with pytest.raises(TransactionManagementError, match="is not stored yet"):
+            result.wait(0)
     jobs = shards.jobs("west")
     assert result.id == f"west:{jobs[0].pk}"
     assert [each.id for each in others] == [f"west:{jobs[1].pk}"] * 2

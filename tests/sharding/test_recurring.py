@@ -97,6 +97,13 @@ def test_a_new_shard_takes_its_schedules_and_leaves_the_others_alone(
 
 
 @on_sqlite
+def test_those_of_a_backend_that_is_gone_are_nowhere(west: str, shards: Shards) -> None:
+    recurring(schedule="* * * * *", key="of east", args=[1])(greet.using(backend="east"))
+    shards.settings.TASKS = {name: shards.settings.TASKS[name] for name in ("east", "west")}
+    assert [each.key for each in recurring_tasks_on("default")] == ["of east"]
+
+
+@on_sqlite
 def test_a_task_without_a_key_is_refused_elsewhere(west: str, shards: Shards) -> None:
     with pytest.raises(InvalidTask):
         note.enqueue("x")

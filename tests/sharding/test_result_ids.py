@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from steady_queue_core.compat import TaskResultDoesNotExist
 from steady_queue_core.sharding.result_ids import joined, parts
 
+from ..core.samples import FRAMEWORK
 from .places import Shards, on_sqlite
 from .tasks import greet
 
@@ -42,6 +43,16 @@ def test_an_unknown_id_is_no_result(west: str, shards: Shards, result_id: str) -
         greet.get_result(result_id)
     with pytest.raises(TaskResultDoesNotExist):
         shards.backend.cancel(result_id)
+
+
+@on_sqlite
+def test_the_id_of_a_backend_that_cannot_be_used_is_no_result(west: str, shards: Shards) -> None:
+    foreign = {"BACKEND": f"{FRAMEWORK}.backends.dummy.DummyBackend"}
+    broken: dict[str, Any] = {"nowhere": {"BACKEND": "nowhere.Backend"}, "none": {}}
+    shards.settings.TASKS = {**shards.settings.TASKS, **broken, "foreign": foreign}
+    for alias in (*broken, "foreign"):
+        with pytest.raises(TaskResultDoesNotExist):
+            greet.get_result(f"{alias}:1")
 
 
 @on_sqlite
