@@ -141,7 +141,6 @@ def _live(overview: Overview, links: Links) -> dict[str, Any]:
         "tasks_left": overview.tasks_left,
         "longest": list(overview_tables.longest(overview, links)),
         "window": overview.scope.window.label,
-        "narrow": overview.scope.is_narrow,
         "is_cut": overview.history.is_cut,
     }
 

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from ..models import Job, Pause, Process, RecurringTask, Semaphore
+from ..models import Job, Pause, Process, Semaphore
 from ..overview import WINDOWS, Scope
 from ..overview.problems import Problem
 from . import databases
@@ -92,6 +92,5 @@ class Links:
 
 LISTS: dict[str, tuple[type[Model], str]] = {
     "processes": (Process, "Processes"),
-    "schedules": (RecurringTask, "Recurring tasks"),
     "semaphores": (Semaphore, "Semaphores"),
 }

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from ..listings.damage import ERRORS, is_damage
 from ..models import Sample, Statistic
 from ..statistics.spans import HOUR, MINUTE, RECENT_HOUR
+from ..statistics.tally import number
 from .scope import Scope
 from .statement import Part, rows_of
-from .total import Row, Total, number
+from .total import Row, Total
 from .window import DAY
 
 #: Most rows of statistics of minutes, and of hours, that are read: the latest ones.

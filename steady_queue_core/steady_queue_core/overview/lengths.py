@@ -66,14 +66,8 @@ class Lengths:
 
 
 def _counted(using: str, selections: Sequence[QuerySet[Any]]) -> list[BoundedCount]:
-    dated = [
-        rows.annotate(
-            moment=F("due_at" if rows.query.order_by[:1] == ("due_at",) else "created_at")
-        )
-        for rows in selections
-    ]
     try:
-        return count_each(using, dated, "moment")
+        return count_each(using, [*map(_dated, selections)], "moment")
     except ERRORS as error:
         if not is_damage(error):
             raise

@@ -32,7 +32,7 @@ class Problem:
     """A finding, and the page of the admin where it can be mended, or seen."""
 
     finding: Finding
-    #: ``processes``, ``schedules``, ``semaphores``, ``errors``, ``queue``, ``job``, or ``jobs``.
+    #: ``processes``, ``semaphores``, ``errors``, ``queue``, ``job``, or ``jobs``.
     page: str
     #: The queue or job that the page is of.
     key: str = ""

@@ -7,6 +7,7 @@ from operator import add
 from typing import Any, NamedTuple
 
 from ..statistics import histogram
+from ..statistics.tally import number
 
 
 class Row(NamedTuple):
@@ -132,8 +133,3 @@ def quantile(counters: list[int], share: float, most: float) -> float | None:
             return min(found, most) if most >= lower else found
         before += counter
     return float(most)
-
-
-def number(value: Any) -> int:
-    """Return a value of a row if it is a positive number, else zero."""
-    return value if type(value) is int and value > 0 else 0

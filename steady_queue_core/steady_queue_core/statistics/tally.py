@@ -72,7 +72,7 @@ class Tally:
         """Return what a row has; zeros for values that are none, which SQLite lets a row hold."""
         tally = cls()
         for name in (*SUMS, *MAXIMA):
-            setattr(tally, name, _number(getattr(row, name)))
+            setattr(tally, name, number(getattr(row, name)))
         for name in HISTOGRAMS:
             setattr(tally, name, histogram.read(getattr(row, name)))
         return tally
@@ -88,5 +88,6 @@ HISTOGRAMS = ("wait_histogram", "run_histogram")
 SUMS = tuple(each.name for each in fields(Tally) if each.name not in (*MAXIMA, *HISTOGRAMS))
 
 
-def _number(value: object) -> int:
-    return value if type(value) is int and value >= 0 else 0
+def number(value: object) -> int:
+    """Return a value of a row if it is a positive number, else zero."""
+    return value if type(value) is int and value > 0 else 0
