@@ -323,8 +323,21 @@ def test_damaged_rows_do_not_break_it(garden: Garden) -> None:
             )
             assert see(Visitor(*EVERYTHING), fragment="").status == 200
             assert see(Visitor(*EVERYTHING), fragment="1").status == 200
+            cursor.execute(
+                f"UPDATE steady_queue_{table} SET {column} = x'ff' WHERE rowid = "
+                f"(SELECT max(rowid) FROM steady_queue_{table})"
+            )
+            assert see(Visitor(*EVERYTHING)).status == 200, (table, column)
         cursor.execute("UPDATE steady_queue_statistics SET minute = rowid * 1e40, finished = 'x'")
     assert see(Visitor(*EVERYTHING)).status == 200
+
+
+@on_every_database
+def test_rows_of_the_far_future_are_left_out(using: str, garden: Garden) -> None:
+    for span in (RECENT_HOUR, HOUR):
+        garden.count(-(10**9), span=span, failed=1)
+    for window in ("1h", "24h", "7d"):
+        assert "No task has run" in see(Visitor(*EVERYTHING), window=window)
 
 
 # --- users who may not see everything ---
@@ -409,7 +422,17 @@ def test_its_files_are_found() -> None:
 
 @pytest.mark.parametrize(
     ("per_minute", "shown"),
-    [(0, "0"), (0.0244, "< 0.1"), (0.583, "0.6"), (12.34, "12.3"), (1_234.5, "1,234")],
+    [
+        (0, "0"),
+        (0.0244, "< 0.1"),
+        (0.583, "0.6"),
+        (12.34, "12.3"),
+        (999.7, "1,000"),
+        (1_234.5, "1,234"),
+        (12_345, "12.3 k"),
+        (999_700, "1,000 k"),
+        (4_321_000_000, "4,321 M"),
+    ],
 )
 def test_rates_have_few_digits(per_minute: float, shown: str) -> None:
     assert overview_tables.rate(per_minute) == shown

@@ -97,6 +97,14 @@ def test_what_is_not_known_of_a_queue_is_not_told(using: str, garden: Garden) ->
 
 
 @on_every_database
+def test_samples_of_another_time_tell_no_rate(using: str, garden: Garden) -> None:
+    garden.ready(3, "mail")
+    garden.sample(2), garden.sample(2, "mail", 3)
+    [line] = garden.look().queues
+    assert line.in_rate is None
+
+
+@on_every_database
 def test_samples_are_shown_as_densely_as_the_window_is_long(using: str, garden: Garden) -> None:
     for ago in (0, 5, 20, 30, 80, 100 * 60 + 20, 9 * 24 * 60 + 20):
         garden.sample(ago, ready=ago)

@@ -158,7 +158,7 @@ class Chart:
         for position, step in enumerate(self.steps):
             if any(each.values[position] for each in self.series):
                 numbers = [
-                    f"{value:,g} {each.label}"
+                    f"{value:,.0f} {each.label}"
                     for each in self.series
                     if (value := each.values[position])
                 ]

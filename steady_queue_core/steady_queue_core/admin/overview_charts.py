@@ -28,9 +28,13 @@ def milliseconds(value: float | None) -> str:
 
 def number(value: float) -> str:
     """Return a number with few digits."""
-    if value >= 10_000:
-        return f"{value / 1_000_000:,.3g} M" if value >= 1_000_000 else f"{value / 1_000:,.3g} k"
-    return f"{value:,.3g}" if value < 1_000 else f"{value:,.0f}"
+    if value >= 1_000_000:
+        return f"{_brief(value / 1_000_000)} M"
+    return f"{_brief(value / 1_000)} k" if value >= 10_000 else _brief(value)
+
+
+def _brief(value: float) -> str:
+    return f"{value:,.3g}" if value < 999.5 else f"{value:,.0f}"
 
 
 def clock_of(minute: int, length: int) -> str:

@@ -61,8 +61,10 @@ class Busy:
         return found
 
     def _add(
-        self, using: str, what: int, process: Any, queue: str, number: int, at: Any, task: Any
+        self, using: str, what: int, process: Any, queue: Any, number: int, at: Any, task: Any
     ) -> None:
+        if not isinstance(queue, str):
+            return
         if what == RUNNING:
             self.by_process[process] += number
             self.running[queue] += number

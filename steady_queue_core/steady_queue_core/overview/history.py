@@ -91,9 +91,10 @@ class History:
     def _add_sample(self, minute: int, queue: str, length: Length) -> None:
         if not queue:
             self.samples[minute] = length
-        known = self.earlier.get(queue)
         distance = abs(self.minute - LATELY - minute)
-        if known is None or distance < abs(self.minute - LATELY - known[0]):
+        known = self.earlier.get(queue)
+        # Those of queues are read of three minutes only.
+        if distance <= 1 and (known is None or distance < abs(self.minute - LATELY - known[0])):
             self.earlier[queue] = minute, length
 
     # --- what is shown ---
@@ -211,7 +212,8 @@ class History:
 
 
 def _rows(scope: Scope, minute: int) -> list[tuple[Any, ...]]:
-    statistics = Statistic.objects.using(scope.using).order_by("-minute").values(*COLUMNS)
+    known = Statistic.objects.using(scope.using).filter(minute__lte=minute)
+    statistics = known.order_by("-minute").values(*COLUMNS)
     samples = Sample.objects.using(scope.using).order_by().values(*SAMPLED)
     window, hour = scope.window, minute - minute % HOUR
     recent = minute - RECENT
@@ -225,7 +227,7 @@ def _rows(scope: Scope, minute: int) -> list[tuple[Any, ...]]:
         span=SAMPLE, filling=filling.format("ready", "oldest_wait_ms")
     )
     parts: list[Part] = [
-        (selected, statistics.filter(span=MINUTE, minute__gte=recent, minute__lte=minute)),
+        (selected, statistics.filter(span=MINUTE, minute__gte=recent)),
         (selected, statistics.filter(span=RECENT_HOUR, minute__gte=since)),
         (sampled, samples.filter(queue_name="", minute__in=list(window.samples(minute)))),
         (sampled, samples.filter(minute__in=[minute - LATELY + each for each in (-1, 0, 1)])),
