@@ -285,3 +285,10 @@ def test_an_hour_is_summed_up_once_processes_have_stored_its_counts(
     monkeypatch.setattr(recent_hours, "GRACE", 0)
     assert sum_up(connections[using], dialect_for(using)) == 1
     assert 200 < RecentHours().do(connections[using], dialect_for(using)) <= RecentHours.INTERVAL
+
+
+@on_every_database
+def test_an_hour_of_a_clock_that_was_ahead_does_not_stop_the_sums(using: str) -> None:
+    present = present_minute(using)
+    keep(using, row(present - 130, 1), row(present + 6_000, 2, span=RECENT_HOUR, writer=0))
+    assert sum_up(connections[using], dialect_for(using)) == 1

@@ -55,7 +55,8 @@ def _sum_up_next(
 
 def _next_hour(rows: QuerySet[Statistic], present: int) -> int | None:
     """Return the first hour that has minutes, all of which are there, and was not summed up."""
-    hours = rows.filter(span=RECENT_HOUR).order_by("-minute").values_list("minute", flat=True)
+    summed = rows.filter(span=RECENT_HOUR, minute__lte=present)
+    hours = summed.order_by("-minute").values_list("minute", flat=True)
     oldest = -(-(present - KEPT[MINUTE]) // HOUR) * HOUR
     since = max([oldest, *(hour + HOUR for hour in hours[:1])])
     minutes = rows.filter(span=MINUTE, minute__gte=since).order_by("minute")
