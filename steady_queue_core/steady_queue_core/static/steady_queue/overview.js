@@ -39,7 +39,11 @@ function swap(text) {
   const fresh = new DOMParser().parseFromString(text, "text/html");
   for (const part of live.querySelectorAll("[data-part]")) {
     const other = fresh.querySelector(`[data-part="${part.dataset.part}"]`);
-    if (!other || isRead(part)) continue;
+    if (!other) continue;
+    if (isRead(part)) {
+      etag = ""; // It is out of date: ask for all again.
+      continue;
+    }
     for (const each of part.querySelectorAll("details[open]")) {
       other.querySelector(`#${each.id}`)?.setAttribute("open", "");
     }
@@ -70,8 +74,9 @@ async function refresh() {
     const headers = etag ? { "If-None-Match": etag } : {};
     const answer = await fetch(live.dataset.refresh, { headers, cache: "no-store", redirect: "manual" });
     if (answer.ok) {
-      swap(await answer.text());
+      const text = await answer.text();
       etag = answer.headers.get("ETag") ?? "";
+      swap(text);
     } else if (answer.status !== 304) {
       told = answer.type === "opaqueredirect" ? "Signed out" : `Not refreshed: error ${answer.status}`;
     }
