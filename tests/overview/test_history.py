@@ -128,8 +128,9 @@ def test_a_scope_leaves_out_other_queues_and_tasks(using: str, garden: Garden) -
     assert garden.look(queue="mail", task="a").history.total.finished == 1
     assert garden.look(queue="mail").longest == []
     assert [each.name for each in garden.look(queue="mail").queues] == ["mail"]
-    # Problems are judged by everything.
-    assert garden.look(queue="mail", task="b").history.last_hour.finished == 7
+    # Problems and numbers are of everything.
+    seen = garden.look(queue="mail", task="b")
+    assert (seen.history.last_hour.finished, seen.finished_rate) == (7, 0.7)
 
 
 @pytest.mark.django_db(transaction=True)

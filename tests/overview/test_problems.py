@@ -250,6 +250,15 @@ def test_as_many_failures_as_usual_are_no_problem(garden: Garden) -> None:
     assert garden.problems == []
 
 
+@on_every_database
+def test_a_job_that_runs_for_long_is_told_in_any_scope(using: str, garden: Garden) -> None:
+    a_job_that_takes_much_longer_than_usual(garden, None)
+    for scope in ({}, {"queue": "mail"}, {"task": "other"}):
+        seen = garden.look(**scope)
+        assert [each.finding.code for each in seen.problems] == ["claim-long"]
+        assert len(seen.longest) == (not scope)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_several_problems_come_in_the_order_of_what_they_explain(garden: Garden) -> None:
     for plant in (a_stuck_job, a_paused_queue, no_supervisor, workers_that_are_killed):

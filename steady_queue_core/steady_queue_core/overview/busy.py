@@ -4,6 +4,7 @@ paused."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -43,7 +44,7 @@ class Busy:
     blocked: Counter[str] = field(default_factory=Counter)
     #: Since when queues are paused; ``None``: not known.
     paused: dict[str, datetime | None] = field(default_factory=dict)
-    #: The claimed jobs of the scope that were claimed first, in this order.
+    #: The claimed jobs that were claimed first, of the scope and of all, in this order.
     longest: list[Claim] = field(default_factory=list)
     #: Whether these are all claimed, and all blocked jobs.
     all_running: bool = True
@@ -55,7 +56,7 @@ class Busy:
         found = cls()
         for row in _rows(scope):
             found._add(scope.using, *row)
-        found.longest.sort(key=lambda each: (each.since, each.job_id))
+        found.longest = sorted({*found.longest}, key=lambda each: (each.since, each.job_id))
         found.all_running = found.running.total() <= CAP
         found.all_blocked = found.blocked.total() <= CAP
         return found
@@ -96,10 +97,7 @@ def _rows(scope: Scope) -> list[tuple[Any, ...]]:
             f"SELECT {PAUSED}, 0, queue_name, 1, created_at, '' FROM {{rows}}",
             pauses.values("queue_name", "created_at")[: CAP + 1],
         ),
-        (
-            f"SELECT {LONGEST}, process_id, queue_name, job_id, created_at, task FROM {{rows}}",
-            _longest(scope, claims),
-        ),
+        *_longest(scope, claims),
     ]
     try:
         return rows_of(using, parts)
@@ -109,14 +107,16 @@ def _rows(scope: Scope) -> list[tuple[Any, ...]]:
         return []
 
 
-def _longest(scope: Scope, claims: Any) -> Any:
+def _longest(scope: Scope, claims: Any) -> Iterator[Part]:
+    text = f"SELECT {LONGEST}, process_id, queue_name, job_id, created_at, task FROM {{rows}}"
     paths = Job.objects.using(scope.using).filter(pk=OuterRef("pk")).values("task_path")
     rows = claims.annotate(task=Subquery(paths)).order_by("created_at", "pk")
-    if scope.queue:
-        rows = rows.filter(queue_name=scope.queue)
-    if scope.task:
-        rows = rows.filter(task=scope.task)
-    return rows.values("process_id", "queue_name", "job_id", "created_at", "task")[:MOST_LONGEST]
+    rows = rows.values("process_id", "queue_name", "job_id", "created_at", "task")
+    yield text, rows[:MOST_LONGEST]
+    if scope.is_narrow:
+        given = {"queue_name": scope.queue, "task": scope.task}
+        rows = rows.filter(**{name: each for name, each in given.items() if each})
+        yield text, rows[:MOST_LONGEST]
 
 
 def _instant(using: str, value: Any) -> datetime | None:

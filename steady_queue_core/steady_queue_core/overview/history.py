@@ -101,8 +101,12 @@ class History:
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """The cells of the window and the scope: hours, and the minutes of hours that are not
-        summed up."""
+        """The cells of the window and the scope."""
+        return [each for each in self._in_window if self._is_shown(each)]
+
+    @cached_property
+    def _in_window(self) -> list[Cell]:
+        """Hours, and the minutes of hours that are not summed up."""
         window = self.scope.window
         first = window.steps(self.minute)[0]
         if window.step == MINUTE:
@@ -111,7 +115,7 @@ class History:
             summed = {cell.minute for cell in self.hours}
             minutes = (each for each in self.minutes if each.minute // HOUR * HOUR not in summed)
             found = [*self.hours, *minutes]
-        return [each for each in found if each.minute >= first and self._is_shown(each)]
+        return [each for each in found if each.minute >= first]
 
     @cached_property
     def steps(self) -> dict[int, Total]:
@@ -170,16 +174,23 @@ class History:
         """The total of the window."""
         return _sum(self.cells)
 
+    # --- what problems and numbers are of, whatever the scope ---
+
+    @cached_property
+    def usual(self) -> dict[str, Total]:
+        """The totals of the window by task."""
+        if not self.scope.is_narrow:
+            return self.by_task
+        return _grouped(self._in_window, lambda cell: cell.task)
+
     @cached_property
     def latest(self) -> Total:
-        """The total of the last ten minutes, of the scope."""
-        return _sum(cell for cell in self._recent if self._is_late(cell))
-
-    # --- what problems are judged by, whatever the scope ---
+        """The total of the last ten minutes. The present minute is not over."""
+        return _sum(cell for cell in self.minutes if self._is_late(cell))
 
     @cached_property
-    def latest_of_all(self) -> Total:
-        """The total of the last ten minutes."""
+    def up_to_now(self) -> Total:
+        """The total of the last ten minutes and the present one."""
         return _sum(cell for cell in self.minutes if self.minute - LATELY <= cell.minute)
 
     @cached_property
@@ -205,7 +216,7 @@ class History:
         return [cell for cell in self.minutes if self._is_shown(cell)]
 
     def _is_late(self, cell: Cell) -> bool:
-        return bool(self.minute - LATELY <= cell.minute < self.minute)
+        return self.minute - LATELY <= cell.minute < self.minute
 
     def _is_shown(self, cell: Cell) -> bool:
         return self.scope.has(cell.queue, cell.task)

@@ -63,7 +63,7 @@ class Overview:
             scope.using, names, moment.present - Patient(scope.using).dispatch_delay
         )
         queues = listed_queues(lengths, busy, processes, moment)
-        longest = longest_runs(busy.longest, moment, processes, history.by_task)
+        longest = longest_runs(busy.longest, moment, processes, history.usual)
         patient = Patient.known(
             scope.using,
             present=moment.present,
@@ -82,7 +82,7 @@ class Overview:
             problems=problems(Evidence(patient, moment, lengths, history, longest)),
             queues=ordered[:MOST_SHOWN],
             queues_left=len(ordered[MOST_SHOWN:]),
-            longest=longest,
+            longest=[each for each in longest if scope.has(each.queue, each.task)],
             schedules=next_runs(scope, moment) if with_schedules else None,
         )
 

@@ -136,7 +136,7 @@ def of_limits(evidence: Evidence) -> Iterator[Problem]:
 def of_failures(evidence: Evidence) -> Iterator[Problem]:
     """Many more jobs that fail than usual, and attempts that were lost with their processes."""
     history = evidence.history
-    lately, usual = history.latest_of_all, history.day_before.failed_share
+    lately, usual = history.up_to_now, history.day_before.failed_share
     share = lately.failed_share or 0.0
     least = SHARE_ALONE if usual is None else max(TIMES_USUAL * usual, LEAST_SHARE)
     if lately.failed >= LEAST_FAILURES and share > least:
