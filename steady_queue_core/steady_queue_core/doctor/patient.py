@@ -30,20 +30,16 @@ class Patient:
     def __init__(self, using: str) -> None:
         self.using = using
 
-    @classmethod
-    def known(
-        cls,
-        using: str,
+    def know(
+        self,
         *,
         present: datetime,
         processes: list[ListedProcess],
         queues: list[ListedQueue],
         overdue: BoundedCount,
-    ) -> Patient:
-        """Return a patient of whom somebody has read all this already."""
-        patient = cls(using)
-        vars(patient).update(present=present, processes=processes, queues=queues, overdue=overdue)
-        return patient
+    ) -> None:
+        """Take what somebody has read already."""
+        vars(self).update(present=present, processes=processes, queues=queues, overdue=overdue)
 
     @cached_property
     def database(self) -> Database:

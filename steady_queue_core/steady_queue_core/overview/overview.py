@@ -59,13 +59,11 @@ class Overview:
         names = queue_names(
             readable(Database.of(scope.using).list_queues), busy, processes, history
         )
-        lengths = Lengths.of(
-            scope.using, names, moment.present - Patient(scope.using).dispatch_delay
-        )
+        patient = Patient(scope.using)
+        lengths = Lengths.of(scope.using, names, moment.present - patient.dispatch_delay)
         queues = listed_queues(lengths, busy, processes, moment)
         longest = longest_runs(busy.longest, moment, processes, history.usual)
-        patient = Patient.known(
-            scope.using,
+        patient.know(
             present=moment.present,
             processes=list(processes),
             queues=queues,
