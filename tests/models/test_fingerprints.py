@@ -135,6 +135,18 @@ def test_cancelled_jobs_have_that_of_their_task(using: str) -> None:
     assert fingerprints(using)[int(late.id)] == same
 
 
+@pytest.mark.parametrize("using", ["default"])
+@pytest.mark.django_db(transaction=True)
+def test_a_damaged_path_keeps_no_job_from_being_cancelled(using: str) -> None:
+    ids = [int(rests.enqueue().id) for _ in range(2)]
+    with connections[using].cursor() as cursor:
+        cursor.execute(
+            f"UPDATE steady_queue_jobs SET task_path = CAST(x'ff' AS TEXT) WHERE id = {ids[0]}"
+        )
+    assert Job.objects.using(using).filter(pk__in=ids).cancel() == 2
+    assert fingerprints(using) == dict.fromkeys(ids)
+
+
 @on_every_database
 def test_cancelling_takes_as_many_statements_for_any_number(using: str) -> None:
     counts = []

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from django.db import OperationalError
 from django.db.models import F, QuerySet
 
 from ...dialects import MemberState
@@ -105,14 +106,25 @@ def _fail(jobs: QuerySet[Any], present: datetime) -> None:
             created_at=present,
             exception_class=EXCEPTION,
             message=MESSAGE,
-            fingerprint=fingerprint_of(EXCEPTION, MESSAGE, task_path),
+            fingerprint=None if path is None else fingerprint_of(EXCEPTION, MESSAGE, path),
         )
-        for pk, task_path in jobs.values_list("pk", "task_path")
+        for pk, path in _task_paths(jobs).items()
     )
     # Only jobs that wait for another attempt have errors.
     for pk, errors in list(jobs.exclude(errors=None).values_list("pk", "errors")):
         jobs.filter(pk=pk).update(errors=_appended(errors), finished_at=present)
     jobs.filter(finished_at=None).update(errors=_appended(None), finished_at=present)
+
+
+def _task_paths(jobs: QuerySet[Any]) -> dict[int, str | None]:
+    """Return the paths of the tasks of jobs; ``None`` for all of them if one is damaged."""
+    try:
+        return dict(jobs.values_list("pk", "task_path"))
+    except OperationalError as error:
+        # SQLite stores any bytes as text, and fails when they are read.
+        if "decode to UTF-8" not in str(error):
+            raise
+        return dict.fromkeys(jobs.values_list("pk", flat=True))
 
 
 def _keep(jobs: QuerySet[Any], database: Database) -> None:
