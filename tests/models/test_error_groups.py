@@ -65,6 +65,13 @@ def shown(found: ErrorGroups) -> list[tuple[str, int, bool]]:
     return [(each.message, each.count.number, each.count.exact) for each in found.groups]
 
 
+def damage(using: str, job_id: int, column: str, value: str) -> None:
+    with connections[using].cursor() as cursor:
+        cursor.execute(
+            f"UPDATE steady_queue_failed_executions SET {column} = {value} WHERE job_id = {job_id}"
+        )
+
+
 @on_every_database
 def test_failures_with_the_same_cause_are_counted_together(using: str) -> None:
     jobs = Failures(using)
@@ -198,6 +205,18 @@ def test_a_group_whose_jobs_are_gone_meanwhile_is_left_out(
 
 @pytest.mark.parametrize("using", ["default"])
 @pytest.mark.django_db(transaction=True)
+def test_damaged_rows_do_not_make_the_newest_all(using: str) -> None:
+    jobs = Failures(using)
+    for word in ("old", "often", "often"):
+        damaged = jobs.fail(word)
+    damage(using, damaged, "created_at", "'never'")
+    found = jobs.groups(most=2)
+    assert shown(found) == [("often", 2, True)]
+    assert not found.is_complete
+
+
+@pytest.mark.parametrize("using", ["default"])
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("column", "value", "left"),
     [
@@ -216,10 +235,7 @@ def test_damaged_rows_hide_nothing_else(using: str, column: str, value: str, lef
     jobs.fail("a")
     damaged = jobs.fail("b")
     jobs.fail("c")
-    with connections[using].cursor() as cursor:
-        cursor.execute(
-            f"UPDATE steady_queue_failed_executions SET {column} = {value} WHERE job_id = {damaged}"
-        )
+    damage(using, damaged, column, value)
     found = jobs.groups()
     assert len(found.groups) == left
     assert {"a", "c"} <= {each.message for each in found.groups}

@@ -100,9 +100,9 @@ def _newest(using: str, most: int) -> tuple[list[Failure], bool]:
     except ERRORS as error:
         if not is_damage(error):
             raise
-        found = list(_undamaged(rows, most + 1))
-        is_complete = len(found) <= most
-    return [Failure(*row) for row in found[:most]], is_complete
+        keys = list(rows.values_list("pk", flat=True)[: most + 1])
+        found, is_complete = list(_undamaged(rows, keys[:most])), len(keys) <= most
+    return [Failure(*row) for row in found], is_complete
 
 
 def _latest(rows: QuerySet[Any], most: int) -> tuple[list[tuple[Any, ...]], bool]:
@@ -114,8 +114,7 @@ def _latest(rows: QuerySet[Any], most: int) -> tuple[list[tuple[Any, ...]], bool
     return list(rows.values_list("pk", "fingerprint", "created_at")[:most]), not next_ones
 
 
-def _undamaged(rows: QuerySet[Any], most: int) -> Iterator[tuple[Any, ...]]:
-    keys = list(rows.values_list("pk", flat=True)[:most])
+def _undamaged(rows: QuerySet[Any], keys: Sequence[int]) -> Iterator[tuple[Any, ...]]:
     small = rows.only("fingerprint", "created_at")
     for start in range(0, len(keys), MOST_LOOKED_UP):
         part = keys[start : start + MOST_LOOKED_UP]
