@@ -62,15 +62,15 @@ def rows_read(using: str, read: Any) -> tuple[int, Any]:
 @on_every_kind
 @pytest.mark.django_db
 def test_no_more_failures_are_read_than_are_looked_at(using: str) -> None:
-    read, found = rows_read(using, lambda: error_groups(using, 20))
+    read, found = rows_read(using, lambda: error_groups(using, 20, {}))
     assert isinstance(found, ErrorGroups)
     assert not found.is_complete
     # As many for the end of the newest, for these themselves, and for the numbers of the groups.
     assert read <= MUCH * (2 + 2) * CAP
-    few, _ = rows_read(using, lambda: error_groups(using, 20, most=1_000))
+    few, _ = rows_read(using, lambda: error_groups(using, 20, {}, most=1_000))
     assert few <= read / 5
     # The jobs of the failures are looked up, among a thousand.
-    by_task, _ = rows_read(using, lambda: error_groups(using, 20, task_path="t"))
+    by_task, _ = rows_read(using, lambda: error_groups(using, 20, {"task": "t"}))
     assert by_task <= MUCH * (2 + 3) * CAP
 
 

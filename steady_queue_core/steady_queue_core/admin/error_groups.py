@@ -19,8 +19,8 @@ from .base import QueueAdmin
 TEMPLATE = "admin/steady_queue/error_groups.html"
 #: Groups that are shown, and characters of an error.
 MOST_GROUPS, MOST_SHOWN = 50, 300
-#: The filters that the page heeds, with the columns of a job.
-COLUMNS = {"queue": "queue_name", "task": "task_path"}
+#: The filters that the page heeds.
+FILTERS = ("queue", "task")
 #: What the list of jobs is told for an action on all that it selects: Django wants a tick, too.
 RETRY_ALL = {
     "action": "retry", "index": "0", "select_across": "1", helpers.ACTION_CHECKBOX_NAME: "1",
@@ -41,10 +41,8 @@ class Row(NamedTuple):
 
 def error_groups_page(page: QueueAdmin, request: HttpRequest, *, may_retry: bool) -> HttpResponse:
     """Return the groups of the failed jobs that the user may see."""
-    given = filters_of(request)
-    columns = {COLUMNS[name]: value for name, value in given.items()}
-    using, visible = databases.requested(request), page.visible_jobs(request)
-    found = error_groups(using, MOST_GROUPS, visible, None, **columns)
+    given, visible = filters_of(request), page.visible_jobs(request)
+    found = error_groups(databases.requested(request), MOST_GROUPS, given, visible)
     context = {
         **page.admin_site.each_context(request),
         "title": "Error groups",
@@ -63,8 +61,7 @@ def error_groups_page(page: QueueAdmin, request: HttpRequest, *, may_retry: bool
 
 def groups_url(page: QueueAdmin, request: HttpRequest) -> str:
     """Return the URL of the page, with the filters of a list of jobs."""
-    given = {name: request.GET[name] for name in COLUMNS if request.GET.get(name)}
-    address = page.url(request, "errors")
+    given, address = filters_of(request), page.url(request, "errors")
     if not given:
         return address
     return f"{address}{'&' if '?' in address else '?'}{urlencode(given)}"
@@ -73,7 +70,7 @@ def groups_url(page: QueueAdmin, request: HttpRequest) -> str:
 def filters_of(request: HttpRequest) -> dict[str, str]:
     """Return the filters of a request that the page heeds. Raises ``Http404`` for what no name
     is."""
-    given = {name: request.GET[name] for name in COLUMNS if request.GET.get(name)}
+    given = {name: request.GET[name] for name in FILTERS if request.GET.get(name)}
     if not all(map(is_storable, given.values())):
         raise Http404("There is no queue or task with such a name.")
     return given
@@ -89,9 +86,8 @@ def group_link(page: QueueAdmin, request: HttpRequest, job: Any) -> str:
 
 
 def _row(page: QueueAdmin, request: HttpRequest, group: ErrorGroup, given: dict[str, str]) -> Row:
-    error = f"{group.exception_class.rpartition('.')[2]}: {group.message}"
     return Row(
-        texts.clean(error, MOST_SHOWN),
+        texts.clean(group.error, MOST_SHOWN),
         texts.name(group.task_path),
         group.count,
         texts.moment(group.first),

@@ -18,8 +18,6 @@ from .subcommand import Subcommand
 from .table import table
 
 HEADINGS = ("group", "failed", "first", "last", "task", "")
-#: The columns of a job that options name.
-COLUMNS = {"queue": "queue_name", "task": "task_path"}
 #: Characters of a message in a table.
 MOST_SHOWN = 100
 
@@ -39,12 +37,8 @@ class Errors(Subcommand):
 
     def run(self, context: Context) -> int:
         options, databases = context.options, context.databases.to_read()
-        given = {
-            column: options[option]
-            for option, column in COLUMNS.items()
-            if options[option] is not None
-        }
-        found = [error_groups(using, options["limit"], **given) for using in databases]
+        given = {each: options[each] for each in ("queue", "task") if options[each] is not None}
+        found = [error_groups(using, options["limit"], given) for using in databases]
         data = [
             {**described(using), **as_json(each)}
             for using, each in zip(databases, found, strict=True)
@@ -55,14 +49,13 @@ class Errors(Subcommand):
 
 def as_row(group: ErrorGroup) -> list[object]:
     """Return the line of a group in a table with the ``HEADINGS``."""
-    error = line(f"{group.exception_class.rpartition('.')[2]}: {group.message}")
     return [
         group.fingerprint,
         group.count.text,
         moment(group.first),
         moment(group.last),
         name(group.task_path),
-        error[:MOST_SHOWN],
+        line(group.error)[:MOST_SHOWN],
     ]
 
 

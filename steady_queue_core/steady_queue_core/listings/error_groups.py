@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from ..fingerprint import MOST_READ, first_line, is_fingerprint
 from ..models import FailedExecution, Job
 from .counts import CAP, BoundedCount, count_each
 from .damage import DAMAGED, ERRORS, is_damage, read_each
+from .job_listing import COLUMNS
 from .visibility import VisibleJobs
 
 #: Jobs that one statement looks up.
@@ -31,13 +32,16 @@ class ErrorGroup:
     #: When the first and the last of them have failed.
     first: datetime
     last: datetime
-    #: When those have failed that are among the newest failures of all, the last one first.
-    times: Sequence[datetime]
     #: The last one of them, with its exception and the first line of the message.
     job_id: int
     exception_class: str
     message: str
     task_path: str
+
+    @property
+    def error(self) -> str:
+        """The class of the exception, without its module, and the message."""
+        return f"{self.exception_class.rpartition('.')[2]}: {self.message}"
 
 
 @dataclass(frozen=True)
@@ -64,22 +68,23 @@ class Failure(NamedTuple):
 def error_groups(
     using: str,
     limit: int,
+    given: Mapping[str, str],
     visible: VisibleJobs | None = None,
     most: int | None = None,
-    **given: str,
 ) -> ErrorGroups:
     """Return at most ``limit`` groups of the failed jobs in a database.
 
     Looks at the newest failures, 10,000 or ``most``, and at as many others for the numbers of the
     groups and their beginnings: a count is exact, or a lower bound. ``visible`` are the jobs that
-    count, by default all, and of these only those whose columns have the ``given`` values:
-    ``queue_name`` and ``task_path``. What is older than the newest failures does not count then.
+    count, by default all, and of these only those of the ``given`` queue and task. What is older
+    than the newest failures does not count then.
     """
     visible, most = visible or VisibleJobs(Job.objects.using(using)), most or CAP
     newest, is_complete = _newest(using, most)
     is_narrowed = bool(given) or not visible.is_unrestricted
     if is_narrowed:
-        newest = list(_matching(newest, visible.jobs.filter(**given)))
+        same = {COLUMNS[parameter]: value for parameter, value in given.items()}
+        newest = list(_matching(newest, visible.jobs.filter(**same)))
     found = _by_fingerprint(newest)
     ungrouped = len(newest) - sum(map(len, found.values()))
     # Those that have failed last come first among groups of one size.
@@ -181,7 +186,6 @@ def _described(
                 count,
                 count.first or failures[-1].failed_at,
                 last.failed_at,
-                tuple(each.failed_at for each in failures),
                 last.job_id,
                 DAMAGED if row is None else str(row.exception_class),
                 "" if row is None else first_line(str(row.start)),

@@ -20,6 +20,13 @@ from .visibility import VisibleJobs
 
 #: Jobs that a page examines if no index serves its filters.
 LOOKED_AT = 5_000
+#: The columns of a job that filters compare, by parameter name.
+COLUMNS = {
+    "queue": "queue_name",
+    "task": "task_path",
+    "key": "concurrency_key",
+    "error": "failedexecution__fingerprint",
+}
 #: Factor by which more rows are read if some may turn out to be in another state.
 SPARE = 10
 
@@ -163,14 +170,8 @@ class JobListing:
     def _jobs(self) -> Q:
         """The conditions that no index serves."""
         served = {parameter for parameter, _ in self._indexed_filters}
-        columns = {
-            "queue": "queue_name",
-            "task": "task_path",
-            "key": "concurrency_key",
-            "error": "failedexecution__fingerprint",
-        }
         conditions = {
-            columns[parameter]: value
+            COLUMNS[parameter]: value
             for parameter, value in self.given.items()
             if parameter not in served
         }
