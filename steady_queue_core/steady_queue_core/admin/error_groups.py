@@ -10,6 +10,7 @@ from django.template.response import TemplateResponse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 
+from ..fingerprint import is_fingerprint
 from ..listings.counts import CAP, BoundedCount
 from ..listings.error_groups import ErrorGroup, error_groups
 from ..listings.keyset import is_storable
@@ -78,11 +79,11 @@ def filters_of(request: HttpRequest) -> dict[str, str]:
 
 def group_link(page: QueueAdmin, request: HttpRequest, job: Any) -> str:
     """Return a link to the group of a failed job; nothing for others."""
-    fingerprint = getattr(getattr(job, "failedexecution", None), "fingerprint", None)
-    if not fingerprint or not is_storable(str(fingerprint)):
+    fingerprint = str(getattr(getattr(job, "failedexecution", None), "fingerprint", None))
+    if not is_fingerprint(fingerprint):
         return ""
-    url = page.jobs_url(request, state="failed", error=str(fingerprint))
-    return format_html('<a href="{}">{}</a>', url, texts.name(fingerprint))
+    url = page.jobs_url(request, state="failed", error=fingerprint)
+    return format_html('<a href="{}">{}</a>', url, fingerprint)
 
 
 def _row(page: QueueAdmin, request: HttpRequest, group: ErrorGroup, given: dict[str, str]) -> Row:

@@ -122,7 +122,7 @@ class JobAdmin(QueueAdmin):
         """Show the failed jobs by error group."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        if request.method != "GET":
+        if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET"])
         may_retry = self.is_permitted(request, "retry")
         return error_groups_page(self, request, may_retry=may_retry)
