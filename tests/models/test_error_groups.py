@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from steady_queue_core.dialects import Ending, portable
 from steady_queue_core.dialects.conformance.base import ending
-from steady_queue_core.fingerprint import fingerprint_of
+from steady_queue_core.fingerprint import MOST_READ, fingerprint_of
 from steady_queue_core.listings import error_groups
 from steady_queue_core.listings.error_groups import ErrorGroup, ErrorGroups
 from steady_queue_core.listings.visibility import VisibleJobs
@@ -171,7 +171,10 @@ def test_three_statements_are_enough_for_as_many_groups_as_there_are(using: str)
         jobs.fail(word)
     with CaptureQueriesContext(connections[using]) as captured:
         assert len(jobs.groups().groups) == 5
-    assert len(captured) == 3, [each["sql"] for each in captured]
+    statements = [each["sql"] for each in captured]
+    assert len(statements) == 3, statements
+    # Of a message only the beginning is read.
+    assert str(MOST_READ) in statements[-1]
 
 
 @on_every_database
@@ -200,6 +203,18 @@ def test_damaged_rows_do_not_make_the_newest_all(using: str) -> None:
     found = jobs.groups(most=2)
     assert shown(found) == [("often", 2, True)]
     assert not found.is_complete
+
+
+@pytest.mark.parametrize("using", ["default"])
+@pytest.mark.django_db(transaction=True)
+def test_a_group_whose_beginning_is_damaged_begins_later(using: str) -> None:
+    jobs = Failures(using)
+    damaged, last = jobs.fail("often"), jobs.fail("often")
+    damage(using, damaged, "created_at", "'1'")
+    found = jobs.groups(most=1)
+    assert shown(found) == [("often", 1, False)]
+    [group] = found.groups
+    assert (group.job_id, group.first) == (last, group.last)
 
 
 @pytest.mark.parametrize("using", ["default"])
