@@ -209,6 +209,14 @@ def test_it_needs_neither_scripts_nor_styles_of_its_own(scene: Scene) -> None:
     assert not re.search(r"<script(?! src=)|<style| style=| on\w+=|javascript:", content)
 
 
+@pytest.mark.django_db(transaction=True)
+def test_its_breadcrumbs_are_those_of_this_django(scene: Scene) -> None:
+    visitor = Visitor(*EVERYTHING)
+    pattern = re.compile(r'<(\w+) class="breadcrumbs">')
+    page = groups(visitor)
+    assert pattern.findall(page.source) == pattern.findall(visitor.list().source) != []
+
+
 @on_every_database
 def test_it_makes_no_more_than_a_dozen_queries(
     using: str, scene: Scene, monkeypatch: pytest.MonkeyPatch

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from django.contrib.admin import helpers
+from django.forms import Media
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.html import format_html
@@ -47,7 +48,10 @@ def error_groups_page(page: QueueAdmin, request: HttpRequest, *, may_retry: bool
     context = {
         **page.admin_site.each_context(request),
         "title": "Error groups",
+        "original": "Error groups",
         "opts": page.opts,
+        "has_view_permission": True,
+        "media": Media(),
         "filters": [(name, texts.name(value)) for name, value in given.items()],
         "rows": [_row(page, request, group, given) for group in found.groups],
         "found": found,
