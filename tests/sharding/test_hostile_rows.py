@@ -47,7 +47,7 @@ def test_a_recurring_task_whose_row_names_no_shard_cannot_be_run_now(
 @on_sqlite
 @pytest.mark.parametrize("shard", ["east", "west"])
 def test_a_callback_of_a_row_that_names_no_shard_is_stored_with_its_outcome(
-    west: str, shards: Shards, shard: str
+    west: str, shards: Shards, shard: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     audited.enqueue(shards.keys("east")[0])
     metadata = shards.jobs("east").get().metadata.replace('"east"', '"default"')
@@ -57,4 +57,6 @@ def test_a_callback_of_a_row_that_names_no_shard_is_stored_with_its_outcome(
     Driver("default").work()
     job, callback = shards.jobs("east")
     assert job.finished_at is not None
+    told = {getattr(each, "event", None) for each in caplog.records}
+    assert ("task.callback_unknown" in told) is (shard == "west")
     assert (callback.task_path, callback.backend_name) == ("tests.sharding.tasks.audit", "east")

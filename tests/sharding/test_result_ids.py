@@ -53,6 +53,8 @@ def test_the_id_of_a_backend_that_cannot_be_used_is_no_result(west: str, shards:
     for alias in (*broken, "foreign"):
         with pytest.raises(TaskResultDoesNotExist):
             greet.get_result(f"{alias}:1")
+        with pytest.raises(TaskResultDoesNotExist):
+            shards.backend.cancel(f"{alias}:1")
 
 
 @on_sqlite
