@@ -7,8 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from steady_queue_core.models import Queue, Sample, Statistic
-from steady_queue_core.overview import WINDOWS, history
+from steady_queue_core.listings import counts
+from steady_queue_core.models import Queue, RecurringTask, Sample, Statistic
+from steady_queue_core.overview import WINDOWS, history, queues
 from steady_queue_core.overview.total import quantile
 from steady_queue_core.statistics import histogram
 from steady_queue_core.statistics.spans import HOUR, RECENT_HOUR
@@ -102,6 +103,48 @@ def test_samples_of_another_time_tell_no_rate(using: str, garden: Garden) -> Non
     garden.sample(2), garden.sample(2, "mail", 3)
     [line] = garden.look().queues
     assert line.in_rate is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_more_ready_jobs_than_are_counted_tell_no_rate(
+    garden: Garden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counts, "CAP", 2)
+    garden.ready(3, "mail"), garden.sample(10)
+    [line] = garden.look().queues
+    assert line.in_rate is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_needs_a_look_comes_first(garden: Garden) -> None:
+    garden.stop("worker"), garden.start("worker", queues=["mail"], threads=3)
+    garden.ready(5, "mail"), garden.ready(1, "lost")
+    garden.count(3, "mail", "often", finished=50), garden.count(3, "mail", "bad", failed=1)
+    seen = garden.look()
+    assert [each.name for each in seen.queues] == ["lost", "mail"]
+    assert [each.path for each in seen.tasks] == ["bad", "often"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_queues_with_jobs_are_counted_before_those_of_the_past(
+    garden: Garden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queues, "MOST", 2)
+    garden.count(3, "a", finished=1), garden.ready(1, "b"), garden.ready(1, "c")
+    assert [*garden.look().lengths.queues] == ["b", "c"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_that_is_past_is_not_due_next(garden: Garden) -> None:
+    past = garden.present(garden.using) - timedelta(hours=1)
+    row = garden.rows(RecurringTask).create(
+        key="daily", task_path=TASK, schedule="0 6 * * *", timezone="UTC", arguments="{}",
+        backend_name="default", queue_name="default", created_at=past, updated_at=past,
+    )  # fmt: skip
+    assert [each.key for each in garden.look().schedules or ()] == ["daily"]
+    row.overlap, row.waiting_at, row.ends_at = "queue", past, past
+    row.save()
+    assert garden.look().schedules == []
 
 
 @on_every_database

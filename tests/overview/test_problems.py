@@ -260,6 +260,50 @@ def test_a_job_that_runs_for_long_is_told_in_any_scope(using: str, garden: Garde
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_job_that_has_just_begun_is_not_stuck(garden: Garden) -> None:
+    a_job_that_takes_much_longer_than_usual(garden, None)
+    garden.age(garden.rows(ClaimedExecution), created_at=4 * MINUTE)
+    assert garden.problems == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_few_attempts_tell_nothing_of_how_long_a_job_takes(garden: Garden) -> None:
+    garden.count(5, "default", "conformance.tasks.work", finished=19, runs=2_000)
+    garden.claimed(1, task_path="conformance.tasks.work")
+    garden.age(garden.rows(ClaimedExecution), created_at=6 * MINUTE)
+    assert garden.problems == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_cause_explains_is_not_told_once_more(garden: Garden) -> None:
+    a_worker_that_died_with_a_job(garden, None)
+    garden.age(garden.rows(ClaimedExecution), created_at=3 * HOUR)
+    assert "claim-long" not in {code for code, *_ in garden.problems}
+    no_process_at_all(garden, None)
+    assert "queue-unserved" not in {code for code, *_ in garden.problems}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_hour_of_the_last_minutes_is_not_usual(
+    garden: Garden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in (Garden, registered.Moment):
+        monkeypatch.setattr(each, "minute", 60 * 490_000 + 5)
+    garden.count(7, failed=15), garden.count(30, finished=15)
+    garden.count(7, span=RECENT_HOUR, failed=15, finished=15)
+    assert [code for code, *_ in garden.problems] == ["failures-many"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_minutes_that_are_summed_up_are_usual_once(garden: Garden) -> None:
+    garden.count(5, failed=12, finished=88)
+    garden.count(300, span=RECENT_HOUR, failed=10, finished=90)
+    garden.count(50, finished=100)
+    garden.count(50, span=RECENT_HOUR, finished=100)
+    assert garden.problems == []
+
+
+@pytest.mark.django_db(transaction=True)
 def test_several_problems_come_in_the_order_of_what_they_explain(garden: Garden) -> None:
     for plant in (a_stuck_job, a_paused_queue, no_supervisor, workers_that_are_killed):
         plant(garden, None)
