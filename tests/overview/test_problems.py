@@ -304,6 +304,16 @@ def test_minutes_that_are_summed_up_are_usual_once(garden: Garden) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_few_queues_with_a_problem_stand_for_many(garden: Garden, settings: Any) -> None:
+    tasks = tasks_in(garden.using)
+    tasks["default"]["OPTIONS"]["queue_limits"] = {f"q{number}": 1 for number in range(7)}
+    settings.TASKS = tasks
+    for number in range(7):
+        garden.ready(1, f"q{number}")
+    assert [code for code, *_ in garden.problems] == ["queue-full"] * 5
+
+
+@pytest.mark.django_db(transaction=True)
 def test_several_problems_come_in_the_order_of_what_they_explain(garden: Garden) -> None:
     for plant in (a_stuck_job, a_paused_queue, no_supervisor, workers_that_are_killed):
         plant(garden, None)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import islice
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -14,13 +15,14 @@ from ..doctor import Finding, busy_limits, claims, clock, heartbeats, processes,
 from ..doctor.finding import place, problem, warning
 from ..doctor.patient import Patient
 from ..doctor.words import many
-from ..listings.counts import CAP
 from ..listings.wording import duration, name
 from .history import History
 from .lengths import Lengths
 from .longest import LongRun
 from .registered import Moment
 
+#: So many queues with the same problem are told.
+MOST = 5
 #: Failures of ten minutes that are worth a word, and how their share has to compare.
 LEAST_FAILURES, TIMES_USUAL, LEAST_SHARE, SHARE_ALONE = 10, 3, 0.05, 0.5
 #: A job that runs so many times as long as usual is stuck, but not before some time.
@@ -77,19 +79,20 @@ def of_queues(evidence: Evidence) -> Iterator[Problem]:
     patient = evidence.patient
     waiting = [each for each in patient.queues if each.ready.number]
     waiting.sort(key=lambda each: -each.ready.number)
-    for each in [queue for queue in waiting if queue.is_paused][:5]:
+    for each in [queue for queue in waiting if queue.is_paused][:MOST]:
         yield Problem(queues.is_paused(patient, each), "queue", each.name)
-    for each in [queue for queue in waiting if patient.is_alive and queue.is_unserved][:5]:
+    for each in [queue for queue in waiting if patient.is_alive and queue.is_unserved][:MOST]:
         yield Problem(queues.is_unserved(patient, each), "processes")
-    for each in [queue for queue in waiting if queues.waits_long(queue)][:5]:
+    for each in [queue for queue in waiting if queues.waits_long(queue)][:MOST]:
         yield Problem(queues.is_slow(patient, each), "jobs", filters=_ready(each.name))
     with suppress(ImproperlyConfigured):  # Reported by the system checks.
-        yield from _of_limits(patient.using, {each.name: each.ready.number for each in waiting})
+        counts = {each.name: each.ready.number for each in waiting}
+        yield from islice(_of_limits(patient.using, counts), MOST)
 
 
 def _of_limits(using: str, counts: Mapping[str, int]) -> Iterator[Problem]:
     for queue, alias, most in busy_limits.limits_of(using, counts):
-        if most <= min(counts[queue], CAP):
+        if most <= counts[queue]:
             finding = busy_limits.is_full(queue, alias, most)
             yield Problem(finding, "jobs", filters=_ready(queue))
 
