@@ -124,7 +124,7 @@ def test_what_was_not_looked_at_is_said(scene: Scene, monkeypatch: pytest.Monkey
     page = groups(visitor)
     assert "1 more failed job belongs to no group." in page
     monkeypatch.setattr("steady_queue_core.admin.error_groups.MOST_GROUPS", 1)
-    assert "There are more groups, all of them smaller." in groups(visitor)
+    assert "There are more groups, none of them larger." in groups(visitor)
     monkeypatch.setattr(error_groups, "CAP", 2)
     page = groups(visitor)
     assert "2+" in page
