@@ -174,6 +174,13 @@ def test_the_page_needs_neither_scripts_nor_styles_of_its_own(garden: Garden) ->
 
 
 @pytest.mark.django_db(transaction=True)
+def test_its_breadcrumbs_are_those_of_this_django(garden: Garden) -> None:
+    visitor = Visitor(*EVERYTHING)
+    pattern = re.compile(r'<(\w+) class="breadcrumbs">')
+    assert pattern.findall(see(visitor).source) == pattern.findall(visitor.list().source) != []
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_page_is_not_large(garden: Garden, monkeypatch: pytest.MonkeyPatch) -> None:
     # The tasks that other modules of the suite declare could be chosen as well.
     monkeypatch.setattr(admin_overview, "registered_tasks", list)

@@ -37,10 +37,10 @@ def _sum_up_next(
     if hour is None or present < hour + HOUR + GRACE:
         return 0
     sums: dict[tuple[str, str], Tally] = {}
-    of_hour = rows.filter(span=MINUTE, minute__gte=hour, minute__lt=hour + HOUR)
-    for row in of_hour.iterator():
-        names = str(row.queue_name), str(row.task_path)
-        sums.setdefault(names, Tally()).add(Tally.of(row))
+    for minute in range(hour, hour + HOUR):  # At once, they could be a hundred thousand.
+        for row in rows.filter(span=MINUTE, minute=minute):
+            names = str(row.queue_name), str(row.task_path)
+            sums.setdefault(names, Tally()).add(Tally.of(row))
     found = [
         Statistic(
             span=RECENT_HOUR, minute=hour, queue_name=queue, task_path=task, writer=NOBODY,
