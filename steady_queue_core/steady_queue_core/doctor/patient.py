@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -95,8 +96,9 @@ class Patient:
 
     def command(self, *arguments: object) -> str:
         """Return a subcommand that can be pasted, for this database."""
-        if len(queue_databases()) > 1 and (aliases := list(backends_on(self.using))):
-            arguments = *arguments, "--backend", aliases[0]
+        with suppress(ImproperlyConfigured):  # Reported by the system checks.
+            if len(queue_databases()) > 1 and (aliases := list(backends_on(self.using))):
+                arguments = *arguments, "--backend", aliases[0]
         return command(*arguments)
 
     @property
