@@ -198,13 +198,14 @@ def test_a_request_outlasts_the_probe_that_accepted_it(make_project: MakeProject
     supervisor = project.start("--probe-port", str(port))
     wait_status(port, "/readyz", 200)
     probe = probe_of(supervisor)
-    idle = threads(probe)
+    # The main thread, one that accepts and one that watches the supervisor.
+    wait_for(lambda: threads(probe) == 3, 10, "the former requests to end")
     with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
         client.sendall(b"GET /livez HTTP/1.1\r\n")
         # A thread answers, and another one limits its time.
-        wait_for(lambda: threads(probe) == idle + 2, 10, "the request to be accepted")
+        wait_for(lambda: threads(probe) == 5, 10, "the request to be accepted")
         supervisor.send(signal.SIGTERM, probe)
-        wait_for(lambda: threads(probe) == idle + 1, 10, "the thread that accepts to end")
+        wait_for(lambda: threads(probe) == 4, 10, "the thread that accepts to end")
         client.sendall(b"Host: here\r\n\r\n")
         assert client.recv(100).startswith(b"HTTP/1.0 200 ")
     wait_for(lambda: probe not in supervisor.children(), 15, "the end of the old probe")
