@@ -21,6 +21,7 @@ from steady_queue_core.admin import (
     ProcessAdmin,
     QueuesAdmin,
     RecurringTaskAdmin,
+    error_groups,
     overview_tables,
     register,
 )
@@ -42,6 +43,7 @@ from ..doctor.ward import HOUR as AN_HOUR
 from ..overview.planting import TASK, Garden
 from ..servers.kinds import KINDS
 from .places import on_every_database, tasks_in
+from .test_error_groups import buttons, fail
 from .test_hostile import NASTY, PATH
 from .visitor import EVERYTHING, Page, Visitor
 
@@ -277,6 +279,33 @@ def test_a_queue_is_paused_and_resumed_from_here(garden: Garden) -> None:
 
 
 @on_every_database
+def test_failures_are_shown_by_their_cause_and_retried_from_here(
+    using: str, garden: Garden
+) -> None:
+    orders = [fail(garden, f"no order {number}") for number in (1, 2, 3)]
+    fail(garden, f"{NASTY} 7", task=PATH)
+    visitor = Visitor(*EVERYTHING)
+    page = see(visitor)
+    assert re.search(r"ValueError: no order 3 send 3 \d+ m?s ago \d+ m?s ago 3 failed", page.text)
+    assert "<script>alert" not in page.source
+    assert "alert('x')" in page
+    assert visitor.see(page.link("ValueError: no order 3")).ids == orders[::-1]
+    [(_, url), _] = [each for each in buttons(page) if each[0].startswith("Retry all")]
+    form = {"csrfmiddlewaretoken": "", **error_groups.RETRY_ALL}
+    question = visitor.post(url, form)
+    assert "Retry 3 failed jobs?" in question
+    assert "Retried 3 jobs." in visitor.post(url, question.answer()).messages
+    assert "no order" not in see(visitor)
+
+    looker = Visitor("view_overview", "view_job")
+    assert "ValueError" in see(looker)
+    assert "Retry all" not in see(looker)
+    assert "ValueError" not in see(Visitor("view_overview"))
+    assert "ValueError" in see(looker, fragment="1")
+    assert "ValueError" not in see(Visitor("view_overview"), fragment="1")
+
+
+@on_every_database
 def test_the_scope_is_that_of_the_address(using: str, garden: Garden) -> None:
     grow(garden)
     visitor = Visitor(*EVERYTHING)
@@ -323,6 +352,8 @@ def test_damaged_rows_do_not_break_it(garden: Garden) -> None:
             ("statistics", "queue_name"), ("samples", "queue_name"), ("pauses", "queue_name"),
             ("jobs", "task_path"), ("claimed_executions", "queue_name"), ("processes", "name"),
             ("processes", "metadata"), ("recurring_tasks", "key"), ("recurring_tasks", "schedule"),
+            ("failed_executions", "message"), ("failed_executions", "exception_class"),
+            ("failed_executions", "fingerprint"), ("failed_executions", "created_at"),
         ):  # fmt: skip
             cursor.execute(
                 f"UPDATE steady_queue_{table} SET {column} = CAST(x'ff' AS TEXT) WHERE rowid = "

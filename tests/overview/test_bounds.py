@@ -15,7 +15,7 @@ from ..models.everywhere import on_every_database
 from .planting import Garden
 
 #: Of the queue's database, and without the recurring tasks.
-MOST, MOST_OF_FRAGMENT = 7, 5
+MOST, MOST_OF_FRAGMENT = 8, 6
 
 
 def queries(using: str, **given: Any) -> int:

@@ -23,6 +23,7 @@ from ..overview import WINDOWS, Overview, Scope
 from ..tasks.definition import registered_tasks
 from . import databases, overview_tables, texts
 from .base import QueueAdmin
+from .error_groups import RETRY_ALL
 from .filters import MOST_CHOICES, queues_of_tasks
 from .overview_charts import charts
 from .overview_links import Links
@@ -91,7 +92,6 @@ class OverviewAdmin(QueueAdmin):
                 scope.task,
             ),
             "database_choices": databases.queue_databases(),
-            "errors_url": links.to_errors(queue=scope.queue, task=scope.task),
             "all_url": links.here(queue="", task=""),
             "fragment_url": links.here(fragment="1"),
         }
@@ -130,6 +130,7 @@ def _name(text: str) -> str:
 
 def _live(overview: Overview, links: Links) -> dict[str, Any]:
     """Return what both the page and the fragment show."""
+    scope = overview.scope
     return {
         "problems": list(overview_tables.problems(overview, links)),
         "numbers": list(overview_tables.numbers(overview, links)),
@@ -140,7 +141,11 @@ def _live(overview: Overview, links: Links) -> dict[str, Any]:
         "tasks": list(overview_tables.tasks(overview, links)),
         "tasks_left": overview.tasks_left,
         "longest": list(overview_tables.longest(overview, links)),
-        "window": overview.scope.window.label,
+        "errors": list(overview_tables.errors(overview, links)),
+        "errors_left": overview.causes.has_more,
+        "errors_url": links.to_errors(queue=scope.queue, task=scope.task),
+        "retry": RETRY_ALL if links.may_retry else None,
+        "window": scope.window.label,
         "is_cut": overview.history.is_cut,
     }
 

@@ -31,16 +31,27 @@ class Links:
         """Return the address of the page of a row."""
         return self._address(model, "change", (quote(key),), {}) if self._may_see(model) else ""
 
-    def to_jobs(self, state: str, queue: str = "", task: str = "") -> str:
+    def to_jobs(self, state: str, queue: str = "", task: str = "", error: str = "") -> str:
         """Return the address of a list of jobs."""
         scope = self._scope
-        given = {"state": state, "queue": queue or scope.queue, "task": task or scope.task}
+        given = {"queue": queue or scope.queue, "task": task or scope.task}
+        given |= {"state": state, "error": error}
         return self.to_list(Job, **{name: value for name, value in given.items() if value})
 
     def to_errors(self, **filters: str) -> str:
         """Return the address of the failed jobs by their causes."""
         is_there = hasattr(self._site._registry.get(Job), "errors_view") and self._may_see(Job)
         return self._address(Job, "errors", (), filters) if is_there else ""
+
+    def to_group(self, fingerprint: str) -> str:
+        """Return the address of the jobs of an error group."""
+        return self.to_jobs("failed", error=fingerprint) if self.to_errors() else ""
+
+    @property
+    def may_retry(self) -> bool:
+        """Whether the user may retry failed jobs."""
+        page = self._site._registry.get(Job)
+        return bool(getattr(page, "is_permitted", lambda *_: False)(self._request, "retry"))
 
     def to_button(self, verb: str, queue: str) -> str:
         """Return the address that pauses or resumes a queue, if the user may do so."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 from ..dialects import portable
@@ -16,6 +16,8 @@ from .overview_charts import clock_of, milliseconds, number
 from .overview_links import Links
 
 DASH = "-"
+#: Characters of an error, and points of the line that tells when its jobs have failed.
+MOST_OF_ERROR, SPARK_STEPS = 160, 30
 
 
 def numbers(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
@@ -132,6 +134,42 @@ def longest(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
             "since": texts.duration(run.since),
             "times": DASH if run.times_usual is None else _times(run.times_usual),
         }
+
+
+def errors(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the table of error groups; none for a user who may not see them."""
+    if not links.to_errors():
+        return
+    window = timedelta(minutes=overview.scope.window.length)
+    present = overview.moment.present
+    since = max(filter(None, (present - window, overview.causes.since)))
+    for each in overview.causes.shown:
+        group = each.group
+        counts = counted(each.failed_at, since, present, SPARK_STEPS)
+        words = f"{sum(counts):,} failed within {texts.between(since, present)}"
+        yield {
+            "error": texts.clean(group.error, MOST_OF_ERROR),
+            "url": links.to_group(group.fingerprint),
+            "task": texts.short_path(group.task_path),
+            "jobs": group.count.text,
+            "first": _ago(group.first, present),
+            "last": _ago(group.last, present),
+            "spark": spark_svg(counts, words) if any(counts) else "",
+        }
+
+
+def counted(times: Iterable[datetime], since: datetime, until: datetime, steps: int) -> list[int]:
+    """Count times by steps of equal length; those outside are left out."""
+    length = (until - since) / steps
+    counts = [0] * steps
+    for each in times:
+        if length and since <= each <= until:
+            counts[min(steps - 1, (each - since) // length)] += 1
+    return counts
+
+
+def _ago(instant: datetime, present: datetime) -> str:
+    return texts.dated(f"{texts.between(instant, present)} ago", instant)
 
 
 def schedules(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:

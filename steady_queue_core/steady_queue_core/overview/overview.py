@@ -12,6 +12,7 @@ from ..doctor.patient import Patient
 from ..listings.damage import readable
 from ..listings.processes import ListedProcess
 from .busy import Busy
+from .causes import Causes, causes
 from .history import LATELY, History
 from .lengths import Lengths
 from .longest import LongRun, longest_runs
@@ -35,7 +36,7 @@ class TaskLine(NamedTuple):
 
 @dataclass(frozen=True)
 class Overview:
-    """A queue at one moment. Made by seven queries, five without the recurring tasks."""
+    """A queue at one moment. Made by eight queries, six without the recurring tasks."""
 
     scope: Scope
     moment: Moment
@@ -47,6 +48,7 @@ class Overview:
     queues: Sequence[QueueLine]
     queues_left: int
     longest: Sequence[LongRun]
+    causes: Causes
     #: ``None``: not read.
     schedules: Sequence[NextRun] | None
 
@@ -81,6 +83,7 @@ class Overview:
             queues=ordered[:MOST_SHOWN],
             queues_left=len(ordered[MOST_SHOWN:]),
             longest=[each for each in longest if scope.has(each.queue, each.task)],
+            causes=causes(scope),
             schedules=next_runs(scope, moment) if with_schedules else None,
         )
 

@@ -1,0 +1,114 @@
+"""What the newest failures have in common, and when they were."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db.models import F
+from django.db.models.functions import Left
+
+from ..dialects import portable
+from ..fingerprint import first_line, is_fingerprint
+from ..listings.counts import BoundedCount
+from ..listings.damage import ERRORS, is_damage
+from ..listings.error_groups import ErrorGroup, error_groups
+from ..models import FailedExecution
+from .scope import Scope
+
+#: Failures that are looked at, groups that are shown, and characters of a message.
+LOOKED_AT, MOST, MOST_READ = 500, 5, 300
+
+
+class Failure(NamedTuple):
+    """One of the newest failures."""
+
+    job_id: int
+    fingerprint: str
+    failed_at: datetime
+    exception_class: str
+    message: str
+    task: str
+    queue: str
+
+
+@dataclass(frozen=True)
+class Cause:
+    """An error group, and when its jobs have failed; none if that is not known."""
+
+    group: ErrorGroup
+    failed_at: Sequence[datetime] = ()
+
+
+@dataclass(frozen=True)
+class Causes:
+    """The largest groups of the newest failures."""
+
+    shown: Sequence[Cause]
+    #: Whether there are more groups.
+    has_more: bool
+    #: When the oldest of the failures was that were looked at; ``None`` if these are all.
+    since: datetime | None
+
+
+def causes(scope: Scope) -> Causes:
+    """Return what has failed lately in a scope: one query, unless a row is damaged."""
+    try:
+        found, is_complete = _newest(scope)
+    except ERRORS as error:
+        if not is_damage(error):
+            raise
+        return _one_by_one(scope)
+    alike: dict[str, list[Failure]] = defaultdict(list)
+    for each in found:
+        if is_fingerprint(str(each.fingerprint)) and scope.has(each.queue, each.task):
+            alike[each.fingerprint].append(each)
+    # Those that have failed last come first among groups of one size.
+    largest = sorted(alike.values(), key=lambda each: -len(each))
+    since = None if is_complete else found[-1].failed_at
+    shown = [_cause(each, is_exact=is_complete) for each in largest[:MOST]]
+    return Causes(shown, len(largest) > MOST, since)
+
+
+def _newest(scope: Scope) -> tuple[list[Failure], bool]:
+    rows = FailedExecution.objects.using(scope.using).order_by("-created_at", "-job_id")
+    read: Any = rows.annotate(start=Left(F("message"), MOST_READ)).values_list(
+        "job_id", "fingerprint", "created_at", "exception_class", "start",
+        "job__task_path", "job__queue_name",
+    )  # fmt: skip
+    found = [Failure(*row) for row in read[: LOOKED_AT + 1]]
+    return list(_with_time(found[:LOOKED_AT])), len(found) <= LOOKED_AT
+
+
+def _with_time(failures: Sequence[Failure]) -> Iterator[Failure]:
+    for each in failures:
+        # SQLite's rows may hold what is no time, after a manual edit.
+        if isinstance(each.failed_at, datetime):
+            yield each._replace(failed_at=portable.aware(each.failed_at))
+
+
+def _cause(alike: Sequence[Failure], *, is_exact: bool) -> Cause:
+    last, first = alike[0], alike[-1]
+    group = ErrorGroup(
+        last.fingerprint,
+        BoundedCount(len(alike), is_exact),
+        first.failed_at,
+        last.failed_at,
+        last.job_id,
+        str(last.exception_class),
+        first_line(str(last.message)),
+        str(last.task),
+    )
+    return Cause(group, [each.failed_at for each in alike])
+
+
+def _one_by_one(scope: Scope) -> Causes:
+    given = {"queue": scope.queue, "task": scope.task}
+    given = {name: value for name, value in given.items() if value}
+    found = error_groups(scope.using, MOST, given, most=LOOKED_AT)
+    oldest = min((each.first for each in found.groups), default=None)
+    since = None if found.is_complete else oldest
+    return Causes([Cause(each) for each in found.groups], found.has_more, since)
