@@ -227,7 +227,7 @@ def test_what_refreshes_is_what_the_page_shows(garden: Garden) -> None:
     assert parts == Markup(page.source).values("data-part")
     assert parts == [
         "problems", "numbers", "chart-ended", "chart-times", "chart-lengths", "queues", "tasks",
-        "longest",
+        "errors", "longest",
     ]  # fmt: skip
     [address] = Markup(page.source).values("data-refresh")
     assert "fragment=1" in address

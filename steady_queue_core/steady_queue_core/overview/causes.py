@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db.models import F
-from django.db.models.functions import Left
+from django.db import connections
 
-from ..dialects import portable
+from ..dialects import portable, tables
 from ..fingerprint import first_line, is_fingerprint
-from ..listings.counts import BoundedCount
+from ..listings.counts import BoundedCount, stored_instant
 from ..listings.damage import ERRORS, is_damage
 from ..listings.error_groups import ErrorGroup, error_groups
 from ..models import FailedExecution
 from .scope import Scope
+from .statement import rows_of
 
 #: Failures that are looked at, groups that are shown, and characters of a message.
 LOOKED_AT, MOST, MOST_READ = 500, 5, 300
+
+WITH_CAUSE = f"""
+SELECT part.job_id, fingerprint, part.created_at, exception_class,
+    SUBSTR(message, 1, {MOST_READ}), task_path, queue_name
+FROM {{rows}}
+JOIN {tables.FAILED} failed ON failed.job_id = part.job_id
+JOIN {tables.JOBS} job ON job.id = part.job_id"""
 
 
 class Failure(NamedTuple):
@@ -75,19 +82,19 @@ def causes(scope: Scope) -> Causes:
 
 def _newest(scope: Scope) -> tuple[list[Failure], bool]:
     rows = FailedExecution.objects.using(scope.using).order_by("-created_at", "-job_id")
-    read: Any = rows.annotate(start=Left(F("message"), MOST_READ)).values_list(
-        "job_id", "fingerprint", "created_at", "exception_class", "start",
-        "job__task_path", "job__queue_name",
-    )  # fmt: skip
-    found = [Failure(*row) for row in read[: LOOKED_AT + 1]]
-    return list(_with_time(found[:LOOKED_AT])), len(found) <= LOOKED_AT
+    # Two columns of one index: MySQL reads and sorts the whole table for more.
+    newest = rows.values("job_id", "created_at")[: LOOKED_AT + 1]
+    found = list(_read(scope.using, rows_of(scope.using, [(WITH_CAUSE, newest)])))
+    found.sort(key=lambda each: (each.failed_at, each.job_id), reverse=True)
+    return found[:LOOKED_AT], len(found) <= LOOKED_AT
 
 
-def _with_time(failures: Sequence[Failure]) -> Iterator[Failure]:
-    for each in failures:
+def _read(using: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[Failure]:
+    for job_id, fingerprint, failed_at, *others in rows:
+        instant = stored_instant(connections[using], failed_at)
         # SQLite's rows may hold what is no time, after a manual edit.
-        if isinstance(each.failed_at, datetime):
-            yield each._replace(failed_at=portable.aware(each.failed_at))
+        if instant is not None:
+            yield Failure(job_id, fingerprint, portable.aware(instant), *others)
 
 
 def _cause(alike: Sequence[Failure], *, is_exact: bool) -> Cause:
