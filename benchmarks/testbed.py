@@ -40,15 +40,17 @@ def chosen(names: str | None) -> list[str]:
     return found
 
 
-def set_up() -> None:
-    """Set Django up for queues on databases that are added later."""
+def set_up(*apps: str, **others: Any) -> None:
+    """Set Django up for queues on databases that are added later; with further ``apps`` and other
+    settings."""
     backport = ["django_tasks"] if django.VERSION < (6, 0) else []
     settings.configure(
         USE_TZ=True,
         DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
-        INSTALLED_APPS=["steady_queue_core", *backport],
+        INSTALLED_APPS=[*apps, "steady_queue_core", *backport],
         DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
         TASKS={"default": {"BACKEND": BACKEND}},
+        **others,
     )
     django.setup()
 

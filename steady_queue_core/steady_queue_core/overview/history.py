@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..listings.damage import ERRORS, is_damage
 from ..models import Sample, Statistic
@@ -29,6 +29,7 @@ COLUMNS = (
     "span", "minute", "queue_name", "task_path", "enqueued", "finished", "failed", "retried",
     "lost", "wait_ms", "run_ms", "wait_max", "run_max", "wait_histogram", "run_histogram",
 )  # fmt: skip
+Key = TypeVar("Key")
 SAMPLED = ("minute", "queue_name", "ready", "oldest_wait_ms")
 
 
@@ -69,7 +70,7 @@ class History:
     def of(cls, scope: Scope, minute: int) -> History:
         """Read what a page needs, by one query."""
         found = cls(minute, scope)
-        totals: dict[tuple[int, int, str, str], Total] = {}
+        totals: dict[tuple[int, int, str, str], list[Total]] = defaultdict(list)
         numbers: Counter[int] = Counter()
         for span, at, queue, *rest in _rows(scope, minute):
             numbers[span] += 1
@@ -79,10 +80,8 @@ class History:
                 found._add_sample(at, queue, Length(*map(number, rest[1:3])))
             elif isinstance(rest[0], str):
                 total = Total.of(Row(span, at, queue, *rest))
-                known = totals.setdefault((span, at, queue, rest[0]), total)
-                if known is not total:
-                    known.add(total)
-        cells = [Cell(*names, total) for names, total in totals.items()]
+                totals[span, at, queue, rest[0]].append(total)
+        cells = [Cell(*names, Total.sum_of(each)) for names, each in totals.items()]
         found.minutes = [each for each in cells if each.span == MINUTE]
         found.hours = list(_without_copies([each for each in cells if each.span != MINUTE]))
         found.is_cut = MOST in numbers.values()
@@ -121,11 +120,8 @@ class History:
     def steps(self) -> dict[int, Total]:
         """The totals of each step of the window."""
         step = self.scope.window.step
-        found = {each: Total() for each in self.scope.window.steps(self.minute)}
-        for cell in self.cells:
-            if (total := found.get(cell.minute // step * step)) is not None:
-                total.add(cell.total)
-        return found
+        found = _grouped(self.cells, lambda cell: cell.minute // step * step)
+        return {each: found.get(each, Total()) for each in self.scope.window.steps(self.minute)}
 
     @cached_property
     def by_task(self) -> dict[str, Total]:
@@ -172,7 +168,7 @@ class History:
     @cached_property
     def total(self) -> Total:
         """The total of the window."""
-        return _sum(self.cells)
+        return Total.sum_of(self.by_task.values())
 
     # --- what problems and numbers are of, whatever the scope ---
 
@@ -259,15 +255,12 @@ def _without_copies(cells: list[Cell]) -> Iterable[Cell]:
     return (cell for cell in cells if cell.span == RECENT_HOUR or cell.minute not in summed)
 
 
-def _grouped(cells: Iterable[Cell], key: Callable[[Cell], str]) -> dict[str, Total]:
-    found: dict[str, Total] = {}
+def _grouped(cells: Iterable[Cell], key: Callable[[Cell], Key]) -> dict[Key, Total]:
+    found: dict[Key, list[Total]] = defaultdict(list)
     for cell in cells:
-        found.setdefault(key(cell), Total()).add(cell.total)
-    return found
+        found[key(cell)].append(cell.total)
+    return {name: Total.sum_of(totals) for name, totals in found.items()}
 
 
 def _sum(cells: Iterable[Cell]) -> Total:
-    total = Total()
-    for cell in cells:
-        total.add(cell.total)
-    return total
+    return Total.sum_of(cell.total for cell in cells)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from operator import add
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ..statistics import histogram
@@ -30,7 +32,10 @@ class Row(NamedTuple):
     run_histogram: Any
 
 
-@dataclass(slots=True)
+NONE = (0,) * histogram.SIZE
+
+
+@dataclass(frozen=True, slots=True)
 class Total:
     """The sums of rows."""
 
@@ -46,8 +51,8 @@ class Total:
     #: The latest minute in which a job failed, since 1970; 0: none.
     last_failure: int = 0
     #: Counters of histograms.
-    waits: list[int] = field(default_factory=lambda: [0] * histogram.SIZE)
-    runs: list[int] = field(default_factory=lambda: [0] * histogram.SIZE)
+    waits: Sequence[int] = NONE
+    runs: Sequence[int] = NONE
 
     @classmethod
     def of(cls, row: Row) -> Total:
@@ -64,24 +69,24 @@ class Total:
             number(row.wait_max),
             number(row.run_max),
             row.minute if failed else 0,
-            histogram.read(row.wait_histogram),
-            histogram.read(row.run_histogram),
+            _counters(row.wait_histogram),
+            _counters(row.run_histogram),
         )
 
-    def add(self, other: Total) -> None:
-        """Add what another total has counted."""
-        self.enqueued += other.enqueued
-        self.finished += other.finished
-        self.failed += other.failed
-        self.retried += other.retried
-        self.lost += other.lost
-        self.wait_ms += other.wait_ms
-        self.run_ms += other.run_ms
-        self.wait_max = max(self.wait_max, other.wait_max)
-        self.run_max = max(self.run_max, other.run_max)
-        self.last_failure = max(self.last_failure, other.last_failure)
-        self.waits = [*map(add, self.waits, other.waits)]
-        self.runs = [*map(add, self.runs, other.runs)]
+    @classmethod
+    def sum_of(cls, totals: Iterable[Total]) -> Total:
+        """Return what totals have counted together."""
+        # By columns: a page sums up ten thousand of them, each some times.
+        together = [*totals]
+        if len(together) < 2:
+            return together[0] if together else cls()
+        values: list[Any] = [
+            *_by_position(sum, map(_ADDED, together)),
+            *_by_position(max, map(_LARGEST, together)),
+            _by_position(sum, (each.waits for each in together)),
+            _by_position(sum, (each.runs for each in together)),
+        ]
+        return cls(*values)
 
     @property
     def ended(self) -> int:
@@ -118,7 +123,27 @@ class Total:
         return quantile(self.runs, share, self.run_max)
 
 
-def quantile(counters: list[int], share: float, most: float) -> float | None:
+_ADDED = attrgetter("enqueued", "finished", "failed", "retried", "lost", "wait_ms", "run_ms")
+_LARGEST = attrgetter("wait_max", "run_max", "last_failure")
+
+
+def _by_position(
+    of: Callable[[Sequence[int]], int], rows: Iterable[Sequence[int]]
+) -> tuple[Any, ...]:
+    return tuple(map(of, zip(*rows, strict=True)))
+
+
+def _counters(text: object) -> Sequence[int]:
+    return _read(text) if isinstance(text, str) else NONE
+
+
+@lru_cache(maxsize=4_096)
+def _read(text: str) -> tuple[int, ...]:
+    # A page that refreshes reads the same rows again.
+    return tuple(histogram.read(text))
+
+
+def quantile(counters: Sequence[int], share: float, most: float) -> float | None:
     """Return the duration up to which that share of what a histogram counts lies, in milliseconds;
     ``most`` is the longest of all. It is estimated within the power of two that it is in."""
     wanted, before = share * sum(counters), 0
