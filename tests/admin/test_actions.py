@@ -252,21 +252,6 @@ def test_queues_are_paused_resumed_and_cleared(using: str, scene: Scene) -> None
 
 
 @on_every_database
-def test_an_act_on_many_stops_when_the_request_has_taken_long(
-    using: str, scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(actions, "TIME_LIMIT", 0.0)
-    monkeypatch.setattr(actions, "BATCH", 2)
-    failed = scene.failed(5)
-    visitor = Visitor(*EVERYTHING)
-    question = visitor.act("retry", ..., state="failed")
-    page = confirm(visitor, question, visitor.url("job"), state="failed")
-    assert page.messages[0] == "Retried 2 jobs."
-    assert page.messages[1].startswith("There may be more: the action took more than 0 seconds.")
-    assert scene.ids(FailedExecution) == failed[2:]
-
-
-@on_every_database
 def test_contention_is_told_and_other_errors_are_not_hidden(using: str, scene: Scene) -> None:
     failed = scene.failed(2)
     visitor = Visitor(*EVERYTHING)

@@ -23,7 +23,6 @@ from steady_queue_core.admin import (
     QueuesAdmin,
     RecurringTaskAdmin,
     SemaphoreAdmin,
-    register,
 )
 from steady_queue_core.listings import job_listing
 from steady_queue_core.models import (
@@ -39,6 +38,7 @@ from steady_queue_core.models import (
 )
 
 from ..app.tasks import noop
+from .conftest import Show
 from .places import HOUR, Scene, on_every_database
 from .test_actions import confirm, log
 from .test_lists import MOST_QUERIES, STATES, fill, recurring_tasks, walk
@@ -80,27 +80,6 @@ OURS: dict[Any, Any] = {
     RecurringTask: OurRecurringTasks,
     Semaphore: OurSemaphores,
 }
-Show = Callable[[dict[Any, Any]], None]
-
-
-@pytest.fixture
-def show(settings: Any) -> Show:
-    """Have the admin site ``narrowed`` consist of these pages, the others as they come."""
-
-    def show(pages: dict[Any, Any]) -> None:
-        site = AdminSite(name="narrowed")
-        urls: Any = ModuleType("urls")
-        register(site)
-        for model, page in pages.items():
-            site.unregister(model)
-            site.register(model, page)
-        urls.urlpatterns = [
-            path("admin/", default_site.urls),
-            path("narrowed/", site.urls),
-        ]
-        settings.ROOT_URLCONF = urls
-
-    return show
 
 
 @pytest.fixture(autouse=True)

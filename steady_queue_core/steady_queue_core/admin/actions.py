@@ -47,7 +47,12 @@ def run_in_batches(
     when others hold locks that are needed."""
     end = time.monotonic() + TIME_LIMIT
     changed = requested = 0
+    has_begun = False
     for batch in _batches(chunks):
+        if has_begun and time.monotonic() > end:
+            reason = f"the action took more than {TIME_LIMIT:g} seconds"
+            return BatchResult(changed, requested, reason)
+        has_begun = True
         try:
             changed += do(batch)
         except DatabaseError as error:
@@ -55,9 +60,6 @@ def run_in_batches(
                 raise
             return BatchResult(changed, requested, "the database was busy")
         requested += len(batch)
-        if time.monotonic() > end:
-            reason = f"the action took more than {TIME_LIMIT:g} seconds"
-            return BatchResult(changed, requested, reason)
     return BatchResult(changed, requested)
 
 
@@ -70,7 +72,11 @@ def _batches(chunks: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
 
 def log_action(request: HttpRequest, name: str, message: str) -> None:
     """Log an action of the user."""
-    user = request.user.get_username()
+    log_act(request.user.get_username(), name, message)
+
+
+def log_act(user: str, name: str, message: str) -> None:
+    """Log an action of the user with this name."""
     logger.info(
         "%s: %s (%s)", user, message, texts.line(name), extra=about("admin.acted", user=user)
     )
@@ -84,10 +90,17 @@ def add_history(
     flag: int = CHANGE,
 ) -> None:
     """Add an action to the admin's history of each row; ``names`` are by primary key."""
+    add_history_of(request.user.pk, model, message, names, flag)
+
+
+def add_history_of(
+    user_id: Any, model: type[Model], message: str, names: Mapping[Any, str], flag: int = CHANGE
+) -> None:
+    """Add an action of the user with this id to the history of each row."""
     content_type_id = ContentType.objects.get_for_model(model).pk
     entries = [
         LogEntry(
-            user_id=request.user.pk,
+            user_id=user_id,
             content_type_id=content_type_id,
             object_id=str(key),
             object_repr=texts.line(name)[:200],

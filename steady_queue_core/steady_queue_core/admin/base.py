@@ -226,9 +226,20 @@ class QueueAdmin(ModelAdmin):
         return TemplateResponse(request, self.detail_template, context)
 
     def confirmation(
-        self, request: HttpRequest, question: str, verb: str, back: str
+        self,
+        request: HttpRequest,
+        question: str,
+        verb: str,
+        back: str,
+        notes: Sequence[str] = (),
+        *,
+        in_background: bool = False,
     ) -> HttpResponse:
-        """Ask for confirmation. Yes repeats the request with ``confirmed``, no leads ``back``."""
+        """Ask for confirmation. Yes repeats the request with ``confirmed``, no leads ``back``.
+
+        ``notes`` are below the question. ``in_background``: whether there is a second Yes, with
+        ``background``.
+        """
         omitted = ("csrfmiddlewaretoken", "index")
         context = {
             **self.admin_site.each_context(request),
@@ -236,6 +247,8 @@ class QueueAdmin(ModelAdmin):
             "opts": self.opts,
             "question": question,
             "verb": verb,
+            "notes": notes,
+            "in_background": in_background,
             "given": [
                 (name, value)
                 for name, values in request.POST.lists()

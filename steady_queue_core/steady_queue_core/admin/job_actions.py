@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from django.contrib.admin.models import CHANGE, DELETION
 
@@ -31,7 +32,8 @@ class JobAction:
     #: Label of buttons, and past participle for messages.
     label: str
     past: str
-    do: Callable[[str, Sequence[int]], int]
+    #: Takes the database, the ids of jobs, and the options; returns how many jobs it has changed.
+    do: Callable[..., int]
     #: The states of jobs that the action applies to.
     states: Sequence[type[Execution]]
     flag: int = CHANGE
@@ -39,6 +41,12 @@ class JobAction:
     warning: str = ""
     #: Why jobs may have been left alone that were in a suitable state before.
     left_alone: str = "had changed state in the meantime"
+    #: What the user has entered, in a form that a task may have as an argument.
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def given(self, options: Mapping[str, Any]) -> JobAction:
+        """Return the action with what the user has entered."""
+        return replace(self, options=options)
 
     @property
     def destroys(self) -> bool:
@@ -65,14 +73,19 @@ class JobAction:
         add_history: AddHistory,
     ) -> BatchResult:
         def do(ids: Sequence[int]) -> int:
-            applicable = self._applicable(using, permitted(ids))
-            count = self.do(using, applicable)
-            # Others may have changed some of them first.
-            left = {*self._applicable(using, applicable)} if count < len(applicable) else set()
-            add_history([each for each in applicable if each not in left])
-            return count
+            return self.act_on(using, permitted(ids), add_history)
 
         return run_in_batches(chunks, do, Database.of(using).is_contention)
+
+    def act_on(self, using: str, ids: Sequence[int], add_history: AddHistory) -> int:
+        """Perform the action on those of these jobs that are in a suitable state; return their
+        number."""
+        applicable = self._applicable(using, ids)
+        count = self.do(using, applicable, **self.options)
+        # Others may have changed some of them first.
+        left = {*self._applicable(using, applicable)} if count < len(applicable) else set()
+        add_history([each for each in applicable if each not in left])
+        return count
 
     def _applicable(self, using: str, ids: Sequence[int]) -> list[int]:
         """Return those of ``ids`` whose jobs are in a suitable state."""

@@ -20,6 +20,7 @@ from ..listings.states import ALL, FAILED, STATES, State, count_states
 from ..models import Job, Process
 from ..models.job import parse_job_id
 from . import databases, texts
+from .act_on_all import ActOnAll
 from .actions import BatchResult, add_history, log_action
 from .base import QueueAdmin, keep_ids
 from .change_list import KeysetChangeList
@@ -75,6 +76,8 @@ class JobAdmin(QueueAdmin):
     search_fields = ("id", "task_path")
     search_help_text = "A job id, or the name or full path of a task."
     actions = ("retry", "run_now", "cancel", "discard")
+    #: The queue of the jobs that go on with actions on long lists; ``""``: one that is served.
+    background_queue = ""
 
     # --- lists ---
 
@@ -185,35 +188,49 @@ class JobAdmin(QueueAdmin):
     def _apply_to_list(self, request: HttpRequest, action: JobAction) -> HttpResponse | None:
         state, chosen = _state(request), self.selected_keys(request)
         listing = cast(JobChangeList, self.get_changelist_instance(request)).listing
-        if (action.warning or chosen is None) and not self.confirmed(request):
-            count = _count(listing) if chosen is None else BoundedCount(len(chosen))
-            question = f"{action.label} {count.text} {state.name} jobs?{action.warning}"
+        if chosen is None:
+            return self._apply_to_all(request, action, listing)
+        if action.warning and not self.confirmed(request):
+            count = f"{len(chosen):,} {state.name}".strip()
+            question = f"{action.label} {count} jobs?{action.warning}"
             return self.confirmation(request, question, action.label, request.get_full_path())
         permitted = partial(self.permitted, request, action)
         history = partial(self._add_history, request, action)
-        if chosen is None:
-            result = action.apply_to_listing(listing, permitted, history)
-            which = f"all selected {state.name} jobs"
-        else:
-            ids = [int(each) for each in chosen]
-            result = action.apply_to_ids(listing.using, ids, permitted, history)
-            which = f"jobs {', '.join(chosen)}"
+        ids = [int(each) for each in chosen]
+        result = action.apply_to_ids(listing.using, ids, permitted, history)
         self._report(request, action, result)
-        given = "".join(f", {name} {value}" for name, value in listing.given.items())
-        search = f", search {listing.search}" if listing.search else ""
-        log_action(request, f"{which}{given}{search}", _summary(action, result))
+        log_action(request, f"jobs {', '.join(chosen)}", _summary(action, result))
+        return None
+
+    def _apply_to_all(
+        self, request: HttpRequest, action: JobAction, listing: JobListing
+    ) -> HttpResponse | None:
+        act = ActOnAll(self, request, action, listing)
+        if not self.confirmed(request):
+            return act.ask(_count(listing))
+        if act.is_for_background:
+            act.go_on()
+            return None
+        permitted = partial(self.permitted, request, action)
+        result = act.do(permitted, partial(self._add_history, request, action))
+        self._report(request, action, result, goes_on=act.can_go_on)
+        log_action(request, act.jobs.words, _summary(action, result))
+        if result.stopped and act.can_go_on:
+            act.go_on()
         return None
 
     def _add_history(self, request: HttpRequest, action: JobAction, ids: Sequence[int]) -> None:
         add_history(request, Job, action.past, {each: f"#{each}" for each in ids}, action.flag)
 
-    def _report(self, request: HttpRequest, action: JobAction, result: BatchResult) -> None:
+    def _report(
+        self, request: HttpRequest, action: JobAction, result: BatchResult, *, goes_on: bool = False
+    ) -> None:
         self.message_user(request, f"{_summary(action, result)}.", messages.SUCCESS)
         if result.changed < result.requested:
             skipped = result.requested - result.changed
             left = f"{skipped:,} {action.left_alone} and were left alone."
             self.message_user(request, left, messages.WARNING)
-        if result.stopped:
+        if result.stopped and not goes_on:
             self.message_user(request, result.hint, messages.WARNING)
 
     # --- the page of one job ---

@@ -13,7 +13,7 @@ from ..models.job import MAX_ID
 from .counts import BoundedCount, count_each
 from .damage import ERRORS, is_damage
 from .job_rows import read_jobs
-from .keyset import START, Cursor, Key, Order
+from .keyset import Cursor, Key, Order
 from .listing import Page, split_page
 from .states import State
 from .visibility import VisibleJobs
@@ -51,6 +51,8 @@ class JobListing:
     also: Q = field(default_factory=Q)
     #: Further conditions on the rows of the state, which its order serves.
     within: Q = field(default_factory=Q)
+    #: The id of the last job, if later ones do not belong to it.
+    last: int | None = None
 
     @property
     def using(self) -> str:
@@ -73,6 +75,8 @@ class JobListing:
         rows = self.state.selected(self.using).filter(self.within)
         if self._id is not None:
             rows = rows.filter(pk=self._id)
+        if self.last is not None:
+            rows = rows.filter(pk__lte=self.last)
         for parameter, (column, _) in self._indexed_filters:
             value = self.given[parameter]
             rows = rows.filter(**{f"{column}__{each}": value for each in comparisons})
@@ -112,7 +116,7 @@ class JobListing:
         return [key[1:] for key in led.keys(self._selected("gte", "lte"), cursor, limit)]
 
     def count(self) -> BoundedCount | None:
-        narrowed = self.given or self.search or self.also or self.within
+        narrowed = self.given or self.search or self.also or self.within or self.last is not None
         if self.state.name in self.counts and not narrowed:
             return self.counts[self.state.name]
         if not self._matches_all:
@@ -122,12 +126,21 @@ class JobListing:
 
     def batches(self) -> Iterator[list[int]]:
         """Yield the ids of all matching jobs in batches, which may be empty."""
+        for ids, _ in self.parts("", LOOKED_AT):
+            yield ids
+
+    def parts(self, position: str, size: int) -> Iterator[tuple[list[int], str]]:
+        """Yield the ids of all matching jobs after a position, ``""`` at first, in parts of at
+        most ``size``, which may be empty; each with the position after it."""
         order = self.order if self._indexed_filters or self.within else self._by_id
-        cursor = START
+        cursor = order.parse(position)
         while keys := self._keys(order, cursor, LOOKED_AT):
             matching = self._matching(keys)
-            yield [key[-1] for key in keys if key[-1] in matching]
+            found = [key for key in keys if key[-1] in matching]
             cursor = Cursor(keys[-1])
+            for start in range(0, max(1, len(found)), size):
+                part, rest = found[start : start + size], found[start + size :]
+                yield [key[-1] for key in part], str(Cursor(part[-1]) if rest else cursor)
 
     @property
     def _by_id(self) -> Order:

@@ -51,6 +51,7 @@ from .callback_reference import require_declared_options
 from .expiry import Expires
 from .fair_calls import checked_fair_key
 from .metadata import JobMetadata
+from .own_tasks import own_task_at
 from .shard_calls import checked_shard_key
 from .signature import location_of, require_fit
 from .task_context import SteadyQueueTaskContext
@@ -409,14 +410,15 @@ def registered_tasks() -> list[Task]:
 
 def known_task(path: str) -> Task | None:
     """Return the task at ``path`` as ``find_task`` does, or ``None``."""
-    return _registered.get(path) or _variant(path)
+    return _registered.get(path) or own_task_at(path) or _variant(path)
 
 
 def find_task(path: str) -> Task:
     """Return the task that is declared at ``path`` for a backend of Steady Queue: decorated for it,
     or made by ``using(backend=...)`` in the module of its function.
 
-    Never imports anything. Raises ``UnregisteredTaskError``.
+    Never imports anything, except where a task of Steady Queue itself is. Raises
+    ``UnregisteredTaskError``.
     """
     task = known_task(path)
     if task is None:
@@ -431,7 +433,7 @@ def find_task(path: str) -> Task:
 
 def require_declared(task: Task) -> None:
     """Raise ``InvalidTask`` for a task of another backend that is not declared for workers."""
-    if task.module_path in _registered or _variant(task.module_path) is not None:
+    if known_task(task.module_path) is not None:
         return
     module, _, name = task.module_path.rpartition(".")
     raise InvalidTask(
@@ -476,16 +478,22 @@ def unregistered(path: str, backend: str) -> Task:
 
     missing.__module__, _, missing.__qualname__ = path.rpartition(".")
     missing.__name__ = missing.__qualname__
-    stand_in = object.__new__(SteadyQueueTask)
+    return undeclared(missing, backend)
+
+
+def undeclared(function: Callable[..., Any], backend: str, **options: Any) -> Task:
+    """Return a task that is not validated, and that nobody finds."""
+    made = object.__new__(SteadyQueueTask)
     # Not all of these have defaults in Django 6.0.
     values: dict[str, Any] = {
-        "func": missing,
+        "func": function,
         "priority": DEFAULT_TASK_PRIORITY,
         "backend": backend,
         "queue_name": DEFAULT_TASK_QUEUE_NAME,
         "run_after": None,
+        **options,
     }
     for each in fields(SteadyQueueTask):
         value = values.get(each.name, each.default)
-        object.__setattr__(stand_in, each.name, value)
-    return stand_in
+        object.__setattr__(made, each.name, value)
+    return made

@@ -1,0 +1,87 @@
+"""The jobs of a list at the moment at which an action on all of them was confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from ..dialects import portable
+from ..dialects.database import Database
+from ..listings.job_listing import JobListing
+from ..listings.states import ALL, FINISHED, STATES, State
+from ..listings.visibility import VisibleJobs
+from ..models import Job
+
+
+@dataclass(frozen=True)
+class JobList:
+    """The jobs in a state that match filters and a search, without those that came later."""
+
+    using: str
+    state: State
+    given: Mapping[str, str]
+    search: str
+    #: The id of the last job, and the database's time.
+    last: int
+    moment: datetime
+
+    @classmethod
+    def of(cls, listing: JobListing) -> JobList:
+        """Return the jobs that a listing has now."""
+        using = listing.using
+        ids = Job.objects.using(using).order_by("-pk").values_list("pk", flat=True)
+        moment = Database.of(using).current_time()
+        return cls(using, listing.state, listing.given, listing.search, ids.first() or 0, moment)
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> JobList:
+        """Return what ``stored`` has given to a job."""
+        return cls(
+            str(stored["database"]),
+            STATES[stored["state"]],
+            {str(name): str(value) for name, value in stored["given"].items()},
+            str(stored["search"]),
+            int(stored["last"]),
+            stored["moment"],
+        )
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """All of it as an argument of a task."""
+        return {
+            "database": self.using,
+            "state": self.state.name,
+            "given": dict(self.given),
+            "search": self.search,
+            "last": self.last,
+            "moment": self.moment,
+        }
+
+    @property
+    def words(self) -> str:
+        """What is selected, for the log."""
+        given = "".join(f", {name} {value}" for name, value in self.given.items())
+        search = f", search {self.search}" if self.search else ""
+        kind = f"{self.state.name} jobs" if self.state.name else "jobs"
+        return f"all selected {kind}{given}{search}"
+
+    def among(self, listing: JobListing) -> JobListing:
+        """Return a listing without the jobs that came later."""
+        return replace(listing, last=self.last)
+
+    def listing(self) -> JobListing:
+        """Return the listing of these jobs for somebody who may see all."""
+        visible = VisibleJobs(Job.objects.using(self.using))
+        return JobListing(visible, self.state, dict(self.given), self.search, last=self.last)
+
+    def still(self, ids: Sequence[int]) -> list[int]:
+        """Return those of these jobs that have been in the state ever since."""
+        if self.state is ALL:
+            return list(ids)
+        column = "finished_at" if self.state is FINISHED else "created_at"
+        rows = self.state.selected(self.using).filter(pk__in=ids).order_by()
+        since = rows.filter(**{f"{column}__lte": portable.storable(self.moment)})
+        found = set(since.values_list("pk", flat=True))
+        return [each for each in ids if each in found]
