@@ -248,6 +248,18 @@ def test_links_lead_to_pages(garden: Garden) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_lost_attempts_lead_to_the_processes_that_have_ended(garden: Garden) -> None:
+    garden.count(30, lost=2, finished=100)
+    rights = ("view_overview", "view_process")
+    assert (
+        'href="/admin/steady_queue/processend/"'
+        in see(Visitor(*rights, "view_processend")).source.partition('id="content-main"')[2]
+    )
+    page = see(Visitor(*rights)).source.partition('id="content-main"')[2]
+    assert 'href="/admin/steady_queue/process/">Processes' in page
+
+
+@pytest.mark.django_db(transaction=True)
 def test_who_may_only_look_gets_no_buttons_and_no_links_elsewhere(garden: Garden) -> None:
     grow(garden)
     visitor = Visitor(*BARE)

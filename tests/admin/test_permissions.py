@@ -30,6 +30,7 @@ VIEW = {
     "job": "view_job",
     "pause": "view_queue",
     "process": "view_process",
+    "processend": "view_processend",
     "recurringtask": "view_recurringtask",
     "rate": "view_rate",
     "semaphore": "view_semaphore",
@@ -158,7 +159,7 @@ def test_who_may_only_look_gets_no_buttons(model: str, scene: Scene) -> None:
     assert page.status == 200
     assert page.actions == []
     assert "addlink" not in page.source
-    if model not in ("rate", "semaphore"):
+    if model not in ("rate", "semaphore", "processend"):
         page = visitor.see(visitor.url(model, "change", key))
         assert page.status == 200
         assert page.buttons == []

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from steady_queue_core.dialects.database import Database
 from steady_queue_core.dynamic_tasks import schedule_recurring_task
-from steady_queue_core.models import Job, Process, Queue, ReadyExecution
+from steady_queue_core.models import Job, Process, ProcessEnd, Queue, ReadyExecution
 from steady_queue_core.models.process import register
 from steady_queue_core.tasks import definition
 
@@ -67,6 +68,7 @@ class Shop:
             "nightly", self.tasks.add, schedule="0 3 * * *", args=[1, 1], timezone="UTC"
         )
         self._start()
+        self._bury()
 
     @staticmethod
     def _let_time_pass() -> None:
@@ -84,6 +86,24 @@ class Shop:
             "default", kind="worker", name="worker-9e02", pid=4123, hostname="web-1",
             supervisor_id=supervisor.id,
             metadata=json.dumps({"queues": ["default"], "threads": 3}),
+        )  # fmt: skip
+
+    @staticmethod
+    def _bury() -> None:
+        """Tell of a worker that was killed while it sent a mail."""
+        present = Database.of("default").storable_time()
+        job = {"id": 1, "task": "shop.tasks.send", "queue": "mail"}
+        details = {
+            "why": "It was killed by SIGKILL.",
+            "exit_code": -9,
+            "queues": ["default"],
+            "endings": {"retried": 1, "released": 2},
+            "jobs": [{**job, "ending": "retried", "lost": True}],
+        }
+        ProcessEnd.objects.create(
+            process_id=1, name="worker-77d0", kind="worker", pid=4122, hostname="web-1",
+            supervisor_id=2, started_at=present, last_heartbeat_at=present, ended_at=present,
+            reason="signal", held=3, lost=1, details=json.dumps(details),
         )  # fmt: skip
 
     @staticmethod

@@ -197,6 +197,7 @@ TABLES = [
     "steady_queue_jobs",
     "steady_queue_pauses",
     "steady_queue_permits",
+    "steady_queue_process_ends",
     "steady_queue_processes",
     "steady_queue_rates",
     "steady_queue_ready_executions",

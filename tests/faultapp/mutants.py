@@ -29,8 +29,10 @@ def _every_claim_started() -> None:
 
     original = Rescuer.rescue_process
 
-    def rescue_process(self: Rescuer, name: str, started: Any, error: Any) -> None:
-        original(self, name, None, error)
+    def rescue_process(
+        self: Rescuer, name: str, started: Any, error: Any, reason: Any = None
+    ) -> None:
+        original(self, name, None, error, reason)
 
     Rescuer.rescue_process = rescue_process  # type: ignore[method-assign]  # mutant
 

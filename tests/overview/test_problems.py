@@ -173,7 +173,7 @@ def a_project_that_has_always_failed(garden: Garden, settings: Any) -> None:
     garden.count(2, failed=15, finished=3)
 
 
-@situation("attempts-lost", "processes")
+@situation("attempts-lost", "ended")
 def workers_that_are_killed(garden: Garden, settings: Any) -> None:
     garden.count(30, lost=2, finished=100)
 

@@ -15,6 +15,7 @@ from ..models import (
     Overview,
     Pause,
     Process,
+    ProcessEnd,
     Rate,
     RecurringTask,
     Semaphore,
@@ -23,6 +24,7 @@ from ..models import (
 from .batches import BatchAdmin
 from .jobs import JobAdmin
 from .overview import OverviewAdmin
+from .process_ends import ProcessEndAdmin
 from .processes import ProcessAdmin
 from .queues import QueuesAdmin
 from .rates import RateAdmin
@@ -35,6 +37,7 @@ __all__ = [
     "JobAdmin",
     "OverviewAdmin",
     "ProcessAdmin",
+    "ProcessEndAdmin",
     "QueuesAdmin",
     "RateAdmin",
     "RecurringTaskAdmin",
@@ -49,6 +52,7 @@ PAGES = {
     Overview: OverviewAdmin,
     Pause: QueuesAdmin,
     Process: ProcessAdmin,
+    ProcessEnd: ProcessEndAdmin,
     Rate: RateAdmin,
     RecurringTask: RecurringTaskAdmin,
     Semaphore: SemaphoreAdmin,

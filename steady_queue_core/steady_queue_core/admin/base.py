@@ -106,6 +106,10 @@ class QueueAdmin(ModelAdmin):
     def list_title(self, request: HttpRequest) -> str:
         return str(self.opts.verbose_name_plural).capitalize()
 
+    def see_also(self, request: HttpRequest) -> list[tuple[str, str]]:
+        """Return labels and URLs of other pages about the same things."""
+        return []
+
     def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
         """Add the attributes that the columns of a list need to its rows."""
         return rows

@@ -24,6 +24,7 @@ class KeysetChangeList(ChangeList):
     def __init__(self, request: HttpRequest, *arguments: Any, **named: Any) -> None:
         super().__init__(request, *arguments, **named)
         self.title = self.model_admin.list_title(request)
+        self.see_also = self.model_admin.see_also(request)
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         self.filter_specs, self.has_filters, left, _, self.has_active_filters = self.get_filters(

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from ..models import Job, Pause, Process, Semaphore
+from ..models import Job, Pause, Process, ProcessEnd, Semaphore
 from ..overview import WINDOWS, Scope
 from ..overview.problems import Problem
 from . import databases
@@ -72,6 +72,8 @@ class Links:
         if problem.page == "queue":
             return self.to_page(Pause, problem.key), "The queue"
         model, label = LISTS[problem.page]
+        if problem.page == "ended" and not self._may_see(model):
+            model, label = LISTS["processes"]
         return self.to_list(model), label
 
     def here(self, **changes: str) -> str:
@@ -103,5 +105,6 @@ class Links:
 
 LISTS: dict[str, tuple[type[Model], str]] = {
     "processes": (Process, "Processes"),
+    "ended": (ProcessEnd, "Ended processes"),
     "semaphores": (Semaphore, "Semaphores"),
 }

@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from ..dialects import portable
 from ..dialects.database import Database
 from ..listings.processes import alive_threshold, as_tree, metadata_of
-from ..models import ClaimedExecution
+from ..models import ClaimedExecution, ProcessEnd
 from ..models.process import NEVER_AGAIN
 from . import databases, texts
 from .base import QueueAdmin
@@ -33,6 +33,12 @@ class ProcessAdmin(QueueAdmin):
 
     def get_list_display(self, request: HttpRequest) -> Any:
         return (process, state, host, serves, running, heartbeat, started)
+
+    def see_also(self, request: HttpRequest) -> list[tuple[str, str]]:
+        page: Any = self.admin_site._registry.get(ProcessEnd)
+        if page is None or not page.has_view_permission(request):
+            return []
+        return [("Ended processes", page.url(request, "changelist"))]
 
     def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
         using = databases.requested(request)

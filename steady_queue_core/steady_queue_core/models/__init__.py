@@ -16,6 +16,7 @@ from .job import Job
 from .overview import Overview
 from .pause import Pause
 from .process import Process
+from .process_end import ProcessEnd
 from .queue import Queue
 from .rate import Rate
 from .recurring import RecurringExecution, RecurringTask
@@ -40,6 +41,7 @@ __all__ = [
     "Pause",
     "Permit",
     "Process",
+    "ProcessEnd",
     "Queue",
     "Rate",
     "ReadyExecution",

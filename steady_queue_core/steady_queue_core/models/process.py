@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from django.db import models
+from django.db import DataError, models
 
 from ..dialects import ProcessIdentity, portable, tables
 from ..dialects.database import Database
@@ -108,6 +109,18 @@ def expired(using: str, threshold: timedelta) -> list[Process]:
     database = Database.of(using)
     limit = database.current_time() - threshold
     return list(_identified(using).filter(last_heartbeat_at__lt=portable.storable(limit)))
+
+
+def signs_of_life(using: str, process_id: int) -> tuple[Any, Any]:
+    """Return when a process was registered, and its last heartbeat, as they are stored; ``None``
+    where that cannot be read."""
+    rows = Process.objects.using(using).filter(pk=process_id)
+    try:
+        born, last = rows.values_list("created_at", "last_heartbeat_at").get()
+        is_alive = last is not None and portable.aware(last) > NEVER_AGAIN
+    except (Process.DoesNotExist, DataError, ValueError, TypeError, AttributeError):
+        return None, None
+    return born, last if is_alive else None
 
 
 def registered(using: str) -> list[Process]:

@@ -34,7 +34,7 @@ class Problem:
     """A finding, and the page of the admin where it can be mended, or seen."""
 
     finding: Finding
-    #: ``processes``, ``semaphores``, ``errors``, ``queue``, ``job``, or ``jobs``.
+    #: ``processes``, ``ended``, ``semaphores``, ``errors``, ``queue``, ``job``, or ``jobs``.
     page: str
     #: The queue or job that the page is of.
     key: str = ""
@@ -157,9 +157,10 @@ def of_failures(evidence: Evidence) -> Iterator[Problem]:
             "attempts-lost",
             f"{many(lost, 'attempt was', 'attempts were')} lost with their processes within the "
             "last hour: these were killed, or crashed.",
-            "See in the log of the supervisor which ones, and why: for want of memory, most often.",
+            "See which ones, and why: for want of memory, most often. In a terminal: "
+            f"{evidence.patient.command('processes --ended')}",
         )
-        yield Problem(finding, "processes")
+        yield Problem(finding, "ended")
 
 
 def of_long_runs(evidence: Evidence) -> Iterator[Problem]:

@@ -25,6 +25,7 @@ from ...models.operations.clear import (
     StraySteps,
     Sweep,
 )
+from ...models.operations.process_ends import PastEnds
 from ...models.operations.rate_maintenance import IdleRates
 from ...models.operations.turns import IdleTurns
 from ...models.operations.unique_keys import KeptKeys, LostKeys
@@ -100,6 +101,7 @@ def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
     if fair_queues_in(using) is not None:
         yield "IdleTurns", IdleTurns(using)
     yield "IdleRates", IdleRates(using, present)
+    yield "PastEnds", PastEnds(using, present)
     yield "StrayCheckpoints", StrayCheckpoints(using, Job.objects.using(using))
     yield "StraySteps", StraySteps(using, Job.objects.using(using))
     longest = _longest(finished)

@@ -19,12 +19,14 @@ from ..base.counting import store_statistics
 from ..base.database import QueueDatabase, Unavailable
 from ..base.journal_reader import JournalSnapshot, read_journal, remove_journal
 from ..base.lifecycle import Lifecycle
+from ..base.memory_kills import MemoryKills
 from ..base.outage import MAX_PAUSE
 from ..base.registration import ProcessLocation, ProcessRegistration, new_name
 from ..base.response_timeout import ResponseTimeouts
 from ..scheduler import mirror
 from .deferred_work import DeferredWork
 from .drain import Drain
+from .ends import Reason
 from .managed_process import ManagedProcess
 from .managed_processes import ManagedProcesses
 from .pruning import Pruner
@@ -67,6 +69,7 @@ class Maintenance:
         self.rescuer = Rescuer(self.database, self._note_lost)
         self.pruner = Pruner(self.database, self.rescuer, options.process_alive_threshold)
         self.deferred = DeferredWork()
+        self.memory_kills = MemoryKills()
         self.name = name
         self.lifecycle = Lifecycle(self.kind, self.name, using)
         self._registration: ProcessRegistration | None = None
@@ -160,9 +163,10 @@ class Maintenance:
         )
         snapshot = child.journal.snapshot()
         error = child.lost_error(how)
+        reason = Reason.of_child(child, how, memory_is_short=self.memory_kills.are_recent)
 
         def rescue() -> None:
-            self.rescuer.rescue_process(child.name, snapshot, error)
+            self.rescuer.rescue_process(child.name, snapshot, error, reason)
             remove_journal(child.journal.path)
 
         self.deferred.add(rescue)
@@ -180,6 +184,7 @@ class Maintenance:
 
     def step(self) -> None:
         """Do what is due: deferred work, the heartbeat, and the checks for dead processes."""
+        self.memory_kills.look()
         self.deferred.run()
         if self.deferred:
             return
@@ -237,7 +242,8 @@ class Maintenance:
             if process.name != self.name and process.name not in spared
         ]
         if self._clock_is_steady():
-            self.pruner.prune(expired, self._snapshot_of)
+            own = {child.name for child in self.children}
+            self.pruner.prune(expired, self._snapshot_of, own)
 
     def _clock_is_steady(self) -> bool:
         """Return whether neither we nor the database were frozen since the last call, for so long

@@ -13,6 +13,10 @@ from ...errors import SteadyQueueError
 from ..base.context import ProcessContext
 from ..base.journal import RunJournal
 
+#: Why a supervisor ends a child: it hung, was kept by tasks that did not end, or took too long to
+#: stop.
+FROZEN, HELD, STOP = "frozen", "held", "stop"
+
 
 class Runnable(Protocol):
     """A worker, dispatcher or scheduler."""
@@ -70,6 +74,8 @@ class ManagedProcess(ABC):
     kill_at: float | None = None
     #: The jobs for which it was killed: they were to end, and held its interpreter.
     held_by: frozenset[int] = frozenset()
+    #: Why the supervisor ends it, if it does not end by itself.
+    ended_for: str = ""
     #: The exit status, negative for the signal that killed it; ``None`` for a thread.
     exit_code: int | None = None
     #: Whether tasks of it may still hang in this process.

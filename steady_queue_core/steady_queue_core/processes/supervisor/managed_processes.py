@@ -12,7 +12,7 @@ from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...signals import ProcessLifecycle, process_restarted, send
 from .held_interpreters import HeldInterpreters
-from .managed_process import Launcher, ManagedProcess, ProcessSpec
+from .managed_process import FROZEN, HELD, STOP, Launcher, ManagedProcess, ProcessSpec
 from .restarts import PlannedStart, Restarts
 
 logger = get_logger("steady_queue.supervisor")
@@ -146,7 +146,7 @@ class ManagedProcesses:
                 jobs=len(held_by),
             ),
         )
-        child.held_by = held_by
+        child.held_by, child.ended_for = held_by, HELD
         child.journal.mark_clean_exit()
         child.kill()
 
@@ -156,7 +156,7 @@ class ManagedProcesses:
             return
         threshold = self.options.process_alive_threshold.total_seconds()
         grace = max(MIN_KILL_GRACE, min(MAX_KILL_GRACE, threshold))
-        child.kill_at = time.monotonic() + grace
+        child.kill_at, child.ended_for = time.monotonic() + grace, FROZEN
         child.request_stop()
         if not child.is_outgoing:
             self.restarts.plan_now(child)
@@ -207,6 +207,7 @@ class ManagedProcesses:
         """Kill all children. Since we interrupt their jobs, those lose no attempt."""
         for child in self:
             child.journal.mark_clean_exit()
+            child.ended_for = child.ended_for or STOP
             child.kill()
 
 

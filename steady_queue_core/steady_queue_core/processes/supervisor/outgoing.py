@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from ...logging import about, get_logger
-from .managed_process import ManagedProcess, ProcessSpec
+from .managed_process import STOP, ManagedProcess, ProcessSpec
 from .managed_processes import ManagedProcesses
 
 logger = get_logger("steady_queue.supervisor")
@@ -53,6 +53,6 @@ class OutgoingProcesses:
                 child.pid,
                 extra=about("process.drained_too_long", child=child.name, child_pid=child.pid),
             )
-            child.kill_at = now + GRACE
+            child.kill_at, child.ended_for = now + GRACE, STOP
             child.journal.mark_clean_exit()
             child.terminate()

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from ...dialects import Dialect
 from ...errors import ProcessExitError, ProcessPrunedError
 from ...logging import about, get_logger
 from ...models import process as processes
@@ -13,6 +18,8 @@ from ...signals import ProcessLifecycle, process_pruned, send
 from ..base.database import QueueDatabase
 from ..base.journal_reader import JournalSnapshot, read_journal
 from ..base.registration import ProcessLocation
+from .ends import FOUND, HEARTBEAT, Reason
+from .managed_process import FROZEN
 from .recovery import Rescuer
 
 logger = get_logger("steady_queue.supervisor")
@@ -37,13 +44,18 @@ class Pruner:
         )
 
     def prune(
-        self, expired: list[Process], snapshot_of: Callable[[Process], JournalSnapshot | None]
+        self,
+        expired: list[Process],
+        snapshot_of: Callable[[Process], JournalSnapshot | None],
+        replaced: Collection[str] = (),
     ) -> None:
         """Rescue the claims of expired processes, and those of processes that are not registered.
 
         ``snapshot_of(process)`` returns the jobs that a process had started, if they are known.
+        ``replaced``: the names of those that the supervisor has replaced, since they hang.
         """
         for process in expired:
+            _, last = self.database.run(partial(_signs_of_life, process))
             if not self._declare_dead(process):
                 continue
             logger.warning(
@@ -55,8 +67,11 @@ class Pruner:
             error = ProcessPrunedError(
                 f"The process {process} was found dead: it sent no heartbeat for {self.threshold}."
             )
+            reason = Reason(HEARTBEAT, f"It sent no heartbeat for {self.threshold}.", None, last)
+            if process.name in replaced:
+                reason = Reason(FROZEN, "It showed no sign of life, and was replaced.", None, last)
             # Only now: a process that wakes up records a start first, and then checks its lease.
-            self.rescuer.rescue_process(process.name, snapshot_of(process), error)
+            self.rescuer.rescue_process(process.name, snapshot_of(process), error, reason)
             _announce_pruned(process, self.database.using)
         self.rescuer.rescue_orphans(self.threshold.total_seconds())
 
@@ -77,7 +92,8 @@ class Pruner:
                     extra=about("process.found_dead", lost_process=process.name, kind=process.kind),
                 )
                 error = ProcessExitError(f"The process {process} ended while running this job.")
-                self.rescuer.rescue_process(process.name, snapshot, error)
+                reason = Reason(FOUND, "It had ended when it was looked for; nobody saw how.")
+                self.rescuer.rescue_process(process.name, snapshot, error, reason)
         return {process.name for process in registered}
 
     def _declare_dead(self, process: Process) -> bool:
@@ -87,6 +103,12 @@ class Pruner:
                 connection.alias, process.identity, self.threshold
             )
         )
+
+
+def _signs_of_life(
+    process: Process, connection: BaseDatabaseWrapper, dialect: Dialect
+) -> tuple[Any, Any]:
+    return processes.signs_of_life(connection.alias, process.pk)
 
 
 def _announce_pruned(process: Process, using: str) -> None:

@@ -18,6 +18,7 @@ from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import claims
 from ...models import process as processes
+from ...models.process import Process
 from ...tasks.metadata import delivery_of
 from ...tasks.results import task_of
 from ..base.database import QueueDatabase, Unavailable
@@ -30,6 +31,7 @@ from ..worker.callbacks import with_callback
 from ..worker.signal_sender import send_signals
 from ..worker.time_limits import longest_of
 from ..worker.time_outs import given_up
+from .ends import Estate, Reason, bury
 
 logger = get_logger("steady_queue.supervisor")
 
@@ -71,28 +73,55 @@ class Rescuer:
         self.rescued: deque[int] = deque(maxlen=MAX_REMEMBERED)
         #: Claims of unregistered processes, and when each was first seen.
         self._orphans: dict[tuple[int, int], float] = {}
+        #: What has become of the claims of processes whose rescue an outage has interrupted.
+        self._estates: dict[str, Estate] = {}
 
     def rescue_process(
-        self, name: str, snapshot: JournalSnapshot | None, error: SteadyQueueError
+        self,
+        name: str,
+        snapshot: JournalSnapshot | None,
+        error: SteadyQueueError,
+        reason: Reason | None = None,
     ) -> None:
         """End the claims of the process ``name`` and delete its row.
 
         The jobs that it was running end with ``error``; without a ``snapshot``, all of its jobs.
+        If a ``reason`` is given, it is kept, with what has become of the jobs.
         """
         process = self.database.run(lambda connection, _: processes.named(connection.alias, name))
         if process is None:
+            self._estates.pop(name, None)
             return
 
         def read(connection: BaseDatabaseWrapper, dialect: Dialect) -> list[ClaimedJob]:
             return claims.held_by(connection.alias, process.pk, BATCH_SIZE)
 
-        self._end_all(read, snapshot, Death(process.name, str(process), error))
-        self.database.run(
-            lambda connection, _: processes.deregister(connection.alias, process.name)
-        )
+        estate = self._estates.setdefault(name, Estate())
+        self._end_all(read, snapshot, Death(process.name, str(process), error), estate)
+        self._bury(process, estate, reason)
+        self._estates.pop(name, None)
         self.rescued.append(process.pk)
         self._release_late_claims()
         remove_journal(ProcessLocation.of(process).journal)
+
+    def _bury(self, process: Process, estate: Estate, reason: Reason | None) -> None:
+        """Delete the row of a process; keep why it has ended, if there is something to keep."""
+        if reason is not None:
+            try:
+                self.database.run(
+                    lambda connection, _: bury(connection.alias, process, estate, reason)
+                )
+                return
+            except (DataError, IntegrityError, ValueError, TypeError):
+                log_internal_error(
+                    logger,
+                    "The end of %s could not be stored",
+                    process.name,
+                    extra=about("process.end_lost", lost_process=process.name),
+                )
+        self.database.run(
+            lambda connection, _: processes.deregister(connection.alias, process.name)
+        )
 
     def rescue_orphans(self, grace: float = 0.0) -> None:
         """End the claims of unregistered processes, once they are ``grace`` seconds old to us.
@@ -113,7 +142,7 @@ class Rescuer:
         error = ProcessMissingError(
             "The process that had claimed this job is no longer registered."
         )
-        self._end_all(read, None, Death("unknown", "an unregistered process", error))
+        self._end_all(read, None, Death("unknown", "an unregistered process", error), Estate())
 
     def _release_late_claims(self) -> None:
         """Release claims that rescued processes have made after their rescue."""
@@ -131,9 +160,11 @@ class Rescuer:
         if self.rescued:
             error = ProcessMissingError("The process that had claimed this job has ended.")
             death = Death("unknown", "a process that has ended", error)
-            self._end_all(read, JournalSnapshot(), death)
+            self._end_all(read, JournalSnapshot(), death, Estate())
 
-    def _end_all(self, read: Read, snapshot: JournalSnapshot | None, death: Death) -> None:
+    def _end_all(
+        self, read: Read, snapshot: JournalSnapshot | None, death: Death, estate: Estate
+    ) -> None:
         while batch := self.database.run(read):
             done = [with_callback(_done(claim, snapshot, death), claim) for claim in batch]
             try:
@@ -144,6 +175,7 @@ class Rescuer:
                 held = self._settle_the_free(done, unavailable)
             for claim, each in zip(batch, done, strict=True):
                 if each.outcome.job_id in held:
+                    estate.add(claim, each)
                     send_signals(each)
                     if each.lost_process is not None:
                         self._note_lost(claim)
