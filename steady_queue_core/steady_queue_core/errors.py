@@ -33,6 +33,7 @@
         StepRefusedError         a task can take no steps, or not sleep, as it is delivered
         StepOrderError           a task has changed the order of its steps while a job was at them
         MigrationsMissing        the tables do not exist yet
+        UncopiableError          a job cannot be enqueued once more
         UndiscardableError       a running or finished job cannot be discarded
         SupervisorContextError   a supervisor cannot run where it was started
         RecurringTaskError
@@ -214,6 +215,10 @@ class StepOrderError(SteadyQueueError):
 
 class MigrationsMissing(SteadyQueueError):
     """The tables of Steady Queue do not exist in the database yet."""
+
+
+class UncopiableError(SteadyQueueError):
+    """A job cannot be enqueued once more."""
 
 
 class UndiscardableError(SteadyQueueError):

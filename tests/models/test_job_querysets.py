@@ -9,7 +9,14 @@ from typing import Any, NamedTuple
 import pytest
 from django.db.models import Count, Q
 
-from steady_queue_core.models import BlockedExecution, FailedExecution, Job, ReadyExecution
+from steady_queue_core.dialects import portable
+from steady_queue_core.models import (
+    BlockedExecution,
+    FailedExecution,
+    Job,
+    ReadyExecution,
+    ScheduledExecution,
+)
 from steady_queue_core.models.job import JobManager
 from steady_queue_core.models.job_queryset import JobQuerySet
 
@@ -25,6 +32,8 @@ class Act(NamedTuple):
     do: Callable[[Any], int]
     make: Callable[[Jobs, int, str], list[int]]
     is_done: Callable[[Jobs, int], bool]
+    #: What the method cannot be called without.
+    needs: tuple[Any, ...] = ()
 
 
 def failed(jobs: Jobs, count: int, path: str) -> list[int]:
@@ -56,6 +65,29 @@ def is_gone(jobs: Jobs, pk: int) -> bool:
     return pk not in jobs.ids(Job)
 
 
+def is_moved(jobs: Jobs, pk: int) -> bool:
+    return bool(jobs.all.filter(pk=pk, queue_name="moved").exists())
+
+
+def is_later(jobs: Jobs, pk: int) -> bool:
+    late = portable.storable(jobs.present(jobs.using) + 5 * HOUR)
+    return ScheduledExecution.objects.using(jobs.using).filter(pk=pk, due_at__gt=late).exists()
+
+
+def distinct(jobs: Jobs, count: int, path: str) -> list[int]:
+    """Return jobs that are known by the number of their attempts."""
+    known = jobs.all.count()
+    return [
+        pk for each in range(count)
+        for pk in jobs.ready(1, task_path=path, max_attempts=known + each + 100)
+    ]  # fmt: skip
+
+
+def has_copy(jobs: Jobs, pk: int) -> bool:
+    attempts = jobs.all.get(pk=pk).max_attempts
+    return bool(jobs.all.filter(pk__gt=pk, max_attempts=attempts).exists())
+
+
 def clear(rows: Any, **named: Any) -> int:
     finished_before = Jobs.present(rows.db) + HOUR
     return int(rows.clear_finished_in_batches(finished_before=finished_before, **named))
@@ -64,6 +96,11 @@ def clear(rows: Any, **named: Any) -> int:
 ACTS = {
     "retry_failed": Act(lambda rows: rows.retry_failed(batch_size=2), failed, is_ready),
     "run_now": Act(lambda rows: rows.run_now(batch_size=2), scheduled, is_ready),
+    "move_to": Act(lambda rows: rows.move_to("moved", batch_size=2), scheduled, is_moved),
+    "reschedule": Act(
+        lambda rows: rows.reschedule(9 * HOUR, batch_size=2), scheduled, is_later, (HOUR,)
+    ),
+    "enqueue_copies": Act(lambda rows: rows.enqueue_copies(batch_size=2), distinct, has_copy),
     "cancel": Act(lambda rows: rows.cancel(batch_size=2), scheduled, has_failed),
     "discard": Act(lambda rows: rows.discard(batch_size=2), of_each_state, is_gone),
     "clear_finished_in_batches": Act(lambda rows: clear(rows, batch_size=2), finished, is_gone),
@@ -139,7 +176,7 @@ def test_what_is_not_a_whole_queryset_is_refused_and_nothing_changes(using: str,
             act.do(choose(jobs.all.all()))
     for size in (0, -1):
         with pytest.raises(ValueError, match="batch_size"):
-            getattr(jobs.all.all(), name)(batch_size=size)
+            getattr(jobs.all.all(), name)(*act.needs, batch_size=size)
     assert not [pk for pk in ids if act.is_done(jobs, pk)]
 
 

@@ -10,7 +10,8 @@ from ..arguments import DeserializationError, ParentResult
 from ..dialects import MemberState
 from ..dialects.membership import CHAIN
 from ..models import BatchMember, Dependency, JobBatch
-from ..tasks.stored_payloads import limits_of, result_text
+from ..payloads.backends import limits_of
+from ..tasks.stored_payloads import result_text
 
 #: Most members that are read at once.
 MOST_READ = 1000

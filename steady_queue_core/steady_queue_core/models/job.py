@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.db import models, router
 
 from ..dialects import tables
-from ..errors import DuplicateTask, UndiscardableError
+from ..errors import DuplicateTask, UncopiableError, UndiscardableError
 from ..progress import Progress
 from .base import alters_data
 from .fields import ExactCharField, ExactTextField, InstantField
 from .job_queryset import JobQuerySet
 from .operations import cancel
-from .operations.retry import key_holder
+from .operations.enqueue_copy import enqueue_copies
+from .operations.retry import holder_of_key, key_holder
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
@@ -126,6 +128,45 @@ class Job(models.Model):
         """Dispatch this job if it is scheduled, or unblock it beyond its limit if it is blocked;
         return whether it was either."""
         return bool(self._alone().run_now())
+
+    @alters_data
+    def move_to(self, queue_name: str | None = None, *, priority: int | None = None) -> bool:
+        """Give this job another queue, another priority, or both, if it waits; return whether it
+        does. Raises ``ValueError`` for names and priorities that no job can have."""
+        return bool(self._alone().move_to(queue_name, priority=priority))
+
+    @alters_data
+    def reschedule(self, run_after: datetime | timedelta) -> bool:
+        """Let this job be due at a time, or so long from now, if it waits; return whether it does.
+        Raises ``ValueError`` for a naive time, unless the project has no time zones."""
+        return bool(self._alone().reschedule(run_after))
+
+    @alters_data
+    def enqueue_copy(self) -> Job | None:
+        """Enqueue the call of this job again, whatever has become of it, and return the new job;
+        ``None``: its concurrency limit has discarded it at once. It becomes a member of no batch.
+
+        Raises ``DuplicateTask`` if a job has its unique key, and ``UncopiableError`` if it cannot
+        be copied.
+        """
+        alone = self._alone()
+        new = enqueue_copies(alone, [self.pk]).get(self.pk)
+        if new is not None:
+            return None if new.job_id is None else alone.model.objects.using(alone.db).get(
+                pk=new.job_id
+            )  # fmt: skip
+        taken = holder_of_key(alone)
+        if taken is not None:
+            key, holder = taken
+            raise DuplicateTask(
+                f"Job {self.pk} cannot be copied: job {holder} has its unique key, {key!r}. Let "
+                "that one end first, or discard it.",
+                job_id=holder,
+            )
+        raise UncopiableError(
+            f"Job {self.pk} cannot be copied: it is gone, its metadata are damaged, it needs the "
+            "results of other members of its batch, or it goes on with an action of the admin."
+        )
 
     @property
     def is_cancelled(self) -> bool:

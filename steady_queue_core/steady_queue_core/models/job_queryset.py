@@ -1,4 +1,4 @@
-"""Operations on many jobs: retry, run now, cancel, discard, clear."""
+"""Operations on many jobs: retry, run now, move, cancel, discard, clear and so on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..configuration.module_settings import module_setting
 from ..dialects.database import Database
 from .base import alters_data, unfiltered
 from .execution import ClaimedExecution, Execution
-from .operations import cancel, discard, retry, run_now
+from .operations import cancel, discard, enqueue_copy, move, reschedule, retry, run_now
 from .operations.clear import FinishedJobs
 
 #: Default number of rows per transaction.
@@ -65,6 +65,49 @@ class JobQuerySet(models.QuerySet[Any]):
         ended = sum(cancel.end(unfiltered(jobs), ids) for ids in waiting)
         running = jobs._batches((ClaimedExecution,), batch_size)
         return ended + sum(cancel.ask(unfiltered(jobs), ids) for ids in running)
+
+    @alters_data
+    def move_to(
+        self,
+        queue_name: str | None = None,
+        *,
+        priority: int | None = None,
+        batch_size: int = BATCH,
+    ) -> int:
+        """Give ready, scheduled, blocked and waiting jobs another queue, another priority, or both;
+        return their number. Running jobs, and those that have ended, are left alone.
+
+        Raises ``ValueError`` for names and priorities that no job can have.
+        """
+        jobs = self._to_change("move_to", batch_size)
+        changes = move.changes_of(queue_name, priority)
+        batches = jobs._batches(move.STATES, batch_size)
+        return sum(len(move.move(unfiltered(jobs), ids, changes)) for ids in batches)
+
+    @alters_data
+    def reschedule(self, run_after: datetime | timedelta, batch_size: int = BATCH) -> int:
+        """Let ready, scheduled, blocked and waiting jobs be due at a time, or so long from now by
+        the database's clock; return their number. Running jobs, and those that have ended, are left
+        alone.
+
+        Raises ``ValueError`` for a naive time, unless the project has no time zones.
+        """
+        jobs = self._to_change("reschedule", batch_size)
+        due = reschedule.due_at(Database.of(jobs.db), run_after)
+        batches = jobs._batches(reschedule.STATES, batch_size)
+        return sum(len(reschedule.reschedule(unfiltered(jobs), ids, due)) for ids in batches)
+
+    @alters_data
+    def enqueue_copies(self, batch_size: int = BATCH) -> int:
+        """Enqueue the calls of jobs again, whatever has become of these; return the number of new
+        jobs.
+
+        They become members of no batch. Jobs whose unique key another job has are left alone.
+        """
+        jobs = self._to_change("enqueue_copies", batch_size)
+        batches = jobs._batches_of_present(batch_size)
+        copied = (enqueue_copy.enqueue_copies(unfiltered(jobs), ids) for ids in batches)
+        return sum(new.job_id is not None for each in copied for new in each.values())
 
     @alters_data
     def clear_finished_in_batches(
@@ -121,6 +164,15 @@ class JobQuerySet(models.QuerySet[Any]):
             while job_ids := list(jobs.filter(**{f"{column}__gt": last})[:batch_size]):
                 yield job_ids
                 last = job_ids[-1]
+
+    def _batches_of_present(self, batch_size: int) -> Iterator[list[int]]:
+        """Yield the ids of the jobs, without those that are enqueued meanwhile."""
+        jobs = self.order_by("pk").values_list("pk", flat=True)
+        newest = unfiltered(self).order_by("-pk").values_list("pk", flat=True)
+        last, end = 0, newest.first() or 0
+        while job_ids := list(jobs.filter(pk__gt=last, pk__lte=end)[:batch_size]):
+            yield job_ids
+            last = job_ids[-1]
 
 
 def _refusal(name: str, after: str) -> str:

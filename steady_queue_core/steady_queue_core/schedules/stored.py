@@ -14,9 +14,9 @@ from ..dialects import portable
 from ..errors import UnusableRecurringTaskError
 from ..models import RecurringTask
 from ..payloads import recurring_scope
+from ..payloads.backends import codec_of
 from ..tasks.definition import find_task
 from ..tasks.model_arguments import require_permitted_models
-from ..tasks.stored_payloads import codec_of
 from . import catch_up, validators
 from .cron import Schedule
 from .definition import RecurringDefinition, find, require_configurable

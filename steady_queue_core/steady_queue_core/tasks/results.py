@@ -14,10 +14,11 @@ from ..compat import Task, TaskError, TaskResult, TaskResultStatus
 from ..dialects import portable
 from ..errors import UnregisteredTaskError
 from ..payloads import PayloadError
+from ..payloads.backends import limits_of
 from ..timezones import from_utc
 from .definition import find_task, rebuilt, unregistered
 from .metadata import JobMetadata
-from .stored_payloads import call_text, limits_of, result_text
+from .stored_payloads import call_text, result_text
 from .task_result import SteadyQueueTaskResult
 
 if TYPE_CHECKING:

@@ -61,8 +61,13 @@ def retry(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
 def key_holder(jobs: QuerySet[Any]) -> tuple[str, int] | None:
     """Return the unique key of the first of ``jobs`` that has failed, and the job that has it now,
     if there is one."""
-    failed = jobs.filter(failedexecution__isnull=False)
-    key = JobKey.read(failed.values_list("metadata", flat=True).first())
+    return holder_of_key(jobs.filter(failedexecution__isnull=False))
+
+
+def holder_of_key(jobs: QuerySet[Any]) -> tuple[str, int] | None:
+    """Return the unique key of the first of ``jobs``, and the job that has it now, if there is
+    one."""
+    key = JobKey.read(jobs.values_list("metadata", flat=True).first())
     keys = Database.of(jobs.db).unique_keys
     holder = None if key is None else keys.holders(keys.read({key.key})).get(key.key)
     return None if key is None or holder is None else (key.key, holder.pk)

@@ -13,9 +13,9 @@ from ...arguments import DEFAULT_LIMITS, TaskArgumentError
 from ...dialects import ClaimedJob, Outcome, Sequel
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
+from ...payloads.backends import limits_of
 from ...rates.gate import Answer, Ask, Gate, Permission
 from ...tasks.metadata import JobMetadata
-from ...tasks.stored_payloads import limits_of
 from ..base.database import QueueDatabase, Unavailable
 from ..base.system import lease_clock
 from . import outcomes
