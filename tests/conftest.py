@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from .browser.session import BrowserSession
 from .emptying import Emptying
 from .servers.session import ServerSession
 from .shares import Shares
@@ -36,6 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     config.pluginmanager.register(Shares(config.getoption("--share")), "shares")
     config.pluginmanager.register(ServerSession(), "database-servers")
+    config.pluginmanager.register(BrowserSession(), "browser")
     config.pluginmanager.register(Emptying(), "emptying")
     if config.pluginmanager.has_plugin("xdist"):
         from .streams import Streams

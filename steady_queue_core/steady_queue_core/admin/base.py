@@ -28,6 +28,9 @@ from . import databases, texts
 from .change_list import KeysetChangeList
 from .detail import Section
 
+#: The style sheet of the pages.
+STYLE = Media(css={"all": ("steady_queue/pages.css",)})
+
 
 def keep_ids(request: HttpRequest) -> None:
     """Leave only ids among the keys that are ticked in a list: Django puts them into a query."""
@@ -49,6 +52,7 @@ class QueueAdmin(ModelAdmin):
     change_list_template = "admin/steady_queue/list.html"
     detail_template = "admin/steady_queue/detail.html"
     confirmation_template = "admin/steady_queue/confirmation.html"
+    object_history_template = "admin/steady_queue/history.html"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -67,6 +71,10 @@ class QueueAdmin(ModelAdmin):
         """Whether the user has a permission of the app."""
         user: Any = request.user
         return bool(user.has_perm(f"{self.opts.app_label}.{codename}"))
+
+    @property
+    def media(self) -> Media:
+        return super().media + STYLE
 
     # --- visible rows, all based on get_queryset() ---
 
@@ -149,7 +157,8 @@ class QueueAdmin(ModelAdmin):
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         try:
-            return super().history_view(request, object_id, extra_context)
+            context = {"media": STYLE, **(extra_context or {})}
+            return super().history_view(request, object_id, context)
         except ERRORS as error:
             if not is_damage(error):
                 raise
@@ -221,7 +230,7 @@ class QueueAdmin(ModelAdmin):
             "change": True,
             "has_view_permission": True,
             "is_popup": False,
-            "media": Media(),
+            "media": STYLE,
             "sections": sections,
             "buttons": buttons,
             "history_url": history_url,
@@ -249,6 +258,7 @@ class QueueAdmin(ModelAdmin):
             **self.admin_site.each_context(request),
             "title": "Are you sure?",
             "opts": self.opts,
+            "media": STYLE,
             "question": question,
             "verb": verb,
             "notes": notes,

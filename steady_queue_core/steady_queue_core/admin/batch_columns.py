@@ -19,7 +19,7 @@ def number(row: Any) -> str:
 
 @column("description")
 def description(row: Any) -> str:
-    return texts.name(row.description)
+    return texts.named(row.description)
 
 
 @column("kind")

@@ -166,7 +166,7 @@ def _callbacks(stored: object) -> Section | None:
         return Text("Callbacks", [], UNREADABLE.format(len(text)))
     jobs = [(name, found[name]) for name in NAMES if isinstance(found.get(name), dict)]
     rows = [
-        (name, texts.short_path(str(job.get("task_path"))), texts.name(job.get("queue_name")))
+        (name, texts.short_path(str(job.get("task_path"))), texts.named(job.get("queue_name")))
         for name, job in jobs
     ]
     return Table("Callbacks", ("When", "Task", "Queue"), rows)

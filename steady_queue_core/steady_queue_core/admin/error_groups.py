@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from django.contrib.admin import helpers
-from django.forms import Media
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.html import format_html
 from django.utils.http import urlencode
+from django.utils.safestring import SafeString
 
 from ..fingerprint import is_fingerprint
 from ..listings.counts import CAP, BoundedCount
 from ..listings.error_groups import ErrorGroup, error_groups
 from ..listings.keyset import is_storable
 from . import databases, texts
-from .base import QueueAdmin
+from .base import STYLE, QueueAdmin
 
 TEMPLATE = "admin/steady_queue/error_groups.html"
 #: Groups that are shown, and characters of an error.
@@ -33,7 +33,7 @@ class Row(NamedTuple):
     """A group as it is shown."""
 
     error: str
-    task: str
+    task: SafeString
     jobs: BoundedCount
     first: str
     last: str
@@ -51,7 +51,7 @@ def error_groups_page(page: QueueAdmin, request: HttpRequest, *, may_retry: bool
         "original": "Error groups",
         "opts": page.opts,
         "has_view_permission": True,
-        "media": Media(),
+        "media": STYLE,
         "filters": [(name, texts.name(value)) for name, value in given.items()],
         "rows": [_row(page, request, group, given) for group in found.groups],
         "found": found,
@@ -93,7 +93,7 @@ def group_link(page: QueueAdmin, request: HttpRequest, job: Any) -> str:
 def _row(page: QueueAdmin, request: HttpRequest, group: ErrorGroup, given: dict[str, str]) -> Row:
     return Row(
         texts.clean(group.error, MOST_SHOWN),
-        texts.name(group.task_path),
+        texts.named(group.task_path),
         group.count,
         texts.moment(group.first),
         texts.moment(group.last),

@@ -27,7 +27,7 @@ def task(job: Any) -> str:
 
 @column("queue")
 def queue(job: Any) -> str:
-    return texts.name(job.queue_name)
+    return texts.named(job.queue_name)
 
 
 @column("priority")
@@ -82,7 +82,7 @@ def waits_since(job: Any) -> str:
 
 @column("process")
 def process(job: Any) -> str:
-    return texts.name(job.claimedexecution.process)
+    return texts.named(job.claimedexecution.process)
 
 
 @column("running for")
@@ -98,7 +98,7 @@ def progress(job: Any) -> str:
 
 @column("waits for the key")
 def concurrency_key(job: Any) -> str:
-    return texts.name(job.blockedexecution.concurrency_key)
+    return texts.named(job.blockedexecution.concurrency_key)
 
 
 @column("for")
@@ -110,7 +110,7 @@ def blocked_for(job: Any) -> str:
 @column("error")
 def error(job: Any) -> str:
     kind = job.failedexecution.exception_class.rpartition(".")[2]
-    return texts.name(f"{kind}: {job.message}")
+    return texts.named(f"{kind}: {job.message}")
 
 
 @column("attempts")

@@ -142,7 +142,7 @@ def _timeline(job: Any, metadata: JobMetadata) -> Section:
         (label, texts.moment(instant), texts.between(earlier, instant))
         for (label, instant), earlier in zip(known, before, strict=False)
     ]
-    return Table("Timeline", ("", "When", "After"), rows)
+    return Table("Timeline", ("Event", "When", "After"), rows)
 
 
 def _expiry(job: Any, metadata: JobMetadata) -> datetime | None:

@@ -51,7 +51,7 @@ def member_row(page: QueueAdmin, request: HttpRequest, node: Node) -> tuple[Any,
     elif node.job_id is not None:
         link = page.job_link(request, node.job_id)
     task = texts.short_path(node.task_path) if node.task_path else ""
-    return link, texts.name(node.label), task, node.state
+    return link, texts.named(node.label), task, node.state
 
 
 def _beyond(rows: Any, keys: set[int | None]) -> set[int | None]:

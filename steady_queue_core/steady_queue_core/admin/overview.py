@@ -8,7 +8,6 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
-from django.forms import Media
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
@@ -22,7 +21,7 @@ from ..models import Job, Pause, Process, RecurringTask
 from ..overview import WINDOWS, Overview, Scope
 from ..tasks.definition import registered_tasks
 from . import databases, overview_tables, texts
-from .base import QueueAdmin
+from .base import STYLE, QueueAdmin
 from .error_groups import RETRY_ALL
 from .filters import MOST_CHOICES, queues_of_tasks
 from .overview_charts import charts
@@ -78,7 +77,7 @@ class OverviewAdmin(QueueAdmin):
             **live,
             "title": "Overview",
             "opts": self.opts,
-            "media": Media(),
+            "media": STYLE,
             "scope": scope,
             "present": texts.moment(overview.moment.present),
             "schedules": list(overview_tables.schedules(overview, links)),

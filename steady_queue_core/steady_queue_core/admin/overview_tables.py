@@ -128,8 +128,8 @@ def longest(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
             "number": f"#{run.job_id}",
             "url": links.to_page(Job, str(run.job_id)),
             "task": texts.short_path(run.task),
-            "queue": texts.name(run.queue),
-            "process": DASH if process is None else texts.name(process.row),
+            "queue": texts.named(run.queue),
+            "process": DASH if process is None else texts.named(process.row),
             "process_url": "" if process is None else links.to_page(Process, str(process.pk)),
             "since": texts.duration(run.since),
             "times": DASH if run.times_usual is None else _times(run.times_usual),
@@ -180,7 +180,7 @@ def schedules(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
         if last.job_id is not None and last.ending:
             url = links.to_page(Job, str(last.job_id))
         yield {
-            "key": texts.name(each.key),
+            "key": texts.named(each.key),
             "url": links.to_page(RecurringTask, each.key),
             "task": texts.short_path(each.task),
             "due_in": texts.between(present, each.at),

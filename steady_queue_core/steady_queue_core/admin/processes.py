@@ -73,8 +73,8 @@ class ProcessAdmin(QueueAdmin):
         held = [
             (
                 self.job_link(request, claim.job_id),
-                texts.name(claim.job.task_path),
-                texts.name(claim.queue_name),
+                texts.named(claim.job.task_path),
+                texts.named(claim.queue_name),
                 texts.between(claim.created_at, row.present),
             )
             for claim in jobs
@@ -88,7 +88,7 @@ class ProcessAdmin(QueueAdmin):
 
 @column("process")
 def process(row: Any) -> str:
-    return texts.name(("└ " if row.nested else "") + row.name)
+    return texts.named(("└ " if row.nested else "") + row.name)
 
 
 @column("state")
@@ -101,14 +101,14 @@ def state(row: Any) -> str:
 
 @column("pid and host")
 def host(row: Any) -> str:
-    return texts.name(f"{row.pid} on {row.hostname}")
+    return texts.named(f"{row.pid} on {row.hostname}")
 
 
 @column("serves")
 def serves(row: Any) -> str:
     queues = row.known.get("queues")
     if isinstance(queues, list):
-        return texts.name(f"{', '.join(map(str, queues))}; {row.known.get('threads')} threads")
+        return texts.named(f"{', '.join(map(str, queues))}; {row.known.get('threads')} threads")
     return ""
 
 

@@ -13,7 +13,7 @@ from .detail import Fields
 
 @column("queue")
 def name(queue: Any) -> str:
-    return texts.name(queue.queue_name)
+    return texts.named(queue.queue_name)
 
 
 @column("state")

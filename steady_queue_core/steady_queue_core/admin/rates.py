@@ -59,7 +59,7 @@ class RateAdmin(QueueAdmin):
 
 @column("key")
 def key(row: Any) -> str:
-    return texts.name(row.key)
+    return texts.named(row.key)
 
 
 @column("rate")

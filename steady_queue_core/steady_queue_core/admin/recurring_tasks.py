@@ -187,7 +187,7 @@ def _limits(row: Any) -> list[tuple[str, Any]]:
 
 @column("key")
 def key(row: Any) -> str:
-    return texts.name(row.key)
+    return texts.named(row.key)
 
 
 @column("task")
@@ -197,12 +197,12 @@ def task(row: Any) -> str:
 
 @column("schedule")
 def schedule(row: Any) -> str:
-    return texts.name(row.schedule)
+    return texts.named(row.schedule)
 
 
 @column("time zone")
 def zone(row: Any) -> str:
-    return texts.name(row.timezone)
+    return texts.named(row.timezone)
 
 
 @column("state")

@@ -66,7 +66,7 @@ class SemaphoreAdmin(QueueAdmin):
         permits = Permit.objects.using(row._state.db).filter(key=row.key)
         jobs = self.visible_jobs(request).restrict(permits).select_related("job").order_by("job_id")
         held = [
-            (self.job_link(request, permit.job_id), texts.name(permit.job.task_path))
+            (self.job_link(request, permit.job_id), texts.named(permit.job.task_path))
             for permit in jobs.only("job__task_path")[:MOST_JOBS]
         ]
         note = "" if held else "None."
@@ -75,7 +75,7 @@ class SemaphoreAdmin(QueueAdmin):
 
 @column("key")
 def key(row: Any) -> str:
-    return texts.name(row.key)
+    return texts.named(row.key)
 
 
 @column("in use")

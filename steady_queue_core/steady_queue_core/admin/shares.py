@@ -149,12 +149,12 @@ class ShareAdmin(QueueAdmin):
 
 @column("queue")
 def queue(row: Any) -> str:
-    return texts.name(row.queue_name)
+    return texts.named(row.queue_name)
 
 
 @column("key")
 def key(row: Any) -> str:
-    return texts.name(row.key) or "(jobs without a key)"
+    return texts.named(row.key) if row.key else "(jobs without a key)"
 
 
 @column("weight")

@@ -10,6 +10,9 @@ from django.utils.safestring import SafeString
 from ..listings.wording import MOST_NAME, MOST_TEXT, between, clean, duration, line, moment, name
 from ..progress import Progress
 
+#: Maximum length of a title.
+MOST_TITLE = 1_000
+
 __all__ = [
     "MOST_NAME",
     "MOST_TEXT",
@@ -20,6 +23,7 @@ __all__ = [
     "line",
     "moment",
     "name",
+    "named",
     "progress",
     "short_path",
 ]
@@ -28,6 +32,12 @@ __all__ = [
 def short_path(path: str) -> SafeString:
     """Return the last part of a task's path, with the full path as its title."""
     return format_html('<span title="{}">{}</span>', clean(path), name(path.rpartition(".")[2]))
+
+
+def named(value: object) -> SafeString:
+    """Return a name for a list, where it is cut to the width of its column: its title has all."""
+    text = str(value)
+    return format_html('<span title="{}">{}</span>', clean(text, MOST_TITLE), name(text))
 
 
 def dated(words: str, instant: datetime | None) -> SafeString:
