@@ -14,14 +14,15 @@ from django.contrib.auth.models import Permission
 from django.db import OperationalError
 
 from steady_queue_core.admin import JobAdmin, actions, background
-from steady_queue_core.dialects import ClaimedJob, Ending
+from steady_queue_core.arguments import encode_call
+from steady_queue_core.dialects import ClaimedJob, Ending, portable
 from steady_queue_core.models import FailedExecution, Job, Pause, Process, ReadyExecution
 from steady_queue_core.models.job_queryset import JobQuerySet
 from steady_queue_core.tasks.own_tasks import ACT_ON_LIST
 
 from ..core.driver import Driver
 from .conftest import Show
-from .places import Scene, on_every_database
+from .places import HOUR, Scene, on_every_database
 from .test_actions import confirm
 from .visitor import EVERYTHING, Page, Visitor
 
@@ -300,3 +301,33 @@ def test_any_worker_whose_project_has_the_admin_knows_the_task(with_admin: bool)
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
     )  # fmt: skip
     assert told.stdout.split() == [ACT_ON_LIST if with_admin else "None", "False"]
+
+
+@on_every_database
+def test_a_search_in_arguments_and_a_time_hold_in_the_background(using: str, scene: Scene) -> None:
+    text = encode_call([], {"name": "Ada"})
+    found = scene.failed(4, arguments=text)
+    old, others = scene.failed(2, arguments=text), scene.failed(2)
+    present = portable.storable(scene.dialect.current_time(scene.connection) - 2 * HOUR)
+    FailedExecution.objects.using(using).filter(pk__in=old).update(created_at=present)
+    worker, visitor = Background(using), Visitor(*EVERYTHING)
+    query = {"state": "failed", "arguments": "ada", "since": "1h"}
+    page = in_background(visitor, visitor.act("retry", ..., **query), **query)
+    assert "This goes on in the background" in page.messages[0]
+    _, ending = worker.attempt()
+    assert ending is Ending.FINISHED
+    assert scene.ids(ReadyExecution) == found
+    assert scene.ids(FailedExecution) == sorted([*old, *others])
+
+
+@pytest.mark.django_db
+def test_who_may_no_longer_see_arguments_no_longer_acts_by_them(scene: Scene) -> None:
+    failed = scene.failed(4, arguments=encode_call([], {"name": "Ada"}))
+    worker, visitor = Background("default"), Visitor(*EVERYTHING)
+    query = {"state": "failed", "arguments": "ada"}
+    in_background(visitor, visitor.act("retry", ..., **query), **query)
+    visitor.user.user_permissions.remove(Permission.objects.get(codename="view_arguments"))
+    job, ending = worker.attempt()
+    assert ending is Ending.FAILED
+    assert job.failedexecution.exception_class == FAILURE
+    assert scene.ids(FailedExecution) == sorted([*failed, job.pk])

@@ -48,6 +48,27 @@ def ids(*results: Any) -> list[int]:
 
 
 @on_every_database
+def test_jobs_are_found_by_parts_of_their_task_error_and_arguments(
+    using: str, settings: Any
+) -> None:
+    settings.TASKS = tasks(using)
+    driver = Driver(using)
+    bad, reminder = send.enqueue("bad"), remind.enqueue()
+    driver.work()
+    secret = send.enqueue("Ada Ümit", password="hunter2")
+    assert listed("--search", "EMIN") == ids(reminder)
+    assert listed("--search", bad.id) == ids(bad)
+    assert listed("--search", "valueerr") == []
+    assert listed("--state", "failed", "--search", "valueerr") == ids(bad)
+    assert listed("--arguments", "ada ümit") == listed("--arguments", "password=") == ids(secret)
+    assert listed("--arguments", "hunter2") == listed("--arguments", "hunt") == []
+    assert listed("--arguments", "Ada", "--search", "remind") == []
+    told = invoke("discard", "--arguments", "ADA", "--yes", "--json")
+    assert told.json["count"] == 1
+    assert listed() == ids(reminder, bad)
+
+
+@on_every_database
 def test_jobs_are_chosen_by_state_queue_task_and_error(using: str, settings: Any) -> None:
     settings.TASKS = tasks(using)
     driver = Driver(using)
@@ -251,6 +272,8 @@ def test_wrong_options_say_how_to_mend_them() -> None:
         (["--batch", "x"], "'x' is not the id"),
         (["--limit", "0"], "'0' is not a number of at least 1"),
         (["--state", "nope"], "invalid choice: 'nope'"),
+        (["--search", " "], "' ' is no text to search for"),
+        (["--arguments", "a\0"], "is no text to search for"),
         (["--queue", "a\0"], "contains characters that no name has"),
     ):
         told = wrong("jobs", *arguments)

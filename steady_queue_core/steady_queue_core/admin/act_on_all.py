@@ -46,7 +46,8 @@ class ActOnAll:
     @cached_property
     def place(self) -> Place | None:
         """Where it can go on; ``None``: only the page can say what this user may do."""
-        if not self.listing.visible.is_unrestricted or not _decides_as_ours(self.page, self.action):
+        names = [self.action.name, *(["view_arguments"] if self.listing.arguments else [])]
+        if not self.listing.visible.is_unrestricted or not _decides_as_ours(self.page, names):
             return None
         return background.place_in(self.listing.using, self.page.background_queue)
 
@@ -111,8 +112,8 @@ class ActOnAll:
         log_action(self.request, what, f"Goes on in the background, as job #{job_id}")
 
 
-def _decides_as_ours(page: Any, action: JobAction) -> bool:
+def _decides_as_ours(page: Any, permissions: Sequence[str]) -> bool:
     from .jobs import JobAdmin
 
-    names = (*DECIDING, f"has_{action.name}_permission")
+    names = (*DECIDING, *(f"has_{each}_permission" for each in permissions))
     return all(getattr(type(page), name) is getattr(JobAdmin, name) for name in names)

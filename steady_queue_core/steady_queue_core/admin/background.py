@@ -144,7 +144,10 @@ class Run:
             user: Any = users.get(pk=self.user_id)
         except (ObjectDoesNotExist, ValidationError, ValueError):
             raise NoLongerPermitted(f"There is no user {self.user_id!r} any more.") from None
-        needed = [f"steady_queue.{name}" for name in ("view_job", self.action.permission)]
+        names = ["view_job", self.action.permission]
+        if self.jobs.arguments:
+            names.append("view_arguments")
+        needed = [f"steady_queue.{name}" for name in names]
         if user.is_active and user.is_staff and user.has_perms(needed):
             return user
         raise NoLongerPermitted(

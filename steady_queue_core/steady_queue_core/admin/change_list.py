@@ -35,7 +35,7 @@ class KeysetChangeList(ChangeList):
             raise IncorrectLookupParameters
         clearable = [spec.parameter_name for spec in self.filter_specs if spec.clearable]
         self.clear_all_filters_qs = self.get_query_string(remove=clearable)
-        self.has_active_filters = any(name in self.params for name in clearable)
+        self.has_active_filters = any(self.params.get(name) for name in clearable)
         self.database = databases.query_string(request)
         self.listing = self.model_admin.listing(request, self.query)
         return self.listing.queryset

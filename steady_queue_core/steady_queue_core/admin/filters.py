@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib.admin import SimpleListFilter
 from django.db.models import QuerySet
@@ -19,6 +19,8 @@ from .texts import name
 
 #: Maximum number of choices of a filter.
 MOST_CHOICES = 100
+#: How long ago the time may begin that a list is limited to.
+SINCE = {"1h": "The last hour", "24h": "The last day", "7d": "The last week"}
 
 
 class Parameter(SimpleListFilter):
@@ -31,6 +33,11 @@ class Parameter(SimpleListFilter):
         given = request.GET.get(str(self.parameter_name))
         names = sorted({*self.names(request, model_admin), *([given] if given else [])})
         return [(each, name(each)) for each in names[:MOST_CHOICES]]
+
+    def value(self) -> str | None:
+        # A form also sends the fields that were left empty.
+        given: str | None = super().value()
+        return given or None
 
     def has_output(self) -> bool:
         return len(self.lookup_choices) > 1 or self.value() is not None
@@ -95,13 +102,15 @@ class KindFilter(Parameter):
 
 class QueueFilter(Parameter):
     """The queue: queues with ready jobs, paused ones, and those of registered tasks. Users who may
-    not see all jobs are offered only the latter, since other names would reveal hidden jobs."""
+    not see all jobs are offered only the latter, since other names would reveal hidden jobs; so is
+    who searches arguments, which takes queries of its own."""
 
     title = "queue"
     parameter_name = "queue"
 
     def names(self, request: HttpRequest, page: Any) -> Iterable[str]:
-        if page.visible_jobs(request).is_unrestricted:
+        searches = bool(request.GET.get(ArgumentsFilter.parameter_name))
+        if page.visible_jobs(request).is_unrestricted and not searches:
             return queue_names(databases.requested(request))
         return queues_of_tasks()
 
@@ -128,6 +137,50 @@ class ErrorFilter(Parameter):
 
     title = "error group"
     parameter_name = "error"
+
+
+class SinceFilter(Parameter):
+    """The beginning of the time in which jobs have ended or, in other states, were enqueued."""
+
+    parameter_name = "since"
+    #: What is in that time, by the name of the state: no others heed it.
+    titles: ClassVar = {
+        "": "time of enqueue", "failed": "time of failure", "finished": "time of end"
+    }  # fmt: skip
+
+    def __init__(self, request: HttpRequest, *arguments: Any) -> None:
+        self.title = self.titles.get(request.GET.get("state", ""), "")
+        super().__init__(request, *arguments)
+
+    def has_output(self) -> bool:
+        return bool(self.title and self.lookup_choices)
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        given = request.GET.get(self.parameter_name)
+        other = [] if not given or given in SINCE else [(given, f"Since {name(given)}")]
+        return [*SINCE.items(), *other]
+
+
+class UntilFilter(SinceFilter):
+    """The end of that time, in the address."""
+
+    parameter_name = "until"
+    titles: ClassVar = {
+        "": "enqueued before", "failed": "failed before", "finished": "ended before"
+    }  # fmt: skip
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        given = request.GET.get(self.parameter_name)
+        return [(given, name(given))] if given else []
+
+
+class ArgumentsFilter(Parameter):
+    """A text in the arguments, which has a field of its own beside that of the search."""
+
+    parameter_name = "arguments"
+
+    def has_output(self) -> bool:
+        return False
 
 
 def queue_names(using: str) -> set[str]:

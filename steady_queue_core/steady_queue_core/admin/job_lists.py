@@ -9,7 +9,9 @@ from typing import Any
 
 from ..dialects import portable
 from ..dialects.database import Database
+from ..listings.argument_search import ArgumentSearch
 from ..listings.job_listing import JobListing
+from ..listings.period import Period
 from ..listings.states import ALL, FINISHED, STATES, State
 from ..listings.visibility import VisibleJobs
 from ..models import Job
@@ -23,6 +25,11 @@ class JobList:
     state: State
     given: Mapping[str, str]
     search: str
+    #: A text in the arguments; ``""``: any.
+    arguments: str
+    #: From when on and before when they have ended or were enqueued.
+    since: datetime | None
+    until: datetime | None
     #: The id of the last job, and the database's time.
     last: int
     moment: datetime
@@ -33,7 +40,16 @@ class JobList:
         using = listing.using
         ids = Job.objects.using(using).order_by("-pk").values_list("pk", flat=True)
         moment = Database.of(using).current_time()
-        return cls(using, listing.state, listing.given, listing.search, ids.first() or 0, moment)
+        return cls(
+            using,
+            listing.state,
+            listing.given,
+            listing.search,
+            listing.arguments.text if listing.arguments else "",
+            *listing.period.instants,
+            ids.first() or 0,
+            moment,
+        )
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> JobList:
@@ -43,6 +59,9 @@ class JobList:
             STATES[stored["state"]],
             {str(name): str(value) for name, value in stored["given"].items()},
             str(stored["search"]),
+            str(stored["arguments"]),
+            stored["since"],
+            stored["until"],
             int(stored["last"]),
             stored["moment"],
         )
@@ -55,6 +74,9 @@ class JobList:
             "state": self.state.name,
             "given": dict(self.given),
             "search": self.search,
+            "arguments": self.arguments,
+            "since": self.since,
+            "until": self.until,
             "last": self.last,
             "moment": self.moment,
         }
@@ -62,19 +84,28 @@ class JobList:
     @property
     def words(self) -> str:
         """What is selected, for the log."""
-        given = "".join(f", {name} {value}" for name, value in self.given.items())
-        search = f", search {self.search}" if self.search else ""
+        given = {**self.given, "search": self.search, "arguments": self.arguments}
+        given |= {"since": _told(self.since), "until": _told(self.until)}
+        narrowed = "".join(f", {name} {value}" for name, value in given.items() if value)
         kind = f"{self.state.name} jobs" if self.state.name else "jobs"
-        return f"all selected {kind}{given}{search}"
+        return f"all selected {kind}{narrowed}"
 
     def among(self, listing: JobListing) -> JobListing:
         """Return a listing without the jobs that came later."""
-        return replace(listing, last=self.last)
+        return replace(listing, last=self.last, period=Period(self.since, self.until))
 
     def listing(self) -> JobListing:
         """Return the listing of these jobs for somebody who may see all."""
         visible = VisibleJobs(Job.objects.using(self.using))
-        return JobListing(visible, self.state, dict(self.given), self.search, last=self.last)
+        return JobListing(
+            visible,
+            self.state,
+            dict(self.given),
+            self.search,
+            ArgumentSearch(self.arguments) if self.arguments else None,
+            Period(self.since, self.until),
+            last=self.last,
+        )
 
     def still(self, ids: Sequence[int]) -> list[int]:
         """Return those of these jobs that have been in the state ever since."""
@@ -85,3 +116,7 @@ class JobList:
         since = rows.filter(**{f"{column}__lte": portable.storable(self.moment)})
         found = set(since.values_list("pk", flat=True))
         return [each for each in ids if each in found]
+
+
+def _told(instant: datetime | None) -> str:
+    return "" if instant is None else instant.isoformat(" ", "seconds")

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, cast
 
 from django.contrib import admin, messages
-from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import URLPattern, path
@@ -15,8 +14,7 @@ from django.urls import URLPattern, path
 from ..listings.counts import BoundedCount
 from ..listings.job_listing import LOOKED_AT, JobListing
 from ..listings.job_rows import RELATED, read_briefly, state_of
-from ..listings.keyset import is_storable
-from ..listings.states import ALL, FAILED, STATES, State, count_states
+from ..listings.states import FAILED, STATES, State
 from ..models import Job, Process
 from ..models.job import parse_job_id
 from . import databases, texts
@@ -26,17 +24,21 @@ from .base import QueueAdmin, keep_ids
 from .change_list import KeysetChangeList
 from .error_groups import error_groups_page, group_link, groups_url
 from .filters import (
+    ArgumentsFilter,
     DatabaseFilter,
     ErrorFilter,
     KeyFilter,
     QueueFilter,
+    SinceFilter,
     StateFilter,
     TaskFilter,
+    UntilFilter,
 )
 from .job_actions import JOB_ACTIONS, RETRY, JobAction, taken_key
 from .job_batch import batch_sections
 from .job_columns import COLUMNS_BY_STATE
 from .job_page import row_of, sections_of
+from .job_search import ARGUMENTS, SINCE, TIMED, UNTIL, listing_in, state_in
 
 #: Maximum number of jobs that a confirmation counts.
 COUNTED = 50_000
@@ -57,7 +59,9 @@ class JobChangeList(KeysetChangeList):
                 None
                 if state is self.listing.state
                 # An error group has failed jobs alone.
-                else self.get_query_string({"state": name or None}, ["error"]),
+                else self.get_query_string(
+                    {"state": name or None}, ["error", *(() if name in TIMED else (SINCE, UNTIL))]
+                ),
             )
             for name, state in STATES.items()
         ]
@@ -67,14 +71,23 @@ class JobChangeList(KeysetChangeList):
         #: URL of the groups of these jobs; empty unless they have failed.
         is_failed = self.listing.state is FAILED
         self.groups_url = groups_url(self.model_admin, request) if is_failed else ""
+        #: The field of the form that searches arguments, for those who may see some.
+        if self.model_admin.has_view_arguments_permission(request):
+            self.arguments_field = ARGUMENTS
+            self.arguments_text = self.params.get(ARGUMENTS, "")
 
 
 class JobAdmin(QueueAdmin):
     """Jobs, which can be retried, run, cancelled and discarded, but not edited."""
 
-    list_filter = (StateFilter, DatabaseFilter, QueueFilter, TaskFilter, KeyFilter, ErrorFilter)
+    list_filter = (
+        StateFilter, DatabaseFilter, SinceFilter, UntilFilter, QueueFilter, TaskFilter, KeyFilter,
+        ErrorFilter, ArgumentsFilter,
+    )  # fmt: skip
     search_fields = ("id", "task_path")
-    search_help_text = "A job id, or the name or full path of a task."
+    search_help_text = (
+        "A job id, or a part of a task's path; in the list of failed jobs, also of the error."
+    )
     actions = ("retry", "run_now", "cancel", "discard")
     #: The queue of the jobs that go on with actions on long lists; ``""``: one that is served.
     background_queue = ""
@@ -85,20 +98,14 @@ class JobAdmin(QueueAdmin):
         return JobChangeList
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        return COLUMNS_BY_STATE[_state(request).name]
+        return COLUMNS_BY_STATE[state_in(request).name]
 
     def list_title(self, request: HttpRequest) -> str:
-        state = _state(request)
+        state = state_in(request)
         return f"{state.label} jobs" if state.name else "Jobs"
 
     def listing(self, request: HttpRequest, search: str) -> JobListing:
-        visible = self.visible_jobs(request)
-        names = ("queue", "task", "key", "error")
-        given = {name: request.GET[name] for name in names if request.GET.get(name)}
-        if not all(map(is_storable, (*given.values(), search))):
-            raise IncorrectLookupParameters
-        counts = count_states(visible.jobs.db, visible)
-        return JobListing(visible, _state(request), given, search.strip(), counts)
+        return listing_in(self, request, search)
 
     def get_search_results(
         self, request: HttpRequest, queryset: Any, search_term: str
@@ -183,10 +190,10 @@ class JobAdmin(QueueAdmin):
         return self._apply_to_list(request, JOB_ACTIONS["discard"])
 
     def _may_here(self, request: HttpRequest, action: JobAction) -> bool:
-        return action.name in _state(request).actions and self.is_permitted(request, action.name)
+        return action.name in state_in(request).actions and self.is_permitted(request, action.name)
 
     def _apply_to_list(self, request: HttpRequest, action: JobAction) -> HttpResponse | None:
-        state, chosen = _state(request), self.selected_keys(request)
+        state, chosen = state_in(request), self.selected_keys(request)
         listing = cast(JobChangeList, self.get_changelist_instance(request)).listing
         if chosen is None:
             return self._apply_to_all(request, action, listing)
@@ -304,10 +311,6 @@ class JobAdmin(QueueAdmin):
             return ""
         process = Process.objects.using(job._state.db).filter(pk=process_id).first()
         return texts.clean(process or f"process-{process_id}, which is not registered")
-
-
-def _state(request: HttpRequest) -> State:
-    return STATES.get(request.GET.get("state", ""), ALL)
 
 
 def _summary(action: JobAction, result: BatchResult) -> str:

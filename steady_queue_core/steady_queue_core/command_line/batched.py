@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import DatabaseError
@@ -117,10 +117,7 @@ def _jobs(database: Database, ids: Sequence[int]) -> Any:
 
 
 def _until(listing: JobListing, last: int) -> JobListing:
-    within = listing.within & Q(pk__lte=last)
-    return JobListing(
-        listing.visible, listing.state, listing.given, also=listing.also, within=within
-    )
+    return replace(listing, within=listing.within & Q(pk__lte=last))
 
 
 def _count(listing: JobListing) -> BoundedCount:

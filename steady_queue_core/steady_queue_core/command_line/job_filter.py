@@ -4,30 +4,27 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.models import Q
-from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
-from ..dialects import portable
 from ..dialects.database import Database
-from ..durations import parse
 from ..fingerprint import is_fingerprint
+from ..listings.argument_search import ArgumentSearch
 from ..listings.job_listing import JobListing
 from ..listings.keyset import is_storable
-from ..listings.states import ALL, FAILED, FINISHED, STATES, State
+from ..listings.period import Moment, Period, read_moment
+from ..listings.states import ALL, FAILED, STATES, State
 from ..listings.visibility import VisibleJobs
 from ..models import Job
 from .exit_codes import WRONG_USAGE
 from .formats import job_id_option
 from .refusal import Refusal
 
-#: The states whose rows are in the order of a time, with its column: of their end.
-ENDED = {FAILED.name: "created_at", FINISHED.name: "finished_at"}
 #: The options that narrow the choice.
-NAMES = ("state", "queue", "task", "batch", "since", "until", "error", "error_group")
+NAMES = (
+    "state", "queue", "task", "batch", "arguments", "since", "until", "error", "error_group",
+)  # fmt: skip
 
 
 def add_filters(parser: ArgumentParser, states: tuple[str, ...] = ()) -> None:
@@ -37,6 +34,12 @@ def add_filters(parser: ArgumentParser, states: tuple[str, ...] = ()) -> None:
     parser.add_argument("--queue", type=name_option, help="jobs of this queue")
     parser.add_argument("--task", type=name_option, help="jobs of the task with this path")
     parser.add_argument("--batch", type=job_id_option, metavar="ID", help="jobs of this batch")
+    parser.add_argument(
+        "--arguments",
+        type=text_option,
+        metavar="TEXT",
+        help="jobs with this in their arguments, as show tells them: without secrets",
+    )
     parser.add_argument(
         "--since",
         type=moment_option,
@@ -85,15 +88,8 @@ def is_narrowed(options: Mapping[str, Any]) -> bool:
 def listing_of(options: Mapping[str, Any], using: str, state: State | None = None) -> JobListing:
     """Return the jobs of a database that the options choose. Raises ``Refusal``."""
     state = state or _state(options)
-    present = Database.of(using).current_time()
-    ended, also, within = ENDED.get(state.name), Q(), Q()
-    for name, comparison in (("since", "gte"), ("until", "lt")):
-        if (given := options.get(name)) is not None:
-            instant = portable.storable(given if isinstance(given, datetime) else present - given)
-            if ended:
-                within &= Q(**{f"{ended}__{comparison}": instant})
-            else:
-                also &= Q(**{f"enqueued_at__{comparison}": instant})
+    period = Period(options.get("since"), options.get("until"), Database.of(using).current_time)
+    also = Q()
     if (batch := options.get("batch")) is not None:
         also &= Q(membership__batch_id=batch)
     if (error := options.get("error")) is not None:
@@ -105,7 +101,16 @@ def listing_of(options: Mapping[str, Any], using: str, state: State | None = Non
         for name, parameter in columns.items()
         if options.get(name) is not None
     }
-    return JobListing(VisibleJobs(Job.objects.using(using)), state, given, also=also, within=within)
+    arguments = options.get("arguments")
+    return JobListing(
+        VisibleJobs(Job.objects.using(using)),
+        state,
+        given,
+        options.get("search") or "",
+        None if arguments is None else ArgumentSearch(arguments),
+        period,
+        also=also,
+    )
 
 
 def _state(options: Mapping[str, Any]) -> State:
@@ -115,23 +120,12 @@ def _state(options: Mapping[str, Any]) -> State:
     return ALL if name is None else STATES[name]
 
 
-def moment_option(text: str) -> timedelta | datetime:
+def moment_option(text: str) -> Moment:
     """Read a point in time, or how long ago it is. Without a zone, it is in that of Django."""
     try:
-        return parse(text)
-    except ValueError:
-        pass
-    try:
-        found = parse_datetime(text)
-    except ValueError:
-        found = None
-    if found is None:
-        raise ArgumentTypeError(
-            f"{text!r} is neither a duration such as 90s, 10m, 24h or 7d nor a point in time such "
-            "as 2026-01-31T12:00"
-        )
-    aware = found if found.tzinfo else timezone.make_aware(found, timezone.get_current_timezone())
-    return aware.astimezone(UTC)
+        return read_moment(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
 
 
 def _fingerprint(text: str) -> str:
@@ -141,6 +135,13 @@ def _fingerprint(text: str) -> str:
             "subcommand errors shows"
         )
     return text
+
+
+def text_option(text: str) -> str:
+    """Read a text to search for."""
+    if not text.strip() or not is_storable(text):
+        raise ArgumentTypeError(f"{text!r} is no text to search for")
+    return text.strip()
 
 
 def name_option(text: str) -> str:

@@ -13,7 +13,7 @@ from .context import Context
 from .databases import described, headings
 from .exit_codes import DONE
 from .formats import positive_option
-from .job_filter import add_filters, listing_of
+from .job_filter import add_filters, listing_of, text_option
 from .job_summary import HEADINGS, as_json, as_row
 from .subcommand import Subcommand
 from .table import table
@@ -30,6 +30,12 @@ class Jobs(Subcommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_filters(parser)
+        parser.add_argument(
+            "--search",
+            type=text_option,
+            metavar="TEXT",
+            help="jobs with this in the path of the task; with --state failed, also in the error",
+        )
         parser.add_argument(
             "--limit", type=positive_option, default=50, help="most jobs that are listed (50)"
         )

@@ -28,22 +28,17 @@ def is_damage(error: Exception) -> bool:
 
 
 def read_each(rows: QuerySet[Any], keys: Sequence[Any]) -> dict[Any, Any]:
-    """Return the rows with these primary keys, by key; ``None`` for a damaged row."""
+    """Return the rows with these primary keys, by key; ``None`` for a damaged row, which is found
+    by halving."""
     try:
         return {row.pk: row for row in rows.filter(pk__in=keys)}
     except ERRORS as error:
         if not is_damage(error):
             raise
-    return {key: row for key in keys for row in _read_one(rows, key)}
-
-
-def _read_one(rows: QuerySet[Any], key: Any) -> list[Any]:
-    try:
-        return list(rows.filter(pk=key))
-    except ERRORS as error:
-        if not is_damage(error):
-            raise
-        return [None]
+    if len(keys) == 1:
+        return {keys[0]: None}
+    half = len(keys) // 2
+    return {**read_each(rows, keys[:half]), **read_each(rows, keys[half:])}
 
 
 def readable(read: Callable[[], Iterable[str]]) -> list[str]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from ..models.job import MAX_ID
+from .argument_search import ArgumentSearch, Examined
 from .counts import BoundedCount, count_each
 from .damage import ERRORS, is_damage
 from .job_rows import read_jobs
 from .keyset import Cursor, Key, Order
 from .listing import Page, split_page
-from .states import State
+from .period import ALWAYS, Period
+from .states import FAILED, State
+from .text_search import contains
 from .visibility import VisibleJobs
 
 #: Jobs that a page examines if no index serves its filters.
@@ -43,8 +46,12 @@ class JobListing:
     state: State
     #: Filter values by parameter name.
     given: dict[str, str] = field(default_factory=dict)
-    #: A job id, or the name or path of a task.
+    #: A job id, or a part of a task's path; of failed jobs, also of the error.
     search: str = ""
+    #: A text in the arguments, which have to be read for it.
+    arguments: ArgumentSearch | None = None
+    #: The time in which they have ended or were enqueued.
+    period: Period = ALWAYS
     #: Number of jobs in each state.
     counts: dict[str, BoundedCount] = field(default_factory=dict)
     #: Further conditions on the jobs, which no index serves.
@@ -72,7 +79,7 @@ class JobListing:
         return self._selected("exact")
 
     def _selected(self, *comparisons: str) -> QuerySet[Any]:
-        rows = self.state.selected(self.using).filter(self.within)
+        rows = self.state.selected(self.using).filter(self._within)
         if self._id is not None:
             rows = rows.filter(pk=self._id)
         if self.last is not None:
@@ -101,11 +108,13 @@ class JobListing:
         if self.state.unless:
             limit = max(limit, SPARE * size)
         keys = self._keys(order, start, limit)
-        matching = self._matching(keys)
+        matching, examined = self._matching(keys)
         shown, page = split_page([key for key in keys if key[-1] in matching], start, size)
-        if len(keys) >= limit and len(matching) <= size and not self._matches_all:
-            page = self._unfinished(page, start, keys[-1])
-        return page._replace(rows=self._read(shown))
+        is_cut = len(keys) >= limit or examined < len(keys)
+        if is_cut and len(matching) <= size and not self._matches_all:
+            page = self._unfinished(page, start, keys[examined - 1])
+        ids = [key[-1] for key in shown]
+        return page._replace(rows=read_jobs(self.visible.jobs, self.state, ids))
 
     def _keys(self, order: Order, cursor: Cursor, limit: int) -> list[Key]:
         if cursor.key is not None or not order.lead:
@@ -116,7 +125,10 @@ class JobListing:
         return [key[1:] for key in led.keys(self._selected("gte", "lte"), cursor, limit)]
 
     def count(self) -> BoundedCount | None:
-        narrowed = self.given or self.search or self.also or self.within or self.last is not None
+        narrowed = (
+            self.given or self.search or self.arguments or self.last is not None
+            or self._also or self._within
+        )  # fmt: skip
         if self.state.name in self.counts and not narrowed:
             return self.counts[self.state.name]
         if not self._matches_all:
@@ -132,12 +144,12 @@ class JobListing:
     def parts(self, position: str, size: int) -> Iterator[tuple[list[int], str]]:
         """Yield the ids of all matching jobs after a position, ``""`` at first, in parts of at
         most ``size``, which may be empty; each with the position after it."""
-        order = self.order if self._indexed_filters or self.within else self._by_id
+        order = self.order if self._indexed_filters or self._within else self._by_id
         cursor = order.parse(position)
         while keys := self._keys(order, cursor, LOOKED_AT):
-            matching = self._matching(keys)
+            matching, examined = self._matching(keys)
             found = [key for key in keys if key[-1] in matching]
-            cursor = Cursor(keys[-1])
+            cursor = Cursor(keys[examined - 1])
             for start in range(0, max(1, len(found)), size):
                 part, rest = found[start : start + size], found[start + size :]
                 yield [key[-1] for key in part], str(Cursor(part[-1]) if rest else cursor)
@@ -146,22 +158,28 @@ class JobListing:
     def _by_id(self) -> Order:
         return Order(self.state.order.model, (self.state.order.columns[-1].lstrip("-"),))
 
-    def _matching(self, keys: list[Key]) -> set[int]:
-        found = {key[-1] for key in keys}
-        if self._examines:
-            jobs = self.visible.jobs.order_by().filter(self._jobs, pk__in=found)
-            found = set(jobs.values_list("pk", flat=True))
+    def _matching(self, keys: list[Key]) -> Examined:
+        """Return the ids that match among the first ``keys``, and the number of these."""
+        ids = [key[-1] for key in keys]
+        if not self._examines:
+            found = set(ids)
+            if self.state.unless:
+                found -= set(self._others().filter(pk__in=ids).values_list("pk", flat=True))
+            return Examined(found, len(keys))
+        jobs = self.visible.jobs.order_by().filter(self._jobs)
         if self.state.unless:
-            found -= set(self._others().filter(pk__in=found).values_list("pk", flat=True))
-        return found
+            jobs = jobs.filter(~Exists(self._others().filter(pk=OuterRef("pk"))))
+        if self.state is FAILED and (self.search or self._also):
+            # Else PostgreSQL may read all failed executions, to look at the errors of some.
+            jobs = jobs.filter(failedexecution__pk__in=ids)
+        if self.arguments is not None:
+            return self.arguments.examine(jobs, ids)
+        return Examined(set(jobs.filter(pk__in=ids).values_list("pk", flat=True)), len(keys))
 
     def _others(self) -> QuerySet[Any]:
         """Return the rows of jobs that appear to be in this state, but are in another."""
         assert self.state.unless is not None
         return self.state.unless._default_manager.using(self.using)
-
-    def _read(self, keys: list[Key]) -> list[Any]:
-        return read_jobs(self.visible.jobs, self.state, [key[-1] for key in keys])
 
     @staticmethod
     def _unfinished(page: Page, start: Cursor, last: Key) -> Page:
@@ -177,7 +195,8 @@ class JobListing:
     @property
     def _examines(self) -> bool:
         """Whether the jobs that an index finds have to be examined."""
-        return bool(self._jobs) or not self.visible.is_unrestricted
+        is_narrowed = bool(self._jobs) or self.arguments is not None
+        return is_narrowed or not self.visible.is_unrestricted
 
     @cached_property
     def _jobs(self) -> Q:
@@ -189,9 +208,22 @@ class JobListing:
             if parameter not in served
         }
         if self.search and self._id is None:
-            ends = Q(task_path__endswith=f".{self.search}")
-            return Q(**conditions) & self.also & (Q(task_path=self.search) | ends)
-        return Q(**conditions) & self.also
+            return Q(**conditions) & self._also & contains(self.search, *self._searched)
+        return Q(**conditions) & self._also
+
+    @cached_property
+    def _also(self) -> Q:
+        return self.also & self.period.also(self.state)
+
+    @cached_property
+    def _within(self) -> Q:
+        return self.within & self.period.within(self.state)
+
+    @property
+    def _searched(self) -> Sequence[str]:
+        """The columns that the search looks at."""
+        error = ("failedexecution__exception_class", "failedexecution__message")
+        return ("task_path", *(error if self.state is FAILED else ()))
 
     @property
     def _indexed_filters(self) -> list[tuple[str, tuple[str, Order]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import F, QuerySet
+from django.db.models import F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Left
 
 from ..dialects.database import Database
@@ -48,10 +48,10 @@ def read_jobs(rows: QuerySet[Any], state: State, ids: Sequence[int]) -> list[Any
     """
     if not ids:
         return []
-    using = rows.db
     found = read_each(_with_columns(rows, state), ids)
     jobs = [found[each] or damaged(each) for each in ids if each in found]
-    _name_processes(using, jobs)
+    for job in jobs:
+        _name_process(job)
     return jobs
 
 
@@ -73,6 +73,9 @@ def _with_columns(rows: QuerySet[Any], state: State) -> QuerySet[Any]:
     relations = list(RELATED) if state is ALL else [state.relation] if state.relation else []
     columns = [f"{relation}__{column}" for relation in relations for column in RELATED[relation]]
     rows = rows.select_related(None).annotate(present=Database.of(rows.db).now())
+    if "claimedexecution" in relations:
+        process = Process.objects.using(rows.db).filter(pk=OuterRef("claimedexecution__process_id"))
+        rows = rows.annotate(process_name=Subquery(process.values("name")[:1]))
     if state is FAILED:
         rows = rows.annotate(message=Left(F("failedexecution__message"), MESSAGE))
     if state.name == "running":
@@ -93,12 +96,7 @@ def damaged(job_id: int) -> Any:
     return job
 
 
-def _name_processes(using: str, jobs: Sequence[Any]) -> None:
-    found = [job._state.fields_cache.get("claimedexecution") for job in jobs]
-    claims: list[Any] = [claim for claim in found if claim is not None]
-    if claims:
-        ids = {claim.process_id for claim in claims if isinstance(claim.process_id, int)}
-        processes = Process.objects.using(using).filter(pk__in=ids)
-        names = dict(processes.values_list("pk", "name"))
-        for claim in claims:
-            claim.process = names.get(claim.process_id, f"process-{claim.process_id}")
+def _name_process(job: Any) -> None:
+    claim = job._state.fields_cache.get("claimedexecution")
+    if claim is not None:
+        claim.process = job.process_name or f"process-{claim.process_id}"

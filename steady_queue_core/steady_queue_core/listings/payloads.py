@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pprint import pformat
@@ -45,12 +45,19 @@ class ShownCall:
             *(f"{name}={formatted(value, pretty)}" for name, value in self.kwargs.items()),
         ]
 
+    def texts(self) -> Iterator[str]:
+        """Yield the arguments as text, each on one line, with the names of those that have some."""
+        yield from map(repr, self.args)
+        yield from (f"{name}={value!r}" for name, value in self.kwargs.items())
 
-def shown_call(job: Any, opened: Callable[[Any], str] = call_text) -> ShownCall:
+
+def shown_call(
+    job: Any, opened: Callable[[Any], str] = call_text, redactor: Redactor | None = None
+) -> ShownCall:
     """Return the arguments of the call.
 
     ``job`` may be any row with ``arguments`` and ``task_path``; ``opened`` takes the encoded
-    arguments out of their stored form.
+    arguments out of their stored form. ``redactor``: one to be used for many calls.
     """
     text = job.arguments
     if len(text) > MOST_READ:
@@ -62,7 +69,7 @@ def shown_call(job: Any, opened: Callable[[Any], str] = call_text) -> ShownCall:
         return ShownCall(note=str(error), is_readable=False)
     except DeserializationError:
         return ShownCall(note=UNREADABLE.format(len(text)), is_readable=False)
-    redactor, names = Redactor(), parameter_names(job.task_path, len(args))
+    redactor, names = redactor or Redactor(), parameter_names(job.task_path, len(args))
     positional = zip_longest(names or (), args, fillvalue=None)
     shown = [HIDDEN if name is None else redactor.redact(value, name) for name, value in positional]
     named = {name: redactor.redact(value, name) for name, value in kwargs.items()}
