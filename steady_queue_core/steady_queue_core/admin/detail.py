@@ -8,6 +8,8 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
+from .tracebacks import Piece
+
 
 @dataclass(frozen=True)
 class Fields:
@@ -48,6 +50,16 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Tracebacks:
+    """Tracebacks in pieces, some of which are folded, each with a heading."""
+
+    title: str
+    parts: Sequence[tuple[str, Sequence[Piece]]]
+    note: str = ""
+    kind = "tracebacks"
+
+
+@dataclass(frozen=True)
 class Drawing:
     """A picture, as an SVG element."""
 
@@ -57,4 +69,4 @@ class Drawing:
     kind = "drawing"
 
 
-Section = Fields | Table | Text | Drawing
+Section = Fields | Table | Text | Tracebacks | Drawing

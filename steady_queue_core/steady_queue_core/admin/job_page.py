@@ -8,12 +8,12 @@ from typing import Any
 from ..dialects import portable
 from ..dialects.database import Database
 from ..durations import in_words
-from ..listings.job_rows import RELATED
 from ..listings.limits import rate_in_words
 from ..listings.states import State
 from ..tasks.metadata import JobMetadata
 from . import texts
 from .detail import Fields, Section, Table
+from .job_attempts import Processes, attempts_section
 from .job_steps import steps_section
 from .job_texts import (
     arguments_section,
@@ -23,17 +23,19 @@ from .job_texts import (
     result_section,
     workers,
 )
+from .trace_ids import trace_id_of
 
 
 def sections_of(
-    job: Any, state: State, process: str, group: str, *, with_arguments: bool
+    job: Any, state: State, processes: Processes, group: str, *, with_arguments: bool
 ) -> list[Section]:
     """Return the sections of the page; arguments, and what else tasks and callers have stored, only
     ``with_arguments``. ``group``: the link to the jobs that have failed for the same cause."""
     metadata = JobMetadata.read(job.metadata)
     found: list[Section | None] = [
-        _fields(job, state, process, metadata),
+        _fields(job, state, processes.holder, metadata),
         _timeline(job, metadata),
+        attempts_section(job, processes),
         _failure(job, group),
     ]
     if with_arguments:
@@ -46,11 +48,6 @@ def sections_of(
         ]
     found.append(errors_section(job))
     return [section for section in found if section is not None]
-
-
-def row_of(job: Any, state: State) -> Any:
-    """Return the execution of a job in ``state``, if it has one."""
-    return getattr(job, state.relation, None) if state.relation in RELATED else None
 
 
 def _fields(job: Any, state: State, process: str, metadata: JobMetadata) -> Section:
@@ -72,6 +69,7 @@ def _fields(job: Any, state: State, process: str, metadata: JobMetadata) -> Sect
             ("Unique key", _unique(job, metadata)),
             ("Fair key", texts.clean(metadata.fair or "")),
             ("Backend", texts.clean(job.backend_name)),
+            ("Trace", trace_id_of(metadata.headers)),
             ("Kept", _kept(metadata)),
         ],
     )

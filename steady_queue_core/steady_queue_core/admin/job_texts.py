@@ -23,7 +23,8 @@ from ..tasks.metadata import JobMetadata
 from ..tasks.results import errors_of, workers_of
 from ..tasks.stored_payloads import call_text, checkpoint_text
 from . import texts
-from .detail import Section, Text
+from .detail import Section, Text, Tracebacks
+from .tracebacks import pieces_of
 
 #: Number of errors shown, the most recent ones.
 MOST_ERRORS = 20
@@ -106,11 +107,11 @@ def errors_section(job: Any) -> Section | None:
         return Text("Errors", [("", texts.clean(job.errors))], UNREADABLE.format(len(job.errors)))
     numbered = list(enumerate(errors, start=1))[-MOST_ERRORS:]
     parts = [
-        (f"{position}. {texts.name(path)}", texts.clean(traceback))
+        (f"{position}. {texts.name(path)}", pieces_of(texts.clean(traceback)))
         for position, (path, traceback) in reversed(numbered)
     ]
     note = "" if len(errors) <= MOST_ERRORS else f"The last {MOST_ERRORS} of {len(errors)} errors."
-    return Text("Errors, most recent first", parts, note)
+    return Tracebacks("Errors, most recent first", parts, note)
 
 
 def workers(job: Any) -> str:

@@ -14,8 +14,8 @@ from django.urls import URLPattern, path
 from ..listings.counts import BoundedCount
 from ..listings.job_listing import LOOKED_AT, JobListing
 from ..listings.job_rows import RELATED, read_briefly, state_of
-from ..listings.states import FAILED, STATES, State
-from ..models import Job, Process
+from ..listings.states import FAILED, STATES
+from ..models import Job
 from ..models.job import parse_job_id
 from . import databases, texts
 from .act_on_all import ActOnAll
@@ -35,10 +35,12 @@ from .filters import (
     UntilFilter,
 )
 from .job_actions import JOB_ACTIONS, RETRY, JobAction, taken_key
+from .job_attempts import Processes
 from .job_batch import batch_sections
 from .job_columns import COLUMNS_BY_STATE
-from .job_page import row_of, sections_of
+from .job_page import sections_of
 from .job_search import ARGUMENTS, SINCE, TIMED, UNTIL, listing_in, state_in
+from .page_links import PageLinks
 
 #: Maximum number of jobs that a confirmation counts.
 COUNTED = 50_000
@@ -269,9 +271,9 @@ class JobAdmin(QueueAdmin):
     def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
         job, state = row, state_of(row)
         with_arguments = self.has_view_arguments_permission(request, job)
-        process = self._process_of(job, state)
+        processes = Processes(job, PageLinks(self, request))
         group = group_link(self, request, job)
-        sections = sections_of(job, state, process, group, with_arguments=with_arguments)
+        sections = sections_of(job, state, processes, group, with_arguments=with_arguments)
         sections[1:1] = batch_sections(self, request, job)
         buttons = [
             (action.label, self.url(request, name, job.pk))
@@ -303,14 +305,6 @@ class JobAdmin(QueueAdmin):
         if action.destroys and result.changed:
             return HttpResponseRedirect(self.url(request, "changelist"))
         return HttpResponseRedirect(page)
-
-    def _process_of(self, job: Any, state: State) -> str:
-        row = row_of(job, state)
-        process_id = getattr(row, "process_id", None)
-        if process_id is None:
-            return ""
-        process = Process.objects.using(job._state.db).filter(pk=process_id).first()
-        return texts.clean(process or f"process-{process_id}, which is not registered")
 
 
 def _summary(action: JobAction, result: BatchResult) -> str:

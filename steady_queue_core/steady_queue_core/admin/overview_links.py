@@ -8,28 +8,20 @@ from django.contrib.admin.utils import quote
 from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.http import urlencode
 
 from ..models import Job, Pause, Process, ProcessEnd, Semaphore
 from ..overview import WINDOWS, Scope
 from ..overview.problems import Problem
-from . import databases
+from .page_links import PageLinks
 
 
-class Links:
+class Links(PageLinks):
     """The addresses that one user gets on one site; empty where there is no page for this user."""
 
     def __init__(self, page: Any, request: HttpRequest, scope: Scope) -> None:
-        self._site, self._request, self._scope = page.admin_site, request, scope
+        super().__init__(page, request)
+        self._scope = scope
         self._own = f"{page.opts.app_label}_{page.opts.model_name}_changelist"
-
-    def to_list(self, model: type[Model], **filters: str) -> str:
-        """Return the address of a list."""
-        return self._address(model, "changelist", (), filters) if self._may_see(model) else ""
-
-    def to_page(self, model: type[Model], key: str) -> str:
-        """Return the address of the page of a row."""
-        return self._address(model, "change", (quote(key),), {}) if self._may_see(model) else ""
 
     def to_jobs(self, state: str, queue: str = "", task: str = "", error: str = "") -> str:
         """Return the address of a list of jobs."""
@@ -83,24 +75,6 @@ class Links:
         if given["window"] == next(iter(WINDOWS)):
             del given["window"]
         return self._with_query(reverse(f"admin:{self._own}", current_app=self._site.name), given)
-
-    def _may_see(self, model: type[Model]) -> bool:
-        page = self._site._registry.get(model)
-        return page is not None and page.has_view_permission(self._request)
-
-    def _address(
-        self, model: type[Model], page: str, arguments: tuple[str, ...], given: dict[str, str]
-    ) -> str:
-        name = f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}"
-        address = reverse(name, args=arguments, current_app=self._site.name)
-        return self._with_query(address, given)
-
-    def _with_query(self, address: str, given: dict[str, str]) -> str:
-        using = databases.requested(self._request)
-        if using != databases.queue_databases()[0]:
-            given = {**given, databases.PARAMETER: using}
-        query = urlencode({name: value for name, value in given.items() if value})
-        return f"{address}?{query}" if query else address
 
 
 LISTS: dict[str, tuple[type[Model], str]] = {

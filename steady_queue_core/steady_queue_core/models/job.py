@@ -59,7 +59,8 @@ class Job(models.Model):
     token = models.BigIntegerField(default=0)
     #: JSON list: the worker of each attempt.
     worker_ids = ExactTextField(null=True)
-    #: JSON list: ``[exception path, traceback]`` of each failed attempt.
+    #: JSON list: ``[exception path, traceback, attempt]`` of each failed attempt; see
+    #: ``tasks.stored_errors``.
     errors = ExactTextField(null=True)
     #: What is stored of the call beyond the columns, as JSON; see ``tasks.metadata``.
     metadata = ExactTextField(null=True)

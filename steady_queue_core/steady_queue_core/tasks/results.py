@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +17,7 @@ from ..payloads.backends import limits_of
 from ..timezones import from_utc
 from .definition import find_task, rebuilt, unregistered
 from .metadata import JobMetadata
+from .stored_errors import items_of, stored_errors
 from .stored_payloads import call_text, result_text
 from .task_result import SteadyQueueTaskResult
 
@@ -124,28 +124,13 @@ def task_errors(text: str | None) -> list[TaskError]:
 
 
 def errors_of(text: str | None) -> list[list[str]]:
-    """Return ``[exception path, traceback]`` of each failed attempt from the stored list.
-
-    Skips damaged entries, which must not prevent a job from ending.
-    """
-    return [
-        each
-        for each in _list_of(text)
-        if isinstance(each, list) and len(each) == 2 and all(isinstance(part, str) for part in each)
-    ]
+    """Return ``[exception path, traceback]`` of each failed attempt from the stored list."""
+    return [[each.path, each.traceback] for each in stored_errors(text)]
 
 
 def workers_of(text: str | None) -> list[str]:
     """Return the worker of each attempt from the stored list, without damaged entries."""
-    return [each for each in _list_of(text) if isinstance(each, str)]
-
-
-def _list_of(text: str | None) -> list[Any]:
-    try:
-        items = json.loads(text) if text else []
-    except (ValueError, RecursionError):
-        return []
-    return items if isinstance(items, list) else []
+    return [each for each in items_of(text) if isinstance(each, str)]
 
 
 def _instant(value: datetime | None) -> datetime | None:

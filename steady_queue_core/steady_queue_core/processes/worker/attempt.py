@@ -359,6 +359,7 @@ class Attempt:
             self.started_at,
             failure,
             lambda: self._retry_delay(error),
+            ended_at,
         )
         if outcome.ending is Ending.RETRIED:
             self._log_retry(outcome, failure.exception_class, ended_at)
@@ -382,7 +383,9 @@ class Attempt:
         delay = self._retry_delay(error)
         if delay is None:  # The back-off gives up, which is not for it to decide.
             delay = delay_of(DEFAULT, error, self.task_result)
-        outcome = outcomes.crashed(self.claim, self.worker, self.started_at, failure, delay or 0.0)
+        outcome = outcomes.crashed(
+            self.claim, self.worker, self.started_at, failure, delay or 0.0, ended_at
+        )
         self._end_unsuccessfully(outcome, ended_at)
         outcome = self._with_metadata(outcome, crashes=crashes)
         return RunResult(outcome, self.task_result, self.backend, error)

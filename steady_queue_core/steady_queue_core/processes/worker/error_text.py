@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from traceback import format_exception
 from typing import NamedTuple
 
-from ...tasks.results import errors_of
+from ...tasks.stored_errors import StoredError, stored_errors
 
 #: Most characters stored of a traceback, of the traceback of an earlier attempt, and of a message.
 LONGEST_TRACEBACK, LONGEST_EARLIER, LONGEST_MESSAGE = 65_536, 8_192, 2_048
@@ -23,6 +24,26 @@ class Failure(NamedTuple):
     traceback: str
 
 
+class Attempted(NamedTuple):
+    """What is known of an attempt that has failed; see ``StoredError``."""
+
+    number: int | None = None
+    started_at: datetime | None = None
+    seconds: float | None = None
+    worker: str = ""
+
+    @classmethod
+    def of(
+        cls, number: int | None, started_at: datetime, ended_at: datetime | None, worker: str
+    ) -> Attempted:
+        """Return what is known of an attempt by its times."""
+        seconds = None if ended_at is None else max(0.0, (ended_at - started_at).total_seconds())
+        return cls(number, started_at, seconds, worker)
+
+
+UNKNOWN = Attempted()
+
+
 def describe(error: BaseException) -> Failure:
     """Return the class path, message and traceback of ``error``, even if its methods raise."""
     return Failure(
@@ -32,12 +53,13 @@ def describe(error: BaseException) -> Failure:
     )
 
 
-def appended(errors: str | None, failure: Failure) -> str:
-    """Return the stored list of errors with ``failure`` added; of the earlier errors only the
-    most recent, shortened."""
-    earlier = errors_of(errors)[-MOST_EARLIER:]
-    kept = [[path, bounded(text, LONGEST_EARLIER)] for path, text in earlier]
-    return json.dumps([*kept, [failure.exception_class, failure.traceback]])
+def appended(errors: str | None, failure: Failure, attempt: Attempted = UNKNOWN) -> str:
+    """Return the stored list of errors with ``failure`` of an attempt added; of the earlier errors
+    only the most recent, shortened."""
+    earlier = stored_errors(errors)[-MOST_EARLIER:]
+    kept = [each._replace(traceback=bounded(each.traceback, LONGEST_EARLIER)) for each in earlier]
+    added = StoredError(failure.exception_class, failure.traceback, *attempt)
+    return json.dumps([each.stored for each in (*kept, added)])
 
 
 def bounded(text: str, longest: int) -> str:

@@ -11,7 +11,7 @@ from ...fingerprint import fingerprint_of
 from ...retention import FOREVER, Period
 from ...tasks.metadata import JobMetadata
 from ...tasks.results import workers_of
-from .error_text import Failure, appended, describe
+from .error_text import Attempted, Failure, appended, describe
 
 
 def finished(
@@ -46,16 +46,18 @@ def unsuccessful(
     started_at: datetime,
     failure: Failure,
     delay: Callable[[], float | None],
+    ended_at: datetime | None = None,
 ) -> Outcome:
     """Return the outcome of a failed attempt: a retry if an attempt is left and ``delay()`` returns
     the seconds until then."""
     attempts = claim.attempts + 1
+    attempt = Attempted.of(attempts, started_at, ended_at, worker)
     pause = delay() if attempts < claim.max_attempts else None
     return released(claim)._replace(
         ending=Ending.FAILED if pause is None else Ending.RETRIED,
         attempts=attempts,
         worker_ids=with_worker(claim.worker_ids, worker),
-        errors=appended(claim.errors, failure),
+        errors=appended(claim.errors, failure, attempt),
         started_at=claim.started_at or started_at,
         last_attempted_at=started_at,
         delay=pause or 0.0,
@@ -80,11 +82,17 @@ def postponed(claim: ClaimedJob, errors: str | None, delay: float) -> Outcome:
 
 
 def crashed(
-    claim: ClaimedJob, worker: str, started_at: datetime, failure: Failure, delay: float
+    claim: ClaimedJob,
+    worker: str,
+    started_at: datetime,
+    failure: Failure,
+    delay: float,
+    ended_at: datetime | None = None,
 ) -> Outcome:
     """Return the outcome of a job that runs again in ``delay`` seconds because its process has
     ended. No attempt is counted, but the worker and the error are kept."""
-    return postponed(claim, appended(claim.errors, failure), delay)._replace(
+    attempt = Attempted.of(None, started_at, ended_at, worker)
+    return postponed(claim, appended(claim.errors, failure, attempt), delay)._replace(
         worker_ids=with_worker(claim.worker_ids, worker),
         started_at=claim.started_at or started_at,
         last_attempted_at=started_at,
@@ -126,7 +134,7 @@ def unreadable(
         ending=Ending.FAILED,
         attempts=1,
         worker_ids=with_worker(None, worker),
-        errors=appended(None, failure),
+        errors=appended(None, failure, Attempted.of(1, started_at, None, worker)),
         started_at=started_at,
         last_attempted_at=started_at,
         exception_class=failure.exception_class,

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from ...dialects import ClaimedJob, Outcome
 from ...errors import UnregisteredTaskError
 from ...tasks.results import errors_of
+from ...tasks.stored_errors import stored_errors
 from . import outcomes
 from .error_text import Failure, appended, describe
 
@@ -54,10 +55,11 @@ def left_since(errors: str | None) -> datetime | None:
 
 def without_note(claim: ClaimedJob) -> ClaimedJob:
     """Return the claim without the note that a worker did not know its task."""
-    known = errors_of(claim.errors)
-    if not known or _since(known[-1]) is None:
+    known = stored_errors(claim.errors)
+    if not known or _since([*known[-1][:2]]) is None:
         return claim
-    return claim._replace(errors=json.dumps(known[:-1]) if known[:-1] else None)
+    earlier = [each.stored for each in known[:-1]]
+    return claim._replace(errors=json.dumps(earlier) if earlier else None)
 
 
 def _note(error: UnregisteredTaskError, present: datetime) -> Failure:
