@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,8 @@ from ..dialects.database import Database
 from ..errors import SteadyQueueError
 from ..listings.damage import read_each
 from ..listings.keyset import is_storable
-from ..listings.recurring import last_runs
+from ..listings.recurring import last_executions
+from ..listings.run_outcomes import RunOutcome, outcomes_of
 from ..listings.run_outlook import outlook_of
 from ..models import RecurringExecution, RecurringTask
 from ..schedules.stored import opened_arguments
@@ -53,17 +54,25 @@ class RecurringTaskAdmin(QueueAdmin):
     # --- the list ---
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        return (key, task, schedule, zone, state, next_run, last_run, left)
+        return (key, task, schedule, zone, state, next_run, last_run, last_outcome, left)
 
     def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
         using = databases.requested(request)
         tasks = self.rows(request).filter(pk__in=[row.pk for row in rows])
-        last = last_runs(using, tasks)
+        last = last_executions(using, tasks)
+        outcomes = self._outcomes(request, last.values())
         present = Database.of(using).current_time()
         for row in rows:
-            row.last_run = last.get(row.pk)
+            run = last.get(row.pk)
+            row.last_run = run and run.run_at
+            row.last_outcome = outcomes.get(run.job_id) if run else None
             row.outlook = outlook_of(row, row.last_run, present, NEXT_RUNS)
         return rows
+
+    def _outcomes(self, request: HttpRequest, runs: Iterable[Any]) -> dict[Any, RunOutcome]:
+        """Return what has become of runs, by the ids of their jobs, as far as the user may see."""
+        visible, ids = self.visible_jobs(request), [run.job_id for run in runs]
+        return outcomes_of(visible.jobs, ids, are_all=visible.is_unrestricted)
 
     @admin.action(permissions=["run"], description="Run selected tasks now")
     def run_now(self, request: HttpRequest, queryset: Any) -> None:
@@ -143,15 +152,26 @@ class RecurringTaskAdmin(QueueAdmin):
         if self.may(request, "view_arguments"):
             sections.append(arguments_section(row, opened_arguments))
         runs = RecurringExecution.objects.using(row._state.db).filter(task_key=row.key)
+        last = list(runs.order_by("-run_at")[:PAST_RUNS])
+        outcomes = self._outcomes(request, last)
         past = [
             (
                 texts.moment(run.run_at),
                 "" if run.job_id is None else self.job_link(request, run.job_id),
+                *_told(outcomes.get(run.job_id)),
             )
-            for run in runs.order_by("-run_at")[:PAST_RUNS]
+            for run in last
         ]
         note = "" if past else "None, or none that are still kept."
-        return [*sections, Table("Last runs", ("Due at", "Job"), past, note)]
+        headings = ("Due at", "Job", "Outcome", "Duration")
+        return [*sections, Table("Last runs", headings, past, note)]
+
+
+def _told(outcome: RunOutcome | None) -> tuple[str, str]:
+    if outcome is None:
+        return "", ""
+    took = outcome.duration
+    return outcome.words, "" if took is None else texts.duration(took)
 
 
 def _fields(row: Any) -> Section:
@@ -220,6 +240,12 @@ def next_run(row: Any) -> str:
 @column("last run")
 def last_run(row: Any) -> str:
     return texts.moment(row.last_run)
+
+
+@column("outcome")
+def last_outcome(row: Any) -> str:
+    words, took = _told(row.last_outcome)
+    return f"{words} ({took})" if took else words
 
 
 @column("left")

@@ -54,8 +54,13 @@ def listed_schedules(using: str, next_runs: int, key: str | None = None) -> list
 
 
 def last_runs(using: str, tasks: QuerySet[Any]) -> dict[str, datetime]:
+    """Return when the last run of each of these tasks was due that has one, by key."""
+    return {key: run.run_at for key, run in last_executions(using, tasks).items()}
+
+
+def last_executions(using: str, tasks: QuerySet[Any]) -> dict[str, RecurringExecution]:
     """Return the last run of each of these tasks that has one, by key."""
     runs = RecurringExecution.objects.using(using)
     latest = runs.filter(task_key=OuterRef("key")).order_by("-run_at").values("pk")[:1]
     ids = [pk for pk in tasks.values_list(Subquery(latest), flat=True) if pk is not None]
-    return {run.task_key: run.run_at for run in runs.filter(pk__in=ids)}
+    return {run.task_key: run for run in runs.filter(pk__in=ids)}
