@@ -155,8 +155,7 @@ def test_an_attempt_that_is_killed_is_gone_on_with(
     assert ending is Ending.RETRIED
     # The part that was broken off is as if it had not begun.
     assert scene.ids(FailedExecution) == failed[2:]
-    # The history is in the same transaction if it is in the same database.
-    assert history("Retried") == failed[: 2 if using == "default" else 4]
+    assert history("Retried") == failed[:2]
     job, ending = worker.attempt()
     assert ending is Ending.FINISHED
     assert parts == [2, 2, 2, 2]

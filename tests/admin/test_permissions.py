@@ -21,7 +21,6 @@ from steady_queue_core.models import (
 
 from ..app.tasks import noop
 from .places import HOUR, Scene
-from .test_actions import confirm
 from .visitor import Visitor
 
 pytestmark = pytest.mark.django_db
@@ -45,6 +44,9 @@ OTHERS = ("view_overview", "view_arguments")
 ACTIONS = [
     ("job", "retry", "retry", "retry_job"),
     ("job", "run_now", "run", "run_job"),
+    ("job", "move", "move", "change_job"),
+    ("job", "reschedule", "reschedule", "change_job"),
+    ("job", "enqueue_again", "copy", "enqueue_job"),
     ("job", "cancel", "cancel", "cancel_job"),
     ("job", "discard", "discard", "discard_job"),
     ("pause", "pause", "pause", "pause_queue"),
@@ -56,6 +58,10 @@ ACTIONS = [
     ("jobbatch", "cancel", "cancel", "cancel_batch"),
     ("jobbatch", "retry", "retry", "retry_batch"),
 ]
+
+
+#: What a confirmation says, with what some forms ask for.
+YES = {"confirmed": "yes", "act-queue_name": "other", "act-delay": "0:30:00"}
 
 
 def prepare(scene: Scene, action: str, model: str) -> tuple[Any, dict[str, str]]:
@@ -90,8 +96,9 @@ def state(scene: Scene) -> Any:
     """Return all that the actions change."""
     models = (Job, ReadyExecution, ScheduledExecution, FailedExecution, Pause)
     rows = RecurringTask.objects.values_list("key", "enabled")
+    jobs = Job.objects.values_list("queue_name", "scheduled_at").order_by("pk")
     batches = JobBatch.objects.values_list("finished_at", "cancelled_at")
-    return [scene.ids(model) for model in models], list(rows), list(batches)
+    return [scene.ids(model) for model in models], list(rows), list(batches), list(jobs)
 
 
 def test_the_permissions_are_these() -> None:
@@ -120,17 +127,17 @@ def test_an_action_needs_its_permission(
     assert action not in page.actions
     outsider.act(action, [key], model, **query)
     outsider.act(action, ..., model, **query)
-    assert outsider.post(outsider.url(model, verb, key), {"confirmed": "yes"}).status == 403
-    label = {"run": "Run now"}.get(verb, verb.capitalize())
+    assert outsider.post(outsider.url(model, verb, key), YES).status == 403
+    label = {"run": "Run now", "copy": "Enqueue again"}.get(verb, verb.capitalize())
     assert label not in outsider.see(outsider.url(model, "change", key)).buttons
     blind = Visitor(codename)
-    assert blind.post(blind.url(model, verb, key), {"confirmed": "yes"}).status == 403
+    assert blind.post(blind.url(model, verb, key), YES).status == 403
     assert state(scene) == before
 
     insider = Visitor(VIEW[model], codename)
     assert action in insider.list(model, **query).actions
     assert label in insider.see(insider.url(model, "change", key)).buttons
-    page = insider.post(insider.url(model, verb, key), {"confirmed": "yes"})
+    page = insider.post(insider.url(model, verb, key), YES)
     assert page.status == 200
     assert state(scene) != before
 
@@ -143,9 +150,10 @@ def test_an_action_on_a_list_works_with_its_permission(
     before = state(scene)
     insider = Visitor(VIEW[model], codename)
     page = insider.act(action, [key], model, **query)
-    if action in ("cancel", "discard", "clear") or model == "jobbatch":
+    asks = ("move", "reschedule", "enqueue_again", "cancel", "discard", "clear")
+    if action in asks or model == "jobbatch":
         assert state(scene) == before
-        page = confirm(insider, page, insider.url(model), **query)
+        page = insider.post(insider.url(model), page.answer() | YES, **query)
     assert page.messages
     assert state(scene) != before
 

@@ -14,6 +14,7 @@ from ..dialects.database import Database
 from ..listings.counts import BoundedCount
 from ..listings.job_listing import JobListing
 from . import actions, background
+from .action_forms import ActionForm
 from .actions import BatchResult, log_action, run_in_batches
 from .background import Place
 from .job_actions import AddHistory, JobAction, Permitted
@@ -33,9 +34,15 @@ class ActOnAll:
     """An action on all jobs of a list that are there when it is made."""
 
     def __init__(
-        self, page: JobAdmin, request: HttpRequest, action: JobAction, listing: JobListing
+        self,
+        page: JobAdmin,
+        request: HttpRequest,
+        action: JobAction,
+        listing: JobListing,
+        form: ActionForm | None = None,
     ) -> None:
         self.page, self.request, self.action, self.listing = page, request, action, listing
+        self.form = form
         #: Up to where it is done.
         self.position = ""
 
@@ -72,6 +79,7 @@ class ActOnAll:
             action.label,
             self.request.get_full_path(),
             notes,
+            form=self.form,
             in_background=is_long and self.can_go_on,
         )
 
@@ -103,7 +111,7 @@ class ActOnAll:
         """Have a job do the rest, and say so."""
         assert self.place is not None
         job_id = background.enqueue(self.place, self.action, self.jobs, self.request, self.position)
-        what = f"{self.action.label}: {self.jobs.words}"
+        what = f"{self.action.label}{self.action.told}: {self.jobs.words}"
         link = self.page.job_link(self.request, job_id)
         told = format_html("This goes on in the background, as job {}.", link)
         self.page.message_user(self.request, told, messages.INFO)

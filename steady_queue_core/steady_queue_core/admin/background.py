@@ -121,7 +121,7 @@ class Run:
     def words(self) -> str:
         """What has come of it so far."""
         plural = "" if self.changed == 1 else "s"
-        told = f"{self.action.past} {self.changed:,} job{plural}"
+        told = f"{self.action.past} {self.changed:,} job{plural}{self.action.told}"
         return f"{told}; {self.left:,} {self.action.left_alone}" if self.left else told
 
     def go_on(self, context: Any, position: str) -> None:
@@ -177,7 +177,7 @@ class Run:
 
     def _add_history(self, user_id: Any, ids: Sequence[int]) -> None:
         names = {each: f"#{each}" for each in ids}
-        add_history_of(user_id, Job, self.action.past, names, self.action.flag)
+        add_history_of(user_id, Job, self.action.past + self.action.told, names, self.action.flag)
 
 
 def act_on_list(

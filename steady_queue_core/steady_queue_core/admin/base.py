@@ -10,7 +10,7 @@ from django.contrib.admin import ModelAdmin, ShowFacets, helpers
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Model, QuerySet
-from django.forms import Media
+from django.forms import Form, Media
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -246,22 +246,25 @@ class QueueAdmin(ModelAdmin):
         back: str,
         notes: Sequence[str] = (),
         *,
+        form: Form | None = None,
         in_background: bool = False,
     ) -> HttpResponse:
         """Ask for confirmation. Yes repeats the request with ``confirmed``, no leads ``back``.
 
-        ``notes`` are below the question. ``in_background``: whether there is a second Yes, with
-        ``background``.
+        ``notes`` are below the question, and ``form`` is to be filled in. ``in_background``:
+        whether there is a second Yes, with ``background``.
         """
-        omitted = ("csrfmiddlewaretoken", "index")
+        omitted = {"csrfmiddlewaretoken", "index", "confirmed", "background"}
+        omitted |= set() if form is None else {form.add_prefix(name) for name in form.fields}
         context = {
             **self.admin_site.each_context(request),
-            "title": "Are you sure?",
+            "title": "Are you sure?" if form is None else verb,
             "opts": self.opts,
             "media": STYLE,
             "question": question,
             "verb": verb,
             "notes": notes,
+            "form": form,
             "in_background": in_background,
             "given": [
                 (name, value)

@@ -1,4 +1,4 @@
-"""Actions on jobs: retry, run now, cancel, discard."""
+"""Actions on jobs: retry, run now, move, reschedule, enqueue again, cancel, discard."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ..listings.job_listing import JobListing
 from ..models import Job
 from ..models.execution import Execution
 from ..models.job_queryset import JobQuerySet
-from ..models.operations import cancel, discard, retry, run_now
+from ..models.operations import cancel, discard, enqueue_copy, move, reschedule, retry, run_now
+from .action_forms import ActionForm, MoveForm, RescheduleForm
 from .actions import BatchResult, run_in_batches
 
 #: Returns those of the given ids on whose jobs the user may perform the action.
@@ -32,21 +33,31 @@ class JobAction:
     #: Label of buttons, and past participle for messages.
     label: str
     past: str
-    #: Takes the database, the ids of jobs, and the options; returns how many jobs it has changed.
-    do: Callable[..., int]
-    #: The states of jobs that the action applies to.
+    #: Takes the database, the ids of jobs, and the options; returns how many jobs it has changed,
+    #: or the ids of these, if that cannot be seen from their states.
+    do: Callable[..., int | list[int]]
+    #: The states of jobs that the action applies to; empty: all.
     states: Sequence[type[Execution]]
     flag: int = CHANGE
     #: What the user has to confirm; empty: nothing.
     warning: str = ""
     #: Why jobs may have been left alone that were in a suitable state before.
     left_alone: str = "had changed state in the meantime"
+    #: The same of one job.
+    refused: str = "has changed state in the meantime"
+    #: Makes the form that asks for the options.
+    form: type[ActionForm] | None = None
     #: What the user has entered, in a form that a task may have as an argument.
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def given(self, options: Mapping[str, Any]) -> JobAction:
         """Return the action with what the user has entered."""
         return replace(self, options=options)
+
+    @property
+    def told(self) -> str:
+        """What has been done, for messages: the options."""
+        return "" if self.form is None else self.form.told(self.options)
 
     @property
     def destroys(self) -> bool:
@@ -81,7 +92,11 @@ class JobAction:
         """Perform the action on those of these jobs that are in a suitable state; return their
         number."""
         applicable = self._applicable(using, ids)
-        count = self.do(using, applicable, **self.options)
+        done = self.do(using, applicable, **self.options)
+        if isinstance(done, list):
+            add_history(done)
+            return len(done)
+        count = done
         # Others may have changed some of them first.
         left = {*self._applicable(using, applicable)} if count < len(applicable) else set()
         add_history([each for each in applicable if each not in left])
@@ -89,6 +104,8 @@ class JobAction:
 
     def _applicable(self, using: str, ids: Sequence[int]) -> list[int]:
         """Return those of ``ids`` whose jobs are in a suitable state."""
+        if not self.states:
+            return list(Job.objects.using(using).filter(pk__in=ids).values_list("pk", flat=True))
         applicable: set[int] = set()
         for state in self.states:
             rows = state._default_manager.using(using).filter(pk__in=ids)
@@ -96,14 +113,22 @@ class JobAction:
         return [each for each in ids if each in applicable]
 
 
-def _jobs(using: str, ids: Sequence[int]) -> JobQuerySet:
-    return Job.objects.using(using).filter(pk__in=ids)
+def _jobs(using: str, ids: Sequence[int] | None = None) -> JobQuerySet:
+    jobs: JobQuerySet = Job.objects.using(using)
+    return jobs if ids is None else jobs.filter(pk__in=ids)
 
 
-def taken_key(using: str, job_id: int) -> str:
-    """Return the reason why a job cannot be retried, if it is that another one has its unique
-    key."""
-    taken = retry.key_holder(_jobs(using, [job_id]))
+def _copied(using: str, ids: Sequence[int]) -> list[int]:
+    """Return the ids of the jobs that were enqueued again."""
+    stored = enqueue_copy.enqueue_copies(_jobs(using), ids)
+    return [pk for pk, new in stored.items() if new.job_id is not None]
+
+
+def taken_key(using: str, job_id: int, name: str) -> str:
+    """Return the reason why a job cannot be retried or copied, if it is that another one has its
+    unique key."""
+    finders = {RETRY.name: retry.key_holder, COPY.name: retry.holder_of_key}
+    taken = finders[name](_jobs(using, [job_id])) if name in finders else None
     return (
         "" if taken is None else f"job #{taken[1]} has the unique key of job #{job_id}, {taken[0]}"
     )
@@ -145,4 +170,35 @@ DISCARD = JobAction(
     flag=DELETION,
     warning=" This cannot be undone.",
 )
-JOB_ACTIONS = {action.name: action for action in (RETRY, RUN, CANCEL, DISCARD)}
+MOVE = JobAction(
+    "move",
+    "change_job",
+    "Move",
+    "Moved",
+    lambda u, ids, **given: move.move(_jobs(u), ids, move.changes_of(**given)),
+    move.STATES,
+    form=MoveForm,
+)
+RESCHEDULE = JobAction(
+    "reschedule",
+    "change_job",
+    "Reschedule",
+    "Rescheduled",
+    lambda u, ids, due: reschedule.reschedule(_jobs(u), ids, due),
+    reschedule.STATES,
+    form=RescheduleForm,
+)
+COPY = JobAction(
+    "copy",
+    "enqueue_job",
+    "Enqueue again",
+    "Enqueued again",
+    lambda u, ids: _copied(u, ids),
+    (),
+    warning=" Each becomes a new job with the same call.",
+    refused="needs the results of others, or is none that can be repeated",
+    left_alone="cannot be copied, or another job has their unique key,",
+)
+JOB_ACTIONS = {
+    action.name: action for action in (RETRY, RUN, MOVE, RESCHEDULE, COPY, CANCEL, DISCARD)
+}

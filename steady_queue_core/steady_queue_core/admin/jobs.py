@@ -19,6 +19,7 @@ from ..models import Job
 from ..models.job import parse_job_id
 from . import databases, texts
 from .act_on_all import ActOnAll
+from .action_forms import ActionForm, form_of
 from .actions import BatchResult, add_history, log_action
 from .base import QueueAdmin, keep_ids
 from .change_list import KeysetChangeList
@@ -34,7 +35,7 @@ from .filters import (
     TaskFilter,
     UntilFilter,
 )
-from .job_actions import JOB_ACTIONS, RETRY, JobAction, taken_key
+from .job_actions import JOB_ACTIONS, JobAction, taken_key
 from .job_attempts import Processes
 from .job_batch import batch_sections
 from .job_columns import COLUMNS_BY_STATE
@@ -90,7 +91,7 @@ class JobAdmin(QueueAdmin):
     search_help_text = (
         "A job id, or a part of a task's path; in the list of failed jobs, also of the error."
     )
-    actions = ("retry", "run_now", "cancel", "discard")
+    actions = ("retry", "run_now", "move", "reschedule", "enqueue_again", "cancel", "discard")
     #: The queue of the jobs that go on with actions on long lists; ``""``: one that is served.
     background_queue = ""
 
@@ -153,6 +154,15 @@ class JobAdmin(QueueAdmin):
     def has_discard_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "discard_job")
 
+    def has_move_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "change_job")
+
+    def has_reschedule_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "change_job")
+
+    def has_copy_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "enqueue_job")
+
     def has_view_arguments_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "view_arguments")
 
@@ -175,6 +185,15 @@ class JobAdmin(QueueAdmin):
     def has_discard_listed_permission(self, request: HttpRequest) -> bool:
         return self._may_here(request, JOB_ACTIONS["discard"])
 
+    def has_move_listed_permission(self, request: HttpRequest) -> bool:
+        return self._may_here(request, JOB_ACTIONS["move"])
+
+    def has_reschedule_listed_permission(self, request: HttpRequest) -> bool:
+        return self._may_here(request, JOB_ACTIONS["reschedule"])
+
+    def has_copy_listed_permission(self, request: HttpRequest) -> bool:
+        return self._may_here(request, JOB_ACTIONS["copy"])
+
     @admin.action(permissions=["retry_listed"], description="Retry selected jobs")
     def retry(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         return self._apply_to_list(request, JOB_ACTIONS["retry"])
@@ -182,6 +201,20 @@ class JobAdmin(QueueAdmin):
     @admin.action(permissions=["run_listed"], description="Run selected jobs now")
     def run_now(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         return self._apply_to_list(request, JOB_ACTIONS["run"])
+
+    @admin.action(
+        permissions=["move_listed"], description="Move selected jobs to another queue or priority"
+    )
+    def move(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return self._apply_to_list(request, JOB_ACTIONS["move"])
+
+    @admin.action(permissions=["reschedule_listed"], description="Reschedule selected jobs")
+    def reschedule(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return self._apply_to_list(request, JOB_ACTIONS["reschedule"])
+
+    @admin.action(permissions=["copy_listed"], description="Enqueue selected jobs again")
+    def enqueue_again(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return self._apply_to_list(request, JOB_ACTIONS["copy"])
 
     @admin.action(permissions=["cancel_listed"], description="Cancel selected jobs")
     def cancel(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
@@ -197,12 +230,14 @@ class JobAdmin(QueueAdmin):
     def _apply_to_list(self, request: HttpRequest, action: JobAction) -> HttpResponse | None:
         state, chosen = state_in(request), self.selected_keys(request)
         listing = cast(JobChangeList, self.get_changelist_instance(request)).listing
+        action, form = self._filled(request, action)
         if chosen is None:
-            return self._apply_to_all(request, action, listing)
-        if action.warning and not self.confirmed(request):
+            return self._apply_to_all(request, action, listing, form)
+        if form is not None or (action.warning and not self.confirmed(request)):
             count = f"{len(chosen):,} {state.name}".strip()
             question = f"{action.label} {count} jobs?{action.warning}"
-            return self.confirmation(request, question, action.label, request.get_full_path())
+            back = request.get_full_path()
+            return self.confirmation(request, question, action.label, back, form=form)
         permitted = partial(self.permitted, request, action)
         history = partial(self._add_history, request, action)
         ids = [int(each) for each in chosen]
@@ -212,10 +247,14 @@ class JobAdmin(QueueAdmin):
         return None
 
     def _apply_to_all(
-        self, request: HttpRequest, action: JobAction, listing: JobListing
+        self,
+        request: HttpRequest,
+        action: JobAction,
+        listing: JobListing,
+        form: ActionForm | None,
     ) -> HttpResponse | None:
-        act = ActOnAll(self, request, action, listing)
-        if not self.confirmed(request):
+        act = ActOnAll(self, request, action, listing, form)
+        if form is not None or not self.confirmed(request):
             return act.ask(_count(listing))
         if act.is_for_background:
             act.go_on()
@@ -228,8 +267,20 @@ class JobAdmin(QueueAdmin):
             act.go_on()
         return None
 
+    def _filled(
+        self, request: HttpRequest, action: JobAction
+    ) -> tuple[JobAction, ActionForm | None]:
+        """Return the action with what the user has entered, or the form that is still to be filled
+        in."""
+        is_filled = self.confirmed(request)
+        form = form_of(action.form, request, databases.requested(request), is_filled=is_filled)
+        if form is not None and is_filled and form.is_valid():
+            return action.given(form.chosen), None
+        return action, form
+
     def _add_history(self, request: HttpRequest, action: JobAction, ids: Sequence[int]) -> None:
-        add_history(request, Job, action.past, {each: f"#{each}" for each in ids}, action.flag)
+        names = {each: f"#{each}" for each in ids}
+        add_history(request, Job, action.past + action.told, names, action.flag)
 
     def _report(
         self, request: HttpRequest, action: JobAction, result: BatchResult, *, goes_on: bool = False
@@ -285,9 +336,10 @@ class JobAdmin(QueueAdmin):
 
     def _apply_to_one(self, action: JobAction, request: HttpRequest, row: Any) -> HttpResponse:
         job, page = f"job #{row.pk}", self.url(request, "change", row.pk)
-        if action.warning and not self.confirmed(request):
+        action, form = self._filled(request, action)
+        if form is not None or (action.warning and not self.confirmed(request)):
             question = f"{action.label} {job}?{action.warning}"
-            return self.confirmation(request, question, action.label, page)
+            return self.confirmation(request, question, action.label, page, form=form)
         # The permission has been checked already.
         history = partial(self._add_history, request, action)
         using = databases.requested(request)
@@ -295,11 +347,12 @@ class JobAdmin(QueueAdmin):
         if result.stopped:
             self.message_user(request, f"{action.label} {job}: {result.stopped}.", messages.ERROR)
         elif result.changed:
-            self.message_user(request, f"{action.past} {job}.", messages.SUCCESS)
-            log_action(request, f"#{row.pk}", action.past)
+            done = f"{action.past} {job}{action.told}."
+            self.message_user(request, done, messages.SUCCESS)
+            log_action(request, f"#{row.pk}", action.past + action.told)
         else:
-            taken = taken_key(using, row.pk) if action is RETRY else ""
-            reason = texts.clean(taken or f"job #{row.pk} has changed state in the meantime")
+            taken = taken_key(using, row.pk, action.name)
+            reason = texts.clean(taken or f"job #{row.pk} {action.refused}")
             refusal = f"{reason[0].upper()}{reason[1:]}: it cannot be {action.past.lower()} now."
             self.message_user(request, refusal, messages.WARNING)
         if action.destroys and result.changed:
@@ -308,7 +361,8 @@ class JobAdmin(QueueAdmin):
 
 
 def _summary(action: JobAction, result: BatchResult) -> str:
-    return f"{action.past} {result.changed:,} job{'' if result.changed == 1 else 's'}"
+    plural = "" if result.changed == 1 else "s"
+    return f"{action.past} {result.changed:,} job{plural}{action.told}"
 
 
 def _count(listing: JobListing) -> BoundedCount:

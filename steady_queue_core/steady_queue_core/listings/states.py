@@ -50,38 +50,40 @@ class State:
         return self.order.model._default_manager.using(using).filter(self.rows)
 
 
+#: What can be done with jobs that wait, and with any.
+OF_WAITING, OF_ANY = frozenset({"move", "reschedule"}), frozenset({"copy"})
 ALL = State("", "All", Order(Job, ("-id",)))
 READY = State(
     "ready",
     "Ready",
     Order(ReadyExecution, ("rank", "turn", "job_id")),
     indexed={"queue": ("queue_name", Order(ReadyExecution, ("rank", "turn", "job_id")))},
-    actions=frozenset({"cancel", "discard"}),
+    actions=frozenset({"cancel", "discard"}) | OF_WAITING | OF_ANY,
 )
 SCHEDULED = State(
     "scheduled",
     "Scheduled",
     Order(ScheduledExecution, ("due_at", "rank", "job_id")),
-    actions=frozenset({"run", "cancel", "discard"}),
+    actions=frozenset({"run", "cancel", "discard"}) | OF_WAITING | OF_ANY,
 )
 BLOCKED = State(
     "blocked",
     "Blocked",
     Order(BlockedExecution, ("job_id",)),
     indexed={"key": ("concurrency_key", Order(BlockedExecution, ("rank", "job_id")))},
-    actions=frozenset({"run", "cancel", "discard"}),
+    actions=frozenset({"run", "cancel", "discard"}) | OF_WAITING | OF_ANY,
 )
 WAITING = State(
     "waiting",
     "Waiting",
     Order(WaitingExecution, ("job_id",)),
-    actions=frozenset({"cancel", "discard"}),
+    actions=frozenset({"cancel", "discard"}) | OF_WAITING | OF_ANY,
 )
 RUNNING = State(
     "running",
     "Running",
     Order(ClaimedExecution, ("job_id",)),
-    actions=frozenset({"cancel"}),
+    actions=frozenset({"cancel"}) | OF_ANY,
 )
 FAILED = State(
     "failed",
@@ -93,7 +95,7 @@ FAILED = State(
             Order(FailedExecution, ("-created_at", "-job_id"), lead="-fingerprint"),
         )
     },
-    actions=frozenset({"retry", "discard"}),
+    actions=frozenset({"retry", "discard"}) | OF_ANY,
 )
 FINISHED = State(
     "finished",
@@ -101,6 +103,7 @@ FINISHED = State(
     Order(Job, ("-finished_at", "-id")),
     rows=Q(finished_at__isnull=False),
     unless=FailedExecution,
+    actions=OF_ANY,
 )
 STATES = {
     state.name: state

@@ -85,6 +85,8 @@ class Job(models.Model):
             ("discard_job", "Can discard jobs"),
             ("cancel_job", "Can cancel jobs"),
             ("run_job", "Can run jobs now that wait"),
+            ("change_job", "Can move and reschedule jobs that wait"),
+            ("enqueue_job", "Can enqueue jobs again"),
             ("view_arguments", "Can view arguments and results of jobs"),
         )
 
