@@ -7,8 +7,16 @@ from functools import partial
 from typing import Any, cast
 
 from django.contrib import admin, messages
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    HttpResponseRedirect,
+)
+from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 
 from ..listings.counts import BoundedCount
@@ -24,6 +32,7 @@ from .actions import BatchResult, add_history, log_action
 from .base import QueueAdmin, keep_ids
 from .change_list import KeysetChangeList
 from .error_groups import error_groups_page, group_link, groups_url
+from .export import export, export_links
 from .filters import (
     ArgumentsFilter,
     DatabaseFilter,
@@ -42,6 +51,7 @@ from .job_columns import COLUMNS_BY_STATE
 from .job_page import sections_of
 from .job_search import ARGUMENTS, SINCE, TIMED, UNTIL, listing_in, state_in
 from .page_links import PageLinks
+from .recent_acts import recent_acts_page
 
 #: Maximum number of jobs that a confirmation counts.
 COUNTED = 50_000
@@ -139,6 +149,28 @@ class JobAdmin(QueueAdmin):
             return HttpResponseNotAllowed(["GET"])
         may_retry = self.is_permitted(request, "retry")
         return error_groups_page(self, request, may_retry=may_retry)
+
+    def see_also(self, request: HttpRequest) -> list[tuple[str, str]]:
+        return [*export_links(self, request), ("Recent actions", self.url(request, "acts"))]
+
+    def export_view(self, request: HttpRequest) -> HttpResponseBase:
+        """Send the jobs of a list."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        if request.method != "GET":
+            return HttpResponseNotAllowed(["GET"])
+        try:
+            return export(self, request)
+        except IncorrectLookupParameters:
+            raise Http404("There are no jobs with such a name.") from None
+
+    def acts_view(self, request: HttpRequest) -> HttpResponse:
+        """Show what users have done lately."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET"])
+        return recent_acts_page(self, request)
 
     # --- permissions ---
 
@@ -300,9 +332,16 @@ class JobAdmin(QueueAdmin):
             self.action_path(name, name, partial(self._apply_to_one, action))
             for name, action in JOB_ACTIONS.items()
         ]
-        name = f"{self.opts.app_label}_{self.opts.model_name}_errors"
-        errors = path("errors/", self.admin_site.admin_view(self.errors_view), name=name)
-        return [errors, *own, *super().get_urls()]
+        views = {"errors": self.errors_view, "export": self.export_view, "acts": self.acts_view}
+        lists = [
+            path(
+                f"{name}/",
+                self.admin_site.admin_view(view),
+                name=f"{self.opts.app_label}_{self.opts.model_name}_{name}",
+            )
+            for name, view in views.items()
+        ]
+        return [*lists, *own, *super().get_urls()]
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         rows = (

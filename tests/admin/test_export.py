@@ -1,0 +1,202 @@
+"""Lists of jobs are exported, and what users do is listed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import logging
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+
+from steady_queue_core.admin import JobAdmin, export, recent_acts
+from steady_queue_core.arguments import encode_call
+from steady_queue_core.models import Job
+
+from .conftest import Show
+from .places import HOUR, Scene, on_every_database
+from .test_actions import confirm
+from .visitor import EVERYTHING, Visitor
+
+HOSTILE = ["=1+1", "+1", "-1", "@SUM(A1)", 'a,b"c', "plain"]
+
+
+def exported(visitor: Visitor, **query: Any) -> str:
+    response = visitor.client.get(visitor.url("job", "export"), query)
+    assert response.status_code == 200
+    assert response.streaming
+    return b"".join(response).decode()
+
+
+def as_csv(visitor: Visitor, **query: Any) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(exported(visitor, form="csv", **query))))
+
+
+def as_json(visitor: Visitor, **query: Any) -> list[dict[str, Any]]:
+    return [json.loads(each) for each in exported(visitor, form="jsonl", **query).splitlines()]
+
+
+@on_every_database
+def test_a_list_is_exported_with_its_filters(
+    using: str, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "PART", 2)
+    failed, _ = scene.failed(5, queue_name="mail"), scene.failed(1)
+    finished, scheduled = scene.finished(2), scene.ready(1, delay=HOUR)
+    running = [claim.job_id for claim in scene.claimed(1)]
+    blocked, ready = scene.blocked(1), scene.ready(1, rank=-7)
+    visitor = Visitor("view_job")
+
+    rows = as_csv(visitor, state="failed", queue="mail")
+    assert [int(row["id"]) for row in rows] == failed
+    assert {row["error"] for row in rows} == {"builtins.ValueError"}
+    assert {(row["state"], row["queue"], row["message"]) for row in rows} == {
+        ("failed", "mail", "told")
+    }
+    for state, ids in {
+        "finished": finished, "scheduled": scheduled, "running": running, "blocked": blocked,
+        "ready": ready,
+    }.items():  # fmt: skip
+        found = as_json(visitor, state=state)
+        assert [row["id"] for row in found] == ids, state
+        assert {row["state"] for row in found} == {state}
+    assert as_json(visitor, state="ready")[0]["priority"] == 7
+    assert as_json(visitor, state="blocked")[0]["concurrency_key"] == "account:7"
+    assert as_json(visitor, state="scheduled")[0]["due_at"].endswith("+00:00")
+    states = {row["id"]: row["state"] for row in as_json(visitor)}
+    assert len(states) == Job.objects.using(using).count()
+    assert states[failed[0]] == "failed"
+    assert states[running[0]] == "running"
+    page = visitor.list(state="failed", queue="mail")
+    link = page.link("Export as CSV")
+    assert len(b"".join(visitor.client.get(link)).splitlines()) == 6
+
+
+@pytest.mark.django_db
+def test_no_cell_is_a_formula_and_no_text_does_harm(scene: Scene) -> None:
+    for name in [*HOSTILE, "\x1b[2Jx"]:
+        scene.ready(1, name)
+    visitor = Visitor("view_job")
+    assert [row["queue"] for row in as_csv(visitor, state="ready")] == [
+        "'=1+1", "'+1", "'-1", "'@SUM(A1)", 'a,b"c', "plain", "\\x1b[2Jx",
+    ]  # fmt: skip
+    scene.ready(1, "cold", rank=5)
+    [cold] = as_csv(visitor, state="ready", queue="cold")
+    assert cold["priority"] == "-5"  # A number is no formula.
+    assert [row["queue"] for row in as_json(visitor, state="ready")[:6]] == HOSTILE
+
+
+@pytest.mark.django_db
+def test_arguments_need_their_permission_and_hide_secrets(scene: Scene) -> None:
+    text = encode_call(["Ada", "hunter2"], {"more": "=1"})
+    scene.ready(1, task_path="tests.app.tasks.sign_up", arguments=text)
+    scene.ready(1, arguments="[")
+    query = {"state": "ready", "arguments": "yes"}
+    assert "arguments" not in as_json(Visitor("view_job"), **query)[0]
+    seen, damaged = as_json(Visitor("view_job", "view_arguments"), **query)
+    assert "'Ada'" in seen["arguments"]
+    assert "hunter2" not in str(seen)
+    assert "cannot be decoded" in damaged["arguments"]
+
+
+@pytest.mark.django_db
+def test_an_export_has_an_end_and_says_so(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "PART", 2)
+    scene.ready(5)
+    visitor = Visitor("view_job")
+    assert len(as_json(visitor, state="ready")) == 5
+    monkeypatch.setattr(export, "MOST", 3)
+    assert as_json(visitor, state="ready")[3:] == [{"cut": "Cut after 3 jobs."}]
+    assert as_csv(visitor, state="ready")[-1]["id"] == "Cut after 3 jobs."
+    monkeypatch.setattr(export, "TIME_LIMIT", -1.0)
+    assert as_json(visitor, state="ready")[2:] == [{"cut": "Cut after -1 seconds and 2 jobs."}]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_read_at_once_is_bounded(scene: Scene) -> None:
+    scene.ready(1_200)
+    visitor = Visitor("view_job")
+    with CaptureQueriesContext(connections["default"]) as captured:
+        assert len(as_json(visitor, state="ready")) == 1_200
+    assert len(captured) < 20
+    assert not [each for each in captured.captured_queries if each["sql"].count(",") > 6_000]
+
+
+class Mine(JobAdmin):
+    def get_queryset(self, request: Any) -> Any:
+        return super().get_queryset(request).filter(queue_name="mine")
+
+    def has_view_arguments_permission(self, request: Any, obj: Any = None) -> bool:
+        return obj is None or obj.pk % 2 == 0
+
+
+@pytest.mark.django_db
+def test_only_what_a_user_may_see_is_exported(scene: Scene, show: Show) -> None:
+    show({Job: Mine})
+    scene.ready(1)
+    mine = scene.ready(2, "mine", arguments=encode_call([], {"more": 1}))
+    visitor = Visitor(*EVERYTHING, site="narrowed")
+    rows = as_json(visitor, state="ready", arguments="yes")
+    assert [(row["id"], row["arguments"]) for row in rows] == [
+        (pk, "more=1" if pk % 2 == 0 else "") for pk in mine
+    ]
+    nobody = Visitor("view_queue")
+    for name in ("export", "acts"):
+        assert nobody.see(nobody.url("job", name)).status == 403
+
+
+@pytest.mark.django_db
+def test_requests_without_sense_export_nothing(scene: Scene) -> None:
+    visitor = Visitor("view_job")
+    url = visitor.url("job", "export")
+    for query in ({}, {"form": "xml"}, {"form": "csv", "queue": "\0"}, {"form": "csv", "q": "\0"}):
+        assert visitor.client.get(url, query).status_code == 404
+    assert visitor.client.post(url, {"form": "csv"}).status_code in (403, 405)
+    assert exported(visitor, form="csv", state="no such").startswith("id,task")
+    assert visitor.client.post(visitor.url("job", "acts")).status_code == 405
+
+
+@on_every_database
+def test_what_users_do_is_recorded_and_listed(
+    using: str, scene: Scene, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed, visitor = scene.failed(3), Visitor(*EVERYTHING)
+    with caplog.at_level(logging.INFO, "steady_queue.admin"):
+        exported(visitor, form="csv", state="failed", queue="<b>")
+    assert caplog.messages == [
+        f"{visitor.user.username}: Exported 0 jobs (all selected failed jobs, queue <b>)"
+    ]
+    question = visitor.act("retry", ..., state="failed")
+    confirm(visitor, question, visitor.url("job"), state="failed")
+    visitor.act("pause", ["mail"], model="pause")
+
+    page = visitor.see(visitor.list(state="failed").link("Recent actions"))
+    assert page.status == 200
+    rows = page.text.partition("Such as")[2]
+    parts = [rows.index(each) for each in ("Paused", "Retried", "Exported as csv")]
+    assert parts == sorted(parts)
+    assert f"Retried job 3 #{failed[-1]}" in rows
+    assert "queue <b>" in rows
+    assert "<b>" not in page.source
+
+    monkeypatch.setattr(recent_acts, "MOST_ACTS", 1)
+    page = visitor.see(visitor.url("job", "acts"))
+    assert "The latest 1." in page
+    assert "Retried" not in page
+    # Who may not see queues is not shown what was done to them.
+    assert "Paused" not in Visitor("view_job").see(visitor.url("job", "acts"))
+
+
+@pytest.mark.django_db
+def test_who_sees_some_jobs_only_is_shown_own_actions(scene: Scene, show: Show) -> None:
+    show({Job: Mine})
+    [failed] = scene.failed(1, queue_name="mine")
+    one, other = (Visitor(*EVERYTHING, site="narrowed") for _ in range(2))
+    one.post(one.url("job", "retry", failed))
+    assert LogEntry.objects.count() == 1
+    assert "Retried" in one.see(one.url("job", "acts"))
+    assert "Retried" not in other.see(other.url("job", "acts"))
