@@ -24,8 +24,8 @@ SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_que
 	$(wildcard benchmarks examples docs)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment bench guard demo quick test sql soak coverage matrix postgres mysqlclient browser
-.PHONY: minimum lint format types pyright contracts clean
+.PHONY: help environment bench guard demo serve quick test sql soak coverage matrix postgres mysqlclient
+.PHONY: browser minimum lint format types pyright contracts clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) \
@@ -33,6 +33,9 @@ help: ## list the targets
 
 demo: $(VENV)/.demo-installed ## run tasks through real worker processes and check the outcome
 	$(BIN)/steady-queue demo
+
+serve: $(VENV)/.demo-installed ## run a demo with a steady load, and its dashboard in the admin, until Ctrl-C
+	$(BIN)/steady-queue demo --serve
 
 environment: $(VENV)/.installed ## make the environment
 

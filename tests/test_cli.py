@@ -93,3 +93,22 @@ def test_elsewhere_the_settings_module_of_the_environment_is_used(
 
     assert result.returncode == 1
     assert "--backend 'unknown' is no Steady Queue backend in TASKS" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--port", "8000"], "--port is for --serve"),
+        (["--seconds", "5"], "--seconds is for --serve"),
+        (["--serve", "--port", "65536"], "'65536' is no port: these are numbers from 1 to 65535"),
+        (["--serve", "--port", "0"], "'0' is no port: these are numbers from 1 to 65535"),
+        (["--serve", "--seconds", "nan"], "'nan' is no number of seconds greater than 0"),
+    ],
+)
+def test_options_of_the_demo_that_mean_nothing_are_errors(
+    arguments: list[str], complaint: str, tmp_path: Path
+) -> None:
+    result = steady_queue(tmp_path, "demo", *arguments)
+
+    assert result.returncode == 2
+    assert complaint in result.stderr

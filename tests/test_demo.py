@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,11 +11,9 @@ from pathlib import Path
 import pytest
 
 from . import documents
+from .demos import processes_in, projects, start
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
-
-#: Runs the command line after the statements that each test puts before it.
-MAIN = "import sys; from steady_queue_core.cli import main; sys.exit(main(sys.argv[1:]))"
 
 #: Makes three of the tasks behave otherwise than planned.
 SABOTAGE = """
@@ -42,35 +38,6 @@ Project.make = make_and_change
 """
 
 
-def start(folder: Path, *arguments: str, before: str = "") -> subprocess.Popen[str]:
-    private = ("DJANGO_", "STEADY_QUEUE_")
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(private)}
-    return subprocess.Popen(
-        [sys.executable, "-c", f"{before}\n{MAIN}", "demo", *arguments],
-        cwd=folder,
-        env=environ | {"TMPDIR": str(folder)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def projects(folder: Path) -> list[Path]:
-    return list(folder.glob("steady-queue-demo-*"))
-
-
-def processes_in(folder: Path) -> list[str]:
-    """Return the command lines of the processes that work in a project of ``folder``."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if os.readlink(process / "cwd").startswith(str(folder / "steady-queue-demo-")):
-                found.append((process / "cmdline").read_text())
-        except OSError:
-            continue
-    return found
-
-
 def shape(line: str) -> str:
     """Return ``line`` without what differs from run to run and from machine to machine."""
     return re.sub(r" +", " ", re.sub(r"[\d.]*\d", "0", line))
@@ -91,7 +58,7 @@ def _leaves_no_process(tmp_path: Path):
     deadline = time.monotonic() + 10
     while (left := processes_in(tmp_path)) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert left == []
+    assert left == {}
 
 
 @pytest.mark.usefixtures("_leaves_no_process")

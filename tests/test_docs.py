@@ -323,7 +323,7 @@ def test_the_readme_names_targets_of_the_makefile() -> None:
     makefile = (WORKSPACE / "Makefile").read_text()
     commands = documents.blocks(page("README.md"), "")
     named = re.findall(r"^make (\w+)$", "\n".join(commands), re.MULTILINE)
-    assert named == ["demo", "test"]
+    assert named == ["demo", "serve", "test"]
     for target in named:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
 

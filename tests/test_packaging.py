@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from .demos import serve
 from .newcomer import Environment, NewProject, Wheels, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -100,3 +101,19 @@ def test_the_console_script_is_installed(complete: Environment) -> None:
     script = complete.folder / "bin" / "steady-queue"
 
     assert "demo" in run(str(script), "--help", cwd=complete.folder).stdout
+
+
+def test_the_demo_serves_its_dashboard_with_all_files(
+    tmp_path: Path, complete: Environment
+) -> None:
+    script = str(complete.folder / "bin" / "steady-queue")
+    served = serve(tmp_path, program=(script,))
+    browser = served.browser()
+
+    assert "newsletter" in browser.get(served.link).text
+    for name in ("steady_queue/overview.css", "steady_queue/overview.js", "admin/css/base.css"):
+        assert browser.get(f"static/{name}").status == 200, name
+
+    served.process.terminate()
+    _, errors = served.process.communicate(timeout=30)
+    assert (served.process.returncode, errors) == (0, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from . import __version__, heartbeat_check
 
 USAGE = """\
 usage: steady-queue demo [--keep]       watch tasks run in a throw-away project, and check them
+       steady-queue demo --serve        the same with a steady load, and the admin in a browser
        steady-queue start [options]     run the queue of the project in this folder
        steady-queue status              show its queues, schedules and processes at a glance
        steady-queue watch               the same, again and again
@@ -83,10 +85,44 @@ def _demo(arguments: list[str]) -> int:
     parser.add_argument(
         "--keep", action="store_true", help="keep the project's folder, and say where it is"
     )
+    parser.add_argument(
+        "--serve",
+        action="store_true",
+        help="go on with a steady load instead, and show the admin at 127.0.0.1, until Ctrl-C",
+    )
+    parser.add_argument(
+        "--port", type=_port, metavar="N", help="with --serve: listen there, not at a free port"
+    )
+    parser.add_argument(
+        "--seconds", type=_seconds, metavar="N", help="with --serve: end by itself after so long"
+    )
     options = parser.parse_args(arguments)
+    if options.serve:
+        from .demo import serve
+
+        return serve(keep=options.keep, port=options.port or 0, seconds=options.seconds)
+    for name in ("port", "seconds"):
+        if getattr(options, name) is not None:
+            parser.error(f"--{name} is for --serve")
     from .demo import run
 
     return run(keep=options.keep)
+
+
+def _port(text: str) -> int:
+    if text.isascii() and text.isdigit() and 0 < int(text) < 65_536:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no port: these are numbers from 1 to 65535")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if 0 < seconds < math.inf:
+        return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds greater than 0")
 
 
 def _in_project(arguments: list[str]) -> int:

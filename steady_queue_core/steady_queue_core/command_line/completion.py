@@ -14,7 +14,7 @@ from .exit_codes import DONE
 from .subcommand import CHOICE, Subcommand
 
 #: What completes in the order of the console script alone.
-ELSEWHERE = {"demo": ["--keep", "--help"]}
+ELSEWHERE = {"demo": ["--keep", "--serve", "--port", "--seconds", "--help"]}
 
 
 class Completion(Subcommand):

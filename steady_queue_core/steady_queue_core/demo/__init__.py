@@ -8,5 +8,6 @@ the queue's tables and from a file that the tasks write to, never from what was 
 from __future__ import annotations
 
 from .run import run
+from .serving import serve
 
-__all__ = ["run"]
+__all__ = ["run", "serve"]

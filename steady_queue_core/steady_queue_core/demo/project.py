@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from importlib.resources import files
 from pathlib import Path
 
@@ -17,9 +19,18 @@ INSTALLED_APPS += [{apps}]
 TASKS = {{"default": {{"BACKEND": "steady_queue_core.backend.SteadyQueueBackend", "QUEUES": []}}}}
 """
 
+#: How often it is tried to delete the folder, and seconds between two tries.
+REMOVALS, PAUSE = 20, 0.1
+
 
 class Project:
-    """A project in a folder of its own."""
+    """A project in a folder of its own, which only this user may enter."""
+
+    #: The app with the tasks.
+    app = "demo"
+    #: What is added to the settings, and the module of those that are in force.
+    settings = SETTINGS
+    settings_module = "mysite.settings"
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="steady-queue-demo-"))
@@ -34,6 +45,11 @@ class Project:
         """What the tasks write."""
         return self.folder / "effects.log"
 
+    @property
+    def tasks(self) -> str:
+        """The text of the module with the tasks."""
+        return self._text_of("tasks.py")
+
     def make(self) -> None:
         """Write the files."""
         subprocess.run(
@@ -41,17 +57,18 @@ class Project:
             cwd=self.folder,
             check=True,
         )
-        apps = ["steady_queue_core", "demo", *(["django_tasks"] if django.VERSION < (6, 0) else [])]
+        backport = ["django_tasks"] if django.VERSION < (6, 0) else []
+        apps = ["steady_queue_core", self.app, *backport]
         with (self.folder / "mysite" / "settings.py").open("a") as settings:
-            settings.write(SETTINGS.format(apps=", ".join(f'"{app}"' for app in apps)))
-        app = self.folder / "demo"
+            settings.write(self.settings.format(apps=", ".join(f'"{app}"' for app in apps)))
+        app = self.folder / self.app
         app.mkdir()
         (app / "__init__.py").touch()
-        (app / "tasks.py").write_text((files(__package__) / "tasks.py").read_text())
+        (app / "tasks.py").write_text(self.tasks)
 
     def enter(self) -> None:
         """Make this process one of the project, as a web process would be, and migrate."""
-        os.environ["DJANGO_SETTINGS_MODULE"] = "mysite.settings"
+        os.environ["DJANGO_SETTINGS_MODULE"] = self.settings_module
         sys.path.insert(0, str(self.folder))
         django.setup()
         from django.core.management import call_command
@@ -62,3 +79,21 @@ class Project:
         dialect_for("default")
         call_command("migrate", verbosity=0)
         connections.close_all()
+
+    def remove(self) -> None:
+        """Delete the folder."""
+        for _ in range(REMOVALS):
+            shutil.rmtree(self.folder, ignore_errors=True)
+            if not self.folder.exists():
+                return
+            time.sleep(PAUSE)  # A request that is under way may have made a file meanwhile.
+
+    def end(self, *, keep: bool) -> str:
+        """Delete the folder, or keep it; return what there is to say about it, if anything."""
+        if keep:
+            return f"The project is kept in {self.folder}"
+        self.remove()
+        return f"Could not delete {self.folder}" if self.folder.exists() else ""
+
+    def _text_of(self, *names: str) -> str:
+        return files(__package__).joinpath(*names).read_text(encoding="utf-8")

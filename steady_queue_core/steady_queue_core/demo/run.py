@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
-import signal
 import sys
 import time
 from datetime import datetime, tzinfo
-from types import FrameType
 
 from django.core.exceptions import ImproperlyConfigured
 
 from ..printable import printable_lines
+from .interruption import interrupt_at_signals
 from .project import Project
 from .supervision import Supervision
 
@@ -35,8 +33,7 @@ def run(*, keep: bool) -> int:
         print(f"steady-queue demo: {NO_FORK}", file=sys.stderr)
         return 1
     began = time.monotonic()
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
+    interrupt_at_signals()
     zone = datetime.now().astimezone().tzinfo
     assert zone is not None
     project = Project()
@@ -54,10 +51,8 @@ def run(*, keep: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     finally:
-        if keep:
-            print(f"The project is kept in {project.folder}")
-        else:
-            shutil.rmtree(project.folder, ignore_errors=True)
+        if told := project.end(keep=keep):
+            print(told)
 
 
 def _prepare(project: Project) -> str | None:
@@ -80,7 +75,7 @@ def _run_in(project: Project, zone: tzinfo, began: float) -> int:
     from .verdict import Verdict
 
     with Supervision(project) as supervision:
-        _await_worker(supervision)
+        supervision.await_worker()
         print()
         planned, together = plan.enqueue(), plan.enqueue_together()
         observer = Observer(zone, _say)
@@ -117,20 +112,5 @@ def _run_in(project: Project, zone: tzinfo, began: float) -> int:
     return 1
 
 
-def _await_worker(supervision: Supervision) -> None:
-    """Wait until a worker is registered, so that its banner comes first."""
-    from ..models import Process
-
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline and supervision.exit_code is None:
-        if Process.objects.filter(kind="worker").exists():
-            return
-        time.sleep(PERIOD / 2)
-
-
 def _say(line: str) -> None:
     print(printable_lines(line), flush=True)
-
-
-def _interrupt(signum: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

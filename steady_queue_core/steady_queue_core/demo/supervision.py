@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 
@@ -14,6 +16,8 @@ from .project import Project
 
 #: Seconds that the supervisor may take to stop after TERM: its own patience, and some more.
 PATIENCE = 12.0
+#: Seconds that it may take to start a worker, and between two looks whether it has.
+START, PERIOD = 15.0, 0.05
 
 
 class Supervision:
@@ -35,6 +39,16 @@ class Supervision:
                 preexec_fn=partial(system.signal_on_parent_death, os.getpid()),
             )
         return self
+
+    def await_worker(self) -> None:
+        """Wait until a worker is registered, so that the supervisor's banner comes first."""
+        from ..models import Process
+
+        deadline = time.monotonic() + START
+        while time.monotonic() < deadline and self.exit_code is None:
+            if Process.objects.filter(kind="worker").exists():
+                return
+            time.sleep(PERIOD)
 
     @property
     def exit_code(self) -> int | None:
@@ -59,3 +73,7 @@ class Supervision:
     ) -> None:
         if self.exit_code is None:
             self.stop()
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            # What it has left, if it was killed: that would end by itself, but write until then.
+            os.killpg(self._process.pid, signal.SIGKILL)
