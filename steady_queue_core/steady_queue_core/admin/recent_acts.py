@@ -81,7 +81,7 @@ def recent_acts(models: Iterable[Any], user_id: Any = None) -> tuple[list[Act], 
     return acts, newest > MOST_EXAMINED
 
 
-def _key(entry: LogEntry) -> tuple[Any, ...]:
+def _key(entry: Any) -> tuple[Any, ...]:
     minute = entry.action_time.replace(second=0, microsecond=0)
     what = entry.get_change_message() or entry.get_action_flag_display()
     return minute, entry.user_id, entry.content_type_id, what

@@ -87,7 +87,7 @@ class Shop(Project):
 
         from . import past
 
-        users: Any = get_user_model().objects
+        users: Any = get_user_model()._default_manager
         users.create_superuser(USER)
         past.invent()
         connections.close_all()
