@@ -27,6 +27,7 @@ from steady_queue_core.progress import Progress
 from steady_queue_core.shares import set_weight
 
 from ..admin.places import HOUR, Scene
+from ..admin.test_process_ends import ended, job
 from ..app.tasks import add, noop
 from ..overview.planting import Garden
 
@@ -167,6 +168,10 @@ class Situation(Garden, Scene):
         self.rows(Process).filter(pk=process.id).update(hostname=LONG)
         self.known["process"], self.known["long process"] = self.worker.id, process.id
         self.age(self.processes.filter(pk=process.id), last_heartbeat_at=HOUR)
+        held = [job(self.known["failed"]), job(9999)]
+        for name, jobs in {"worker-2": held, LONG: ()}.items():
+            end = ended(self.using, process.id, jobs, name=name, hostname=LONG)
+            self.known["end" if jobs else "long end"] = end.pk
 
 
 def history_of(user: Any, model: Any, key: Any) -> LogEntry:

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.admin import site as default_site
-from django.urls import get_resolver
+from django.urls import get_resolver, reverse
+
+from steady_queue_core.admin import texts
 
 from ..admin.visitor import EVERYTHING, Visitor
 from .audit import COLOURS, SIZES, audit
 from .site import Site
-from .situation import Situation, history_of
+from .situation import LONG, Situation, history_of
 from .tab import NARROW, WIDE, Tab
 from .walk import NO_PAGES, PLACES, Place, keys_of_rows
 
 # Nothing is stored but by the fixtures, which all tests share.
 pytestmark = [pytest.mark.shared, pytest.mark.django_db]
+#: How high the rows of a list are.
+HEIGHTS = """[...document.querySelectorAll("#result_list tbody tr")]
+    .map((each) => each.getBoundingClientRect().height)"""
+#: How far a list can be scrolled to the right.
+SCROLLS = """(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(
+    document.querySelector("#result_list").parentElement)"""
+#: Lists that need no scrolling at 1280 pixels.
+WITHOUT_SCROLLING = (
+    "jobs", "ready jobs", "scheduled jobs", "failed jobs", "finished jobs", "queues",
+)  # fmt: skip
 on_every_page = pytest.mark.parametrize("place", PLACES, ids=str)
 
 
@@ -57,6 +69,40 @@ def _walk(tab: Tab, place: Place, situation: Situation) -> list[str]:
     found = tab.take_troubles() + tab.sticking_out
     tab.resize(NARROW)
     return found + tab.take_troubles() + tab.sticking_out
+
+
+@pytest.mark.parametrize("place", [each for each in PLACES if each.is_list], ids=str)
+def test_a_row_of_a_list_takes_one_line_however_long_its_names(
+    place: Place, situation: Situation, tab: Tab
+) -> None:
+    tab.resize(WIDE)
+    place.visit(tab, situation)
+    # An error may take a second line.
+    most = 56 if place.query.get("state") == "failed" else 40
+    heights = tab.evaluate(HEIGHTS)
+    assert heights
+    assert max(heights) <= most
+
+
+@pytest.mark.parametrize(
+    "place", [each for each in PLACES if each.title in WITHOUT_SCROLLING], ids=str
+)
+def test_no_column_is_pushed_out_by_long_names(
+    place: Place, situation: Situation, tab: Tab
+) -> None:
+    tab.resize(WIDE)
+    place.visit(tab, situation)
+    assert tab.evaluate(SCROLLS) == 0
+
+
+def test_what_is_cut_is_in_the_title(situation: Situation, tab: Tab) -> None:
+    tab.open(f"{reverse('admin:steady_queue_job_changelist')}?state=failed")
+    titles = tab.do(
+        lambda page: [
+            each.get_attribute("title") for each in page.locator(".field-queue span").all()
+        ]
+    )
+    assert texts.clean(LONG) in titles
 
 
 def test_every_page_is_walked() -> None:

@@ -35,6 +35,11 @@ class Place:
         """The name of the address."""
         return f"steady_queue_{self.model}_{self.page}"
 
+    @property
+    def is_list(self) -> bool:
+        is_shown = not (self.action or self.button) and self.model != "overview"
+        return is_shown and self.page == "changelist"
+
     def url(self, situation: Situation) -> str:
         row = [quote(situation.known[self.of])] if self.of else []
         address = reverse(f"admin:{self.route}", args=row)
@@ -86,6 +91,9 @@ PLACES = (
     Place("processes", "process"),
     *pages_of("process", "process", "long process"),
     *pages_of("process", "process", page="history"),
+    Place("ended processes", "processend"),
+    *pages_of("processend", "end", "long end"),
+    *pages_of("processend", "end", page="history"),
     Place("rate limits", "rate"),
     *pages_of("rate", "rate", "long rate"),
     *pages_of("rate", "rate", page="history"),
@@ -118,7 +126,8 @@ NO_PAGES = {
     **{
         f"steady_queue_{model}_{page}": "nobody may"
         for model in (
-            "job", "jobbatch", "pause", "process", "rate", "recurringtask", "semaphore",
+            "job", "jobbatch", "pause", "process", "processend", "rate", "recurringtask",
+            "semaphore",
         )
         for page in ("add", "delete")
     },

@@ -66,8 +66,8 @@ class ProcessEndAdmin(QueueAdmin):
     def _row(self, request: HttpRequest, job: EndedJob, *, is_there: bool) -> tuple[Any, ...]:
         return (
             self.job_link(request, job.job_id) if is_there else f"#{job.job_id} (deleted)",
-            texts.name(job.task),
-            texts.name(job.queue),
+            texts.named(job.task),
+            texts.named(job.queue),
             "lost" if job.lost else "",
             ENDINGS.get(job.ending, texts.name(job.ending)),
         )
@@ -75,7 +75,7 @@ class ProcessEndAdmin(QueueAdmin):
 
 @column("process")
 def process(row: Any) -> str:
-    return texts.name(row.name)
+    return texts.named(row.name)
 
 
 @column("ended")
@@ -85,17 +85,17 @@ def ended(row: Any) -> str:
 
 @column("why")
 def why(row: Any) -> str:
-    return texts.name(ListedEnd(row).reason)
+    return texts.named(ListedEnd(row).reason)
 
 
 @column("pid and host")
 def host(row: Any) -> str:
-    return texts.name(f"{row.pid} on {row.hostname}")
+    return texts.named(f"{row.pid} on {row.hostname}")
 
 
 @column("served")
 def serves(row: Any) -> str:
-    return texts.name(", ".join(ListedEnd(row).queues))
+    return texts.named(", ".join(ListedEnd(row).queues))
 
 
 @column("jobs")
