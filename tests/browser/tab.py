@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ..admin.visitor import Visitor
@@ -80,6 +81,16 @@ class Tab:
     def follow(self, name: str) -> None:
         """Click on a link."""
         self.press(name, "link")
+
+    def download(self, name: str) -> str:
+        """Click on a link to a file, and return what is in it."""
+
+        def click(page: Any) -> str:
+            with page.expect_download() as download:
+                page.get_by_role("link", name=name, exact=True).click()
+            return Path(download.value.path()).read_text()
+
+        return self.do(click)
 
     def tick(self, label: str) -> None:
         """Tick the row of a list that says this."""

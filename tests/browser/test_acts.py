@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -78,6 +79,54 @@ def test_a_job_is_cancelled_on_its_page(any_tab: Tab, situation: Situation) -> N
     any_tab.press("Yes, cancel")
     assert situation.ids(ReadyExecution) == []
     assert situation.ids(FailedExecution) == [job]
+
+
+def test_a_job_is_moved_and_rescheduled_on_its_page(any_tab: Tab, situation: Situation) -> None:
+    [job] = situation.ready(1, "mail", delay=HOUR)
+    [row] = situation.rows(ScheduledExecution)
+    any_tab.open(page("job", job))
+    any_tab.press("Move")
+    any_tab.fill("Queue", "bulk")
+    any_tab.press("Yes, move")
+    assert situation.all.get(pk=job).queue_name == "bulk"
+    any_tab.press("Reschedule")
+    any_tab.press("Yes, reschedule")
+    assert "Give a time, or how long from now" in any_tab.text
+    any_tab.fill("Or in", "2 00:00:00")
+    any_tab.press("Yes, reschedule")
+    [moved] = situation.rows(ScheduledExecution)
+    assert moved.queue_name == "bulk"
+    assert HOUR * 46 < moved.due_at - row.due_at < HOUR * 48
+
+
+def test_a_job_is_enqueued_again_on_its_page(any_tab: Tab, situation: Situation) -> None:
+    job = int(noop.enqueue().id)
+    Driver("default").work()
+    any_tab.open(page("job", job))
+    any_tab.press("Enqueue again")
+    any_tab.press("Yes, enqueue again")
+    [copy] = situation.ids(ReadyExecution)
+    assert copy != job
+    assert situation.all.get(pk=copy).task_path == situation.all.get(pk=job).task_path
+
+
+def test_ticked_jobs_are_moved(any_tab: Tab, situation: Situation) -> None:
+    first, second = situation.ready(2, "mail")
+    any_tab.open(jobs("ready"))
+    any_tab.tick(f"#{first}")
+    any_tab.choose("Move selected jobs to another queue or priority")
+    any_tab.fill("Queue", "bulk")
+    any_tab.press("Yes, move")
+    assert situation.all.get(pk=first).queue_name == "bulk"
+    assert situation.all.get(pk=second).queue_name == "mail"
+
+
+def test_a_list_is_exported(any_tab: Tab, situation: Situation) -> None:
+    failed = situation.failed(2)
+    situation.ready(1)
+    any_tab.open(jobs("failed"))
+    lines = any_tab.download("Export as JSON lines").splitlines()
+    assert sorted(json.loads(each)["id"] for each in lines) == sorted(failed)
 
 
 def test_ticked_jobs_are_retried(any_tab: Tab, situation: Situation) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ..admin.visitor import EVERYTHING, Visitor
+from ..admin.visitor import Visitor
+from .conftest import chief
 from .site import Site
 from .situation import Situation
 from .tab import NARROW, WIDE, Tab
@@ -14,7 +15,7 @@ pytestmark = [pytest.mark.shared, pytest.mark.django_db]
 #: Pages with all that others have.
 TITLES = {
     "overview", "failed jobs", "error groups", "change failed", "discarding a job", "queues",
-    "change workflow", "change queue", "processes", "add share", "change schedule",
+    "moving a job", "change workflow", "change queue", "processes", "add share", "change schedule",
 }  # fmt: skip
 #: What can be reached, in its order.
 TARGETS = """window.targets = [...document.querySelectorAll(
@@ -42,7 +43,7 @@ FOCUSED = """() => {
 
 @pytest.fixture(scope="module")
 def visitor(site: Site) -> Visitor:
-    return Visitor(*EVERYTHING)
+    return chief()
 
 
 @pytest.fixture(scope="module")

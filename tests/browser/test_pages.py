@@ -8,8 +8,9 @@ from django.urls import get_resolver, reverse
 
 from steady_queue_core.admin import texts
 
-from ..admin.visitor import EVERYTHING, Visitor
+from ..admin.visitor import Visitor
 from .audit import COLOURS, SIZES, audit
+from .conftest import chief
 from .site import Site
 from .situation import LONG, Situation, history_of
 from .tab import NARROW, WIDE, Tab
@@ -32,7 +33,7 @@ on_every_page = pytest.mark.parametrize("place", PLACES, ids=str)
 
 @pytest.fixture(scope="module")
 def visitor(site: Site) -> Visitor:
-    return Visitor(*EVERYTHING)
+    return chief()
 
 
 @pytest.fixture(scope="module")

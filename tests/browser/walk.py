@@ -78,6 +78,10 @@ PLACES = (
     Place("error groups of a queue", "job", "errors", query={"queue": LONG}),
     *pages_of("job", "failed", "running", "finished", "blocked", "scheduled", "ready", "long"),
     *pages_of("job", "failed", page="history"),
+    Place("recent actions", "job", "acts"),
+    Place("moving a job", "job", "change", "scheduled", button="Move"),
+    Place("rescheduling a job", "job", "change", "scheduled", button="Reschedule"),
+    Place("copying a job", "job", "change", "finished", button="Enqueue again"),
     Place("discarding a job", "job", "change", "failed", button="Discard"),
     Place("discarding jobs", "job", query={"state": "failed"}, action="Discard selected jobs"),
     Place("batches", "jobbatch"),
@@ -113,10 +117,11 @@ PLACES = (
 #: Addresses that are no pages: what buttons post to, and what Django has for every model, but
 #: nobody may use here.
 NO_PAGES = {
+    "steady_queue_job_export": "a file",
     **{
         f"steady_queue_{model}_{verb}": "a button"
         for model, verbs in {
-            "job": ("retry", "run", "cancel", "discard"),
+            "job": ("retry", "run", "cancel", "discard", "move", "reschedule", "copy"),
             "jobbatch": ("cancel", "retry"),
             "pause": ("pause", "resume", "clear"),
             "recurringtask": ("run", "disable", "enable"),
