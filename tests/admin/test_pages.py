@@ -91,7 +91,7 @@ def test_a_job_shows_its_unique_key_and_who_has_it(using: str, scene: Scene) -> 
     assert "Unique key shop.tasks.pay/\\x1b7 (free)" in told(failed)
     [ready] = scene.ready(1, metadata=text)
     assert "Unique key shop.tasks.pay/\\x1b7 (until it starts)" in told(ready)
-    assert f"Unique key shop.tasks.pay/\\x1b7 (of job #{ready})" in told(failed)
+    assert f"Unique key shop.tasks.pay/\\x1b7 (of job #{ready} )" in told(failed)
     [plain] = scene.ready(1)
     assert "Unique key" not in told(plain)
     until = portable.storable(datetime(2040, 1, 2, tzinfo=UTC))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.utils.html import format_html
+
 from ..dialects import portable
 from ..dialects.database import Database
 from ..durations import in_words
@@ -14,6 +16,7 @@ from ..tasks.metadata import JobMetadata
 from . import texts
 from .detail import Fields, Section, Table
 from .job_attempts import Processes, attempts_section
+from .job_links import JobLinks
 from .job_steps import steps_section
 from .job_texts import (
     arguments_section,
@@ -27,13 +30,19 @@ from .trace_ids import trace_id_of
 
 
 def sections_of(
-    job: Any, state: State, processes: Processes, group: str, *, with_arguments: bool
+    job: Any,
+    state: State,
+    links: JobLinks,
+    processes: Processes,
+    group: str,
+    *,
+    with_arguments: bool,
 ) -> list[Section]:
     """Return the sections of the page; arguments, and what else tasks and callers have stored, only
     ``with_arguments``. ``group``: the link to the jobs that have failed for the same cause."""
     metadata = JobMetadata.read(job.metadata)
     found: list[Section | None] = [
-        _fields(job, state, processes.holder, metadata),
+        _fields(job, state, links, processes.holder, metadata),
         _timeline(job, metadata),
         attempts_section(job, processes),
         _failure(job, group),
@@ -50,23 +59,26 @@ def sections_of(
     return [section for section in found if section is not None]
 
 
-def _fields(job: Any, state: State, process: str, metadata: JobMetadata) -> Section:
+def _fields(
+    job: Any, state: State, links: JobLinks, process: str, metadata: JobMetadata
+) -> Section:
     return Fields(
         "Job",
         [
             ("State", state.label if state.name else "none: it cannot run"),
             ("Process", process),
             ("Progress", texts.progress(job.progress)),
-            ("Task", texts.clean(job.task_path)),
-            ("Queue", texts.clean(job.queue_name)),
+            ("Task", links.task),
+            ("Queue", links.queue),
             ("Priority", job.priority),
             ("Attempts", f"{job.attempts} of {abs(job.max_attempts)}"),
             ("Workers", workers(job)),
             ("Delivery", _delivery(metadata)),
-            ("Concurrency key", texts.clean(job.concurrency_key or "")),
+            ("Concurrency key", links.concurrency_key),
+            ("Permits held by", links.holders),
             ("Concurrency limit", job.concurrency_limit),
-            ("Rate limit", _rate(metadata)),
-            ("Unique key", _unique(job, metadata)),
+            ("Rate limit", links.rate(metadata, _rate(metadata))),
+            ("Unique key", _unique(job, metadata, links)),
             ("Fair key", texts.clean(metadata.fair or "")),
             ("Backend", texts.clean(job.backend_name)),
             ("Trace", trace_id_of(metadata.headers)),
@@ -86,10 +98,10 @@ def _delivery(metadata: JobMetadata) -> str:
 def _rate(metadata: JobMetadata) -> str:
     """Return the rate limit of a job; nothing for most."""
     rate = metadata.rate_limit
-    return "" if rate is None else f"{texts.clean(rate.key)}: {rate_in_words(rate)}"
+    return "" if rate is None else f"{rate.key}: {rate_in_words(rate)}"
 
 
-def _unique(job: Any, metadata: JobMetadata) -> str:
+def _unique(job: Any, metadata: JobMetadata, links: JobLinks) -> str:
     """Return the unique key of a job, and who has it if that is another one; nothing for most."""
     key = metadata.unique_key
     if key is None:
@@ -101,7 +113,7 @@ def _unique(job: Any, metadata: JobMetadata) -> str:
         return f"{text} (free)"
     owner = rows[key.key]
     if owner.job_id != job.pk:
-        return f"{text} (of job #{owner.job_id})"
+        return format_html("{} (of job {})", text, links.job(owner.job_id))
     if owner.expires_at is not None:
         return f"{text} (until {texts.moment(owner.expires_at)})"
     return f"{text} (until it starts)" if key.ends_at_start else text

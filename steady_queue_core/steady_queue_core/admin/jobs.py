@@ -48,9 +48,9 @@ from .job_actions import JOB_ACTIONS, JobAction, taken_key
 from .job_attempts import Processes
 from .job_batch import batch_sections
 from .job_columns import COLUMNS_BY_STATE
+from .job_links import JobLinks
 from .job_page import sections_of
 from .job_search import ARGUMENTS, SINCE, TIMED, UNTIL, listing_in, state_in
-from .page_links import PageLinks
 from .recent_acts import recent_acts_page
 
 #: Maximum number of jobs that a confirmation counts.
@@ -361,9 +361,10 @@ class JobAdmin(QueueAdmin):
     def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
         job, state = row, state_of(row)
         with_arguments = self.has_view_arguments_permission(request, job)
-        processes = Processes(job, PageLinks(self, request))
+        links = JobLinks(self, request, job)
+        processes = Processes(job, links.pages)
         group = group_link(self, request, job)
-        sections = sections_of(job, state, processes, group, with_arguments=with_arguments)
+        sections = sections_of(job, state, links, processes, group, with_arguments=with_arguments)
         sections[1:1] = batch_sections(self, request, job)
         buttons = [
             (action.label, self.url(request, name, job.pk))

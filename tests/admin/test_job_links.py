@@ -1,0 +1,111 @@
+"""From the page of a job to its task, queue, process, keys, and the jobs that have these."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import pytest
+from django.http import HttpRequest
+
+from steady_queue_core import Unique, task
+from steady_queue_core.admin import JobAdmin
+from steady_queue_core.models import Job, Semaphore
+from steady_queue_core.models.semaphore import Permit
+
+from .places import Scene, on_every_database
+from .visitor import EVERYTHING, Visitor
+
+
+@task(unique=Unique(key=lambda: "the-one"))
+def only_one() -> None:
+    """Have a unique key."""
+
+
+def leads(visitor: Visitor, job_id: int, words: str) -> str:
+    """Return the address to which words on the page of a job lead; empty: nowhere."""
+    source = visitor.see(visitor.url("job", "change", job_id)).source
+    before, found, _ = source.partition(f">{html.escape(words)}</a>")
+    return html.unescape(before.rpartition('href="')[2].rstrip('"')) if found else ""
+
+
+def limited(scene: Scene, key: str, holders: int) -> tuple[int, list[int]]:
+    """Return a job that is blocked, and those that have the permits of its key."""
+    [blocked] = scene.blocked(1, key=key)
+    held = scene.ready(holders)
+    jobs = Job.objects.using(scene.using).filter(pk__in=[blocked, *held])
+    jobs.update(concurrency_key=key, concurrency_limit=holders)
+    Semaphore.objects.using(scene.using).create(key=key, value=0, limit=holders)
+    permits = [Permit(job_id=each, key=key) for each in held]
+    Permit.objects.using(scene.using).bulk_create(permits)
+    return blocked, held
+
+
+@on_every_database
+def test_a_job_leads_to_its_task_queue_and_process(using: str, scene: Scene) -> None:
+    [claim] = scene.claimed(1, queue_name="mail/a b?")
+    visitor = Visitor(*EVERYTHING)
+    tasks = leads(visitor, claim.job_id, "conformance.tasks.work")
+    assert visitor.see(tasks).ids == [claim.job_id]
+    queue = visitor.see(leads(visitor, claim.job_id, "mail/a b?"))
+    assert (queue.status, "mail/a b?" in queue) == (200, True)
+    process = visitor.see(leads(visitor, claim.job_id, "worker-1 (pid 1 on here)"))
+    assert f"#{claim.job_id}" in process
+    alone = Visitor("view_job")
+    assert leads(alone, claim.job_id, "mail/a b?") == ""
+    assert leads(alone, claim.job_id, "worker-1 (pid 1 on here)") == ""
+    page = alone.see(alone.url("job", "change", claim.job_id))
+    assert "mail/a b?" in page
+    assert "worker-1 (pid 1 on here)" in page
+
+
+@on_every_database
+def test_a_blocked_job_names_the_holders_of_its_permits(using: str, scene: Scene) -> None:
+    blocked, held = limited(scene, "account:<7>/x", 2)
+    visitor = Visitor(*EVERYTHING)
+    page = visitor.see(visitor.url("job", "change", blocked))
+    assert f"Permits held by #{held[0]} , #{held[1]}" in page
+    for each in held:
+        assert f"Job #{each}" in visitor.see(leads(visitor, blocked, f"#{each}"))
+    semaphore = visitor.see(leads(visitor, blocked, "account:<7>/x"))
+    assert "In use 2 of 2" in semaphore
+    assert "Permits held by" not in visitor.see(visitor.url("job", "change", held[0]))
+    many, held = limited(scene, "account:8", 5)
+    page = visitor.see(visitor.url("job", "change", many))
+    assert f"#{held[2]} and others" in page
+    assert f"#{held[3]}" not in page
+
+
+@on_every_database
+def test_holders_that_the_user_may_not_see_are_not_named(
+    using: str, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked, [hidden, seen] = limited(scene, "account:7", 2)
+    rows = JobAdmin.get_queryset
+
+    def without(self: JobAdmin, request: HttpRequest) -> Any:
+        return rows(self, request).exclude(pk=hidden)
+
+    monkeypatch.setattr(JobAdmin, "get_queryset", without)
+    visitor = Visitor(*EVERYTHING)
+    page = visitor.see(visitor.url("job", "change", blocked))
+    assert f"Permits held by #{seen}" in page
+    assert f"#{hidden}" not in page
+
+
+@on_every_database
+def test_a_unique_key_leads_to_the_job_that_has_it(
+    using: str, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = int(only_one.enqueue().id)
+    [other] = scene.ready(1)
+    jobs = Job.objects.using(using)
+    jobs.filter(pk=other).update(metadata=jobs.get(pk=owner).metadata)
+    visitor = Visitor(*EVERYTHING)
+    assert f"Job #{owner}" in visitor.see(leads(visitor, other, f"#{owner}"))
+    rows = JobAdmin.get_queryset
+    monkeypatch.setattr(
+        JobAdmin, "get_queryset", lambda self, request: rows(self, request).exclude(pk=owner)
+    )
+    assert leads(visitor, other, f"#{owner}") == ""
+    assert f"(of job #{owner})" in visitor.see(visitor.url("job", "change", other))
