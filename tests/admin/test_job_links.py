@@ -109,3 +109,12 @@ def test_a_unique_key_leads_to_the_job_that_has_it(
     )
     assert leads(visitor, other, f"#{owner}") == ""
     assert f"(of job #{owner})" in visitor.see(visitor.url("job", "change", other))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["", "a\nb", "%2F", "..", "\x1b", "x" * 255])
+def test_any_name_of_a_queue_is_shown(scene: Scene, name: str) -> None:
+    [job] = scene.ready(1)
+    Job.objects.filter(pk=job).update(queue_name=name, concurrency_key=name, task_path=name)
+    visitor = Visitor(*EVERYTHING)
+    assert visitor.see(visitor.url("job", "change", job)).status == 200

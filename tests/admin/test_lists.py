@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.urls import reverse
 from steady_queue_core.admin import JobAdmin
 from steady_queue_core.dialects import portable
 from steady_queue_core.listings import counts, job_listing
+from steady_queue_core.listings.wording import moment
 from steady_queue_core.models import (
     FailedExecution,
     Job,
@@ -249,6 +251,15 @@ def test_instants_are_those_of_the_database(using: str, scene: Scene) -> None:
     )
     assert "late by 2 h" in visitor.list(state="scheduled")
     assert " ms" in visitor.list(state="running")
+    [failed], [finished] = scene.failed(1), scene.finished(1)
+    before = portable.storable(scene.dialect.current_time(scene.connection) - 26 * HOUR)
+    FailedExecution.objects.using(using).filter(pk=failed).update(created_at=before)
+    Job.objects.using(using).filter(pk=finished).update(enqueued_at=before, finished_at=before)
+    title = f'<span title="{moment(before)}">1 d 2 h ago</span>'
+    for state in ("", "failed", "finished"):
+        assert visitor.list(state=state).source.count(title) == 1
+    Job.objects.using(using).filter(pk=finished).update(finished_at=before + 30 * HOUR)
+    assert re.search(r">in 3 h 59 min<", visitor.list(state="finished").source)
     assert " ms ago" in visitor.list("process")
 
 

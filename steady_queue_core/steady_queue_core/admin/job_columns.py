@@ -43,7 +43,7 @@ def state(job: Any) -> str:
 
 @column("enqueued")
 def enqueued(job: Any) -> str:
-    return texts.moment(job.enqueued_at)
+    return texts.ago(job.enqueued_at, job.present)
 
 
 @column("waiting for")
@@ -120,7 +120,7 @@ def attempts(job: Any) -> str:
 
 @column("failed")
 def failed(job: Any) -> str:
-    return texts.moment(job.failedexecution.created_at)
+    return texts.ago(job.failedexecution.created_at, job.present)
 
 
 @column("took")
@@ -130,7 +130,7 @@ def took(job: Any) -> str:
 
 @column("finished")
 def finished(job: Any) -> str:
-    return texts.moment(job.finished_at)
+    return texts.ago(job.finished_at, job.present)
 
 
 COMMON = (number, task, queue, priority)

@@ -31,7 +31,8 @@ class PageLinks:
 
     def to_page(self, model: type[Model], key: str) -> str:
         """Return the address of the page of a row."""
-        return self._address(model, "change", (quote(key),), {}) if self._may_see(model) else ""
+        is_there = key != "" and self._may_see(model)
+        return self._address(model, "change", (quote(key),), {}) if is_there else ""
 
     def _may_see(self, model: type[Model]) -> bool:
         page = self._site._registry.get(model)

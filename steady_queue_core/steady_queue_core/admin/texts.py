@@ -7,6 +7,7 @@ from datetime import datetime
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from ..dialects import portable
 from ..listings.wording import MOST_NAME, MOST_TEXT, between, clean, duration, line, moment, name
 from ..progress import Progress
 
@@ -16,6 +17,7 @@ MOST_TITLE = 1_000
 __all__ = [
     "MOST_NAME",
     "MOST_TEXT",
+    "ago",
     "between",
     "clean",
     "dated",
@@ -43,6 +45,16 @@ def named(value: object) -> SafeString:
 def dated(words: str, instant: datetime | None) -> SafeString:
     """Return words with the timestamp that they refer to as their title."""
     return format_html('<span title="{}">{}</span>', moment(instant), words)
+
+
+def ago(instant: datetime | None, present: datetime | None) -> str:
+    """Return how long ago a timestamp is, with the timestamp as title; or the timestamp, if the
+    present time is not known."""
+    if instant is None or present is None:
+        return moment(instant)
+    if portable.aware(instant) > portable.aware(present):
+        return dated(f"in {between(present, instant)}", instant)
+    return dated(f"{between(instant, present)} ago", instant)
 
 
 def progress(told: Progress | None) -> str:
