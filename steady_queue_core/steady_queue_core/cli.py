@@ -24,6 +24,9 @@ usage: steady-queue demo [--keep]       watch tasks run in a throw-away project,
        steady-queue discard             delete jobs
        steady-queue cancel              cancel jobs
        steady-queue run-now             run jobs at once that wait for their time
+       steady-queue move                give waiting jobs another queue or priority
+       steady-queue reschedule          let waiting jobs be due at another time
+       steady-queue copy                enqueue jobs again, with the same calls
        steady-queue enqueue PATH        enqueue a task
        steady-queue pause QUEUE         let workers take no jobs from a queue
        steady-queue resume QUEUE        let them take jobs again

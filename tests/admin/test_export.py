@@ -71,6 +71,10 @@ def test_a_list_is_exported_with_its_filters(
     assert len(states) == Job.objects.using(using).count()
     assert states[failed[0]] == "failed"
     assert states[running[0]] == "running"
+    assert as_json(visitor, state="failed", until="1h") == []
+    assert len(as_json(visitor, state="failed", since="1h")) == 6
+    link = visitor.list(state="failed", until="1h").link("Export as CSV")
+    assert len(b"".join(visitor.client.get(link)).splitlines()) == 1
     page = visitor.list(state="failed", queue="mail")
     link = page.link("Export as CSV")
     assert len(b"".join(visitor.client.get(link)).splitlines()) == 6
@@ -95,12 +99,22 @@ def test_arguments_need_their_permission_and_hide_secrets(scene: Scene) -> None:
     text = encode_call(["Ada", "hunter2"], {"more": "=1"})
     scene.ready(1, task_path="tests.app.tasks.sign_up", arguments=text)
     scene.ready(1, arguments="[")
-    query = {"state": "ready", "arguments": "yes"}
+    query = {"state": "ready", "with_arguments": "yes"}
     assert "arguments" not in as_json(Visitor("view_job"), **query)[0]
     seen, damaged = as_json(Visitor("view_job", "view_arguments"), **query)
     assert "'Ada'" in seen["arguments"]
     assert "hunter2" not in str(seen)
     assert "cannot be decoded" in damaged["arguments"]
+    link = Visitor("view_job", "view_arguments").list(state="ready", arguments="Ada")
+    address = link.link("Export as JSON lines with arguments")
+    assert "with_arguments=yes" in address
+    assert "arguments=Ada" in address
+    assert visitor_without(address).status_code == 403
+
+
+def visitor_without(address: str) -> Any:
+    """Return the answer to a user who may not see arguments."""
+    return Visitor("view_job").client.get(address)
 
 
 @pytest.mark.django_db
@@ -140,7 +154,7 @@ def test_only_what_a_user_may_see_is_exported(scene: Scene, show: Show) -> None:
     scene.ready(1)
     mine = scene.ready(2, "mine", arguments=encode_call([], {"more": 1}))
     visitor = Visitor(*EVERYTHING, site="narrowed")
-    rows = as_json(visitor, state="ready", arguments="yes")
+    rows = as_json(visitor, state="ready", with_arguments="yes")
     assert [(row["id"], row["arguments"]) for row in rows] == [
         (pk, "more=1" if pk % 2 == 0 else "") for pk in mine
     ]

@@ -12,6 +12,7 @@ from django.test import Client
 
 from steady_queue_core.admin import JobAdmin, actions, background
 from steady_queue_core.dialects import Ending, JobKey, portable
+from steady_queue_core.listings import job_listing
 from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution
 from steady_queue_core.tasks.metadata import JobMetadata
 
@@ -90,6 +91,23 @@ def test_a_long_list_is_moved_in_the_background(using: str, scene: Scene) -> Non
     rows = ScheduledExecution.objects.using(using).filter(queue_name="mail")
     assert sorted(rows.values_list("pk", flat=True)) == scheduled
     assert str(job.progress) == "5 of 5 (100%): Moved 5 jobs to queue mail"
+
+
+@on_every_database
+def test_jobs_whose_places_change_are_met_once(
+    using: str, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_listing, "LOOKED_AT", 2)
+    scene.ready(5, "mail"), scene.ready(1)
+    who, query = visitor(), {"state": "ready", "queue": "mail"}
+    page = fill(who, who.act("move", ..., **query), query=query, priority="-9")
+    assert page.messages == ["Moved 5 jobs to priority -9."]
+    assert LogEntry.objects.count() == 5
+    scheduled = {"state": "scheduled"}
+    scene.ready(5, delay=HOUR)
+    page = fill(who, who.act("reschedule", ..., **scheduled), query=scheduled, delay="2:00:00")
+    assert page.messages[0].startswith("Rescheduled 5 jobs to ")
+    assert len(page.messages) == 1
 
 
 @on_every_database

@@ -180,7 +180,7 @@ def action(do: Any) -> JobAction:
 def selection(using: str = "default") -> batched.Selection:
     from steady_queue_core.command_line.job_filter import listing_of
 
-    return batched.Selection.of(using, [listing_of({}, using, RETRY.states[0])])
+    return batched.Selection.of(using, [listing_of({}, using, RETRY.states[0])], RETRY)
 
 
 class Quiet:

@@ -230,7 +230,7 @@ def completed(script: str, *words: str) -> list[str]:
 
 def test_bash_completes_subcommands_options_and_choices() -> None:
     script = invoke("completion", "bash").out
-    assert completed(script, "steady-queue", "re") == ["retry", "resume"]
+    assert completed(script, "steady-queue", "re") == ["retry", "reschedule", "resume"]
     known = completed(script, "steady-queue", "")
     assert {each.name for each in registry.SUBCOMMANDS} | {"start", "demo"} == set(known)
     assert completed(script, "steady-queue", "jobs", "--st") == ["--state"]

@@ -102,7 +102,9 @@ class ActOnAll:
         return run_in_batches(self._parts(), do, Database.of(using).is_contention)
 
     def _parts(self) -> Iterator[list[int]]:
-        for ids, after in self.jobs.among(self.listing).parts(self.position, actions.BATCH):
+        for ids, after in self.jobs.among(self.listing, self.action).parts(
+            self.position, actions.BATCH
+        ):
             yield ids
             # The next part is asked for when this one is done.
             self.position = after

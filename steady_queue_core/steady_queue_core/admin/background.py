@@ -126,9 +126,9 @@ class Run:
 
     def go_on(self, context: Any, position: str) -> None:
         """Do what comes after a position, and store where it is after each part."""
-        total = self.jobs.listing().count()
+        total = self.jobs.listing(self.action).count()
         known = total.number if total is not None and total.exact else None
-        for ids, after in self.jobs.listing().parts(position, actions.BATCH):
+        for ids, after in self.jobs.listing(self.action).parts(position, actions.BATCH):
             user = self.permitted_user()
             self._do(context, user.pk, ids, after)
             done = self.changed + self.left

@@ -22,9 +22,10 @@ from ..listings.job_rows import read_jobs, state_of
 from ..listings.payloads import shown_call
 from ..listings.states import ALL
 from ..models import Job
-from . import texts
+from . import databases, texts
 from .actions import log_act
 from .job_lists import JobList
+from .job_search import ARGUMENTS, COMPARED, SINCE, UNTIL
 
 if TYPE_CHECKING:
     from .jobs import JobAdmin
@@ -82,7 +83,7 @@ def export(page: JobAdmin, request: HttpRequest) -> StreamingHttpResponse:
     if kind not in TYPES:
         raise Http404("There is no such form of an export.")
     listing = page.listing(request, request.GET.get("q", ""))
-    with_arguments = request.GET.get("arguments") == "yes"
+    with_arguments = request.GET.get(WITH_ARGUMENTS) == "yes"
     rows = Rows(page, request, listing, with_arguments=with_arguments)
     _add_history(request, f"Exported as {kind}: {rows.jobs.words}")
     lines = as_csv(rows) if kind == "csv" else as_json_lines(rows)
@@ -99,12 +100,16 @@ def export_links(page: JobAdmin, request: HttpRequest) -> list[tuple[str, str]]:
     address = page.url(request, "export").partition("?")[0]
     links = [("Export as CSV", {"form": "csv"}), ("Export as JSON lines", {"form": "jsonl"})]
     if page.is_permitted(request, "view_arguments"):
-        links.append(("Export as JSON lines with arguments", {"form": "jsonl", "arguments": "yes"}))
+        form = {"form": "jsonl", WITH_ARGUMENTS: "yes"}
+        links.append(("Export as JSON lines with arguments", form))
     return [(label, f"{address}?{urlencode(given | form)}") for label, form in links]
 
 
-#: What a list has in its address that an export heeds.
-LINKED = ("state", "queue", "task", "key", "error", "q", "database")
+#: What a list has in its address that an export heeds, beside the state and the search.
+FILTERS = (*COMPARED, ARGUMENTS, SINCE, UNTIL, databases.PARAMETER)
+LINKED = ("state", "q", *FILTERS)
+#: The parameter of an export that has the arguments, too.
+WITH_ARGUMENTS = "with_arguments"
 
 
 class Rows:

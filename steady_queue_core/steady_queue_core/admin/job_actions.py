@@ -43,6 +43,8 @@ class JobAction:
     warning: str = ""
     #: Why jobs may have been left alone that were in a suitable state before.
     left_alone: str = "had changed state in the meantime"
+    #: Whether it changes the places of jobs in lists.
+    reorders: bool = False
     #: The same of one job.
     refused: str = "has changed state in the meantime"
     #: Makes the form that asks for the options.
@@ -177,6 +179,7 @@ MOVE = JobAction(
     "Moved",
     lambda u, ids, **given: move.move(_jobs(u), ids, move.changes_of(**given)),
     move.STATES,
+    reorders=True,
     form=MoveForm,
 )
 RESCHEDULE = JobAction(
@@ -186,6 +189,7 @@ RESCHEDULE = JobAction(
     "Rescheduled",
     lambda u, ids, due: reschedule.reschedule(_jobs(u), ids, due),
     reschedule.STATES,
+    reorders=True,
     form=RescheduleForm,
 )
 COPY = JobAction(

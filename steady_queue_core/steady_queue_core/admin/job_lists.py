@@ -15,6 +15,7 @@ from ..listings.period import Period
 from ..listings.states import ALL, FINISHED, STATES, State
 from ..listings.visibility import VisibleJobs
 from ..models import Job
+from .job_actions import JobAction
 
 
 @dataclass(frozen=True)
@@ -90,22 +91,23 @@ class JobList:
         kind = f"{self.state.name} jobs" if self.state.name else "jobs"
         return f"all selected {kind}{narrowed}"
 
-    def among(self, listing: JobListing) -> JobListing:
-        """Return a listing without the jobs that came later."""
-        return replace(listing, last=self.last, period=Period(self.since, self.until))
+    def among(self, listing: JobListing, action: JobAction | None = None) -> JobListing:
+        """Return a listing without the jobs that came later, for an action on them."""
+        reorders = action is not None and action.reorders
+        period = Period(self.since, self.until)
+        return replace(listing, last=self.last, period=period, by_id=reorders)
 
-    def listing(self) -> JobListing:
+    def listing(self, action: JobAction) -> JobListing:
         """Return the listing of these jobs for somebody who may see all."""
         visible = VisibleJobs(Job.objects.using(self.using))
-        return JobListing(
+        listing = JobListing(
             visible,
             self.state,
             dict(self.given),
             self.search,
             ArgumentSearch(self.arguments) if self.arguments else None,
-            Period(self.since, self.until),
-            last=self.last,
         )
+        return self.among(listing, action)
 
     def still(self, ids: Sequence[int]) -> list[int]:
         """Return those of these jobs that have been in the state ever since."""

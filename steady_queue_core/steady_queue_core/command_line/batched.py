@@ -60,10 +60,10 @@ class Selection:
     listings: Sequence[JobListing]
 
     @classmethod
-    def of(cls, using: str, listings: Sequence[JobListing]) -> Selection:
+    def of(cls, using: str, listings: Sequence[JobListing], action: JobAction) -> Selection:
         """Return the selection without jobs that are enqueued from now on: it has an end."""
         last = Job.objects.using(using).order_by("-pk").values_list("pk", flat=True).first() or 0
-        return cls(using, [_until(each, last) for each in listings])
+        return cls(using, [_until(each, last, action) for each in listings])
 
     def count(self) -> BoundedCount:
         """Count the jobs, as far as that takes little time."""
@@ -116,8 +116,8 @@ def _jobs(database: Database, ids: Sequence[int]) -> Any:
     return Job.objects.using(database.alias).filter(pk__in=ids)
 
 
-def _until(listing: JobListing, last: int) -> JobListing:
-    return replace(listing, within=listing.within & Q(pk__lte=last))
+def _until(listing: JobListing, last: int, action: JobAction) -> JobListing:
+    return replace(listing, within=listing.within & Q(pk__lte=last), by_id=action.reorders)
 
 
 def _count(listing: JobListing) -> BoundedCount:

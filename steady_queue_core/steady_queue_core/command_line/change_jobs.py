@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,9 +48,15 @@ class ChangeJobs(Subcommand):
                 WRONG_USAGE,
             )
         using = context.databases.to_change()
+        configured = copy(self)
+        configured.action = self.configured(options, using)
         if ids:
-            return self._change_each(context, using, list(dict.fromkeys(ids)))
-        return self._change_all(context, using)
+            return configured._change_each(context, using, list(dict.fromkeys(ids)))
+        return configured._change_all(context, using)
+
+    def configured(self, options: Mapping[str, Any], using: str) -> JobAction:
+        """Return the action with what the options say of it. Raises ``Refusal``."""
+        return self.action
 
     # --- jobs by their ids ---
 
@@ -74,7 +81,7 @@ class ChangeJobs(Subcommand):
 
     def _change_all(self, context: Context, using: str) -> int:
         listings = [listing_of(context.options, using, state) for state in self._states(context)]
-        selection = Selection.of(using, listings)
+        selection = Selection.of(using, listings, self.action)
         dry, count = context.options["dry_run"], selection.count()
         words = in_words(count.number, count.text)
         data = self._described(using, dry)

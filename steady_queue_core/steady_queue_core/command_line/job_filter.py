@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Q
@@ -126,6 +128,15 @@ def moment_option(text: str) -> Moment:
         return read_moment(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
+
+
+def future_option(text: str) -> datetime:
+    """Read a point in time. Without a zone, it is in that of Django."""
+    with suppress(ValueError):
+        found = read_moment(text)
+        if isinstance(found, datetime):
+            return found
+    raise ArgumentTypeError(f"{text!r} is not a point in time such as 2026-01-31T12:00")
 
 
 def _fingerprint(text: str) -> str:

@@ -11,6 +11,7 @@ from .health import Health
 from .jobs import Jobs
 from .limits import Limits
 from .metrics import Metrics
+from .move_jobs import Copy, Move, Reschedule
 from .pausing import Pause, Resume
 from .processes import Processes
 from .prune import Prune
@@ -32,6 +33,9 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
     Discard(),
     Cancel(),
     RunNow(),
+    Move(),
+    Reschedule(),
+    Copy(),
     Enqueue(),
     Pause(),
     Resume(),

@@ -60,6 +60,8 @@ class JobListing:
     within: Q = field(default_factory=Q)
     #: The id of the last job, if later ones do not belong to it.
     last: int | None = None
+    #: Whether parts are in the order of ids: what is done with the jobs changes their places.
+    by_id: bool = False
 
     @property
     def using(self) -> str:
@@ -144,7 +146,8 @@ class JobListing:
     def parts(self, position: str, size: int) -> Iterator[tuple[list[int], str]]:
         """Yield the ids of all matching jobs after a position, ``""`` at first, in parts of at
         most ``size``, which may be empty; each with the position after it."""
-        order = self.order if self._indexed_filters or self._within else self._by_id
+        is_ordered = bool(self._indexed_filters or self._within) and not self.by_id
+        order = self.order if is_ordered else self._by_id
         cursor = order.parse(position)
         while keys := self._keys(order, cursor, LOOKED_AT):
             matching, examined = self._matching(keys)
