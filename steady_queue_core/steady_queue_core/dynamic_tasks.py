@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from types import EllipsisType
 from typing import Any
 
 from django.db import DatabaseError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import on_commit
 
 from . import arguments
 from .compat import DEFAULT_TASK_BACKEND_ALIAS
@@ -122,7 +124,7 @@ def schedule_recurring_task(
             return _updated(connection, dialect, stored, before)
 
     row = _again_after_deadlocks(connection, dialect, store)
-    _warn_unless_enabled(key, connection.alias)
+    on_commit(partial(_warn_unless_enabled, key, connection.alias), using=connection.alias)
     return row
 
 
@@ -193,7 +195,7 @@ def unschedule_recurring_task(key: str, *, backend: str = DEFAULT_TASK_BACKEND_A
     """
     connection, dialect = _database(_place_of(key, backend))
     with dialect.transaction(connection):
-        _locked(connection, dialect, key).delete(using=connection.alias)
+        _locked(connection, dialect, key, "static").delete(using=connection.alias)
 
 
 def _shard_with(key: str, backend: str) -> str | None:
@@ -246,10 +248,14 @@ def _taken(connection: BaseDatabaseWrapper, key: str) -> RecurringTaskError:
     )
 
 
-def _locked(connection: BaseDatabaseWrapper, dialect: Dialect, key: str) -> RecurringTask:
-    """Return the row of a dynamic task, locked until the end of the transaction."""
+def _locked(
+    connection: BaseDatabaseWrapper, dialect: Dialect, key: str, *columns: str
+) -> RecurringTask:
+    """Return the row of a dynamic task, locked until the end of the transaction; with ``columns``,
+    these alone: others may be damaged."""
     _require_dynamic(key, not is_registered(key))
     rows = RecurringTask.objects.using(connection.alias).filter(pk=key)
+    rows = rows.only(*columns) if columns else rows
     row = dialect.lock_rows(connection, rows, wait=True).first()
     if row is None:
         raise UnknownRecurringTaskError(f"There is no recurring task {key!r}.")

@@ -38,6 +38,8 @@ VIEW = {
 }
 #: Those for weights of keys.
 WEIGHTS = ("add_share", "change_share", "delete_share")
+#: Those for recurring tasks that are added at run time.
+SCHEDULES = ("add_recurringtask", "delete_recurringtask")
 #: Those that have tests of their own.
 OTHERS = ("view_overview", "view_arguments")
 #: Page, action of its list, verb of its page, and the permission for both.
@@ -107,6 +109,7 @@ def test_the_permissions_are_these() -> None:
         {
             *VIEW.values(),
             *WEIGHTS,
+            *SCHEDULES,
             "view_overview",
             "view_arguments",
             *(codename for *_, codename in ACTIONS),

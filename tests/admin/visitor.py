@@ -98,6 +98,7 @@ MESSAGE = r'<li class="(?:success|warning|error|info)">(.*?)</li>'
 EVERYTHING = (
     "view_job", "retry_job", "cancel_job", "discard_job", "run_job", "view_arguments", "view_queue",
     "pause_queue", "view_process", "view_processend", "view_recurringtask", "change_recurringtask",
+    "add_recurringtask", "delete_recurringtask",
     "run_recurringtask", "view_rate", "view_semaphore", "view_jobbatch", "cancel_batch",
     "retry_batch", "view_overview", "view_share", "add_share", "change_share", "delete_share",
 )  # fmt: skip

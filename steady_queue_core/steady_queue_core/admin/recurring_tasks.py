@@ -7,13 +7,14 @@ from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import quote
+from django.contrib.admin.utils import quote, unquote
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
 from ..dialects.database import Database
 from ..errors import SteadyQueueError
-from ..listings.damage import read_each
+from ..listings.damage import ERRORS, is_damage, read_each
 from ..listings.keyset import is_storable
 from ..listings.recurring import last_executions
 from ..listings.run_outcomes import RunOutcome, outcomes_of
@@ -27,6 +28,7 @@ from .corrupt_rows import column
 from .detail import Fields, Section, Table
 from .filters import DatabaseFilter
 from .job_texts import arguments_section
+from .schedule_pages import IN_CODE, add_page, edit_page, is_in_code, remove
 
 #: Number of past and future runs on the page of a task.
 PAST_RUNS, NEXT_RUNS = 20, 3
@@ -40,18 +42,39 @@ ACTIONS: dict[str, tuple[str, str, str, Callable[[RecurringTask], Any]]] = {
 
 
 class RecurringTaskAdmin(QueueAdmin):
-    """Recurring tasks defined in code or added at run time."""
+    """Recurring tasks defined in code or added at run time; users may change the latter."""
 
     list_filter = (DatabaseFilter,)
-    actions = ("run_now", "disable", "enable")
+    actions = ("run_now", "disable", "enable", "remove")
 
     def has_run_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "run_recurringtask")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.may(request, "add_recurringtask")
+
+    def has_edit_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "change_recurringtask")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "delete_recurringtask")
+
+    def has_view_arguments_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "view_arguments")
 
     def has_switch_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "change_recurringtask")
 
     # --- the list ---
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        found = super().get_actions(request)
+        found.pop("delete_selected", None)  # It would delete those in code as well.
+        return found
+
+    def get_preserved_filters(self, request: HttpRequest) -> str:
+        # Django adds them to the link to the form: it stays with the database.
+        return databases.query_string(request).removeprefix("?")
 
     def get_list_display(self, request: HttpRequest) -> Any:
         return (key, task, schedule, zone, state, next_run, last_run, last_outcome, left)
@@ -86,12 +109,33 @@ class RecurringTaskAdmin(QueueAdmin):
     def enable(self, request: HttpRequest, queryset: Any) -> None:
         self._on_list(request, "enable")
 
-    def _on_list(self, request: HttpRequest, verb: str) -> None:
-        chosen, rows = self.selected_keys(request), self.rows(request)
+    @admin.action(permissions=["delete"], description="Remove selected tasks")
+    def remove(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        rows, keys = self.rows(request), self._keys(request)
+        found = {
+            key: row
+            for start in range(0, len(keys), BATCH)
+            for key, row in read_each(rows, keys[start : start + BATCH]).items()
+        }
+        # Who may remove rows may remove damaged ones.
+        may = [key for key in found if self.is_permitted(request, "delete", found[key])]
+        if not self.confirmed(request):
+            number = f"{len(may):,} recurring task{'s'[: len(may) != 1]}"
+            question = f"Remove {number}? Their enqueued jobs stay."
+            return self.confirmation(request, question, "Remove", request.get_full_path())
+        for key in may:
+            remove(self, request, key)
+        return None
+
+    def _keys(self, request: HttpRequest) -> list[str]:
+        """Return the keys that are ticked in the list, or all of them, in their order."""
+        chosen = self.selected_keys(request)
         if chosen is None:
-            keys = list(rows.order_by("pk").values_list("pk", flat=True))
-        else:
-            keys = sorted(each for each in chosen if is_storable(each))
+            return list(self.rows(request).order_by("pk").values_list("pk", flat=True))
+        return sorted(each for each in chosen if is_storable(each))
+
+    def _on_list(self, request: HttpRequest, verb: str) -> None:
+        rows, keys = self.rows(request), self._keys(request)
         for start in range(0, len(keys), BATCH):
             part = keys[start : start + BATCH]
             found = read_each(rows, part)
@@ -130,7 +174,56 @@ class RecurringTaskAdmin(QueueAdmin):
             self.action_path(verb, permission, partial(self._do_one, verb))
             for verb, (_, _, permission, _) in ACTIONS.items()
         ]
-        return [*own, *super().get_urls()]
+        name = f"{self.opts.app_label}_{self.opts.model_name}_edit"
+        view = self.admin_site.admin_view(self.edit_view)
+        return [path("<path:object_id>/edit/", view, name=name), *own, *super().get_urls()]
+
+    def add_view(
+        self,
+        request: HttpRequest,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        return add_page(self, request)
+
+    def edit_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show the form of a task, or do what it says."""
+        row = self._row_to(request, "edit", object_id)
+        return row if isinstance(row, HttpResponse) else edit_page(self, request, row)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        row = self._row_to(request, "delete", object_id)
+        if isinstance(row, HttpResponse):
+            return row
+        page = self.url(request, "change", quote(row.key))
+        if is_in_code(row):
+            self.message_user(request, IN_CODE, messages.ERROR)
+            return HttpResponseRedirect(page)
+        if not (request.method == "POST" and self.confirmed(request)):
+            question = f"Remove the recurring task {texts.name(row.key)}? Its enqueued jobs stay."
+            return self.confirmation(request, question, "Remove", page)
+        removed = remove(self, request, row.key)
+        return HttpResponseRedirect(self.url(request, "changelist") if removed else page)
+
+    def _row_to(self, request: HttpRequest, permission: str, object_id: str) -> Any:
+        """Return the row that the user may do something with, or an answer if there is none."""
+        if not self.is_permitted(request, permission):
+            raise PermissionDenied
+        try:
+            row = self.get_object(request, unquote(object_id))
+        except ERRORS as error:
+            if not is_damage(error):
+                raise
+            return self.not_found(request, object_id, "is damaged: remove it in the list")
+        if row is None:
+            return self.not_found(request, object_id)
+        if not self.is_permitted(request, permission, row):
+            raise PermissionDenied
+        return row
 
     def detail(self, request: HttpRequest, row: Any) -> HttpResponse:
         self.annotate_rows(request, [row])
@@ -147,9 +240,20 @@ class RecurringTaskAdmin(QueueAdmin):
         self._do(request, verb, row)
         return HttpResponseRedirect(self.url(request, "change", quote(row.key)))
 
+    def _changing(self, request: HttpRequest, row: Any) -> list[Section]:
+        """Return links to where a task is changed and removed, as far as the user may."""
+        if is_in_code(row):
+            return [Table("Change", (), (), IN_CODE)]
+        pages = [
+            (label, self.url(request, name, quote(row.key)))
+            for label, name in (("Edit", "edit"), ("Remove", "delete"))
+            if self.is_permitted(request, name, row)
+        ]
+        return [Table("Change", (), (), pages=pages)] if pages else []
+
     def _sections(self, request: HttpRequest, row: Any) -> list[Section]:
-        sections = [_fields(row)]
-        if self.may(request, "view_arguments"):
+        sections = [_fields(row), *self._changing(request, row)]
+        if self.has_view_arguments_permission(request, row):
             sections.append(arguments_section(row, opened_arguments))
         runs = RecurringExecution.objects.using(row._state.db).filter(task_key=row.key)
         last = list(runs.order_by("-run_at")[:PAST_RUNS])

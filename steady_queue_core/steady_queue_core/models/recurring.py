@@ -53,7 +53,7 @@ class RecurringTask(Record):
 
     class Meta:
         db_table = tables.RECURRING_TASKS
-        default_permissions = ("view", "change")
+        default_permissions = ("view", "add", "change", "delete")
         permissions = (("run_recurringtask", "Can run recurring tasks now"),)
 
     def __str__(self) -> str:

@@ -1,0 +1,129 @@
+"""The fields of the forms of recurring tasks: what is typed, and what it says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+
+from ..dialects import portable
+from ..durations import parse
+from ..schedules import catch_up, validators
+from ..schedules.catch_up import CatchUp
+from ..schedules.cron import split_zone
+from ..schedules.interval import EVERY, Interval
+from ..schedules.once import AT
+from ..timezones import from_utc
+
+Timing = str | timedelta | datetime
+
+
+@contextmanager
+def refusals(key: str) -> Iterator[None]:
+    """Have what the API refuses be shown beside the field."""
+    try:
+        yield
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ValidationError(in_short(error, key)) from None
+
+
+def in_short(error: BaseException, key: str) -> str:
+    """Return what an error says, without the key that the page names anyway."""
+    text = str(error).removeprefix(f"the recurring task {key!r}: ")
+    text = text.removeprefix(f"The recurring task {key!r} cannot be run: ")
+    return text[:1].upper() + text[1:]
+
+
+def read_schedule(text: str) -> Timing:
+    """Return the schedule that a text says: a cron expression, ``every 90 minutes``, or ``at`` and
+    an instant. Raises ValueError."""
+    text = text.strip()
+    if text.startswith(EVERY):
+        return Interval.read(text).period
+    return read_instant(text.removeprefix(AT)) if text.startswith(AT) else text
+
+
+def read_instant(text: str) -> datetime:
+    """Return an instant in ISO 8601; one without a zone is in the current one. Raises
+    ValueError."""
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError(f"{text!r} is no instant: write it as 2030-12-24 18:00") from None
+    if settings.USE_TZ and timezone.is_naive(found):
+        return timezone.make_aware(found)
+    return found
+
+
+def shown_instant(stored: datetime | None) -> str:
+    """Return a stored instant as ``read_instant`` reads it."""
+    if stored is None:
+        return ""
+    instant = from_utc(portable.aware(stored))
+    return (timezone.localtime(instant) if settings.USE_TZ else instant).isoformat(sep=" ")
+
+
+def zone_for(schedule: Timing, typed: str) -> str | None:
+    """Return the time zone of a schedule: the one that was typed, or that of the project, unless
+    the schedule has its own or needs none."""
+    if typed:
+        return typed
+    is_bare = isinstance(schedule, str) and not split_zone(schedule)[1]
+    return str(settings.TIME_ZONE) if is_bare else None
+
+
+class InstantField(forms.CharField):
+    """An instant, which keeps its zone and its microseconds when it is shown again."""
+
+    def clean(self, value: Any) -> datetime | None:
+        text = super().clean(value)
+        with refusals(""):
+            return read_instant(text) if text else None
+
+
+class CatchUpField(forms.CharField):
+    """A policy about missed runs."""
+
+    def clean(self, value: Any) -> CatchUp:
+        text = super().clean(value).strip()
+        with refusals(""):
+            if text in ("skip", "last"):
+                return validators.checked_catch_up("", text)
+            try:
+                period = catch_up.from_text(text)
+            except ValueError:
+                period = parse(text)
+            return validators.checked_catch_up("", period)
+
+
+class JSONField(forms.CharField):
+    """A JSON array or object; what was typed is kept, ``None`` if that is nothing."""
+
+    widget = forms.Textarea(attrs={"rows": 3, "cols": 80, "class": "vLargeTextField"})
+
+    def __init__(self, kind: type, **named: Any) -> None:
+        super().__init__(required=False, **named)
+        self.kind = kind
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        if not text.strip():
+            return None
+        try:
+            found = json.loads(text, parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
+            raise ValidationError(f"This is no JSON: {error}") from None
+        if not isinstance(found, self.kind):
+            raise ValidationError(f"Write a JSON {'array' if self.kind is list else 'object'}.")
+        return found
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is no number")

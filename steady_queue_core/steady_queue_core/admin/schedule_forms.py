@@ -1,0 +1,358 @@
+"""The forms of recurring tasks that are added at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db import DatabaseError, connections
+from django.db.transaction import atomic
+from django.utils.crypto import constant_time_compare, salted_hmac
+
+from ..configured_backends import backends_on
+from ..dialects import is_storable
+from ..dialects.database import Database
+from ..dynamic_tasks import change_recurring_task, schedule_recurring_task
+from ..errors import (
+    RecurringTaskError,
+    RecurringTaskExistsError,
+    StaticRecurringTaskError,
+    UnknownRecurringTaskError,
+    UnregisteredTaskError,
+    UnusableRecurringTaskError,
+)
+from ..listings.run_outlook import outlook_of
+from ..models import RecurringTask
+from ..schedules import validators
+from ..schedules.interval import EVERY
+from ..schedules.once import AT
+from ..schedules.overlap import OVERLAPS
+from ..schedules.stored import DEFINING
+from ..tasks.definition import find_task
+from .schedule_fields import (
+    CatchUpField,
+    InstantField,
+    JSONField,
+    in_short,
+    read_schedule,
+    refusals,
+    shown_instant,
+    zone_for,
+)
+
+#: Next runs that a preview shows.
+PREVIEWED = 5
+CONFLICT = (
+    "Somebody has changed this recurring task since this page was opened. Nothing was stored: open "
+    "it again, and see what has changed."
+)
+BUSY = "The database was busy. Nothing was stored: try again."
+NOTHING = "Nothing was changed."
+INSTANT = "Such as 2030-12-24 18:00, in the current time zone, or 2030-12-24T18:00+01:00."
+
+
+class _Undone(Exception):
+    """Takes back what a preview has stored."""
+
+
+class ScheduleForm(forms.Form):
+    """What adding and changing have in common. ``rehearse()`` and ``store()`` do what the API does,
+    and put what it refuses beside a field."""
+
+    schedule = forms.CharField(
+        max_length=255,
+        help_text="A cron expression such as 30 7 * * 1-5, an interval such as every 90 minutes, "
+        "or a single run: at 2030-12-24 18:00.",
+    )
+    timezone = forms.CharField(
+        label="Time zone",
+        required=False,
+        max_length=64,
+        help_text="Of a cron expression, such as Europe/Berlin; empty for that of the project.",
+    )
+    args = JSONField(list, label="Positional arguments")
+    kwargs = JSONField(dict, label="Named arguments")
+    queue_name = forms.CharField(label="Queue", required=False, strip=False, max_length=255)
+    priority = forms.IntegerField(
+        required=False,
+        help_text=f"From {validators.LOWEST_PRIORITY} to {validators.HIGHEST_PRIORITY}, larger "
+        "first.",
+    )
+    description = forms.CharField(required=False, max_length=10_000)
+    starts_at = InstantField(label="Starts", required=False, help_text=INSTANT)
+    ends_at = InstantField(label="Ends", required=False, help_text=INSTANT)
+    repeats = forms.IntegerField(
+        required=False, help_text="How many runs are enqueued; empty for any number."
+    )
+    catch_up = CatchUpField(
+        label="Missed runs",
+        initial="skip",
+        help_text="What happens to runs that are due while no scheduler runs: skip, last, or how "
+        "old they may be to be made up for, such as 36 hours.",
+    )
+    overlap = forms.ChoiceField(
+        label="Overlapping runs",
+        choices=[(each, each) for each in OVERLAPS],
+        initial="allow",
+        help_text="A run that is due while the one before has not ended: it may run as well, is "
+        "skipped, or waits.",
+    )
+
+    def __init__(self, *arguments: Any, using: str, with_arguments: bool, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.using = using
+        if not with_arguments:
+            del self.fields["args"], self.fields["kwargs"]
+
+    @property
+    def name(self) -> str:
+        """The key of the task."""
+        raise NotImplementedError
+
+    def apply(self) -> RecurringTask:
+        """Store what was typed in the current transaction."""
+        raise NotImplementedError
+
+    # --- values ---
+
+    def clean_schedule(self) -> str:
+        text: str = self.cleaned_data["schedule"]
+        if not is_storable(text):
+            raise ValidationError("It has a character that no database stores.")
+        with refusals(self.name):
+            self.timing = read_schedule(text)
+        return text
+
+    def clean_queue_name(self) -> str | None:
+        with refusals(self.name):
+            return validators.checked_queue_name(self.name, self.cleaned_data["queue_name"] or None)
+
+    def clean_priority(self) -> int | None:
+        with refusals(self.name):
+            return validators.checked_priority(self.name, self.cleaned_data["priority"])
+
+    def clean_repeats(self) -> int | None:
+        with refusals(self.name):
+            return validators.checked_repeats(self.name, self.cleaned_data["repeats"])
+
+    def clean_description(self) -> str:
+        text: str = self.cleaned_data["description"]
+        if not is_storable(text):
+            raise ValidationError("It has a character that no database stores.")
+        return text
+
+    def clean(self) -> dict[str, Any]:
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        if "schedule" in given and "timezone" in given:
+            zone = zone_for(self.timing, given["timezone"])
+            try:
+                validators.checked_schedule(self.name, self.timing, zone)
+            except ValueError as error:
+                self.add_error(self._of_schedule(given["timezone"]), in_short(error, self.name))
+        for name in ("starts_at", "ends_at"):
+            try:
+                validators.checked_bound(self.name, name, given.get(name))
+            except (ValueError, TypeError) as error:
+                self.add_error(name, in_short(error, self.name))
+        return given
+
+    def _of_schedule(self, typed: str) -> str:
+        """Return the field that is to blame: that of the zone, if it is well without one."""
+        try:
+            validators.checked_schedule(self.name, self.timing, zone_for(self.timing, ""))
+        except ValueError:
+            return "schedule"
+        return "timezone" if typed else "schedule"
+
+    # --- what is done with them ---
+
+    def rehearse(self) -> list[datetime]:
+        """Do all that storing does, and take it back; return the next runs."""
+        runs: list[datetime] = []
+        try:
+            with self._trying():
+                row = self.apply()
+                row.enabled = True
+                present = Database.of(self.using).current_time()
+                runs = outlook_of(row, None, present, PREVIEWED).next_runs
+                raise _Undone
+        except _Undone:
+            return runs
+
+    def store(self) -> RecurringTask | None:
+        """Store what was typed; return ``None`` if it is refused, which the errors tell."""
+        row = None
+        with self._trying():
+            row = self.apply()
+        return row
+
+    @contextmanager
+    def _trying(self) -> Iterator[None]:
+        database = Database.of(self.using)
+        try:
+            # Inside the transaction of a request, one that may be taken back alone.
+            is_inside = connections[self.using].in_atomic_block
+            with atomic(using=self.using) if is_inside else database.transaction():
+                yield
+        except ValidationError as error:
+            self.add_error(None, error)
+        except (RecurringTaskError, ValueError, TypeError) as error:
+            self.add_error(self._field_of(error), in_short(error, self.name))
+        except DatabaseError as error:
+            if not database.is_contention(error):
+                raise
+            self.add_error(None, BUSY)
+
+    def _field_of(self, error: Exception) -> str | None:
+        field: str | None = "schedule"
+        if isinstance(error, RecurringTaskExistsError | StaticRecurringTaskError):
+            field = "key"
+        elif isinstance(error, UnknownRecurringTaskError):
+            field = None
+        elif isinstance(error, UnusableRecurringTaskError):
+            field = "args"
+        elif str(error).startswith(f"the recurring task {self.name!r}: repeats"):
+            field = "repeats"
+        return field if field in self.fields else None
+
+
+class AddScheduleForm(ScheduleForm):
+    """The form of a new recurring task."""
+
+    key = forms.CharField(
+        max_length=255, strip=False, help_text="Names this schedule; unique in the project."
+    )
+    task = forms.CharField(
+        max_length=255,
+        widget=forms.TextInput(attrs={"list": "known-tasks", "class": "vTextField"}),
+        help_text="The path of a task, such as shop.tasks.send_report.",
+    )
+    backend = forms.ChoiceField(required=False, help_text="Empty for that of the task.")
+    field_order = ("key", "task", "schedule", "timezone", "args", "kwargs", "queue_name")
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.backends = list(backends_on(self.using))
+        backend: Any = self.fields["backend"]
+        backend.choices = [("", ""), *((each, each) for each in self.backends)]
+        if len(self.backends) < 2:
+            del self.fields["backend"]
+        for name in {"args", "kwargs"} & set(self.fields):
+            self.fields[name].help_text = "JSON; empty for none."
+        self.fields["queue_name"].help_text = "Empty for that of the task."
+        self.fields["priority"].help_text += " Empty for that of the task."
+        self.fields["description"].help_text = "Empty for the first line of the task's docstring."
+
+    @property
+    def name(self) -> str:
+        return str(self.data.get(self.add_prefix("key"), ""))
+
+    def clean_key(self) -> str:
+        with refusals(self.name):
+            return validators.checked_key(self.cleaned_data["key"])
+
+    def clean_task(self) -> Any:
+        try:
+            return find_task(self.cleaned_data["task"].strip())
+        except UnregisteredTaskError as error:
+            raise ValidationError(str(error)) from None
+
+    def apply(self) -> RecurringTask:
+        given = self.cleaned_data
+        task, wanted = given["task"], given.get("backend")
+        if not wanted and task.backend not in self.backends:
+            wanted = self.backends[0]
+        return schedule_recurring_task(
+            given["key"],
+            task.using(backend=wanted) if wanted else task,
+            schedule=self.timing,
+            args=given.get("args") or (),
+            kwargs=given.get("kwargs"),
+            queue_name=given["queue_name"],
+            priority=given["priority"],
+            timezone=zone_for(self.timing, given["timezone"]),
+            description=given["description"] or None,
+            catch_up=given["catch_up"],
+            starts_at=given["starts_at"],
+            ends_at=given["ends_at"],
+            repeats=given["repeats"],
+            overlap=given["overlap"],
+        )
+
+
+class ChangeScheduleForm(ScheduleForm):
+    """The form of one that is there. Arguments are not shown, and stay unless they are given."""
+
+    version = forms.CharField(widget=forms.HiddenInput)
+
+    def __init__(self, *arguments: Any, row: RecurringTask, **named: Any) -> None:
+        self.row = row
+        super().__init__(*arguments, initial=initial_of(row), **named)
+        self.fields["queue_name"].required = self.fields["priority"].required = True
+        for name in {"args", "kwargs"} & set(self.fields):
+            self.fields[name].help_text = (
+                "JSON. If both are empty, the arguments stay as they are; otherwise these two "
+                "replace them."
+            )
+
+    @property
+    def name(self) -> str:
+        return str(self.row.key)
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What differs from what was shown, as the API takes it."""
+        given, changed = self.cleaned_data, set(self.changed_data)
+        plain = ("queue_name", "priority", "description", "catch_up", "overlap")
+        optional = ("starts_at", "ends_at", "repeats")
+        found = {name: given[name] for name in (*plain, *optional) if name in changed}
+        if changed & {"schedule", "timezone"}:
+            found["schedule"] = self.timing
+            found["timezone"] = zone_for(self.timing, given["timezone"])
+        if given.get("args") is not None or given.get("kwargs") is not None:
+            found |= {"args": given["args"] or [], "kwargs": given["kwargs"] or {}}
+        return found
+
+    def apply(self) -> RecurringTask:
+        database, changes = Database.of(self.using), self.changes
+        rows = RecurringTask.objects.using(self.using).filter(pk=self.row.pk)
+        # Nobody changes it from here to the end of the transaction.
+        current = database.lock_rows(rows, wait=True).first()
+        if current is not None and not constant_time_compare(
+            version_of(current), self.cleaned_data["version"]
+        ):
+            raise ValidationError(CONFLICT)
+        if current is not None and not changes:
+            return current
+        return change_recurring_task(
+            self.row.key, backend=next(iter(backends_on(self.using))), **changes
+        )
+
+
+def initial_of(row: RecurringTask) -> dict[str, Any]:
+    """Return what the form of a task shows at first."""
+    has_zone = not row.schedule.startswith((EVERY, AT))
+    return {
+        "schedule": row.schedule,
+        "timezone": row.timezone if has_zone else "",
+        "queue_name": row.queue_name,
+        "priority": row.priority,
+        "description": row.description,
+        "starts_at": shown_instant(row.starts_at),
+        "ends_at": shown_instant(row.ends_at),
+        "repeats": row.repeats,
+        "catch_up": row.catch_up,
+        "overlap": row.overlap,
+        "version": version_of(row),
+    }
+
+
+def version_of(row: RecurringTask) -> str:
+    """Return a text that differs once the definition in a row does. It does not tell the arguments:
+    who may not see these cannot try which ones they are."""
+    values = [str(getattr(row, name)) for name in DEFINING]
+    return salted_hmac("steady_queue.schedule", repr(values), algorithm="sha256").hexdigest()
