@@ -25,7 +25,7 @@ SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_que
 
 .DEFAULT_GOAL := help
 .PHONY: help environment bench guard demo serve quick test sql soak coverage matrix postgres mysqlclient
-.PHONY: browser minimum lint format types pyright contracts clean
+.PHONY: browser pictures minimum lint format types pyright contracts clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) \
@@ -36,6 +36,9 @@ demo: $(VENV)/.demo-installed ## run tasks through real worker processes and che
 
 serve: $(VENV)/.demo-installed ## run a demo with a steady load, and its dashboard in the admin, until Ctrl-C
 	$(BIN)/steady-queue demo --serve
+
+pictures: browser ## take the pictures of the dashboard in docs/images, with the Chromium of this system
+	$(BIN)/python docs/images/take.py
 
 environment: $(VENV)/.installed ## make the environment
 

@@ -64,6 +64,23 @@ def test_links_lead_to_pages_and_headings_that_exist(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=path_id)
+def test_pictures_are_there_are_small_and_have_words(path: Path) -> None:
+    text = documents.prose(path)
+    for picture in re.findall(r'(?:src|srcset|href)="([^"]+)"', text):
+        target = path.parent / picture
+        assert target.exists(), picture
+        assert target.suffix != ".png" or target.stat().st_size < 300_000, picture
+    for image in re.findall(r"<img[^>]*>", text):
+        assert re.search(r'alt="[^"]{20,}"', image), image
+
+
+def test_the_readme_shows_the_dashboard_in_light_and_dark() -> None:
+    text = page("README.md").read_text()
+    for scheme in ("light", "dark"):
+        assert f'"docs/images/overview-{scheme}.png"' in text
+
+
+@pytest.mark.parametrize("path", PAGES, ids=path_id)
 def test_python_blocks_are_python(path: Path) -> None:
     for block in documents.blocks(path, "python"):
         ast.parse(block, str(path))

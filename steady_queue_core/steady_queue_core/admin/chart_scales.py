@@ -28,7 +28,8 @@ class Scale:
         """Return the axis for numbers of things."""
         largest = max((each for each in values if each is not None), default=0)
         for power in count():
-            for digit in (2, 4, 10):
+            # Half of each is a whole number, and told as well.
+            for digit in (2, 3, 4, 6, 8, 10) if power else (2, 4, 6, 10):
                 if digit * 10**power >= largest:
                     return cls(digit * 10**power)
         raise AssertionError  # There is no largest power of ten.

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from .chart_scales import Scale
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 400, 170, 50, 10, 10, 24
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 320, 160, 46, 8, 10, 24
 #: About how many labels the axis of time has, short ones and long ones.
 SHORT, LABELS, LONG_LABELS = 5, 5, 3
 #: More bars than these have no words of their own when the pointer rests on them.

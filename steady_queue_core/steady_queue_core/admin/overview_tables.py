@@ -200,6 +200,8 @@ def rate(per_minute: float) -> str:
 def _share(share: float | None) -> str:
     if share is None:
         return DASH
+    if 0 < share < 0.0005:
+        return "< 0.1%"
     return f"{share:.0%}" if share in (0, 1) or share >= 0.1 else f"{share:.1%}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,7 +17,7 @@ from ...batches.workflow import Workflow
 from ...bulk import call, enqueue_many
 from ...errors import QueueFull
 from ...models import BlockedExecution, Queue, ReadyExecution, ScheduledExecution
-from .traffic import APP, ENQUEUED, Traffic
+from .traffic import APP, ENQUEUED, Traffic, busyness
 
 #: The queue that is paused, and how many jobs it has at first and in the end.
 PAUSED, FIRST, MOST = "newsletter", 24, 40
@@ -45,7 +46,7 @@ class Load:
         self._numbers = count(4711)
         others: list[tuple[float, Callable[[], object]]] = [
             (20, self._add_newsletter),
-            (30, self._remind),
+            (60, self._remind),
             (30, self._export),
             (30, self._send_order),
             (60, self._pack_many),
@@ -66,7 +67,7 @@ class Load:
             return
         for beat in due:
             # What was missed while the computer slept is not made up for.
-            beat.next = max(beat.next + beat.every, now)
+            beat.next = max(beat.next + beat.every / busyness(time.time() / 60), now)
             try:
                 beat.enqueue()
             except QueueFull:

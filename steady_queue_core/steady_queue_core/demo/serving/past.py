@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ...models import Sample, Statistic
 from ...statistics.spans import HOUR, KEPT, MINUTE, RECENT_HOUR
 from ...statistics.tally import HISTOGRAMS, SUMS, Tally
-from .traffic import ENQUEUED, OTHERS, Traffic
+from .traffic import ENQUEUED, OTHERS, Traffic, busyness
 
 DAY, WEEK = 24 * 60, 7 * 24 * 60
 #: Minutes that have rows of their own. Before them there are hours.
@@ -40,7 +40,8 @@ def _minutes(first: int, present: int) -> Iterator[Statistic]:
     for minute in range(first, present + 1):
         length = part if minute == present else 1
         for traffic in (*ENQUEUED, *OTHERS):
-            number = _number(traffic.per_minute * length * _share_of_day(present - minute))
+            share = busyness(minute) * _share_of_day(present - minute)
+            number = _number(traffic.per_minute * length * share)
             if number:
                 is_troubled = _is_troubled(traffic, present - minute)
                 tally = _tally(traffic, number, is_troubled=is_troubled)
@@ -83,7 +84,7 @@ def _samples(present: int) -> Iterator[Sample]:
 
 def _share_of_day(age: int) -> float:
     """Return how busy the shop was, compared with now: half as much half a day ago."""
-    return (0.75 + 0.25 * math.cos(2 * math.pi * age / DAY)) * random.uniform(0.85, 1.15)
+    return (0.75 + 0.25 * math.cos(2 * math.pi * age / DAY)) * random.uniform(0.9, 1.1)
 
 
 def _number(expected: float) -> int:
@@ -97,7 +98,7 @@ def _is_troubled(traffic: Traffic, age: int) -> bool:
 
 def _tally(traffic: Traffic, number: int, *, is_troubled: bool) -> Tally:
     tally = Tally()
-    failed = 0.4 if is_troubled else traffic.failed
+    failed = 0.6 if is_troubled else traffic.failed
     for _ in range(number):
         chance = random.random()
         if chance < failed:

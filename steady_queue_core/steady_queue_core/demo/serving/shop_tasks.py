@@ -77,8 +77,8 @@ def read_price_list(supplier: int) -> int:
 @task(queue_name="imports", takes_context=True)
 async def import_catalog(context: Any, supplier: int) -> None:
     """Run one at a time, so that others are blocked."""
-    for page in range(9):
-        await context.aprogress(page, 9, "pages")
+    for page in range(10):
+        await context.aprogress(page, 10, "pages")
         await asyncio.sleep(2)
 
 

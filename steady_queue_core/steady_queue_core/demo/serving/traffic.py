@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 APP = "shop.tasks"
+
+
+def busyness(minute: float) -> float:
+    """Return how much the shop has to do in a minute since 1970, compared with the usual."""
+    return 1 + 0.2 * math.sin(minute / 5) + 0.1 * math.sin(minute / 1.3)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +44,13 @@ ENQUEUED = (
     Traffic(
         task="import_catalog", queue="imports", per_minute=4, run=18_000, wait=90_000, at_once=2
     ),
-    Traffic(task="publish_offer", queue="listings", per_minute=3, run=300, wait=10_000, at_once=4),
+    Traffic(task="publish_offer", queue="listings", per_minute=2, run=300, wait=10_000, at_once=4),
     Traffic(task="build_report", queue="reports", per_minute=3, run=7_000),
 )
 
 #: What comes from schedules, workflows and batches, or for later.
 OTHERS = (
-    Traffic(task="remind_customer", queue="mail", per_minute=2, run=20, wait=120_000),
+    Traffic(task="remind_customer", queue="mail", per_minute=1, run=20, wait=120_000),
     Traffic(task="export_orders", queue="reports", per_minute=0.24, run=240_000),
     Traffic(task="reserve", queue="parcels", per_minute=3, run=60),
     Traffic(task="pack", queue="parcels", per_minute=15, run=120, wait=100),
