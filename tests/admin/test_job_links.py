@@ -10,7 +10,7 @@ from django.http import HttpRequest
 
 from steady_queue_core import Unique, task
 from steady_queue_core.admin import JobAdmin
-from steady_queue_core.models import Job, Semaphore
+from steady_queue_core.models import FailedExecution, Job, Process, Semaphore
 from steady_queue_core.models.semaphore import Permit
 
 from .places import Scene, on_every_database
@@ -109,6 +109,30 @@ def test_a_unique_key_leads_to_the_job_that_has_it(
     )
     assert leads(visitor, other, f"#{owner}") == ""
     assert f"(of job #{owner})" in visitor.see(visitor.url("job", "change", other))
+
+
+@on_every_database
+def test_lists_lead_to_processes_keys_and_error_groups(using: str, scene: Scene) -> None:
+    failed, _ = scene.failed(2), scene.failed(1)
+    [claim], (blocked, _) = scene.claimed(1), limited(scene, "account:7", 1)
+    rows = FailedExecution.objects.using(using).filter(pk__in=failed)
+    rows.update(exception_class="app.Late", message="too late", fingerprint="ab" * 8)
+    visitor = Visitor(*EVERYTHING)
+
+    def linked(words: str, **query: str) -> str:
+        before = visitor.list(**query).source.partition(f">{words}</span></a>")[0]
+        return html.unescape(before.rpartition('<a href="')[2].partition('"')[0])
+
+    assert f"#{claim.job_id}" in visitor.see(linked("worker-1", state="running"))
+    assert "In use" in visitor.see(linked("account:7", state="blocked"))
+    assert visitor.see(linked("Late: too late", state="failed")).ids == failed[::-1]
+    alone = Visitor("view_job")
+    assert ">worker-1</span></a>" not in alone.list(state="running").source
+    assert ">worker-1</span>" in alone.list(state="running").source
+    assert ">account:7</span></a>" not in alone.list(state="blocked").source
+    Process.objects.using(using).all().delete()
+    assert "process/" not in visitor.list(state="running").source.partition('id="result_list"')[2]
+    assert blocked in visitor.list(state="blocked").ids
 
 
 @pytest.mark.django_db

@@ -7,7 +7,9 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from ..dialects import portable
+from ..fingerprint import is_fingerprint
 from ..listings.job_rows import state_of
+from ..models import Job, Process, Semaphore
 from . import texts
 from .corrupt_rows import column
 
@@ -81,8 +83,11 @@ def waits_since(job: Any) -> str:
 
 
 @column("process")
-def process(job: Any) -> str:
-    return texts.named(job.claimedexecution.process)
+def process(job: Any) -> Any:
+    claim, pages = job.claimedexecution, job.pages
+    is_registered = job.process_name is not None
+    address = pages.to_page(Process, str(claim.process_id)) if is_registered else ""
+    return pages.named(address, claim.process)
 
 
 @column("running for")
@@ -97,8 +102,9 @@ def progress(job: Any) -> str:
 
 
 @column("waits for the key")
-def concurrency_key(job: Any) -> str:
-    return texts.named(job.blockedexecution.concurrency_key)
+def concurrency_key(job: Any) -> Any:
+    key = job.blockedexecution.concurrency_key
+    return job.pages.named(job.pages.to_page(Semaphore, key), key)
 
 
 @column("for")
@@ -108,9 +114,12 @@ def blocked_for(job: Any) -> str:
 
 
 @column("error")
-def error(job: Any) -> str:
-    kind = job.failedexecution.exception_class.rpartition(".")[2]
-    return texts.named(f"{kind}: {job.message}")
+def error(job: Any) -> Any:
+    failure, pages = job.failedexecution, job.pages
+    group = str(failure.fingerprint)
+    address = pages.to_list(Job, state="failed", error=group) if is_fingerprint(group) else ""
+    kind = failure.exception_class.rpartition(".")[2]
+    return pages.named(address, f"{kind}: {job.message}")
 
 
 @column("attempts")

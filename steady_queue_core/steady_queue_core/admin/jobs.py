@@ -51,6 +51,7 @@ from .job_columns import COLUMNS_BY_STATE
 from .job_links import JobLinks
 from .job_page import sections_of
 from .job_search import ARGUMENTS, SINCE, TIMED, UNTIL, listing_in, state_in
+from .page_links import PageLinks
 from .recent_acts import recent_acts_page
 
 #: Maximum number of jobs that a confirmation counts.
@@ -129,7 +130,9 @@ class JobAdmin(QueueAdmin):
         return found.order_by("pk"), False
 
     def annotate_rows(self, request: HttpRequest, rows: list[Any]) -> list[Any]:
+        pages = PageLinks(self, request)
         for row in rows:
+            row.pages = pages
             # Read with those that wait for other members.
             member = row._state.fields_cache.get("membership")
             row.batch_link = "" if member is None else self.batch_link(request, member.batch_id)

@@ -25,6 +25,11 @@ class PageLinks:
         text = texts.clean(words)
         return format_html('<a href="{}">{}</a>', address, text) if address else text
 
+    def named(self, address: str, value: object) -> str:
+        """Return a name for a list that leads to an address, or the name alone if it is empty."""
+        name = texts.named(value)
+        return format_html('<a href="{}">{}</a>', address, name) if address else name
+
     def to_list(self, model: type[Model], **filters: str) -> str:
         """Return the address of a list."""
         return self._address(model, "changelist", (), filters) if self._may_see(model) else ""
