@@ -15,6 +15,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 #: Folders whose tests are shared; of some, those that run on each database.
 FOLDERS = {
+    "browser": "",
     "million": "",
     "processes": "",
     "doctor": r"\[.*(default|sqlite|postgres|mysql|mariadb)",

@@ -104,6 +104,9 @@ PLACES = (
     Place("recurring tasks", "recurringtask"),
     *pages_of("recurringtask", "schedule", "long schedule", "dynamic schedule"),
     *pages_of("recurringtask", "schedule", page="history"),
+    Place("add recurring task", "recurringtask", "add"),
+    *pages_of("recurringtask", "dynamic schedule", page="edit"),
+    *pages_of("recurringtask", "dynamic schedule", page="delete"),
     Place("semaphores", "semaphore"),
     *pages_of("semaphore", "semaphore", "long semaphore"),
     *pages_of("semaphore", "semaphore", page="history"),
@@ -131,8 +134,7 @@ NO_PAGES = {
     **{
         f"steady_queue_{model}_{page}": "nobody may"
         for model in (
-            "job", "jobbatch", "pause", "process", "processend", "rate", "recurringtask",
-            "semaphore",
+            "job", "jobbatch", "pause", "process", "processend", "rate", "semaphore",
         )
         for page in ("add", "delete")
     },
