@@ -45,7 +45,7 @@ class Tab:
         self._troubles: list[str] = []
         self._origin = origin
         self._page = engine.do(self._context.new_page)
-        self._listen()
+        self.do(self._listen)
 
     def close(self) -> None:
         self._engine.do(self._context.close)
@@ -72,15 +72,22 @@ class Tab:
     def press(self, name: str, role: str = "button") -> None:
         """Click on what leads to another page, and wait for that."""
 
+        self._leave(lambda page: page.get_by_role(role, name=name, exact=True))
+
+    def _leave(self, find: Callable[[Any], Any]) -> None:
         def click(page: Any) -> None:
             with page.expect_navigation():
-                page.get_by_role(role, name=name, exact=True).first.click()
+                find(page).first.click()
 
         self.do(click)
 
     def follow(self, name: str) -> None:
         """Click on a link."""
         self.press(name, "link")
+
+    def follow_deletion(self) -> None:
+        """Click on the link of a form to the page that deletes; since Django 6.1 it is a button."""
+        self._leave(lambda page: page.locator("a.deletelink"))
 
     def download(self, name: str) -> str:
         """Click on a link to a file, and return what is in it."""
@@ -108,7 +115,8 @@ class Tab:
         self.do(
             lambda page: page.get_by_role("combobox", name="Action").select_option(label=action)
         )
-        self.press("Go")
+        # Its label depends on Django's version.
+        self._leave(lambda page: page.locator("button[name=index]"))
 
     def resize(self, width: int) -> None:
         self.do(lambda page: page.set_viewport_size({"width": width, "height": HEIGHT}))
@@ -152,7 +160,7 @@ class Tab:
         found, self._troubles = self._troubles, []
         return found
 
-    def _listen(self) -> None:
+    def _listen(self, page: Any) -> None:
         def note_message(message: Any) -> None:
             if message.type in ("error", "warning") and ANSWERED not in message.text:
                 self._troubles.append(f"{message.type}: {message.text}")
@@ -166,7 +174,7 @@ class Tab:
             if request.failure != "net::ERR_ABORTED":
                 self._troubles.append(f"{request.failure}: {request.url}")
 
-        self._page.on("console", note_message)
-        self._page.on("pageerror", lambda error: self._troubles.append(f"uncaught: {error}"))
-        self._page.on("response", note_answer)
-        self._page.on("requestfailed", note_failure)
+        page.on("console", note_message)
+        page.on("pageerror", lambda error: self._troubles.append(f"uncaught: {error}"))
+        page.on("response", note_answer)
+        page.on("requestfailed", note_failure)

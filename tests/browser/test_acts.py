@@ -330,7 +330,7 @@ def test_a_share_is_added_changed_and_deleted(any_tab: Tab, situation: Situation
     any_tab.press("Save")
     assert weights(situation) == [("mail", "tenant-1", 2.5)]
     any_tab.follow("mail")
-    any_tab.follow("Delete")
+    any_tab.follow_deletion()
     any_tab.press("Yes, I\u2019m sure")
     assert weights(situation) == []
 
