@@ -67,8 +67,10 @@ class RecurringTaskAdmin(QueueAdmin):
 
     # --- the list ---
 
-    def get_actions(self, request: HttpRequest) -> Any:
-        found = super().get_actions(request)
+    def get_actions(self, request: HttpRequest, action_location: Any = None) -> Any:
+        # Django 6.1 wants the parameter, and older versions do not know it.
+        where = {} if action_location is None else {"action_location": action_location}
+        found = super().get_actions(request, **where)
         found.pop("delete_selected", None)  # It would delete those in code as well.
         return found
 
