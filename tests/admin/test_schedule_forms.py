@@ -12,7 +12,7 @@ from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.db import connections
 
 from steady_queue_core import recurring, task
-from steady_queue_core.admin import schedule_forms
+from steady_queue_core.admin import RecurringTaskAdmin, schedule_forms
 from steady_queue_core.dialects import portable
 from steady_queue_core.dynamic_tasks import change_recurring_task, schedule_recurring_task
 from steady_queue_core.models import RecurringExecution, RecurringTask
@@ -325,6 +325,28 @@ def test_each_of_these_needs_its_permission(right: str, scene: Scene) -> None:
         assert visitor.see(url).status == (200 if may else 403)
         answer = visitor.client.post(url, {"confirmed": "yes", "_preview": "x"})
         assert (answer.status_code == 403) == (not may)
+
+
+@pytest.mark.django_db
+def test_permissions_are_checked_for_each_row(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def has(self: Any, request: Any, obj: Any = None) -> bool:
+        return obj is None or obj.key == "mine"
+
+    for key in ("mine", "theirs"):
+        schedule_recurring_task(key, noop, schedule="0 6 * * *")
+    visitor = Visitor(*RIGHTS)
+    for name in ("has_edit_permission", "has_delete_permission"):
+        monkeypatch.setattr(RecurringTaskAdmin, name, has)
+    for verb in ("edit", "delete"):
+        url = visitor.url("recurringtask", verb, "theirs")
+        assert visitor.see(url).status == 403
+        assert visitor.post(url, {"confirmed": "yes", "_save": "x"}).status == 403
+        assert visitor.see(visitor.url("recurringtask", verb, "mine")).status == 200
+    assert "Edit" not in visitor.see(visitor.url("recurringtask", "change", "theirs"))
+    assert remove(visitor, "mine", "theirs").messages == ["Removed: mine."]
+    assert [row.key for row in RecurringTask.objects.all()] == ["theirs"]
 
 
 @on_every_database

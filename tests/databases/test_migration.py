@@ -37,6 +37,7 @@ KEYS: dict[str, tuple[str, set[tuple[str, ...]], set[tuple[str, ...]]]] = {
     ),
     "failed_executions": ("job_id", set(), {("created_at",), ("fingerprint", "created_at")}),
     "processes": ("id", {("name",)}, {("last_heartbeat_at",)}),
+    "process_ends": ("id", {("name",)}, set()),
     "semaphores": ("key", set(), set()),
     "permits": ("job_id", set(), {("key",)}),
     "checkpoints": ("job_id", set(), set()),
