@@ -250,6 +250,31 @@ def test_a_signal_ends_it_and_nothing_is_left(signum: signal.Signals, tmp_path: 
     assert_nothing_is_left(served, tmp_path)
 
 
+IN_A_FINALIZER = """
+import os, signal
+from steady_queue_core.demo.interruption import asking, interrupt_at_signals, raise_if_asked
+
+class Signalled:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+interrupt_at_signals()
+with asking():
+    Signalled()
+    try:
+        raise_if_asked()
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+def test_a_signal_counts_also_where_python_ignores_exceptions() -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", IN_A_FINALIZER], capture_output=True, text=True, check=False
+    )
+    assert (result.stdout, result.stderr) == ("interrupted\n", "")
+
+
 @pytest.mark.shared
 def test_a_closed_terminal_ends_it_and_nothing_is_left(tmp_path: Path) -> None:
     ours, theirs = os.openpty()

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: Those that have come.
+_came: list[int] = []
+#: Not empty while somebody asks for them.
+_askers: list[str] = []
 
 
 def interrupt_at_signals() -> None:
@@ -17,7 +23,27 @@ def interrupt_at_signals() -> None:
             signal.signal(signum, _interrupt)
 
 
+@contextmanager
+def asking() -> Iterator[None]:
+    """Raise nothing by itself in the block, which calls ``raise_if_asked()`` again and again."""
+    _askers.append("block")
+    try:
+        yield
+    finally:
+        _askers.pop()
+
+
+def raise_if_asked() -> None:
+    """Raise ``KeyboardInterrupt`` if a signal has come."""
+    # Python ignores what a handler raises in callbacks of weak references, which imports have,
+    # and in finalizers.
+    if _came:
+        raise KeyboardInterrupt
+
+
 def _interrupt(signum: int, frame: FrameType | None) -> None:
+    _came.append(signum)
     for each in SIGNALS:
         signal.signal(each, signal.SIG_IGN)
-    raise KeyboardInterrupt
+    if not _askers:
+        raise KeyboardInterrupt

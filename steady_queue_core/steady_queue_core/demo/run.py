@@ -10,7 +10,7 @@ from datetime import datetime, tzinfo
 from django.core.exceptions import ImproperlyConfigured
 
 from ..printable import printable_lines
-from .interruption import interrupt_at_signals
+from .interruption import interrupt_at_signals, raise_if_asked
 from .project import Project
 from .supervision import Supervision
 
@@ -82,6 +82,7 @@ def _run_in(project: Project, zone: tzinfo, began: float) -> int:
         wanted = {each.job_id for each in planned}
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline and supervision.exit_code is None:
+            raise_if_asked()
             observer.look()
             plan.cancel_what_runs(planned)
             ticks = len(observer.done.get("tick", ()))

@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError
 
 from ...printable import printable_lines
-from ..interruption import interrupt_at_signals
+from ..interruption import asking, interrupt_at_signals, raise_if_asked
 from ..supervision import Supervision
 from .project import Shop
 from .server import ADDRESS, PortUnavailable, Server
@@ -69,9 +69,10 @@ def _serve(project: Shop, server: Server, seconds: float) -> int:
         with server:
             url = f"http://{ADDRESS}:{server.server_port}/login/{LINK.token}/"
             try:
-                _say(f"\n  The admin, with a login that works once:\n\n    {url}\n")
-                _say("  Ctrl-C ends the demo and deletes its project.")
-                _go_on(supervision, server, seconds)
+                with asking():
+                    _say(f"\n  The admin, with a login that works once:\n\n    {url}\n")
+                    _say("  Ctrl-C ends the demo and deletes its project.")
+                    _go_on(supervision, server, seconds)
             except PartEnded as error:
                 return _tell(project, error)
             except KeyboardInterrupt:
@@ -87,6 +88,7 @@ def _go_on(supervision: Supervision, server: Server, seconds: float) -> None:
     end = time.monotonic() + seconds
     load, failures = Load(time.monotonic()), 0
     while (now := time.monotonic()) < end:
+        raise_if_asked()
         if supervision.exit_code is not None:
             raise PartEnded(f"the supervisor, with exit status {supervision.exit_code}")
         if not server.is_alive:
