@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -20,22 +20,13 @@ from .background import Place
 from .job_actions import AddHistory, JobAction, Permitted
 from .job_lists import JobList
 
-if TYPE_CHECKING:
-    from .jobs import JobAdmin
-
-#: The methods of a page that say who sees what, and may do what. A worker has no request for them.
-DECIDING = (
-    "get_queryset", "rows", "visible_jobs", "permitted", "is_permitted", "may",
-    "has_view_permission",
-)  # fmt: skip
-
 
 class ActOnAll:
     """An action on all jobs of a list that are there when it is made."""
 
     def __init__(
         self,
-        page: JobAdmin,
+        page: Any,
         request: HttpRequest,
         action: JobAction,
         listing: JobListing,
@@ -54,7 +45,7 @@ class ActOnAll:
     def place(self) -> Place | None:
         """Where it can go on; ``None``: only the page can say what this user may do."""
         names = [self.action.name, *(["view_arguments"] if self.listing.arguments else [])]
-        if not self.listing.visible.is_unrestricted or not _decides_as_ours(self.page, names):
+        if not self.listing.visible.is_unrestricted or self.page.decides_otherwise(names):
             return None
         return background.place_in(self.listing.using, self.page.background_queue)
 
@@ -120,10 +111,3 @@ class ActOnAll:
         if self.place.warning:
             self.page.message_user(self.request, self.place.warning, messages.WARNING)
         log_action(self.request, what, f"Goes on in the background, as job #{job_id}")
-
-
-def _decides_as_ours(page: Any, permissions: Sequence[str]) -> bool:
-    from .jobs import JobAdmin
-
-    names = (*DECIDING, *(f"has_{each}_permission" for each in permissions))
-    return all(getattr(type(page), name) is getattr(JobAdmin, name) for name in names)

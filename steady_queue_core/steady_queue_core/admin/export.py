@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
@@ -26,9 +26,6 @@ from . import databases, texts
 from .actions import log_act
 from .job_lists import JobList
 from .job_search import ARGUMENTS, COMPARED, SINCE, UNTIL
-
-if TYPE_CHECKING:
-    from .jobs import JobAdmin
 
 #: After so many jobs, or seconds, an export is cut.
 MOST, TIME_LIMIT = 100_000, 60.0
@@ -77,7 +74,7 @@ OF_STATES: dict[str, dict[str, Callable[[Any], Any]]] = {
 }
 
 
-def export(page: JobAdmin, request: HttpRequest) -> StreamingHttpResponse:
+def export(page: Any, request: HttpRequest) -> StreamingHttpResponse:
     """Return the jobs of a list that the user may see. Raises ``Http404`` for other forms."""
     kind = request.GET.get("form", "")
     if kind not in TYPES:
@@ -94,7 +91,7 @@ def export(page: JobAdmin, request: HttpRequest) -> StreamingHttpResponse:
     return response
 
 
-def export_links(page: JobAdmin, request: HttpRequest) -> list[tuple[str, str]]:
+def export_links(page: Any, request: HttpRequest) -> list[tuple[str, str]]:
     """Return labels and URLs of the exports of a list."""
     given = {name: request.GET[name] for name in LINKED if request.GET.get(name)}
     address = page.url(request, "export").partition("?")[0]
@@ -116,7 +113,7 @@ class Rows:
     """The jobs of a list, with the values of their columns, up to a limit."""
 
     def __init__(
-        self, page: JobAdmin, request: HttpRequest, listing: JobListing, *, with_arguments: bool
+        self, page: Any, request: HttpRequest, listing: JobListing, *, with_arguments: bool
     ) -> None:
         self.page, self.request, self.listing = page, request, listing
         self.with_arguments = with_arguments and page.is_permitted(request, "view_arguments")

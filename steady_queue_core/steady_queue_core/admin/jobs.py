@@ -54,6 +54,11 @@ from .job_search import ARGUMENTS, SINCE, TIMED, UNTIL, listing_in, state_in
 from .page_links import PageLinks
 from .recent_acts import recent_acts_page
 
+#: The methods of a page that say who sees what, and may do what. A worker has no request for them.
+DECIDING = (
+    "get_queryset", "rows", "visible_jobs", "permitted", "is_permitted", "may",
+    "has_view_permission",
+)  # fmt: skip
 #: Maximum number of jobs that a confirmation counts.
 COUNTED = 50_000
 
@@ -200,6 +205,11 @@ class JobAdmin(QueueAdmin):
 
     def has_view_arguments_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "view_arguments")
+
+    def decides_otherwise(self, permissions: Sequence[str]) -> bool:
+        """Whether a subclass changes who sees what, or who has one of these permissions."""
+        names = (*DECIDING, *(f"has_{each}_permission" for each in permissions))
+        return any(getattr(type(self), name) is not getattr(JobAdmin, name) for name in names)
 
     def permitted(self, request: HttpRequest, action: JobAction, ids: Sequence[int]) -> list[int]:
         """Return those of ``ids`` on whose jobs the user may perform the action."""

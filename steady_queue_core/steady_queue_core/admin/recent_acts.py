@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.http import HttpRequest, HttpResponse
 
 from . import texts
+from .base import QueueAdmin
 from .detail import Table
-
-if TYPE_CHECKING:
-    from .jobs import JobAdmin
 
 #: Entries of the admin's log that are examined, the newest ones, and acts that are shown.
 MOST_EXAMINED, MOST_ACTS = 20_000, 200
@@ -35,7 +33,7 @@ class Act(NamedTuple):
     example: str
 
 
-def recent_acts_page(page: JobAdmin, request: HttpRequest) -> HttpResponse:
+def recent_acts_page(page: QueueAdmin, request: HttpRequest) -> HttpResponse:
     """Return the page of what was done to rows of the pages that the user may see. Who may see
     some jobs only is shown what they have done themselves."""
     models = [

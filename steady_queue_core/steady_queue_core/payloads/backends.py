@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import Any
 
 from ..arguments import PayloadLimits
-from ..compat import DEFAULT_TASK_BACKEND_ALIAS, InvalidTaskBackend, task_backends
 from ..configuration import ConfigurationError
 from .codec import PayloadCodec
 
@@ -26,6 +25,9 @@ def codec_of(backend_name: str) -> PayloadCodec | None:
 def _of_backend(name: str, attribute: str) -> Any:
     """Return what the backend says that a row names; of an unknown name, what the default one says,
     so that a row cannot name itself out of a signature."""
+    # Models need this, and are imported before a check says that there is no task framework.
+    from ..compat import DEFAULT_TASK_BACKEND_ALIAS, InvalidTaskBackend, task_backends
+
     for alias in (name, DEFAULT_TASK_BACKEND_ALIAS):
         with suppress(InvalidTaskBackend, ConfigurationError):
             return getattr(task_backends[alias], attribute, None)
