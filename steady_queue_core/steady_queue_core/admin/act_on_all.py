@@ -64,7 +64,7 @@ class ActOnAll:
         many = f"{count.text} {state}".strip()
         is_long = count.number > background.MANY or not count.exact
         notes = list(self._notes()) if is_long else []
-        return self.page.confirmation(
+        question: HttpResponse = self.page.confirmation(
             self.request,
             f"{action.label} {many} jobs?{action.warning}",
             action.label,
@@ -73,6 +73,7 @@ class ActOnAll:
             form=self.form,
             in_background=is_long and self.can_go_on,
         )
+        return question
 
     def _notes(self) -> Iterator[str]:
         if self.place is not None:
