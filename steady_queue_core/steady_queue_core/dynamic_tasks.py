@@ -124,7 +124,11 @@ def schedule_recurring_task(
             return _updated(connection, dialect, stored, before)
 
     row = _again_after_deadlocks(connection, dialect, store)
-    on_commit(partial(_warn_unless_enabled, key, connection.alias), using=connection.alias)
+    warn = partial(_warn_unless_enabled, key, connection.alias)
+    if connection.in_atomic_block:
+        on_commit(warn, using=connection.alias)
+    else:
+        warn()
     return row
 
 

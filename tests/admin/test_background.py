@@ -18,7 +18,7 @@ from steady_queue_core.arguments import encode_call
 from steady_queue_core.dialects import ClaimedJob, Ending, portable
 from steady_queue_core.models import FailedExecution, Job, Pause, Process, ReadyExecution
 from steady_queue_core.models.job_queryset import JobQuerySet
-from steady_queue_core.tasks.own_tasks import ACT_ON_LIST
+from steady_queue_core.own_tasks import ACT_ON_LIST
 
 from ..core.driver import Driver
 from .conftest import Show
@@ -319,7 +319,7 @@ def test_a_search_in_arguments_and_a_time_hold_in_the_background(using: str, sce
     assert scene.ids(FailedExecution) == sorted([*old, *others])
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_who_may_no_longer_see_arguments_no_longer_acts_by_them(scene: Scene) -> None:
     failed = scene.failed(4, arguments=encode_call([], {"name": "Ada"}))
     worker, visitor = Background("default"), Visitor(*EVERYTHING)
@@ -330,3 +330,14 @@ def test_who_may_no_longer_see_arguments_no_longer_acts_by_them(scene: Scene) ->
     assert ending is Ending.FAILED
     assert job.failedexecution.exception_class == FAILURE
     assert scene.ids(FailedExecution) == sorted([*failed, job.pk])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_else_has_it_go_on_after_it_was_stopped(scene: Scene) -> None:
+    failed, visitor = scene.failed(4), Visitor(*EVERYTHING)
+    in_background(visitor, visitor.act("retry", ..., state="failed"), state="failed")
+    [stopped] = Job.objects.filter(task_path=ACT_ON_LIST)
+    assert stopped.cancel()
+    page = visitor.act("retry", [stopped.pk], state="failed")
+    assert "and were left alone" in " ".join(page.messages)
+    assert scene.ids(FailedExecution) == sorted([*failed, stopped.pk])

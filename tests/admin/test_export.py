@@ -94,6 +94,19 @@ def test_no_cell_is_a_formula_and_no_text_does_harm(scene: Scene) -> None:
     assert [row["queue"] for row in as_json(visitor, state="ready")[:6]] == HOSTILE
 
 
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ("x;=1+1;y", "x;'=1+1;y"), ("x\n=1+1", "x\n'=1+1"), ("a, -b", "a,' -b"),
+        ('x;"=1', 'x;\'"=1'), ("\tx", "'\tx"), ("a-b = c", "a-b = c"), (-5, -5), (None, None),
+    ],
+)  # fmt: skip
+def test_no_part_of_a_cell_becomes_a_formula_where_lines_are_split_otherwise(
+    value: Any, cell: Any
+) -> None:
+    assert export._cell(value) == cell
+
+
 @pytest.mark.django_db
 def test_arguments_need_their_permission_and_hide_secrets(scene: Scene) -> None:
     text = encode_call(["Ada", "hunter2"], {"more": "=1"})

@@ -15,9 +15,12 @@ from steady_queue_core import recurring, task
 from steady_queue_core.admin import RecurringTaskAdmin, schedule_forms
 from steady_queue_core.dialects import portable
 from steady_queue_core.dynamic_tasks import change_recurring_task, schedule_recurring_task
+from steady_queue_core.errors import RecurringTaskError
 from steady_queue_core.models import RecurringExecution, RecurringTask
+from steady_queue_core.own_tasks import ACT_ON_LIST
 from steady_queue_core.schedules import definition
 from steady_queue_core.schedules.stored import definition_of
+from steady_queue_core.tasks.definition import find_task
 
 from ..app.tasks import noop
 from .places import Scene, on_every_database
@@ -401,3 +404,12 @@ def test_the_forms_need_neither_scripts_nor_styles_of_their_own(scene: Scene) ->
         assert "<script" not in body.partition("</form>")[0]
         assert not re.search(r"\s(?:style|on\w+)=", body.partition("</form>")[0])
     assert PATH in visitor.see(visitor.url("recurringtask", "add")).source
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_one_user_was_allowed_to_do_has_no_schedule(scene: Scene) -> None:
+    page = add(Visitor(*RIGHTS, "view_arguments"), task=ACT_ON_LIST)
+    assert "Steady Queue enqueues this task itself." in page
+    assert not RecurringTask.objects.exists()
+    with pytest.raises(RecurringTaskError, match="enqueues this task itself"):
+        schedule_recurring_task("daily", find_task(ACT_ON_LIST), schedule="0 6 * * *")

@@ -114,6 +114,7 @@ PARTS: dict[str, tuple[Callable[[Any, list[int]], Any], Callable[[int], bool]]] 
         lambda rows, ids: rows.filter(pk__gte=ids[3]).order_by("-pk", "task_path"),
         lambda n: n >= 3,
     ),
+    "reverse of the default": (lambda rows, ids: rows.reverse(), lambda n: True),
     "distinct": (lambda rows, ids: rows.filter(pk__lt=ids[3]).distinct(), lambda n: n < 3),
     "none": (lambda rows, ids: rows.none(), lambda n: False),
     "all": (lambda rows, ids: rows.all(), lambda n: True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -12,6 +13,7 @@ from typing import Any
 
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
+from django.core.exceptions import ObjectDoesNotExist
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.utils.http import urlencode
 
@@ -33,8 +35,9 @@ MOST, TIME_LIMIT = 100_000, 60.0
 PART, PART_WITH_ARGUMENTS = 500, 20
 #: Characters of a value.
 MOST_SHOWN = 2_000
-#: What a spreadsheet takes for the beginning of a formula.
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+#: What a spreadsheet takes for the beginning of a formula, or of a cell with one if it splits lines
+#: at another separator than ours.
+FORMULA = re.compile(r"(^|[;,|\t\r\n])(?=[\s\"']*[=+\-@\uff1d\uff0b\uff0d\uff20]|^[\t\r\n])")
 TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
 
 #: The columns of every export, and those that states add.
@@ -189,17 +192,16 @@ def _csv_line(row: Sequence[Any]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    is_formula = isinstance(value, str) and value.startswith(FORMULA)
-    return f"'{value}" if is_formula else value
+    return FORMULA.sub(r"\1'", value) if isinstance(value, str) else value
 
 
 def _value(column: Callable[[Any], Any], job: Any) -> Any:
     try:
         value = column(job)
+    except ObjectDoesNotExist:
+        return ""  # It has left the state.
     except ERRORS:
         return DAMAGED
-    except (AttributeError, TypeError, ValueError):
-        return ""  # It has left the state, or its row is damaged.
     if value is None or type(value) is int:
         return value
     if isinstance(value, datetime):

@@ -14,6 +14,7 @@ from ..models import Job
 from ..models.execution import Execution
 from ..models.job_queryset import JobQuerySet
 from ..models.operations import cancel, discard, enqueue_copy, move, reschedule, retry, run_now
+from ..own_tasks import OWN_TASKS
 from .action_forms import ActionForm, MoveForm, RescheduleForm
 from .actions import BatchResult, run_in_batches
 
@@ -141,7 +142,7 @@ RETRY = JobAction(
     "retry_job",
     "Retry",
     "Retried",
-    lambda u, ids: _jobs(u, ids).retry_failed(),
+    lambda u, ids: _jobs(u, ids).exclude(task_path__in=OWN_TASKS).retry_failed(),
     retry.STATES,
     left_alone="had changed state in the meantime, or another job has their unique key,",
 )

@@ -85,7 +85,9 @@ class JobList:
     @property
     def words(self) -> str:
         """What is selected, for the log."""
-        given = {**self.given, "search": self.search, "arguments": self.arguments}
+        given = {**self.given, "search": self.search}
+        # Others may read the log who must not see arguments.
+        given["arguments"] = "with a text" if self.arguments else ""
         given |= {"since": _told(self.since), "until": _told(self.until)}
         narrowed = "".join(f", {name} {value}" for name, value in given.items() if value)
         kind = f"{self.state.name} jobs" if self.state.name else "jobs"

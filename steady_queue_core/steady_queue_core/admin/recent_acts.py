@@ -11,6 +11,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.http import HttpRequest, HttpResponse
 
+from ..listings.visibility import is_unrestricted
 from . import texts
 from .base import QueueAdmin
 from .detail import Table
@@ -35,12 +36,13 @@ class Act(NamedTuple):
 
 def recent_acts_page(page: QueueAdmin, request: HttpRequest) -> HttpResponse:
     """Return the page of what was done to rows of the pages that the user may see. Who may see
-    some jobs only is shown what they have done themselves."""
+    some rows only of any of them is shown what they have done themselves."""
     models = [
         model for model, other in page.admin_site._registry.items()
         if model._meta.app_label == page.opts.app_label and other.has_view_permission(request)
     ]  # fmt: skip
-    only: Any = None if page.visible_jobs(request).is_unrestricted else request.user.pk
+    sees_all = all(_is_whole(page.admin_site._registry[model], request) for model in models)
+    only: Any = None if sees_all else request.user.pk
     found, is_cut = recent_acts(models, only)
     rows = [
         (texts.moment(act.at), texts.name(act.user), texts.clean(act.what, MOST_SHOWN), act.model,
@@ -53,6 +55,14 @@ def recent_acts_page(page: QueueAdmin, request: HttpRequest) -> HttpResponse:
     headings = ("When", "Who", "What", "To", "How many", "Such as")
     sections = [Table("Recent actions", headings, rows, note)]
     return page.render_detail(request, "Recent actions", "Recent actions", sections)
+
+
+def _is_whole(page: Any, request: HttpRequest) -> bool:
+    """Whether a page shows all its rows to the user, as far as that can be told without them."""
+    names = getattr(type(page), "get_queue_names", None)
+    shows_each = type(page).has_view_permission.__module__.startswith(__package__ or "")
+    shows_queues = names is None or names.__module__.startswith(__package__ or "")
+    return is_unrestricted(page.rows(request)) and shows_each and shows_queues
 
 
 def recent_acts(models: Iterable[Any], user_id: Any = None) -> tuple[list[Act], bool]:

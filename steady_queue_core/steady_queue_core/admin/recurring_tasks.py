@@ -193,7 +193,16 @@ class RecurringTaskAdmin(QueueAdmin):
     def edit_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show the form of a task, or do what it says."""
         row = self._row_to(request, "edit", object_id)
-        return row if isinstance(row, HttpResponse) else edit_page(self, request, row)
+        if isinstance(row, HttpResponse):
+            return row
+        try:
+            return edit_page(self, request, row)
+        except ERRORS as error:
+            if not is_damage(error):
+                raise
+        damaged = f"Recurring task {texts.name(row.key)} is damaged: remove it in the list."
+        self.message_user(request, damaged, messages.ERROR)
+        return HttpResponseRedirect(self.url(request, "changelist"))
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None

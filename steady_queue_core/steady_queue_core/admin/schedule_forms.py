@@ -27,6 +27,7 @@ from ..errors import (
 )
 from ..listings.run_outlook import outlook_of
 from ..models import RecurringTask
+from ..own_tasks import OWN_TASKS
 from ..schedules import validators
 from ..schedules.interval import EVERY
 from ..schedules.once import AT
@@ -256,8 +257,11 @@ class AddScheduleForm(ScheduleForm):
             return validators.checked_key(self.cleaned_data["key"])
 
     def clean_task(self) -> Any:
+        path = self.cleaned_data["task"].strip()
+        if path in OWN_TASKS:
+            raise ValidationError("Steady Queue enqueues this task itself.")
         try:
-            return find_task(self.cleaned_data["task"].strip())
+            return find_task(path)
         except UnregisteredTaskError as error:
             raise ValidationError(str(error)) from None
 

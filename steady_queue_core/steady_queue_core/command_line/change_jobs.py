@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import SteadyQueueError
-from ..listings.states import FAILED, State
+from ..listings.states import ALL, FAILED, State
 from ..models import Job
 from .batched import Selection, add_batch_options, apply
 from .context import Context
@@ -104,6 +104,8 @@ class ChangeJobs(Subcommand):
     def _states(self, context: Context) -> Sequence[State]:
         is_of_failed = failure_option(context.options) is not None
         wanted = FAILED.name if is_of_failed else context.options["state"]
+        if wanted is None and not self.action.executions:
+            return [ALL]  # Once: a job that goes on would be met in several states.
         return [state for state in self.action.states if wanted in (None, state.name)]
 
     def _described(self, using: str, dry: bool) -> dict[str, Any]:

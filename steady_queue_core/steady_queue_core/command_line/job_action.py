@@ -79,6 +79,7 @@ COPY = JobAction(
     lambda jobs: jobs.enqueue_copies(batch_size=MOST_AT_ONCE),
     lambda job: job.enqueue_copy() is not None,
     warning="Each becomes a new job.",
+    reorders=True,
 )
 RETRY = JobAction(
     "retried", retry.STATES, lambda jobs: jobs.retry_failed(), lambda job: job.retry()

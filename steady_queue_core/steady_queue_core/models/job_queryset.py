@@ -152,6 +152,7 @@ class JobQuerySet(models.QuerySet[Any]):
         jobs: Any = self.all()
         jobs._for_write = True
         jobs.query.select_for_update = False
+        jobs.query.standard_ordering = True  # Of reverse(), which order_by() leaves.
         return cast(JobQuerySet, jobs)
 
     def _batches(self, states: Sequence[type[Execution]], batch_size: int) -> Iterator[list[int]]:

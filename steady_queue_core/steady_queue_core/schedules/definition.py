@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from .. import arguments
+from ..own_tasks import OWN_TASKS
 from . import validators
 from .catch_up import CatchUp
 from .overlap import Overlap
@@ -203,7 +204,12 @@ def require_runnable(definition: RecurringDefinition) -> None:
 
 
 def require_configurable(definition: RecurringDefinition) -> None:
-    """Raise ValueError if the backend refuses the task with its queue and priority."""
+    """Raise ValueError if the backend refuses the task with its queue and priority, or if it does
+    what a user was allowed to do at one time."""
+    if getattr(definition.task, "module_path", None) in OWN_TASKS:
+        raise ValueError(
+            f"the recurring task {definition.key!r}: Steady Queue enqueues this task itself"
+        )
     try:
         definition.configured_task()
     except Exception as error:

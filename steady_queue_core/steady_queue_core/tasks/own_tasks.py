@@ -8,11 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
 from ..compat import Task
-
-#: The path of what does in the background what a user of the admin has asked for.
-ACT_ON_LIST = "steady_queue_core.admin.background.act_on_list"
-#: The paths of all of them. They are stored with jobs: they stay as they are.
-OWN_TASKS = frozenset({ACT_ON_LIST})
+from ..own_tasks import OWN_TASKS
 
 
 def own_task_at(path: str) -> Task | None:

@@ -21,15 +21,19 @@ from ...dialects import (
     fair_queues_in,
 )
 from ...dialects.database import Database
+from ...own_tasks import OWN_TASKS
 from ...payloads import PayloadError, call_scope
 from ...payloads.backends import codec_of
 from ..semaphore import Semaphore
 
-#: Tasks whose jobs are not copied: they do what one user was allowed to do at one time.
-NOT_COPIED = ("steady_queue_core.admin.background.act_on_list",)
 #: What the metadata have of one job, rather than of its call.
 OF_ONE_JOB = ("batch", "slot", "snoozes", "crashes", "discarded")
 EXPIRES = "expires"
+#: What a copy needs; errors and results may be large.
+OF_CALL = (
+    "task_path", "backend_name", "queue_name", "rank", "arguments", "max_attempts", "metadata",
+    "concurrency_key", "concurrency_limit", "concurrency_duration", "concurrency_discards",
+)  # fmt: skip
 
 
 def enqueue_copies(jobs: QuerySet[Any], job_ids: Sequence[int]) -> dict[int, EnqueuedJob]:
@@ -38,12 +42,13 @@ def enqueue_copies(jobs: QuerySet[Any], job_ids: Sequence[int]) -> dict[int, Enq
 
     Left alone are jobs whose unique key another job, or an earlier copy, has, those with damaged
     metadata, those with results of other members of a batch among their arguments, and those of
-    ``NOT_COPIED``.
+    Steady Queue's own tasks.
     """
     database = Database.of(jobs.db)
     with database.transaction():
         rows = {
-            job.pk: job for job in jobs.filter(pk__in=job_ids).exclude(task_path__in=NOT_COPIED)
+            job.pk: job
+            for job in jobs.filter(pk__in=job_ids).exclude(task_path__in=OWN_TASKS).only(*OF_CALL)
         }
         limits = _present_limits(database, rows.values())
         calls = {pk: _call(database, rows[pk], limits) for pk in sorted(rows)}

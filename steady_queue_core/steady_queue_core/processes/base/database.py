@@ -30,11 +30,13 @@ SLOW_ANSWER = 1.0
 class Unavailable(Exception):
     """The database did not answer; ``pause`` is the number of seconds to wait before a retry."""
 
-    def __init__(self, pause: float, *, lost: bool) -> None:
+    def __init__(self, pause: float, *, lost: bool, refused: bool = False) -> None:
         super().__init__(f"the database is unavailable; next try in {pause:.1f} s")
         self.pause = pause
         #: Whether the connection was lost, so that the operation may have taken effect or not.
         self.lost = lost
+        #: Whether the server did answer, but that it cannot do this: a table or a right is missing.
+        self.refused = refused
 
 
 class QueueDatabase:
@@ -138,7 +140,7 @@ class QueueDatabase:
             self._outage.note_refusal(name_of(operation), pause)
         if lost or self._outage.has_lasting_conflicts:
             self._outage.log(reason)
-        return Unavailable(pause, lost=lost)
+        return Unavailable(pause, lost=lost, refused=refused)
 
     def _close_if_dead(self, connection: BaseDatabaseWrapper) -> None:
         idle, self._used_at = time.monotonic() - self._used_at, time.monotonic()

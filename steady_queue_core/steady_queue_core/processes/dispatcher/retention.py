@@ -101,7 +101,6 @@ def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
     if fair_queues_in(using) is not None:
         yield "IdleTurns", IdleTurns(using)
     yield "IdleRates", IdleRates(using, present)
-    yield "PastEnds", PastEnds(using, present)
     yield "StrayCheckpoints", StrayCheckpoints(using, Job.objects.using(using))
     yield "StraySteps", StraySteps(using, Job.objects.using(using))
     longest = _longest(finished)
@@ -109,6 +108,7 @@ def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
         yield "FinishedBatches", FinishedBatches(using, present - longest)
         kept = max(longest, _longest_catch_up(using) + RUNS_BEYOND)
         yield "slots", PastRuns(using, present - kept)
+    yield "PastEnds", PastEnds(using, present)
 
 
 def _of_backends(

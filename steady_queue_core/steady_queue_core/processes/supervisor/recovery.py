@@ -112,7 +112,17 @@ class Rescuer:
                     lambda connection, _: bury(connection.alias, process, estate, reason)
                 )
                 return
-            except (DataError, IntegrityError, ValueError, TypeError):
+            except (DataError, IntegrityError, ValueError, TypeError, KeyError, AttributeError):
+                log_internal_error(
+                    logger,
+                    "The end of %s could not be stored",
+                    process.name,
+                    extra=about("process.end_lost", lost_process=process.name),
+                )
+            except Unavailable as unavailable:
+                # A table or a right that is missing must not keep others from being rescued.
+                if not unavailable.refused:
+                    raise
                 log_internal_error(
                     logger,
                     "The end of %s could not be stored",
