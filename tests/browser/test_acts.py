@@ -204,16 +204,16 @@ def test_a_queue_is_paused_resumed_and_cleared_on_its_page(
 
 
 def test_ticked_queues_are_paused_resumed_and_cleared(any_tab: Tab, situation: Situation) -> None:
-    situation.ready(2, "mail")
+    situation.ready(2, "letters")
     any_tab.open(page("pause"))
-    any_tab.tick("mail")
+    any_tab.tick("letters")
     any_tab.choose("Pause selected queues")
-    assert any_tab.messages == ["Paused: mail."]
-    assert list(situation.rows(Pause).values_list("pk", flat=True)) == ["mail"]
-    any_tab.tick("mail")
+    assert any_tab.messages == ["Paused: letters."]
+    assert list(situation.rows(Pause).values_list("pk", flat=True)) == ["letters"]
+    any_tab.tick("letters")
     any_tab.choose("Resume selected queues")
     assert not situation.rows(Pause).exists()
-    any_tab.tick("mail")
+    any_tab.tick("letters")
     any_tab.choose("Clear selected queues of ready jobs")
     any_tab.press("Yes, clear")
     assert situation.ids(Job) == []

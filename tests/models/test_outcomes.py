@@ -295,7 +295,9 @@ def test_the_errors_of_the_last_attempts_are_kept_however_often_it_is_retried(us
         assert job.retry()
     errors = breaks.get_result(result.id).errors
     assert len(errors) == MOST_EARLIER + 1
-    assert max(sizes) == sizes[-1] == sizes[-2] < 500_000
+    # The durations of attempts have more digits or fewer.
+    assert max(sizes) - min(sizes[-2:]) < 20 * MOST_EARLIER
+    assert max(sizes) < 500_000
 
 
 @on_every_database
