@@ -40,7 +40,7 @@ def traceback_of(project: Project, job: int) -> str:
 
 def errors_of(project: Project, job: int) -> list[str]:
     [(text,)] = project.query(f"SELECT errors FROM steady_queue_jobs WHERE id = {job}")
-    return [path for path, _ in json.loads(text)]
+    return [path for path, *_ in json.loads(text)]
 
 
 def wait_cancelled(project: Project, *jobs: int) -> None:

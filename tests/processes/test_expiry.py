@@ -27,7 +27,7 @@ def assert_expired(project: Project, *jobs: int) -> None:
     for job in jobs:
         assert project.state_of(job) == "failed"
         [(text,)] = project.query(f"SELECT errors FROM steady_queue_jobs WHERE id = {job}")
-        assert [path for path, _ in json.loads(text)] == [EXPIRED]
+        assert [path for path, *_ in json.loads(text)] == [EXPIRED]
         assert project.attempts_at(job) == []
 
 

@@ -98,7 +98,7 @@ def test_restarts_under_load_lose_nothing_and_leave_no_gap(
     source = random.Random(3)
     # More than 16 threads do meanwhile. In three seconds, fewer long ones than there are threads:
     # with all of them taken, there would be no start whatever became of the workers.
-    jobs = round(lasting * 600)
+    jobs = round(lasting * 900)
     calls = [
         [source.uniform(0, longest) if source.random() < 0.008 else source.uniform(0, 0.1)]
         for _ in range(jobs)

@@ -83,7 +83,7 @@ def kill(project: Project, target: proc.Stat | int, signum: int = signal.SIGKILL
 
 def errors_of(project: Project, job_id: int) -> list[list[str]]:
     [(text,)] = project.query("SELECT errors FROM steady_queue_jobs WHERE id = ?", job_id)
-    return list(json.loads(text))
+    return [each[:2] for each in json.loads(text)]
 
 
 def failure_of(project: Project, job_id: int) -> tuple[str, str]:

@@ -28,7 +28,7 @@ def hanging(threads: int = 3, **options: Any) -> dict[str, Any]:
 
 def errors_of(project: Project, job: int) -> list[tuple[str, str]]:
     [(text,)] = project.query(f"SELECT errors FROM steady_queue_jobs WHERE id = {job}")
-    return [tuple(each) for each in json.loads(text or "[]")]
+    return [(path, told) for path, told, *_ in json.loads(text or "[]")]
 
 
 def wait_timed_out(project: Project, job: int, seconds: float) -> str:
