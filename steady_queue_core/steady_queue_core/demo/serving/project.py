@@ -27,7 +27,7 @@ STEADY_QUEUE = {{"workers": [{{"queues": "*", "threads": 4}}], "shutdown_timeout
 """
 
 #: Those of the running demo alone. The log has no more than two files of a megabyte.
-SERVED = """from .settings import *  # noqa: F403
+SERVED = """from .settings import *
 
 DEBUG = False
 ALLOWED_HOSTS = ["127.0.0.1", "localhost"]
@@ -41,7 +41,7 @@ LOGGING = {{
     "handlers": {{
         "file": {{
             "class": "logging.handlers.RotatingFileHandler",
-            "filename": BASE_DIR / "web.log",  # noqa: F405
+            "filename": BASE_DIR / "web.log",
             "maxBytes": 1_000_000,
             "backupCount": 1,
             "delay": True,

@@ -21,17 +21,11 @@ from ..execution import (
     ScheduledExecution,
     WaitingExecution,
 )
+from . import move
 from .keys import keys_of
 from .removal import remove_executions
 
-#: The states of jobs that wait. In the order in which jobs pass through them: a job that moves on
-#: while its row is awaited is found in the next.
-STATES: tuple[type[Execution], ...] = (
-    WaitingExecution,
-    ScheduledExecution,
-    BlockedExecution,
-    ReadyExecution,
-)
+STATES = move.STATES
 
 
 def due_at(database: Database, run_after: object) -> datetime:
