@@ -7,9 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from steady_queue_core.listings import counts
 from steady_queue_core.models import Queue, RecurringTask, Sample, Statistic
-from steady_queue_core.overview import WINDOWS, history, queues
+from steady_queue_core.overview import WINDOWS, history, lengths, queues
 from steady_queue_core.overview.total import quantile
 from steady_queue_core.statistics import histogram
 from steady_queue_core.statistics.spans import HOUR, RECENT_HOUR
@@ -109,10 +108,24 @@ def test_samples_of_another_time_tell_no_rate(using: str, garden: Garden) -> Non
 def test_more_ready_jobs_than_are_counted_tell_no_rate(
     garden: Garden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counts, "CAP", 2)
+    monkeypatch.setattr(lengths, "CAP", 2)
     garden.ready(3, "mail"), garden.sample(10)
     [line] = garden.look().queues
     assert line.in_rate is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_long_queues_are_counted_less_far_each(
+    garden: Garden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lengths, "OF_QUEUES", 6)
+    garden.ready(3, "mail"), garden.ready(4, "web")
+    assert {each.name: each.listed.ready.text for each in garden.look().queues} == {
+        "mail": "3",
+        "web": "3+",
+    }
+    garden.ready(1, "third")
+    assert [each.listed.ready.text for each in garden.look().queues if each.name == "web"] == ["2+"]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -60,22 +60,23 @@ def count_each(
     selections: Sequence[QuerySet[Any]],
     instant: str = "",
     visible: VisibleJobs | None = None,
-    cap: int | None = None,
+    cap: int | Sequence[int] | None = None,
 ) -> list[BoundedCount]:
-    """Count each of the ``selections`` up to the limit, which ``cap`` may lower, in one statement,
-    and find the earliest value of the column ``instant``.
+    """Count each of the ``selections`` up to the limit, which ``cap`` may lower, for all of them or
+    for each, in one statement, and find the earliest value of the column ``instant``.
 
     Reads at most as many rows as the limit of each selection that is in the order of an index. Rows
     that are not ``visible`` are read but not counted.
     """
     if not selections:
         return []
-    connection, most = connections[using], CAP if cap is None else cap
+    connection = connections[using]
+    caps = cap if isinstance(cap, Sequence) else [CAP if cap is None else cap] * len(selections)
     parts, parameters = [], []
     one: Any = F(instant) if instant else Value(1)
     if visible is not None and not visible.is_unrestricted:
         one = Case(When(visible.condition, then=one))
-    for position, rows in enumerate(selections):
+    for position, (rows, most) in enumerate(zip(selections, caps, strict=True)):
         marked = rows.annotate(one=one).values("one")
         sql, given = marked[: most + 1].query.get_compiler(using).as_sql()
         parts.append(f"SELECT {position}, COUNT(*), COUNT(one), MIN(one) FROM ({sql}) counted")
@@ -87,7 +88,8 @@ def count_each(
         BoundedCount.of(
             examined, found, stored_instant(connection, first) if instant else None, most
         )
-        for examined, found, first in (counted[position] for position in range(len(selections)))
+        for position, most in enumerate(caps)
+        for examined, found, first in [counted[position]]
     ]
 
 

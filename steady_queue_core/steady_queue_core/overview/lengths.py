@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import F, QuerySet
 
 from ..dialects import portable
-from ..listings.counts import BoundedCount, count_each
+from ..listings.counts import CAP, BoundedCount, count_each
 from ..listings.damage import ERRORS, is_damage
 from ..models import (
     BlockedExecution,
@@ -30,6 +30,8 @@ STATES: dict[str, Any] = {
     "running": ClaimedExecution,
     "failed": FailedExecution,
 }
+#: Ready jobs that are counted of all queues together: many long queues are counted less far each.
+OF_QUEUES = 30_000
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,10 @@ class Lengths:
             RecurringTask.objects.using(using).filter(enabled=True).order_by(),
             *(ready.filter(queue_name=name) for name in queues),
         ]
-        found = _counted(using, selections)
         number = len(STATES)
+        of_each = min(CAP, OF_QUEUES // max(1, len(queues)))
+        caps = [*[CAP] * (number + 2), *[of_each] * len(queues)]
+        found = _counted(using, selections, caps)
         return cls(
             states=dict(zip(STATES, found, strict=False)),
             overdue=found[number],
@@ -65,13 +69,15 @@ class Lengths:
         )
 
 
-def _counted(using: str, selections: Sequence[QuerySet[Any]]) -> list[BoundedCount]:
+def _counted(
+    using: str, selections: Sequence[QuerySet[Any]], caps: Sequence[int]
+) -> list[BoundedCount]:
     try:
-        return count_each(using, [*map(_dated, selections)], "moment")
+        return count_each(using, [*map(_dated, selections)], "moment", cap=caps)
     except ERRORS as error:
         if not is_damage(error):
             raise
-        return count_each(using, selections)
+        return count_each(using, selections, cap=caps)
 
 
 def _dated(rows: Any) -> Any:

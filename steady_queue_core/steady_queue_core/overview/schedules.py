@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connections
-from django.db.models import Exists, OuterRef
+from django.db.models import Case, OuterRef, Subquery, When
 
 from ..listings.counts import stored_instant
 from ..listings.damage import ERRORS, is_damage
@@ -77,22 +77,22 @@ def _rows(scope: Scope) -> list[Any]:
 
 def _last_runs(using: str, keys: Sequence[str]) -> dict[str, LastRun]:
     runs = RecurringExecution.objects.using(using).order_by("-run_at")
-    job = OuterRef("job_id")
-    jobs = Job.objects.using(using).filter(pk=job)
+    ended = Case(When(finished_at__isnull=False, then=1), default=0)
+    jobs = Job.objects.using(using).filter(pk=OuterRef("job_id")).annotate(ended=ended)
+    failed = FailedExecution.objects.using(using).filter(pk=OuterRef("job_id"))
+    # PostgreSQL may read all failed jobs for an EXISTS among the columns, but not for a LIMIT.
     runs = runs.annotate(
-        is_there=Exists(jobs),
-        has_ended=Exists(jobs.filter(finished_at__isnull=False)),
-        has_failed=Exists(FailedExecution.objects.using(using).filter(pk=job)),
+        ended=Subquery(jobs.values("ended")[:1]), failed=Subquery(failed.values("pk")[:1])
     )
-    columns = ("task_key", "run_at", "job_id", "is_there", "has_ended", "has_failed")
+    columns = ("task_key", "run_at", "job_id", "ended", "failed")
     text = f"SELECT {', '.join(columns)} FROM {{rows}}"
     # A key each: a server may read all runs to find the last ones of several keys.
     parts: list[Part] = [(text, runs.filter(task_key=key).values(*columns)[:1]) for key in keys]
     try:
         found = rows_of(using, parts) if parts else []
         return {
-            key: LastRun(stored_instant(connections[using], at), job_id, _ending(*states))
-            for key, at, job_id, *states in found
+            key: LastRun(stored_instant(connections[using], at), job_id, _ending(ended, failed))
+            for key, at, job_id, ended, failed in found
         }
     except ERRORS as error:
         if not is_damage(error):
@@ -100,9 +100,10 @@ def _last_runs(using: str, keys: Sequence[str]) -> dict[str, LastRun]:
         return {}
 
 
-def _ending(is_there: Any, has_ended: Any, has_failed: Any) -> str:
-    if not is_there:
+def _ending(ended: Any, failed: Any) -> str:
+    """Return how a job has ended; ``ended`` is ``None`` for one that is gone."""
+    if ended is None:
         return ""
-    if has_failed:
+    if failed is not None:
         return FAILED
-    return FINISHED if has_ended else NOT_ENDED
+    return FINISHED if ended else NOT_ENDED
