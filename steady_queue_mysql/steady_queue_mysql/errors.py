@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import portable
 
 DUPLICATE = 1062
+#: A COMMIT that failed; only the text tells why.
+COMMIT_FAILED = 1180
+COMMIT_DEADLOCK = re.compile(r"\b149\b|deadlock", re.IGNORECASE)
+COMMIT_CUT_OFF = re.compile("not connected to primary component", re.IGNORECASE)
 #: Interrupted by KILL QUERY.
 INTERRUPTED = 1317
 #: Deadlock; record changed since the snapshot (MariaDB); rolled back by a cluster's certification.
@@ -52,11 +57,18 @@ def is_server_error(error: BaseException) -> bool:
 
 def is_deadlock(error: BaseException) -> bool:
     """Return whether the server has rolled back the transaction in favour of another."""
-    return isinstance(error, DatabaseError) and error_number(error) in DEADLOCKS
+    if not isinstance(error, DatabaseError):
+        return False
+    number = error_number(error)
+    if number == COMMIT_FAILED:
+        return COMMIT_DEADLOCK.search(str(error)) is not None
+    return number in DEADLOCKS
 
 
 def is_contention(connection: BaseDatabaseWrapper, error: BaseException) -> bool:
     """Return whether ``error`` is worth another try on the same connection."""
+    if is_deadlock(error):
+        return True
     return isinstance(error, DatabaseError) and error_number(error) in CONTENTION
 
 
@@ -67,6 +79,8 @@ def is_lost_connection(connection: BaseDatabaseWrapper, error: BaseException) ->
     number = error_number(error)
     if number in LOST:
         return True
+    if number == COMMIT_FAILED:
+        return COMMIT_CUT_OFF.search(str(error)) is not None
     if is_server_error(error):
         return False  # The server answers.
     return portable.is_lost_connection(connection, error)

@@ -154,6 +154,18 @@ class Failures(ServerCase):
             self.assertIs(self.dialect.is_contention(self.connection, error), contention, number)
             self.assertIs(self.dialect.is_lost_connection(self.connection, error), lost, number)
 
+    def test_what_a_failed_commit_means_is_told_by_its_text(self) -> None:
+        for text, contention, lost in (
+            ("Got error 149 - 'Lock deadlock; Retry transaction' during COMMIT", True, False),
+            ("Got error 149 during COMMIT", True, False),
+            ("Error while appending streaming replication fragment(provider status: Not connected "
+             "to Primary Component)", False, True),
+            ("Got error 28 - 'No space left on device' during COMMIT", False, False),
+        ):  # fmt: skip
+            error = OperationalError(1180, text)
+            self.assertIs(self.dialect.is_contention(self.connection, error), contention, text)
+            self.assertIs(self.dialect.is_lost_connection(self.connection, error), lost, text)
+
     def test_stray_ready_rows_end_where_they_are_claimed(self) -> None:
         """Of a job that is gone, has ended, or runs: and the others are claimed all the same."""
         gone, ended, running = self.enqueue_many(3)
