@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from pluggy import HookRelay
 
 M = TypeVar("M", bound=Model)
+T = TypeVar("T")
 
 #: The ids of the jobs whose claims were held, and the claims that were made.
 Exchange = tuple[set[int], list[ClaimedJob]]
@@ -158,22 +159,24 @@ class Dialect:
         self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
     ) -> list[EnqueuedJob]:
         batch_ids = {job.batch_id for job in jobs if job.batch_id is not None}
-        with self.transaction(connection):
+
+        def enqueue() -> list[EnqueuedJob] | BatchClosed:
             closed = Joins(connection, self).lock_open(batch_ids)
-            if not closed:
-                return self._enqueue_any(connection, jobs)
+            return BatchClosed(closed) if closed else self._enqueue_any(connection, jobs)
+
         # Raised outside of the transaction: the caller's stays usable.
-        raise BatchClosed(closed)
+        enqueued = self._in_transaction(connection, enqueue)
+        if isinstance(enqueued, BatchClosed):
+            raise enqueued
+        return enqueued
 
     def _enqueue_unique(
         self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
     ) -> list[EnqueuedJob]:
-        def enqueue() -> list[EnqueuedJob] | KeyTaken:
-            with self.transaction(connection):
-                return UniqueEnqueue(connection, self, jobs).run()
-
         # Raised outside of the transaction: the caller's stays usable.
-        enqueued = until_free(connection, enqueue, self.is_contention)
+        enqueued = self._in_transaction(
+            connection, lambda: UniqueEnqueue(connection, self, jobs).run()
+        )
         if isinstance(enqueued, KeyTaken):
             raise enqueued
         return enqueued
@@ -185,19 +188,34 @@ class Dialect:
         batches become their members, those of fair queues get their turns."""
         if all(job.batch_id is None and job.fair_key is None for job in jobs):
             return self._insert(connection, jobs)
-        with self.transaction(connection):
+
+        def insert() -> list[EnqueuedJob]:
             stored = self._insert(connection, jobs)
             insert_members(connection, jobs, stored)
             if (turns := Turns.of(connection, self)) is not None:
                 turns.of_new(jobs, stored)
-        return stored
+            return stored
+
+        return self._in_transaction(connection, insert)
 
     def _insert(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
         if len(jobs) == 1 or len(split := list(batches.split(jobs))) == 1:
             return self._enqueue(connection, jobs)
-        with self.transaction(connection):
+
+        def insert() -> list[EnqueuedJob]:
             self.lock_semaphores(connection, jobs)
             return [stored for batch in split for stored in self._enqueue(connection, batch)]
+
+        return self._in_transaction(connection, insert)
+
+    def _in_transaction(self, connection: BaseDatabaseWrapper, operation: Callable[[], T]) -> T:
+        """Run ``operation`` in a transaction, and repeat it after a deadlock."""
+
+        def run() -> T:
+            with self.transaction(connection):
+                return operation()
+
+        return until_free(connection, run, self.is_contention)
 
     def _enqueue(
         self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
