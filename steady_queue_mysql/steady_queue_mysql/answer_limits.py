@@ -11,7 +11,7 @@ from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import DatabaseErrorWrapper
 
-from .errors import CONNECTION_LOST
+from .errors import CONNECTION_LOST, NOT_AVAILABLE
 from .session import LOCK_WAIT
 
 #: The longest time to wait for a connection, in seconds.
@@ -20,8 +20,6 @@ CONNECT_TIMEOUT = 5
 MARGIN = 2
 #: Time-outs of MySQL's own driver. It says that the session is closed then, but it is not.
 TIMEOUTS = frozenset({"ConnectionTimeoutError", "ReadTimeoutError", "WriteTimeoutError"})
-#: Error number of that driver after an unanswered ping.
-NOT_AVAILABLE = -1
 
 
 def limit_silence(connection: BaseDatabaseWrapper, seconds: float) -> None:

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from django.db import DataError
+from django.db import DataError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import portable
 
-from .errors import is_server_error, translated_errors
-from .server import server_of
+from .errors import ABORTED, is_server_error, is_unanswered_ping, translated_errors
+from .server import Server, server_of
 
-#: Characters of statements and values in one batch, unless a single statement has more.
+#: Characters of statements and values in one batch; a statement that has more is one by itself.
 MAX_LENGTH = 500_000
 #: The most bytes that a character takes, escaped.
 MAX_BYTES = 4
@@ -50,15 +50,31 @@ def execute_all(connection: BaseDatabaseWrapper, statements: Sequence[Statement]
     """Execute ``statements`` in order, in as few batches as possible; return their results.
 
     The first error ends them all. Raises ``DataError`` for a statement that is larger than the
-    server accepts, before any statement of its batch is sent.
+    server accepts, before any statement is sent.
     """
-    largest = server_of(connection).max_packet
+    server = server_of(connection)
+    for statement in statements:
+        _require_fitting(statement, server.max_packet)
     results: list[Result] = []
-    for batch in _batches(statements, min(MAX_LENGTH, largest // (2 * MAX_BYTES))):
-        for statement in batch:
-            _require_fitting(statement, largest)
-        results += _execute(connection, batch)
+    with (
+        translated_errors(connection),
+        _told_as_abort(server),
+        _closed_if_unread(connection),
+        _without_warnings(connection),
+        _cursor(connection) as cursor,
+    ):
+        for batch in _batches(statements, _max_length(server)):
+            results += _execute(cursor, batch)
     return results
+
+
+def _max_length(server: Server) -> int:
+    # Galera aborts transactions at any time, and tells it with the next packet. Between two
+    # statements of one packet the error is lost: those that follow are executed without a
+    # transaction, and COMMIT succeeds.
+    if server.is_galera:
+        return 0
+    return min(MAX_LENGTH, server.max_packet // (2 * MAX_BYTES))
 
 
 def _batches(statements: Iterable[Statement], max_length: int) -> Iterator[list[Statement]]:
@@ -92,22 +108,16 @@ def discard(connection: BaseDatabaseWrapper) -> None:
         wrapper.connection = None
 
 
-def _execute(connection: BaseDatabaseWrapper, batch: Sequence[Statement]) -> list[Result]:
+def _execute(cursor: Any, batch: Sequence[Statement]) -> list[Result]:
     sql = "; ".join(statement.sql for statement in batch)
     values = [value for statement in batch for value in statement.values]
     results = []
-    with (
-        translated_errors(connection),
-        _closed_if_unread(connection),
-        _without_warnings(connection),
-        _cursor(connection) as cursor,
-    ):
-        cursor.execute(sql, values or None)
-        while True:
-            rows = cursor.fetchall() if cursor.description else ()
-            results.append(Result(rows))
-            if not cursor.nextset():
-                return results
+    cursor.execute(sql, values or None)
+    while True:
+        rows = cursor.fetchall() if cursor.description else ()
+        results.append(Result(rows))
+        if not cursor.nextset():
+            return results
 
 
 @contextmanager
@@ -124,6 +134,22 @@ def _cursor(connection: BaseDatabaseWrapper) -> Iterator[Any]:
     wrapper.ensure_connection()
     with wrapper.wrap_database_errors, wrapper.connection.cursor() as cursor:
         yield cursor
+
+
+@contextmanager
+def _told_as_abort(server: Server) -> Iterator[None]:
+    """Raise an unanswered ping as the abort of a transaction, where the server is of Galera.
+
+    MySQL's own driver pings before it makes a cursor. The node answers the ping with the abort, and
+    the driver says only that there is no connection. It is closed, and the next try opens another:
+    if there is none, that one tells so.
+    """
+    try:
+        yield
+    except OperationalError as error:
+        if server.is_galera and is_unanswered_ping(error):
+            raise OperationalError(ABORTED, "The cluster aborted the transaction") from error
+        raise
 
 
 @contextmanager

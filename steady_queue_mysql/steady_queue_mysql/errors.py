@@ -19,8 +19,10 @@ COMMIT_DEADLOCK = re.compile(r"\b149\b|deadlock", re.IGNORECASE)
 COMMIT_CUT_OFF = re.compile("not connected to primary component", re.IGNORECASE)
 #: Interrupted by KILL QUERY.
 INTERRUPTED = 1317
-#: Deadlock; record changed since the snapshot (MariaDB); rolled back by a cluster's certification.
-DEADLOCKS = frozenset({1213, 1020, 3101})
+#: Deadlock, or a transaction that a cluster has aborted.
+ABORTED = 1213
+#: Also: record changed since the snapshot (MariaDB); rolled back by a cluster's certification.
+DEADLOCKS = frozenset({ABORTED, 1020, 3101})
 #: Also lock wait time-out, NOWAIT, and the administrator's limits on the duration of a statement.
 CONTENTION = DEADLOCKS | {1205, 3572, 3024, 1969}
 #: Lost in the middle of a statement.
@@ -32,6 +34,8 @@ LOST = frozenset(
     | {1040, 1129, 1203, 1226}  # it takes no more connections
     | {1047}  # it is not part of its cluster
 )
+#: Error number of MySQL's own driver after an unanswered ping.
+NOT_AVAILABLE = -1
 #: A packet larger than ``max_allowed_packet``, reported by the server or by the driver.
 TOO_LARGE = frozenset({1153, 2020})
 #: Values that do not fit a column. Some drivers raise OperationalError, as if worth a retry.
@@ -55,8 +59,15 @@ def is_server_error(error: BaseException) -> bool:
     return number is not None and number >= 1000 and not 2000 <= number < 3000
 
 
+def is_unanswered_ping(error: BaseException) -> bool:
+    """Return whether MySQL's own driver has found that there is no connection, by a ping."""
+    found = (error, error.__cause__, error.__context__)
+    return any(getattr(each, "errno", None) == NOT_AVAILABLE for each in found)
+
+
 def is_deadlock(error: BaseException) -> bool:
-    """Return whether the server has rolled back the transaction in favour of another."""
+    """Return whether the transaction was rolled back in favour of another, or has to be, and is
+    worth another try at once."""
     if not isinstance(error, DatabaseError):
         return False
     number = error_number(error)

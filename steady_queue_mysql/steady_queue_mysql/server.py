@@ -1,4 +1,4 @@
-"""The server: whether it is MySQL or MariaDB, and its version."""
+"""The server: whether it is MySQL or MariaDB, its version, and whether it is a node of Galera."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import DialectUnsupported
 
+from .errors import error_number
+
 MINIMUM_MYSQL = (8, 4)
 MINIMUM_MARIADB = (10, 6)
 
-ASK = "SELECT VERSION(), @@max_allowed_packet"
+# Only MariaDB reads the last comment, and knows the variable, unless it was built without Galera.
+ASK = "SELECT VERSION(), @@max_allowed_packet, @@version_comment /*M! , @@wsrep_on */"
+ASK_WITHOUT_GALERA = "SELECT VERSION(), @@max_allowed_packet, ''"
+UNKNOWN_VARIABLE = 1193
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,8 @@ class Server:
     is_mariadb: bool
     #: The largest packet that the server accepts, in bytes.
     max_packet: int
+    #: Whether it is a node of a Galera cluster, which may abort a transaction at any time.
+    is_galera: bool = False
 
     @property
     def display_name(self) -> str:
@@ -76,12 +84,16 @@ def exact_collation(connection: BaseDatabaseWrapper) -> str:
     return server_of(connection).exact_collation
 
 
-def parse(text: str, max_packet: int) -> Server:
-    """Return the server whose ``VERSION()`` is ``text``."""
+def parse(text: str, max_packet: int, comment: str = "", wsrep_on: object = None) -> Server:
+    """Return the server whose ``VERSION()`` is ``text``.
+
+    MariaDB has ``wsrep_on``; builds of MySQL with Galera say so in their version's ``comment``.
+    """
     # MariaDB may prefix its version with a MySQL version, for old replicas.
     found = re.search(r"\d+(?:\.\d+)+", text.removeprefix("5.5.5-"))
     version = tuple(map(int, found.group().split("."))) if found else ()
-    return Server(text, version, "mariadb" in text.lower(), max_packet)
+    is_galera = "wsrep" in comment.lower() if wsrep_on is None else bool(int(str(wsrep_on)))
+    return Server(text, version, "mariadb" in text.lower(), max_packet, is_galera)
 
 
 def correct_django(wrapper: Any, server: Server) -> None:
@@ -110,10 +122,19 @@ def _derived_from_version(features: Any) -> list[str]:
 
 
 def _ask(connection: BaseDatabaseWrapper) -> Server:
+    try:
+        text, max_packet, *galera = _row(connection, ASK)
+    except DatabaseError as error:
+        if error_number(error) != UNKNOWN_VARIABLE:
+            raise
+        text, max_packet, *galera = _row(connection, ASK_WITHOUT_GALERA)
+    return parse(str(text), int(max_packet), *galera)
+
+
+def _row(connection: BaseDatabaseWrapper, sql: str) -> tuple[Any, ...]:
     with connection.cursor() as cursor:
-        cursor.execute(ASK)
-        text, max_packet = cursor.fetchone()
-    return parse(str(text), int(max_packet))
+        cursor.execute(sql)
+        return tuple(cursor.fetchone())
 
 
 def _dotted(version: tuple[int, ...]) -> str:
