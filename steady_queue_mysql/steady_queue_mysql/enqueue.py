@@ -11,13 +11,18 @@ from steady_queue_core.dialects import EnqueuedJob, Limit, NewJob, portable, tab
 
 from .batches import Result, Statement
 from .clock import NOW_SQL, microseconds, to_text
+from .errors import StepChanged
 from .inline_tables import SQL, Value, chunks, insert_rows
 from .permits import admitting, counting, discarding_refused, set_limits
 from .server import server_of
 from .transactions import Transaction, run_in_transaction
 
-# One time for all rows of a job: two statements would read the clock at different moments.
-TAKE_TIME = Statement(f"SET @steady_queue_now = {NOW_SQL}")
+# One time for all rows of a job: two statements would read the clock at different moments. The
+# step of ids is read with it, and compared after each INSERT: Galera changes it when a node joins
+# or leaves, also for sessions that are open.
+TAKE_TIME = Statement(
+    f"SET @steady_queue_now = {NOW_SQL}, @steady_queue_step = @@auto_increment_increment"
+)
 NOW = SQL("@steady_queue_now")
 
 INSERT_JOBS = f"""
@@ -32,7 +37,8 @@ INSERT INTO {tables.JOBS} (queue_name, task_path, backend_name, `rank`, argument
 # The ids of the rows of one INSERT ... VALUES are consecutive, in steps of the server's setting:
 # in a cluster that is not 1.
 FIRST_ID = Statement(
-    "SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6))"
+    "SELECT LAST_INSERT_ID(), @steady_queue_step, @@auto_increment_increment, "
+    "CAST(@steady_queue_now AS DATETIME(6))"
 )
 
 # Replaces a stray row of the same job, which only manual edits can have left.
@@ -78,7 +84,9 @@ def _enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[EnqueuedJ
         statements += insertions(chunk, [_due(job, present) for job in chunk])
     if limits:
         statements.append(counting(limits))
-    results = transaction.execute(statements, last=not limits)
+    # On Galera the ids are looked at before the commit.
+    is_last = not limits and not server_of(transaction.connection).is_galera
+    results = transaction.execute(statements, last=is_last)
     enqueued = _enqueued(statements, results, inserted)
     if not limits:
         return enqueued
@@ -96,17 +104,27 @@ def _enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[EnqueuedJ
 def _enqueued(
     statements: Sequence[Statement], results: Sequence[Result], inserted: Sequence[Sequence[NewJob]]
 ) -> list[EnqueuedJob]:
-    """Return the ids and times of the jobs of every INSERT."""
+    """Return the ids and times of the jobs of every INSERT.
+
+    Raises ``StepChanged`` if the ids are not known.
+    """
     firsts = [
         result.rows[0]
         for statement, result in zip(statements, results, strict=True)
         if statement is FIRST_ID
     ]
-    return [
-        EnqueuedJob(int(first) + number * int(step), _utc(enqueued_at))
-        for (first, step, enqueued_at), chunk in zip(firsts, inserted, strict=True)
-        for number in range(len(chunk))
-    ]
+    enqueued = []
+    for (first, step, later_step, enqueued_at), chunk in zip(firsts, inserted, strict=True):
+        if len(chunk) > 1 and int(step) != int(later_step):
+            raise StepChanged(
+                f"auto_increment_increment changed from {step} to {later_step} while jobs were "
+                "inserted: a node has joined the cluster, or left it. Try again."
+            )
+        enqueued += [
+            EnqueuedJob(int(first) + number * int(step), _utc(enqueued_at))
+            for number in range(len(chunk))
+        ]
+    return enqueued
 
 
 def insertions(jobs: Sequence[NewJob], due: Sequence[Value]) -> list[Statement]:
@@ -126,7 +144,7 @@ def insertions(jobs: Sequence[NewJob], due: Sequence[Value]) -> list[Statement]:
         rows.append((*row, *_limited(job.limit), job.metadata) if detailed else row)
         if job.waits:
             continue
-        job_id = SQL(f"LAST_INSERT_ID() + {number} * @@auto_increment_increment")
+        job_id = SQL(f"LAST_INSERT_ID() + {number} * @steady_queue_step")
         execution = (job_id, job.queue_name, job.rank, 0, NOW)
         if due_at is not None:
             key = None if job.limit is None else job.limit.key

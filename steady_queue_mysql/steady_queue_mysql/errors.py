@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import DatabaseError, DataError, IntegrityError, InterfaceError
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import portable
@@ -59,6 +59,10 @@ def is_server_error(error: BaseException) -> bool:
     return number is not None and number >= 1000 and not 2000 <= number < 3000
 
 
+class StepChanged(OperationalError):
+    """Ids of one INSERT are not known: a cluster changed their step meanwhile. Try again."""
+
+
 def is_unanswered_ping(error: BaseException) -> bool:
     """Return whether MySQL's own driver has found that there is no connection, by a ping."""
     found = (error, error.__cause__, error.__context__)
@@ -73,7 +77,7 @@ def is_deadlock(error: BaseException) -> bool:
     number = error_number(error)
     if number == COMMIT_FAILED:
         return COMMIT_DEADLOCK.search(str(error)) is not None
-    return number in DEADLOCKS
+    return number in DEADLOCKS or isinstance(error, StepChanged)
 
 
 def is_contention(connection: BaseDatabaseWrapper, error: BaseException) -> bool:

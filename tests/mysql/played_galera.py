@@ -14,6 +14,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_mysql import server
 
 ABORTED = (1213, "Deadlock found when trying to get lock; try restarting transaction")
+CHANGE_STEP = "SET SESSION auto_increment_increment = @@auto_increment_increment % 4 + 1"
 WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 
 
@@ -108,3 +109,26 @@ class AbortOfPing(Abort):
         except OperationalError:
             cause = OSError(-1, "")  # Its number is the ``errno`` of that driver, too.
             raise OperationalError("MySQL Connection not available.") from cause
+
+
+class Steps:
+    """Changes the step of ids behind statement number ``behind``, as a node that joins does."""
+
+    def __init__(self, connection: BaseDatabaseWrapper, behind: int) -> None:
+        self._connection: Any = connection
+        self._left = behind
+        #: Whether the statement was reached.
+        self.is_done = False
+
+    @contextmanager
+    def played(self) -> Iterator[None]:
+        with self._connection.execute_wrapper(self._execute):
+            yield
+
+    def _execute(self, execute: Any, sql: str, values: Any, many: bool, context: Any) -> Any:
+        self._left -= 1
+        if self._left < -1 and not self.is_done:
+            self.is_done = True
+            with self._connection.connection.cursor() as cursor:
+                cursor.execute(CHANGE_STEP)
+        return execute(sql, values, many, context)

@@ -1,4 +1,4 @@
-"""A node of Galera aborts transactions between statements."""
+"""A node of Galera aborts transactions between statements, and changes the step of ids."""
 
 from __future__ import annotations
 
@@ -17,12 +17,20 @@ from steady_queue_core.dialects import Arrival, CheckpointChange, QueueSelector
 from steady_queue_core.dialects import batches as core_batches
 from steady_queue_core.dialects.conformance.base import STATES, limited_job, new_job
 from steady_queue_core.progress import Progress
-from steady_queue_mysql import batches, server
+from steady_queue_mysql import batches, enqueue, server
+from steady_queue_mysql.batches import Statement
+from steady_queue_mysql.errors import StepChanged
 
 from .cases import ServerCase
-from .played_galera import Abort, AbortOfPing, played_galera
+from .played_galera import Abort, AbortOfPing, Steps, played_galera
 
 T = TypeVar("T")
+
+#: Tells the step as it is after the INSERT, as if it could not change.
+LATE = Statement(
+    "SELECT LAST_INSERT_ID(), @@auto_increment_increment, @@auto_increment_increment, "
+    "CAST(@steady_queue_now AS DATETIME(6))"
+)
 
 
 class GaleraCase(ServerCase, TransactionTestCase):
@@ -33,7 +41,7 @@ class GaleraCase(ServerCase, TransactionTestCase):
         super().setUp()
         self.enterContext(played_galera(self.connection))
 
-    def everywhere(self, fault: type[Abort], operation: Callable[[], Any]) -> int:
+    def everywhere(self, fault: type[Abort] | type[Steps], operation: Callable[[], Any]) -> int:
         """Repeat ``operation`` with a fault behind its first statement, its second, and so on;
         return how many it has."""
         self.worker = self.register()
@@ -66,6 +74,11 @@ class GaleraCase(ServerCase, TransactionTestCase):
         self.assertEqual(self.rows("Job").count(), before + len(jobs))
         self.assertEqual(self.ids("Scheduled")[-1], ids[-1])
         return ids
+
+    def enqueue_plain(self) -> None:
+        before = self.ids("Ready")
+        new = self.whole(lambda: self.enqueue_many(3))
+        self.assertEqual(self.ids("Ready"), before + new)
 
     def life(self) -> None:
         """Enqueue jobs, make them due, claim and settle them: each is claimed once."""
@@ -145,6 +158,35 @@ class TestAbortsOfTheCallersTransaction(TestAborts):
 
         with self.fault.played():
             return self.again(joined)
+
+
+class TestSteps(GaleraCase):
+    """The ids of jobs are known, whenever their step changes."""
+
+    def test_jobs_of_one_call_get_their_rows(self) -> None:
+        self.assertGreater(self.everywhere(Steps, self.enqueue_of_each_kind), 8)
+        self.assertGreater(self.everywhere(Steps, self.enqueue_plain), 5)
+
+    def test_in_the_callers_transaction_the_error_is_raised(self) -> None:
+        with (
+            Steps(self.connection, 1).played(),
+            self.assertRaisesRegex(StepChanged, "changed from 1 to 2") as raised,
+            atomic(using=self.using),
+        ):
+            self.enqueue_many(3)
+        self.assertTrue(self.dialect.is_contention(self.connection, raised.exception))
+        self.assertEqual(self.rows("Job").count(), 0)
+
+    def test_one_job_needs_no_step(self) -> None:
+        with Steps(self.connection, 1).played(), atomic(using=self.using):
+            [job_id] = self.enqueue_many(1)
+        self.assertEqual(self.ids("Ready"), [job_id])
+
+    def test_a_step_that_is_read_late_would_be_wrong(self) -> None:
+        """So the cases above notice it."""
+        with mock.patch.object(enqueue, "FIRST_ID", LATE), self.assertRaises(AssertionError):
+            self.everywhere(Steps, self.enqueue_of_each_kind)
+        self.forget()
 
 
 class TestNodes(SimpleTestCase):

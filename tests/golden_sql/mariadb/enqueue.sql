@@ -2,7 +2,7 @@
 
 START TRANSACTION;
 
-SET @steady_queue_now = UTC_TIMESTAMP(6);
+SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 INSERT INTO steady_queue_jobs (
   queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
@@ -12,12 +12,13 @@ VALUES (
   'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now, NULL
 );
 
-SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+SELECT LAST_INSERT_ID(), @steady_queue_step, @@auto_increment_increment,
+  CAST(@steady_queue_now AS DATETIME(6));
 
 REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
 VALUES (
-  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now,
-  LAST_INSERT_ID() + 0 * @@auto_increment_increment
+  LAST_INSERT_ID() + 0 * @steady_queue_step, 'default', 0, 0, @steady_queue_now,
+  LAST_INSERT_ID() + 0 * @steady_queue_step
 );
 
 COMMIT;
@@ -26,7 +27,7 @@ COMMIT;
 
 START TRANSACTION;
 
-SET @steady_queue_now = UTC_TIMESTAMP(6);
+SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 INSERT INTO steady_queue_jobs (
   queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
@@ -37,16 +38,17 @@ VALUES (
 ),
   ('default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now, NULL);
 
-SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+SELECT LAST_INSERT_ID(), @steady_queue_step, @@auto_increment_increment,
+  CAST(@steady_queue_now AS DATETIME(6));
 
 REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
 VALUES (
-  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now,
-  LAST_INSERT_ID() + 0 * @@auto_increment_increment
+  LAST_INSERT_ID() + 0 * @steady_queue_step, 'default', 0, 0, @steady_queue_now,
+  LAST_INSERT_ID() + 0 * @steady_queue_step
 ),
   (
-    LAST_INSERT_ID() + 1 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now,
-    LAST_INSERT_ID() + 1 * @@auto_increment_increment
+    LAST_INSERT_ID() + 1 * @steady_queue_step, 'default', 0, 0, @steady_queue_now,
+    LAST_INSERT_ID() + 1 * @steady_queue_step
   );
 
 COMMIT;
@@ -55,7 +57,7 @@ COMMIT;
 
 START TRANSACTION;
 
-SET @steady_queue_now = UTC_TIMESTAMP(6);
+SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 INSERT INTO steady_queue_jobs (
   queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
@@ -66,16 +68,17 @@ VALUES (
 ),
   ('mail', 'conformance.tasks.work', 'default', -5, '{}', 1, 0, 0, @steady_queue_now, NULL);
 
-SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+SELECT LAST_INSERT_ID(), @steady_queue_step, @@auto_increment_increment,
+  CAST(@steady_queue_now AS DATETIME(6));
 
 REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
 VALUES (
-  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now,
-  LAST_INSERT_ID() + 0 * @@auto_increment_increment
+  LAST_INSERT_ID() + 0 * @steady_queue_step, 'default', 0, 0, @steady_queue_now,
+  LAST_INSERT_ID() + 0 * @steady_queue_step
 ),
   (
-    LAST_INSERT_ID() + 1 * @@auto_increment_increment, 'mail', -5, 0, @steady_queue_now,
-    LAST_INSERT_ID() + 1 * @@auto_increment_increment
+    LAST_INSERT_ID() + 1 * @steady_queue_step, 'mail', -5, 0, @steady_queue_now,
+    LAST_INSERT_ID() + 1 * @steady_queue_step
   );
 
 COMMIT;
@@ -84,7 +87,7 @@ COMMIT;
 
 START TRANSACTION;
 
-SET @steady_queue_now = UTC_TIMESTAMP(6);
+SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 INSERT INTO steady_queue_jobs (
   queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
@@ -95,13 +98,14 @@ VALUES (
   @steady_queue_now + INTERVAL 60000000 MICROSECOND
 );
 
-SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+SELECT LAST_INSERT_ID(), @steady_queue_step, @@auto_increment_increment,
+  CAST(@steady_queue_now AS DATETIME(6));
 
 REPLACE INTO steady_queue_scheduled_executions (
   job_id, queue_name, `rank`, token, created_at, due_at, concurrency_key
 )
 VALUES (
-  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now,
+  LAST_INSERT_ID() + 0 * @steady_queue_step, 'default', 0, 0, @steady_queue_now,
   @steady_queue_now + INTERVAL 60000000 MICROSECOND, NULL
 );
 
@@ -113,7 +117,7 @@ START TRANSACTION;
 
 SELECT UTC_TIMESTAMP(6);
 
-SET @steady_queue_now = UTC_TIMESTAMP(6);
+SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 INSERT INTO steady_queue_jobs (
   queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
@@ -123,14 +127,14 @@ VALUES (
   'default', 'conformance.tasks.work', 'default', 0, '{}', 1, 0, 0, @steady_queue_now, ':time'
 );
 
-SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+SELECT LAST_INSERT_ID(), @steady_queue_step, @@auto_increment_increment,
+  CAST(@steady_queue_now AS DATETIME(6));
 
 REPLACE INTO steady_queue_scheduled_executions (
   job_id, queue_name, `rank`, token, created_at, due_at, concurrency_key
 )
 VALUES (
-  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now,
-  ':time', NULL
+  LAST_INSERT_ID() + 0 * @steady_queue_step, 'default', 0, 0, @steady_queue_now, ':time', NULL
 );
 
 COMMIT;
@@ -141,7 +145,7 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 START TRANSACTION;
 
-SET @steady_queue_now = UTC_TIMESTAMP(6);
+SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 INSERT INTO steady_queue_semaphores (`key`, value, `limit`)
 VALUES ('key', 0, 1)
@@ -157,14 +161,13 @@ VALUES (
   NULL, 'key', 1, 180000000, 0, NULL
 );
 
-SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+SELECT LAST_INSERT_ID(), @steady_queue_step, @@auto_increment_increment,
+  CAST(@steady_queue_now AS DATETIME(6));
 
 REPLACE INTO steady_queue_blocked_executions (
   job_id, queue_name, `rank`, token, created_at, concurrency_key
 )
-VALUES (
-  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now, 'key'
-);
+VALUES (LAST_INSERT_ID() + 0 * @steady_queue_step, 'default', 0, 0, @steady_queue_now, 'key');
 
 SELECT `key`, count(*)
 FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
@@ -202,7 +205,7 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 START TRANSACTION;
 
-SET @steady_queue_now = UTC_TIMESTAMP(6);
+SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 INSERT INTO steady_queue_semaphores (`key`, value, `limit`)
 VALUES ('key', 0, 2)
@@ -226,18 +229,15 @@ VALUES (
     NULL, 'key', 2, 180000000, 0, NULL
   );
 
-SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+SELECT LAST_INSERT_ID(), @steady_queue_step, @@auto_increment_increment,
+  CAST(@steady_queue_now AS DATETIME(6));
 
 REPLACE INTO steady_queue_blocked_executions (
   job_id, queue_name, `rank`, token, created_at, concurrency_key
 )
-VALUES (
-  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now, 'key'
-),
-  (
-    LAST_INSERT_ID() + 1 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now, 'key'
-  ),
-  (LAST_INSERT_ID() + 2 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now, 'key');
+VALUES (LAST_INSERT_ID() + 0 * @steady_queue_step, 'default', 0, 0, @steady_queue_now, 'key'),
+  (LAST_INSERT_ID() + 1 * @steady_queue_step, 'default', 0, 0, @steady_queue_now, 'key'),
+  (LAST_INSERT_ID() + 2 * @steady_queue_step, 'default', 0, 0, @steady_queue_now, 'key');
 
 SELECT `key`, count(*)
 FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
@@ -281,7 +281,7 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 START TRANSACTION;
 
-SET @steady_queue_now = UTC_TIMESTAMP(6);
+SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 INSERT INTO steady_queue_semaphores (`key`, value, `limit`)
 VALUES ('key', 0, 1)
@@ -297,9 +297,13 @@ VALUES (
   NULL, 'key', 1, 180000000, 1, NULL
 );
 
-SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+SELECT LAST_INSERT_ID(), @steady_queue_step, @@auto_increment_increment,
+  CAST(@steady_queue_now AS DATETIME(6));
 
--- REPLACE INTO steady_queue_blocked_executions ( ... as under "a job with a limit"
+REPLACE INTO steady_queue_blocked_executions (
+  job_id, queue_name, `rank`, token, created_at, concurrency_key
+)
+VALUES (LAST_INSERT_ID() + 0 * @steady_queue_step, 'default', 0, 0, @steady_queue_now, 'key');
 
 SELECT `key`, count(*)
 FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)

@@ -14,7 +14,7 @@ WHERE `steady_queue_batches`.`id` IN (:batch)
 ORDER BY `steady_queue_batches`.`id` DESC
 FOR UPDATE;
 
-SET @steady_queue_now = UTC_TIMESTAMP(6);
+SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 INSERT INTO steady_queue_jobs (
   queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
@@ -26,12 +26,13 @@ VALUES (
   NULL, NULL, NULL, NULL, 0, '{"batch":{"__sq_tuple__":[:batch]}}'
 );
 
-SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+SELECT LAST_INSERT_ID(), @steady_queue_step, @@auto_increment_increment,
+  CAST(@steady_queue_now AS DATETIME(6));
 
 REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
 VALUES (
-  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now,
-  LAST_INSERT_ID() + 0 * @@auto_increment_increment
+  LAST_INSERT_ID() + 0 * @steady_queue_step, 'default', 0, 0, @steady_queue_now,
+  LAST_INSERT_ID() + 0 * @steady_queue_step
 );
 
 INSERT INTO `steady_queue_batch_members` (`batch_id`, `job_id`, `name`, `state`)
@@ -174,7 +175,7 @@ UPDATE `steady_queue_batches`
 SET `finished_at` = ':time', `total` = 1, `failed` = 0
 WHERE `steady_queue_batches`.`id` = :batch;
 
-SET @steady_queue_now = UTC_TIMESTAMP(6);
+SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 INSERT INTO steady_queue_jobs (
   queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
@@ -190,16 +191,17 @@ VALUES (
     NULL, NULL, NULL, NULL, 0, '{"batch":{"__sq_tuple__":[:batch,false,true]}}'
   );
 
-SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+SELECT LAST_INSERT_ID(), @steady_queue_step, @@auto_increment_increment,
+  CAST(@steady_queue_now AS DATETIME(6));
 
 REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
 VALUES (
-  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'on_success', 0, 0,
-  @steady_queue_now, LAST_INSERT_ID() + 0 * @@auto_increment_increment
+  LAST_INSERT_ID() + 0 * @steady_queue_step, 'on_success', 0, 0, @steady_queue_now,
+  LAST_INSERT_ID() + 0 * @steady_queue_step
 ),
   (
-    LAST_INSERT_ID() + 1 * @@auto_increment_increment, 'on_finish', 0, 0, @steady_queue_now,
-    LAST_INSERT_ID() + 1 * @@auto_increment_increment
+    LAST_INSERT_ID() + 1 * @steady_queue_step, 'on_finish', 0, 0, @steady_queue_now,
+    LAST_INSERT_ID() + 1 * @steady_queue_step
   );
 
 COMMIT;
@@ -239,11 +241,12 @@ UPDATE `steady_queue_batches`
 SET `finished_at` = ':time', `total` = 1, `failed` = 0
 WHERE `steady_queue_batches`.`id` = :batch;
 
-SET @steady_queue_now = UTC_TIMESTAMP(6);
+SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 -- INSERT INTO steady_queue_jobs ( ... as under "the last member"
 
-SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+SELECT LAST_INSERT_ID(), @steady_queue_step, @@auto_increment_increment,
+  CAST(@steady_queue_now AS DATETIME(6));
 
 -- REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn) ... as under "the last member"
 

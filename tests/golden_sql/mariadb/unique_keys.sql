@@ -16,7 +16,7 @@ SELECT `steady_queue_unique_keys`.`key`, `steady_queue_unique_keys`.`job_id`,
 FROM `steady_queue_unique_keys`
 WHERE `steady_queue_unique_keys`.`key` IN ('a');
 
-SET @steady_queue_now = UTC_TIMESTAMP(6);
+SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 INSERT INTO steady_queue_jobs (
   queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
@@ -28,12 +28,13 @@ VALUES (
   NULL, NULL, NULL, NULL, 0, '{"unique":{"__sq_tuple__":["a"]}}'
 );
 
-SELECT LAST_INSERT_ID(), @@auto_increment_increment, CAST(@steady_queue_now AS DATETIME(6));
+SELECT LAST_INSERT_ID(), @steady_queue_step, @@auto_increment_increment,
+  CAST(@steady_queue_now AS DATETIME(6));
 
 REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn)
 VALUES (
-  LAST_INSERT_ID() + 0 * @@auto_increment_increment, 'default', 0, 0, @steady_queue_now,
-  LAST_INSERT_ID() + 0 * @@auto_increment_increment
+  LAST_INSERT_ID() + 0 * @steady_queue_step, 'default', 0, 0, @steady_queue_now,
+  LAST_INSERT_ID() + 0 * @steady_queue_step
 );
 
 INSERT INTO `steady_queue_unique_keys` (`key`, `job_id`, `expires_at`, `ticket`)
