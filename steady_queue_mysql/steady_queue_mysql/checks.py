@@ -11,7 +11,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import DialectUnsupported, tables
 
-from .errors import error_number
+from .errors import DENIED, error_number
+from .galera import check_galera, is_serving
+from .group import check_group
 from .server import Server, server_of
 
 VARIABLES = ("sql_mode", "read_only", "binlog_format", "time_zone", "character_set_connection")
@@ -41,7 +43,6 @@ SELECT table_name, privileges FROM information_schema.columns
 WHERE table_schema = DATABASE() AND table_name IN ({marks}) AND ordinal_position = 1"""
 #: The schema does not tell whether rows may be deleted, but EXPLAIN needs the same privilege.
 EXPLAIN_DELETE = "EXPLAIN DELETE FROM {} WHERE 1 = 0"
-DENIED = 1142
 OUR_TABLES = sorted(
     name for constant, name in vars(tables).items() if constant.isupper()
 )  # fmt: skip
@@ -53,12 +54,22 @@ def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
         server = server_of(connection)
     except DialectUnsupported as error:
         return [Error(str(error), id="steady_queue.E001")]
+    cluster = _of_cluster(connection, server)
+    if server.is_galera and not is_serving(connection):
+        return cluster  # It would refuse whatever else is asked.
     return [
         *_of_settings(connection),
         *_of_variables(connection, server),
+        *cluster,
         *_of_tables(connection, server),
         *_of_privileges(connection),
     ]
+
+
+def _of_cluster(connection: BaseDatabaseWrapper, server: Server) -> list[CheckMessage]:
+    if server.is_galera:
+        return list(check_galera(connection))
+    return [] if server.is_mariadb else list(check_group(connection))
 
 
 def _of_settings(connection: BaseDatabaseWrapper) -> Iterator[CheckMessage]:

@@ -13,6 +13,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import portable
 
 DUPLICATE = 1062
+#: The user lacks a privilege on a table.
+DENIED = 1142
 #: A COMMIT that failed; only the text tells why.
 COMMIT_FAILED = 1180
 COMMIT_DEADLOCK = re.compile(r"\b149\b|deadlock", re.IGNORECASE)
