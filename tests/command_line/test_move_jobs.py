@@ -9,7 +9,9 @@ import pytest
 from django.core.management.base import CommandError
 
 from steady_queue_core.dialects import JobKey, portable
-from steady_queue_core.models import Job, ReadyExecution, ScheduledExecution
+from steady_queue_core.dialects.conformance.base import limited_job, stored_id
+from steady_queue_core.listings import job_listing
+from steady_queue_core.models import BlockedExecution, Job, ReadyExecution, ScheduledExecution
 from steady_queue_core.tasks.metadata import JobMetadata
 
 from ..models.everywhere import Jobs, on_every_database
@@ -56,6 +58,23 @@ def test_jobs_are_rescheduled(using: str, jobs: Jobs) -> None:
     assert {f"{portable.aware(each):%Y-%m-%d %H:%M}" for each in due} == {"2031-02-03 10:30"}
     assert jobs.ids(ReadyExecution) == []
     assert second in jobs.ids(ScheduledExecution)
+
+
+@on_every_database
+def test_blocked_jobs_that_become_ready_meanwhile_are_not_rescheduled(
+    using: str, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_listing, "LOOKED_AT", 1)
+    holder, heir, later = (
+        stored_id(new)
+        for _ in range(3)
+        for new in jobs.dialect.enqueue(jobs.connection, [limited_job("a", 1)])
+    )
+    told = invoke("reschedule", "--state", "ready", "--in", "2h")
+    assert told.out == "Rescheduled 1 job.\n"
+    assert jobs.ids(ScheduledExecution) == [holder]
+    assert jobs.ids(ReadyExecution) == [heir]
+    assert jobs.ids(BlockedExecution) == [later]
 
 
 @on_every_database

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,9 @@ from django.db.models import Q
 from ..dialects.database import Database
 from ..listings.counts import BoundedCount
 from ..listings.job_listing import LOOKED_AT, JobListing
+from ..listings.states import READY
 from ..models import Job
+from ..models.operations.successors import without_successors
 from .context import Context
 from .formats import positive_option
 from .interruption import Interruption
@@ -74,8 +76,10 @@ class Selection:
     def batches(self, size: int) -> Iterator[list[int]]:
         """Yield the ids of the jobs, in batches, which may be empty."""
         for listing in self.listings:
-            for ids in listing.batches():
-                yield from (ids[start : start + size] for start in range(0, max(1, len(ids)), size))
+            batches = _parts(listing.batches(), size)
+            if listing.state is READY:
+                batches = without_successors(Job.objects.using(self.using), batches)
+            yield from batches
 
 
 def apply(
@@ -114,6 +118,11 @@ def _apply(database: Database, action: JobAction, ids: Sequence[int]) -> int:
 
 def _jobs(database: Database, ids: Sequence[int]) -> Any:
     return Job.objects.using(database.alias).filter(pk__in=ids)
+
+
+def _parts(batches: Iterable[list[int]], size: int) -> Iterator[list[int]]:
+    for ids in batches:
+        yield from (ids[start : start + size] for start in range(0, max(1, len(ids)), size))
 
 
 def _until(listing: JobListing, last: int, action: JobAction) -> JobListing:

@@ -12,9 +12,10 @@ from django.db import models
 from ..configuration.module_settings import module_setting
 from ..dialects.database import Database
 from .base import alters_data, unfiltered
-from .execution import ClaimedExecution, Execution
+from .execution import ClaimedExecution, Execution, ReadyExecution
 from .operations import cancel, discard, enqueue_copy, move, reschedule, retry, run_now
 from .operations.clear import FinishedJobs
+from .operations.successors import without_successors
 
 #: Default number of rows per transaction.
 BATCH = 500
@@ -156,15 +157,22 @@ class JobQuerySet(models.QuerySet[Any]):
         return cast(JobQuerySet, jobs)
 
     def _batches(self, states: Sequence[type[Execution]], batch_size: int) -> Iterator[list[int]]:
-        """Yield the ids of the jobs in each of these states, in ascending order. Each batch is read
-        anew, from the table of the state, which has no history."""
+        """Yield the ids of the jobs in each of these states, in ascending order."""
         for state in states:
-            column = f"{state._meta.model_name}__pk"
-            jobs = self.order_by(column).values_list(column, flat=True)
-            last = 0
-            while job_ids := list(jobs.filter(**{f"{column}__gt": last})[:batch_size]):
-                yield job_ids
-                last = job_ids[-1]
+            batches = self._batches_in(state, batch_size)
+            if state is ReadyExecution:
+                batches = without_successors(unfiltered(self), batches)
+            yield from batches
+
+    def _batches_in(self, state: type[Execution], batch_size: int) -> Iterator[list[int]]:
+        """Yield the ids of the jobs in this state. Each batch is read anew, from the table of the
+        state, which has no history."""
+        column = f"{state._meta.model_name}__pk"
+        jobs = self.order_by(column).values_list(column, flat=True)
+        last = 0
+        while job_ids := list(jobs.filter(**{f"{column}__gt": last})[:batch_size]):
+            yield job_ids
+            last = job_ids[-1]
 
     def _batches_of_present(self, batch_size: int) -> Iterator[list[int]]:
         """Yield the ids of the jobs, without those that are enqueued meanwhile."""

@@ -1,0 +1,39 @@
+"""The jobs that become ready because others are taken out of this state: they get the permits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+from django.db.models import QuerySet
+
+from ..semaphore import Permit
+
+
+def without_successors(jobs: QuerySet[Any], batches: Iterable[list[int]]) -> Iterator[list[int]]:
+    """Yield ``batches`` of ids of ready jobs, each of which the caller changes before it asks for
+    the next one, without those that have got their permits from jobs of earlier batches.
+
+    ``jobs`` are all jobs.
+    """
+    successors = set[int]()
+    for job_ids in batches:
+        left = [pk for pk in job_ids if pk not in successors]
+        keys = _limited(jobs, left)
+        before = _holders(jobs.db, keys)
+        yield left
+        successors |= _holders(jobs.db, keys) - before
+
+
+def _limited(jobs: QuerySet[Any], job_ids: Collection[int]) -> set[str]:
+    """Return the keys of those of these jobs that have limits."""
+    limited = jobs.filter(pk__in=job_ids).exclude(concurrency_key=None)
+    return set(limited.values_list("concurrency_key", flat=True))
+
+
+def _holders(using: str, keys: Collection[str]) -> set[int]:
+    """Return the ids of the jobs that hold permits of these keys."""
+    if not keys:
+        return set()
+    permits = Permit.objects.using(using).filter(key__in=sorted(keys))
+    return set(permits.values_list("pk", flat=True))
