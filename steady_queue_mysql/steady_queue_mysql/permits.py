@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import tables
+from steady_queue_core.dialects import portable, tables
 
 from .batches import Result, Statement
 from .clock import NOW_SQL
@@ -47,7 +47,7 @@ WHERE `key` IN ({{keys}})"""
 
 # A job that has run before is kept: it has waited already, and its record must not be lost.
 DISCARD_REFUSED = f"""
-DELETE b, j {OF_BLOCKED} AND b.token = 0
+DELETE b, j {OF_BLOCKED} AND b.token < {portable.FIRST_TOKEN}
 STRAIGHT_JOIN {tables.JOBS} j FORCE INDEX (PRIMARY) ON j.id = given.id AND j.concurrency_discards"""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import tables
+from steady_queue_core.dialects import portable, tables
 
 from .clock import NOW_SQL
 from .conflicts import REPLACE_READY
@@ -68,12 +68,12 @@ WITH semaphore AS MATERIALIZED (
 )
 SELECT count(*) FROM admitted"""
 
-# A job with a token other than 0 has run before: it is kept, whatever it asks for.
+# A job that has run before is kept, whatever it asks for.
 DISCARD_REFUSED = f"""
 WITH refused AS (
   DELETE FROM {tables.BLOCKED} AS waiting USING {tables.JOBS} AS job
-  WHERE waiting.job_id = ANY(%(job_ids)s) AND waiting.token = 0 AND job.id = waiting.job_id
-        AND job.concurrency_discards
+  WHERE waiting.job_id = ANY(%(job_ids)s) AND waiting.token < {portable.FIRST_TOKEN}
+        AND job.id = waiting.job_id AND job.concurrency_discards
   RETURNING waiting.job_id
 )
 DELETE FROM {tables.JOBS} WHERE id = ANY(ARRAY(SELECT job_id FROM refused)) RETURNING id"""

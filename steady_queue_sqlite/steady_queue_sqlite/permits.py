@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import Outcome, tables
+from steady_queue_core.dialects import Outcome, portable, tables
 
 from .clock import NOW_SQL
 from .transactions import transaction
@@ -48,7 +48,7 @@ SELECT job_id FROM {tables.PERMITS} JOIN json_each(%s) AS wanted ON job_id = wan
 # A job that has run before is kept: it has waited already, and its record must not be lost.
 REFUSED = f"""
 SELECT b.job_id FROM json_each(%s) AS wanted
-JOIN {tables.BLOCKED} b ON b.job_id = wanted.value AND b.token = 0
+JOIN {tables.BLOCKED} b ON b.job_id = wanted.value AND b.token < {portable.FIRST_TOKEN}
 JOIN {tables.JOBS} j ON j.id = b.job_id AND j.concurrency_discards"""
 DELETE_JOB = f"DELETE FROM {tables.JOBS} WHERE id = %s"
 

@@ -242,6 +242,29 @@ def test_the_permit_of_a_job_that_is_put_off_passes_on(using: str) -> None:
     assert jobs.states(first) == ["ready"]
 
 
+TAKING = {
+    "reschedule": lambda rows: rows.reschedule(HOUR, batch_size=1),
+    "cancel": lambda rows: rows.cancel(batch_size=1),
+    "discard": lambda rows: rows.discard(batch_size=1),
+}
+
+
+@on_every_database
+@pytest.mark.parametrize("take", TAKING)
+def test_jobs_that_get_the_permits_of_those_taken_out_of_ready_are_left_alone(
+    using: str, take: str
+) -> None:
+    jobs = Moving(using)
+    holder, heir, later = (jobs.limited() for _ in range(3))
+    [other] = jobs.ready()
+    assert TAKING[take](jobs.all.filter(readyexecution__isnull=False)) == 2
+    assert jobs.ids(ReadyExecution) == [heir]
+    assert jobs.states(later) == ["blocked"]
+    assert not {"ready", "blocked"}.intersection(jobs.states(holder) + jobs.states(other))
+    # Blocked ones that belong to the selection are met in that state.
+    assert TAKING[take](jobs.all.filter(pk__in=[heir, later])) == 2
+
+
 @on_every_database
 def test_a_permit_stays_and_blocked_jobs_come_by_their_new_priority(using: str) -> None:
     jobs = Moving(using)
@@ -268,6 +291,21 @@ def test_a_job_gets_the_turn_of_its_new_queue(using: str, monkeypatch: pytest.Mo
     assert jobs.all.get(pk=crowd[3]).move_to("default")
     row = ReadyExecution.objects.using(using).get(pk=crowd[3])
     assert row.turn == crowd[3]
+
+
+@on_every_database
+def test_a_signed_job_that_is_moved_again_takes_its_turn_again(
+    using: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fair_queues, "_source", lambda alias: FairQueues({"fair": 1.0}))
+    monkeypatch.setattr(fair_queues, "_known", {})
+    settings.TASKS = tasks(using, payload={"sign": True, "encrypt": False})
+    jobs = Moving(using)
+    crowd = jobs.ready(2, "fair", metadata='{"fair": ""}', fair_key="")
+    moved = int(note.enqueue("tea").id)
+    assert jobs.all.get(pk=moved).move_to("mail")
+    assert jobs.all.get(pk=moved).move_to("fair")
+    assert [claim.job_id for claim in jobs.claim(3, "fair")] == [*crowd, moved]
 
 
 @on_every_database

@@ -26,6 +26,7 @@ from .fair_queues import fair_queues_in
 from .operations import Operations
 from .outcome import Destination, Ending, Outcome
 from .portable.models import model
+from .portable.tokens import claims_before
 from .records import Arrival, EnqueuedJob, NewJob
 
 T = TypeVar("T")
@@ -149,7 +150,7 @@ class Turns:
         for job_id, queue_name, rank, token, metadata, started_at in waiting:
             if self._is_fair(queue_name):
                 arrival = self._arrival(job_id, queue_name, rank, FairKey.read(metadata) or "")
-                is_unused = returned or (token != 0 and started_at is None)
+                is_unused = returned or (claims_before(token) and started_at is None)
                 (free if is_unused else charged).append(arrival)
         places = {job_id: place for place, job_id in enumerate(order)}
         self._put_first(free)

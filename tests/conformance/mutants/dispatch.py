@@ -54,6 +54,13 @@ def moves_the_latest_first(connection, limit):
     return move(connection, due(connection).order_by("-due_at", "rank", "pk")[:limit])
 
 
+@fails("a_job_of_later_whose_token_is_of_no_claim_has_not_run", hook="dispatch")
+def takes_every_token_for_that_of_a_claim(connection, limit):
+    scheduled = rows(connection, "ScheduledExecution")
+    scheduled.filter(token__gt=0, token__lt=portable.FIRST_TOKEN).update(token=portable.FIRST_TOKEN)
+    return dispatch(connection, limit)
+
+
 @fails("the_earliest_due_comes_first", hook="dispatch")
 def moves_by_age(connection, limit):
     return move(connection, due(connection).order_by("pk")[:limit])

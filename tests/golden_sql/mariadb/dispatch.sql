@@ -96,7 +96,7 @@ WHERE `key` IN ('key');
 
 DELETE b, j
 FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_blocked_executions b FORCE INDEX (PRIMARY) ON b.job_id = given.id
-  AND b.token = 0 STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id
+  AND b.token < 4294967296 STRAIGHT_JOIN steady_queue_jobs j FORCE INDEX (PRIMARY) ON j.id = given.id
   AND j.concurrency_discards;
 
 COMMIT;

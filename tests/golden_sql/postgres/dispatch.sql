@@ -184,7 +184,7 @@ PREPARE steady_queue_5 AS
 WITH refused AS (
   DELETE FROM steady_queue_blocked_executions AS waiting USING steady_queue_jobs AS job
   WHERE waiting.job_id = ANY($1)
-    AND waiting.token = 0
+    AND waiting.token < 4294967296
     AND job.id = waiting.job_id
     AND job.concurrency_discards
   RETURNING waiting.job_id

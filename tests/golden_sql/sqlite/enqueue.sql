@@ -326,7 +326,7 @@ SET value = excluded.value, "limit" = excluded."limit";
 
 SELECT b.job_id
 FROM json_each('[:job_1]') AS wanted
-JOIN steady_queue_blocked_executions b ON b.job_id = wanted.value AND b.token = 0
+JOIN steady_queue_blocked_executions b ON b.job_id = wanted.value AND b.token < 4294967296
 JOIN steady_queue_jobs j ON j.id = b.job_id AND j.concurrency_discards;
 
 COMMIT;

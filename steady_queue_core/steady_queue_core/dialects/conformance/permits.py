@@ -120,6 +120,14 @@ class PermitCases(ConformanceCase):
         self.assertEqual((self.ids("Ready"), self.ids("Blocked")), ([held], [second]))
         self.assertEqual(self.rows("Job").filter(pk=first).count(), 0)
 
+    def test_a_job_of_later_whose_token_is_of_no_claim_has_not_run(self) -> None:
+        """A token can grow without a claim: it counts the claims in its high bits."""
+        [held] = self.enqueue(limited_job())
+        [later] = self.due(limited_job(discards=True, delay=HOUR))
+        self.rows("ScheduledExecution").filter(pk=later).update(token=1)
+        self.assertEqual(self.dispatch_all(), 1)
+        self.assertEqual((self.ids("Ready"), self.ids("Blocked")), ([held], []))
+
     def test_a_permit_ends_with_its_claim(self) -> None:
         """With every ending. Blocked jobs are admitted by rank and id."""
         claim = self.holder()

@@ -18,11 +18,12 @@ from .observers import is_watched
 from .permits import admit
 from .scan_position import MANY_PAUSED, Bookmarks, Span
 from .settle import settle
-from .tokens import next_token
+from .tokens import FIRST_TOKEN, next_token
 from .transactions import lock_rows, transaction
 from .upserts import insert_if_absent, upsert
 
 __all__ = [
+    "FIRST_TOKEN",
     "MANY_PAUSED",
     "Bookmarks",
     "Span",

@@ -10,6 +10,7 @@ from django.db.transaction import atomic
 
 from .clock import current_time, now, storable
 from .models import model
+from .tokens import FIRST_TOKEN
 from .transactions import lock_rows
 from .upserts import insert_if_absent
 
@@ -51,7 +52,7 @@ def discard_refused(connection: BaseDatabaseWrapper, job_ids: Sequence[int]) -> 
     using = connection.alias
     blocked = model("BlockedExecution").objects.using(using).filter(pk__in=job_ids)
     # A job that has run before is kept: it has waited already, and its record must not be lost.
-    refused = set(blocked.filter(token=0).values_list("pk", flat=True))
+    refused = set(blocked.filter(token__lt=FIRST_TOKEN).values_list("pk", flat=True))
     blocked.filter(pk__in=refused)._raw_delete(using)
     model("Job").objects.using(using).filter(pk__in=refused)._raw_delete(using)
     return refused
