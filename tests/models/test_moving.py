@@ -64,6 +64,15 @@ def take_steps(context: Any, name: str) -> Any:
     return name
 
 
+@task(takes_context=True, max_attempts=9, backoff=lambda error, result: 3600)
+def count_on(context: Any) -> None:
+    RAN.append(context.checkpointed or 0)
+    for number in RAN:
+        context.step(f"step {number}", lambda: None)
+    context.checkpoint(len(RAN))
+    raise LookupError
+
+
 @task
 def note(what: Any = None) -> Any:
     RAN.append(what)
@@ -348,6 +357,38 @@ def test_a_claim_that_sees_the_job_of_before_reads_its_arguments_again(
         [claim] = driver.claim()
     driver.settle(driver.run(claim))
     assert RAN == ["tea"]
+
+
+@where_snapshots_are_old
+def test_what_is_signed_again_is_what_there_is_now(using: str, settings: Any) -> None:
+    """Although the transaction in which a job is moved sees the past."""
+    settings.TASKS = tasks(using, payload={"sign": True, "encrypt": False})
+    jobs = Moving(using)
+    moved = jobs.all.filter(pk=count_on.enqueue().id)
+
+    def attempt(queue_name: str) -> None:
+        driver = Driver(using)
+        moved.run_now()
+        for claim in driver.claim(queue_name):
+            driver.settle(driver.run(claim))
+
+    def go_on() -> None:
+        moved.move_to("mail")
+        attempt("mail")
+
+    attempt("default")
+    with connections[using].cursor() as cursor:
+        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    try:
+        with transaction.atomic(using=using):
+            list(jobs.all)  # From now on the transaction sees the past.
+            threads.start(using, go_on).result(20)
+            assert moved.move_to("fast", priority=2) == 1
+    finally:
+        connections[using].close()
+    attempt("fast")
+    assert RAN == [0, 1, 2]
+    assert Step.objects.using(using).count() == 3
 
 
 ACTS = {

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from ...dialects.database import Database
 from ...payloads import PayloadCodec, PayloadError, call_scope, checkpoint_scope, step_scope
 from ...payloads.backends import codec_of
 from ..checkpoint import Checkpoint
@@ -51,8 +52,11 @@ def resealed(
     sealing = [pk for pk, name in names.items() if codecs[name] is not None]
     if not sealing:
         return done
+    # Locked, to see what is newer than the snapshot of a caller's transaction: what is read here is
+    # written again.
+    found = Database.of(jobs.db).lock_rows(jobs.filter(pk__in=sealing).order_by("pk"), wait=True)
     notes = _notes(jobs.db, sealing) if "queue_name" in changes else {}
-    for job in jobs.filter(pk__in=sealing):
+    for job in found:
         codec = codecs[job.backend_name]
         assert codec is not None
         try:
@@ -99,10 +103,14 @@ def _scope_of(step: Any) -> Any:
 
 
 def _notes(using: str, job_ids: Collection[int]) -> dict[int, list[Any]]:
-    """Return the checkpoints and steps of jobs."""
+    """Return the checkpoints and steps of jobs, locked."""
+    database = Database.of(using)
     found: dict[int, list[Any]] = {}
-    for row in Checkpoint.objects.using(using).filter(pk__in=job_ids).exclude(data=None):
-        found.setdefault(row.pk, []).append(row)
-    for step in Step.objects.using(using).filter(job_id__in=job_ids):
+    checkpoints = Checkpoint.objects.using(using).filter(pk__in=job_ids).order_by("pk")
+    for row in database.lock_rows(checkpoints, wait=True):
+        if row.data is not None:
+            found.setdefault(row.pk, []).append(row)
+    steps = Step.objects.using(using).filter(job_id__in=job_ids).order_by("job_id", "name")
+    for step in database.lock_rows(steps, wait=True):
         found.setdefault(step.job_id, []).append(step)
     return found
