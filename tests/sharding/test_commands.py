@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from steady_queue_core.models import Queue
 
@@ -46,6 +47,26 @@ def test_jobs_are_named_by_the_ids_of_results(west: str, shards: Shards) -> None
     told = [invoke("doctor", first.id), invoke("doctor", number, "--backend", "west")]
     assert ["process-none" in each.out for each in told] == [True, True]
     assert invoke("show", "west:4711").err == "There is no job 4711.\n"
+
+
+@on_every_pair
+def test_the_older_command_cancels_in_a_shard(
+    west: str, shards: Shards, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, _ = (greet.enqueue(key) for key in shards.keys("west", 2))
+    call_command("steady_queue_cancel", first.id)
+    call_command("steady_queue_cancel", "--task", f"{PATH}.greet", "--backend", "west", "--yes")
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == f"Job {first.id.removeprefix('west:')}: cancelled."
+    assert told[-1] == "Cancelled 1 job."
+    assert shards.jobs("west").filter(failedexecution__isnull=False).count() == 2
+    with pytest.raises(CommandError) as raised:
+        call_command("steady_queue_cancel", "--queue", "mail", "--backend", "default")
+    assert str(raised.value) == (
+        "--backend 'default' has its jobs in several databases "
+        f"({', '.join(shards.databases.values())}). Choose a shard with --backend east|west."
+    )
+    assert raised.value.returncode == 2
 
 
 @on_sqlite

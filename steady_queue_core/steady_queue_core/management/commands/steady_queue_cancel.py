@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import InterfaceError, OperationalError, connections
+from django.db import InterfaceError, OperationalError
 
+from ...command_line.databases import DatabaseChoice
+from ...command_line.exit_codes import WRONG_USAGE
+from ...command_line.job_ids import JobId, chosen_backend
+from ...command_line.refusal import Refusal
 from ...configuration import Configuration, ConfigurationError
 from ...configuration.errors import suggest
-from ...configured_backends import own_backends, queue_databases
 from ...errors import DialectError, MigrationsMissing
 from ...models import Job
-from ...models.job import parse_job_id
 from ...models.job_queryset import JobQuerySet
 from ...models.operations.cancel import STATES, WAITING
-from ...models.readiness import require_tables
 from ...printable import printable_lines
-from ...processes.supervisor.launch import choose_database, import_tasks
+from ...processes.supervisor.launch import import_tasks
 from ...tasks.definition import registered_tasks
-
-#: The exit status of argparse for wrong usage.
-WRONG_USAGE = 2
 
 
 class Command(BaseCommand):
@@ -36,7 +33,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("ids", nargs="*", type=_job_id, metavar="ID", help="ids of jobs")
+        parser.add_argument("ids", nargs="*", type=JobId.read, metavar="ID", help="ids of jobs")
         parser.add_argument("--task", help="jobs of the task with this path: shop.tasks.send")
         parser.add_argument("--queue", help="jobs of this queue; with --task, those of both")
         parser.add_argument("--backend", help="alias in TASKS, where several databases are used")
@@ -53,8 +50,7 @@ class Command(BaseCommand):
                 returncode=WRONG_USAGE,
             )
         try:
-            using = database_of(options["backend"])
-            require_tables(connections[using])
+            using = DatabaseChoice(chosen_backend(options)).to_change()
             jobs = Job.objects.using(using)
             if ids:
                 self._cancel_each(jobs.all(), list(dict.fromkeys(ids)), dry=options["dry_run"])
@@ -64,6 +60,9 @@ class Command(BaseCommand):
             if queue:
                 jobs = jobs.filter(queue_name=queue)
             self._cancel_all(jobs.all(), task, dry=options["dry_run"], ask=not options["yes"])
+        except Refusal as refusal:
+            told = printable_lines(str(refusal))
+            raise CommandError(told, returncode=refusal.exit_code) from refusal
         except (ConfigurationError, DialectError, MigrationsMissing) as error:
             raise CommandError(printable_lines(str(error))) from error
         except (OperationalError, InterfaceError) as error:
@@ -110,17 +109,6 @@ class Command(BaseCommand):
         self.stdout.write(printable_lines(line))
 
 
-def database_of(backend: str | None) -> str:
-    """Return the alias of the database with the jobs. Raises ``ConfigurationError``."""
-    databases = queue_databases()
-    if backend is None and len(databases) > 1:
-        raise ConfigurationError(
-            f"The backends in TASKS use several databases ({', '.join(databases)}). Choose one "
-            f"with --backend {'|'.join(sorted(own_backends()))}."
-        )
-    return choose_database(backend)
-
-
 def count(jobs: JobQuerySet, states: Any) -> int:
     """Return how many of the jobs are in these states."""
     relations = [state._meta.model_name for state in states]
@@ -138,10 +126,3 @@ def require_known(task: str) -> None:
 
 def in_words(number: int) -> str:
     return "1 job" if number == 1 else f"{number} jobs"
-
-
-def _job_id(text: str) -> int:
-    found = parse_job_id(text)
-    if found is None:
-        raise ArgumentTypeError(f"{text!r} is not the id of a job")
-    return found
