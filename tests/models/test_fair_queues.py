@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import wait
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -336,6 +337,21 @@ def test_a_key_is_locked_until_its_jobs_are_stored(using: str) -> None:
     other.result(10)
     first, second, third = sorted(fair.turns.values())
     assert (second - first, third - second) == (pytest.approx(1), pytest.approx(1))
+
+
+@on_every_server
+def test_what_is_retried_locks_its_keys_in_one_order(using: str) -> None:
+    """Those of ready jobs and of blocked ones together: otherwise the two would deadlock."""
+    fair = Fair(using)
+    new = [of_key("b"), of_key("a", limited_job("x", 1))]
+    ids = [stored_id(each) for each in fair.dialect.enqueue(fair.connection, new)]
+    fair.end(fair.claim(9), Ending.FAILED, exception_class="x.Y", message="", errors="[]")
+    with transaction.atomic(using=using):
+        fair.enqueue("a")
+        retrying = threads.start(using, lambda: retry(Job.objects.using(using), ids))
+        wait([retrying], timeout=0.5)
+        fair.enqueue("b")
+    assert retrying.result(20) == 2
 
 
 def fair_in_thread(using: str) -> None:

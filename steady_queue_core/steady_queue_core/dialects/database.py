@@ -67,13 +67,13 @@ class Database:
     def list_queues(self) -> list[str]:
         return self.dialect.list_queues(self.connection)
 
-    def admit(self, keys: Sequence[str]) -> int:
-        return self.dialect.admit(self.connection, keys)
+    def admit(self, keys: Sequence[str], moved: Collection[int] = ()) -> int:
+        return self.dialect.admit(self.connection, keys, moved)
 
     def give_turns(self, job_ids: Collection[int]) -> None:
         """Give turns to those of these jobs that have become ready in fair queues."""
         if (turns := Turns.of(self.connection, self.dialect)) is not None:
-            turns.of_moved(job_ids)
+            turns.of_ready(job_ids)
 
     def keep(self, periods: Mapping[int, Period]) -> None:
         self.dialect.keep(self.connection, periods)

@@ -6,7 +6,7 @@ Models and processes call its methods; nothing outside this package uses pluggy.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
@@ -574,13 +574,20 @@ class Dialect:
             update_fields=update_fields,
         )
 
-    def admit(self, connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:
+    def admit(
+        self,
+        connection: BaseDatabaseWrapper,
+        keys: Sequence[str],
+        moved: Collection[int] = (),
+    ) -> int:
+        """Admit blocked jobs; return how many. They get their turns together with the jobs that
+        were ``moved`` to ready in this transaction: one after the other, two would deadlock."""
         turns = Turns.of(connection, self)
         if turns is None:
             return self._admit(connection, keys)
         with self.transaction(connection):
             admitted = self._admit(connection, keys)
-            turns.of_admitted(keys)
+            turns.of_ready(moved, keys)
         return admitted
 
     def _admit(self, connection: BaseDatabaseWrapper, keys: Sequence[str]) -> int:

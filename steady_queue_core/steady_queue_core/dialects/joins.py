@@ -292,7 +292,7 @@ class Joins:
         for name, executions in made.items():
             model(name).objects.using(self.connection.alias).bulk_create(executions)
         if (turns := Turns.of(self.connection, self.dialect)) is not None:
-            turns.of_moved([row.job_id for row in made.get("ReadyExecution", ())])
+            turns.of_ready([row.job_id for row in made.get("ReadyExecution", ())])
 
     def _open(self, job_ids: Sequence[int]) -> QuerySet[Any]:
         return self._dependencies.filter(job_id__in=job_ids, state=DependencyState.OPEN)

@@ -57,6 +57,17 @@ class Level(NamedTuple):
 Key = tuple[Level, str]
 
 
+class Comers(NamedTuple):
+    """Jobs that become ready and have no turns yet."""
+
+    #: Those that take the next turns of their keys, in this order.
+    charged: Sequence[Arrival]
+    #: Those that have had turns which they did not use.
+    free: Sequence[Arrival] = ()
+    #: Whether no job is later than these.
+    are_new: bool = False
+
+
 class Turns:
     """Gives jobs of fair queues their turns, in the transaction in which they become ready."""
 
@@ -88,28 +99,23 @@ class Turns:
                 doubtful.append(new.job_id)
             else:
                 arrivals.append(self._arrival(new.job_id, job.queue_name, job.rank, job.fair_key))
-        self._take(arrivals, are_new=True)
-        self.of_moved(doubtful)
-        self.of_admitted({job.limit.key for job in jobs if job.limit is not None})
+        keys = {job.limit.key for job in jobs if job.limit is not None}
+        at_once = Comers(arrivals, are_new=True)
+        self._give([at_once, *self._moved(doubtful), *self._admitted(keys)])
 
-    def of_moved(self, job_ids: Collection[int]) -> None:
-        """Give turns to those of these jobs that are ready."""
-        for some in _parts(job_ids, MOST_JOBS):
-            self._give(self._rows("ReadyExecution").filter(pk__in=some), some)
-
-    def of_admitted(self, keys: Collection[str]) -> None:
-        """Give turns to those that hold permits of these keys and have none."""
-        for some in _parts(sorted(keys), MOST_JOBS):
-            holders = self._rows("Permit").filter(key__in=some).values("job_id")
-            self._give(self._rows("ReadyExecution").filter(pk__in=holders))
+    def of_ready(self, job_ids: Collection[int], keys: Collection[str] = ()) -> None:
+        """Give turns to those of these jobs that are ready, and to those that hold permits of these
+        keys and have none."""
+        self._give([*self._moved(job_ids), *self._admitted(keys)])
 
     def of_settled(self, outcomes: Sequence[Outcome]) -> None:
         """Give turns to jobs whose claims have ended, and to those that were admitted then."""
         returned = [each for each in outcomes if _returns(each) and self._is_fair(each.queue_name)]
         released = {each.job_id for each in returned if each.ending is Ending.RELEASED}
-        self._give(self._rows("ReadyExecution").filter(pk__in=released), returned=True)
-        self.of_moved([each.job_id for each in returned if each.job_id not in released])
-        self.of_admitted({str(o.concurrency_key) for o in outcomes if o.is_limited})
+        others = [each.job_id for each in returned if each.job_id not in released]
+        keys = {str(o.concurrency_key) for o in outcomes if o.is_limited}
+        back = self._found(self._rows("ReadyExecution").filter(pk__in=released), are_back=True)
+        self._give([back, *self._moved(others), *self._admitted(keys)])
 
     def any_is_due(self, limit: int) -> bool:
         """Whether any of the next jobs to dispatch is for a fair queue."""
@@ -122,8 +128,8 @@ class Turns:
 
     def of_dispatched(self, rows: Sequence[Any]) -> None:
         """Give turns to jobs that were dispatched, and to those that were admitted with them."""
-        self.of_moved([row.pk for row in rows if row.concurrency_key is None])
-        self.of_admitted({row.concurrency_key for row in rows if row.concurrency_key is not None})
+        keys = {row.concurrency_key for row in rows if row.concurrency_key is not None}
+        self.of_ready([row.pk for row in rows if row.concurrency_key is None], keys)
 
     def _due(self, limit: int) -> QuerySet[Any]:
         due = self._rows("ScheduledExecution").filter(
@@ -137,42 +143,62 @@ class Turns:
     def _is_fair(self, queue_name: str) -> bool:
         return self._queues.weight_of(queue_name) is not None
 
-    def _give(
-        self, rows: QuerySet[Any], order: Sequence[int] = (), *, returned: bool = False
-    ) -> None:
-        """Give turns to those of these ready jobs that have none, in order.
+    def _moved(self, job_ids: Collection[int]) -> Iterator[Comers]:
+        """Return those of these jobs that are ready."""
+        for some in _parts(job_ids, MOST_JOBS):
+            yield self._found(self._rows("ReadyExecution").filter(pk__in=some), some)
 
-        Those that were ``returned``, or have never started although they were claimed, have had one
-        that they did not use.
+    def _admitted(self, keys: Collection[str]) -> Iterator[Comers]:
+        """Return those that hold permits of these keys."""
+        for some in _parts(sorted(keys), MOST_JOBS):
+            holders = self._rows("Permit").filter(key__in=some).values("job_id")
+            yield self._found(self._rows("ReadyExecution").filter(pk__in=holders))
+
+    def _found(
+        self, rows: QuerySet[Any], order: Sequence[int] = (), *, are_back: bool = False
+    ) -> Comers:
+        """Return those of these ready jobs that have no turn, in order.
+
+        Those that are back from their claims, or have never started although they were claimed,
+        have had one that they did not use.
         """
         charged, free = list[Arrival](), list[Arrival]()
         waiting = rows.filter(turn=F("job_id")).order_by("rank", "turn").values_list(*COLUMNS)
         for job_id, queue_name, rank, token, metadata, started_at in waiting:
             if self._is_fair(queue_name):
                 arrival = self._arrival(job_id, queue_name, rank, FairKey.read(metadata) or "")
-                is_unused = returned or (claims_before(token) and started_at is None)
+                is_unused = are_back or (claims_before(token) and started_at is None)
                 (free if is_unused else charged).append(arrival)
         places = {job_id: place for place, job_id in enumerate(order)}
-        self._put_first(free)
-        self._take(sorted(charged, key=lambda each: places.get(each.job_id, 0)))
+        return Comers(sorted(charged, key=lambda each: places.get(each.job_id, 0)), free)
 
-    def _take(self, arrivals: Sequence[Arrival], *, are_new: bool = False) -> None:
-        """Give each of these jobs the next turn of its key."""
+    def _give(self, groups: Iterable[Comers]) -> None:
+        """Give turns to jobs, group by group."""
+        groups = [each for each in _once(groups) if each.charged or each.free]
+        charged = [each for group in groups for each in group.charged]
+        if len(charged) == len(groups) == 1 and groups[0].are_new and self._dialect.takes_turns:
+            self._dialect.take_turn(self._connection, charged[0])
+            return
+        # Those of all groups, before one of them takes its turns: in one order.
+        following = self._lock(sorted({(_level(each), each.key) for each in charged}))
+        for group in groups:
+            self._put_first(group.free)
+            self._take(group, following)
+        self._save(following)
+
+    def _take(self, group: Comers, following: dict[Key, float]) -> None:
+        """Give each of these jobs the next turn of its key, which are locked."""
+        arrivals = group.charged
         if not arrivals:
             return
-        if are_new and len(arrivals) == 1 and self._dialect.takes_turns:
-            self._dialect.take_turn(self._connection, arrivals[0])
-            return
-        following = self._lock(sorted({(_level(each), each.key) for each in arrivals}))
         weight = self._weights(arrivals)
-        reached = self._reached(arrivals, are_new=are_new)
+        reached = self._reached(arrivals, are_new=group.are_new)
         turns: dict[int, float] = {}
         for each in arrivals:
             level, text = _level(each), each.key
             turn = max(reached[level], following[level, text])
             following[level, text] = turn + 1 / weight(each)
             turns[each.job_id] = turn
-        self._save(following)
         self._write(turns)
 
     def _put_first(self, arrivals: Sequence[Arrival]) -> None:
@@ -266,6 +292,16 @@ def reached(connection: BaseDatabaseWrapper, level: Level, without: Collection[i
 def _returns(outcome: Outcome) -> bool:
     """Whether a job is ready after its claim, or waits for a permit."""
     return outcome.destination in (Destination.READY, Destination.READY_OR_BLOCKED)
+
+
+def _once(groups: Iterable[Comers]) -> Iterator[Comers]:
+    """Yield groups with each job in the first one only that it is in."""
+    seen = set[int]()
+    for group in groups:
+        charged = [each for each in group.charged if each.job_id not in seen]
+        free = [each for each in group.free if each.job_id not in seen]
+        seen.update(each.job_id for each in (*charged, *free))
+        yield group._replace(charged=charged, free=free)
 
 
 def _level(arrival: Arrival) -> Level:

@@ -88,7 +88,7 @@ class UniqueEnqueue:
         if plan.replacing:
             replaced = replace_jobs(self.connection, self.dialect, plan.replacing, self.jobs)
             if (turns := Turns.of(self.connection, self.dialect)) is not None:
-                turns.of_moved(list(replaced))
+                turns.of_ready(list(replaced))
             plan.existing = {
                 number: replaced.get(job.pk, job) for number, job in plan.existing.items()
             }

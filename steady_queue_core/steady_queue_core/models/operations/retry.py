@@ -48,10 +48,10 @@ def retry(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
         BlockedExecution.objects.using(using).bulk_create(blocked)
         ready = [row for row in rows if isinstance(row, ReadyExecution)]
         ReadyExecution.objects.using(using).bulk_create(ready)
-        database.give_turns([row.pk for row in ready])
         FailedExecution.objects.using(using).filter(pk__in=found)._raw_delete(using)
         Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)
-        database.admit(sorted({row.concurrency_key for row in blocked}))
+        limited = sorted({row.concurrency_key for row in blocked})
+        database.admit(limited, [row.pk for row in ready])
         database.joins.reopen([pk for pk in members if pk in found])
     if rows:
         database.ring_after_commit(sorted({row.queue_name for row in rows}))
