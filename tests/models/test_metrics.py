@@ -98,6 +98,22 @@ def test_gauges_and_counters_are_those_of_the_database(using: str, settings: Any
 
 
 @on_every_database
+def test_counters_of_a_queue_do_not_fall_when_pairs_are_too_many(
+    using: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from steady_queue_core.metrics import scrape
+
+    only(settings, using)
+    monkeypatch.setattr(scrape, "MOST_SERIES", 2)
+    add_totals(using, send=Tally(finished=3), tell=Tally(finished=4))
+    before = scrape.Scrape.of(using).totals_by_queue["mail"]
+    add_totals(using, fetch=Tally(finished=1))
+    found = scrape.Scrape.of(using)
+    assert found.totals_by_queue["mail"].finished == before.finished + 1
+    assert sorted(task for _, task in found.totals) == ["", "fetch", "send"]
+
+
+@on_every_database
 def test_what_is_overdue_is_late(using: str, settings: Any) -> None:
     only(settings, using)
     jobs = Jobs(using)

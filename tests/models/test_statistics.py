@@ -288,6 +288,23 @@ def test_an_hour_is_summed_up_once_processes_have_stored_its_counts(
 
 
 @on_every_database
+def test_an_hour_is_summed_up_again_if_counts_of_it_are_stored_late(using: str) -> None:
+    connection, dialect = connections[using], dialect_for(using)
+    hour = present_minute(using) // 60 * 60 - 4 * 60
+    keep(using, row(hour + 5, 1), row(hour + 65, 2), row(hour + 130, 4))
+    while sum_up(connection, dialect):
+        pass
+    # After an outage; of the second hour, the same as before.
+    keep(using, row(hour + 7, 8), row(hour + 130, 16, writer=8))
+    while sum_up(connection, dialect):
+        pass
+    assert [each[1::2] for each in kept(using) if each[0] == RECENT_HOUR] == [
+        (hour, 9), (hour + 60, 2), (hour + 120, 20),
+    ]  # fmt: skip
+    assert sum_up(connection, dialect) == 0
+
+
+@on_every_database
 def test_an_hour_of_a_clock_that_was_ahead_does_not_stop_the_sums(using: str) -> None:
     present = present_minute(using)
     keep(using, row(present - 130, 1), row(present + 6_000, 2, span=RECENT_HOUR, writer=0))

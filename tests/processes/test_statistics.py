@@ -68,6 +68,25 @@ def test_a_kill_counts_nothing_twice_and_loses_seconds(make_project: MakeProject
     assert lost == 1
 
 
+def test_a_table_that_is_missing_is_told_once_and_jobs_go_on(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1, threads=2))
+    supervisor = project.start()
+    supervisor.wait_ready()
+    wait_for(lambda: project.count("samples") > 0, 10, "a sample")
+    project.query("ALTER TABLE steady_queue_statistics RENAME TO away")
+    project.enqueue("work", *[[0.0]] * 20)
+    project.wait_done()
+    wait_for(lambda: "Statistics cannot be stored" in supervisor.errors(), 30, "the warning")
+    project.enqueue("work", *[[0.0]] * 20)
+    project.wait_done()
+    assert supervisor.stop() == 0
+    told = [line for line in supervisor.errors().splitlines() if "statistics" in line]
+    assert all("no such table" in line for line in told)
+    # Once by each process: a worker and the dispatcher.
+    assert len(told) == len({line.split()[2] for line in told}) == 2
+    assert "is unavailable" not in supervisor.errors()
+
+
 def test_an_outage_keeps_the_counts(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1, threads=2))
     supervisor = project.start()

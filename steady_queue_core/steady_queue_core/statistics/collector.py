@@ -56,6 +56,8 @@ class Collector:
         self._minute = 0
         self._turns_at = 0.0
         self._next_store = 0.0
+        #: Whether the database does not take the counts, although it answers.
+        self.is_refused = False
 
     def add(self, claim: ClaimedJob, outcome: Outcome, now: float, ended: float) -> None:
         """Count an outcome that is stored ``now``, of an attempt that had ``ended`` by then; both
@@ -115,6 +117,7 @@ class Collector:
 
     def note_stored(self) -> None:
         """Take note that all ``rows`` are stored; forget the minutes that are over."""
+        self.is_refused = False
         self._totals.update(self._gained)
         for series in self._changed:
             self._stored[series] = self._tallies[series].since(None)
@@ -158,9 +161,9 @@ class Collector:
             **tally.values(),
         )
 
-    def postpone(self) -> None:
+    def postpone(self, seconds: float = INTERVAL) -> None:
         """Store nothing for a while: it was stored just now, or could not be."""
-        self._next_store = time.monotonic() + INTERVAL
+        self._next_store = time.monotonic() + seconds
 
     def _tally(self, names: Names) -> Tally:
         """Return the tally of the present minute that is to change."""
@@ -189,7 +192,8 @@ class Collector:
             self._stored.clear()
             self.postpone()
             return
-        self._next_store = 0.0
+        if not self.is_refused:
+            self._next_store = 0.0
         for series in [each for each in self._tallies if each[0] < minute - MOST_LATE]:
             del self._tallies[series]
             self._stored.pop(series, None)

@@ -10,12 +10,9 @@ from django.db.models import QuerySet
 
 from ..dialects import Dialect
 from ..models import Statistic
-from .spans import HOUR, KEPT, MINUTE, RECENT_HOUR
+from .spans import GRACE, HOUR, KEPT, MINUTE, RECENT_HOUR
 from .storage import BATCH, NOBODY, store
 from .tally import Tally
-
-#: Minutes after its end in which processes may still store counts of an hour.
-GRACE = 3
 
 
 def sum_up(connection: BaseDatabaseWrapper, dialect: Dialect) -> int:
@@ -55,13 +52,20 @@ def _sum_up_next(
 
 def _next_hour(rows: QuerySet[Statistic], present: int) -> int | None:
     """Return the first hour that has minutes, all of which are there, and was not summed up."""
-    summed = rows.filter(span=RECENT_HOUR, minute__lte=present)
-    hours = summed.order_by("-minute").values_list("minute", flat=True)
     oldest = -(-(present - KEPT[MINUTE]) // HOUR) * HOUR
-    since = max([oldest, *(hour + HOUR for hour in hours[:1])])
-    minutes = rows.filter(span=MINUTE, minute__gte=since).order_by("minute")
-    for minute in minutes.values_list("minute", flat=True)[:1]:
-        return minute - minute % HOUR
+    recent = rows.filter(span=RECENT_HOUR, minute__gte=oldest, minute__lte=present)
+    summed = set(recent.order_by().values_list("minute", flat=True).distinct())
+    minutes = rows.filter(span=MINUTE).order_by("minute").values_list("minute", flat=True)
+    hour: int | None = oldest
+    # Most of the time only the last one is missing, and one look is enough.
+    while hour is not None and hour <= present:
+        if hour in summed:
+            hour += HOUR
+            continue
+        first = minutes.filter(minute__gte=hour).first()
+        if first is None or first - first % HOUR == hour:
+            return None if first is None else hour
+        hour = first - first % HOUR
     return None
 
 

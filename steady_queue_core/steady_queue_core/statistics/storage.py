@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from ..dialects import Dialect
 from ..models import Statistic
-from .spans import ALL_TIME, HOUR, KEPT, MINUTE
+from .spans import ALL_TIME, GRACE, HOUR, KEPT, MINUTE, RECENT_HOUR
 from .tally import HISTOGRAMS, MAXIMA, SUMS, Tally
 
 KEY = ["span", "minute", "queue_name", "task_path", "writer"]
@@ -23,8 +23,24 @@ NOBODY = 0
 
 
 def store(connection: BaseDatabaseWrapper, dialect: Dialect, rows: Sequence[Statistic]) -> None:
-    """Store the rows of one process in place of what it has stored for them before."""
-    dialect.upsert(connection, rows, KEY, COUNTED)
+    """Store the rows of one process in place of what it has stored for them before. Hours that have
+    been summed up without them are to be summed up again."""
+    late = _hours_over(rows)
+    if not late:
+        dialect.upsert(connection, rows, KEY, COUNTED)
+        return
+    with dialect.transaction(connection):
+        dialect.upsert(connection, rows, KEY, COUNTED)
+        sums = Statistic.objects.using(connection.alias).filter(span=RECENT_HOUR)
+        sums.filter(minute__in=sorted(late))._raw_delete(connection.alias)
+
+
+def _hours_over(rows: Sequence[Statistic]) -> set[int]:
+    """Return the hours with minutes among these rows that may have been summed up."""
+    minutes = {row.minute for row in rows if row.span == MINUTE}
+    # By the clock of the host: the minute of the last outcome may be as old as the rows are.
+    over = time.time() // 60 - HOUR - GRACE
+    return {minute - minute % HOUR for minute in minutes if minute - minute % HOUR <= over}
 
 
 def roll_up(connection: BaseDatabaseWrapper, dialect: Dialect) -> int:

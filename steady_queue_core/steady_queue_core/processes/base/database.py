@@ -92,8 +92,11 @@ class QueueDatabase:
         since = self._busy_since
         return time.monotonic() - since if since else 0.0
 
-    def run(self, operation: Callable[[BaseDatabaseWrapper, Dialect], T]) -> T:
-        """Return the result of ``operation(connection, dialect)``."""
+    def run(
+        self, operation: Callable[[BaseDatabaseWrapper, Dialect], T], *, optional: bool = False
+    ) -> T:
+        """Return the result of ``operation(connection, dialect)``. If it is ``optional``, that the
+        server refuses it is no outage."""
         connection = self.connection
         self._busy_since = time.monotonic()
         try:
@@ -106,7 +109,7 @@ class QueueDatabase:
         except (DataError, IntegrityError):
             raise
         except Error as error:
-            raise self._note_error(connection, error, operation) from error
+            raise self._note_error(connection, error, operation, optional=optional) from error
         finally:
             self._busy_since = 0.0
             connection.queries_log.clear()  # With DEBUG, it would keep thousands of statements.
@@ -124,11 +127,19 @@ class QueueDatabase:
         self._outage.note_success(name_of(operation))
 
     def _note_error(
-        self, connection: BaseDatabaseWrapper, error: Exception, operation: Operation
+        self,
+        connection: BaseDatabaseWrapper,
+        error: Exception,
+        operation: Operation,
+        *,
+        optional: bool,
     ) -> Unavailable:
-        reason = _first_line(error)
+        reason = first_line(error)
         lost = not self.dialect.is_contention(connection, error)
         refused = lost and not self.dialect.is_lost_connection(connection, error)
+        if refused and optional and self._busy_for < SLOW_ANSWER:
+            self._close(connection)
+            return Unavailable(0.0, lost=False, refused=True)
         if lost:
             if self.timeouts is not None and connection.connection is not None:
                 timed_out = self.timeouts.extend_after(operation, self._busy_for)
@@ -159,7 +170,8 @@ class QueueDatabase:
             connection.connection = None
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException | None) -> str:
+    """Return what an error says, without the details, for the log."""
     return str(error).strip().partition("\n")[0][:200]
 
 

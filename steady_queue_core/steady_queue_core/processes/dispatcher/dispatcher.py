@@ -16,6 +16,8 @@ from ...statistics.recent_hours import RecentHours
 from ...statistics.sampler import Sampler
 from ...statistics.storage import RollUp
 from ..base.context import ProcessContext
+from ..base.counting import REFUSED_PAUSE, tell_refusal
+from ..base.database import Unavailable
 from .retention import Cleaner
 
 logger = get_logger("steady_queue.dispatcher")
@@ -37,7 +39,9 @@ class Dispatcher:
         self.context, self.settings = context, settings
         self.cleaner = Cleaner(context.using)
         self.statistics = (Sampler().do, RollUp().do, RecentHours().do)
-        self._next_maintenance = self._next_repair = time.monotonic()
+        self._next_maintenance = self._next_repair = self._next_statistics = time.monotonic()
+        #: Whether the database does not take statistics, although it answers.
+        self._is_refused = False
         self._pause = 0.0
 
     def run(self) -> None:
@@ -50,8 +54,25 @@ class Dispatcher:
             waits.append(self._maintain_semaphores())
         waits.append(self._repair_batches())
         if self.context.options.statistics:
-            waits += map(self.context.database.run, self.statistics)
+            waits.append(self._keep_statistics())
         return min(waits)
+
+    def _keep_statistics(self) -> float:
+        """Do what is due to the statistics; return the seconds until the next time."""
+        if time.monotonic() >= self._next_statistics:
+            try:
+                run = self.context.database.run
+                wait = min(run(each, optional=True) for each in self.statistics)
+            except Unavailable as unavailable:
+                if not unavailable.refused:
+                    raise
+                if not self._is_refused:
+                    tell_refusal(unavailable)
+                wait, self._is_refused = REFUSED_PAUSE, True
+            else:
+                self._is_refused = False
+            self._next_statistics = time.monotonic() + wait
+        return max(0.0, self._next_statistics - time.monotonic())
 
     def _repair_batches(self) -> float:
         """Look for batches that are stuck if it is time; return the seconds until the next time."""
