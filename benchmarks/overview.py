@@ -131,8 +131,8 @@ def fill(alias: str, jobs: int) -> None:
             Statistic(
                 span=span, minute=minute, stored_minute=minute, queue_name=name, writer=1,
                 task_path=f"shop.tasks.t{number % TASKS}", finished=14, failed=1, enqueued=15,
-                run_ms=1_500, run_max=400, run_histogram=",,1,2,4,8",
-                wait_ms=150, wait_max=40, wait_histogram="1,2,4,8",
+                run_ms=1_500, run_max=400, run_histogram=_counted(minute, number, ",,"),
+                wait_ms=150, wait_max=40, wait_histogram=_counted(number, minute, ""),
             )
             for span, minutes in spans.items()
             for minute in minutes
@@ -149,6 +149,13 @@ def fill(alias: str, jobs: int) -> None:
         batch_size=1_000,
     )
     analyze(connections[alias])
+
+
+def _counted(one: int, other: int, before: str) -> str:
+    """Return a histogram that hardly any other row has."""
+    from steady_queue_core.statistics import histogram
+
+    return before + histogram.write([1 + one % 97, 2 + other % 89, 4, 8 + one % 7])
 
 
 def signed_in() -> Client:

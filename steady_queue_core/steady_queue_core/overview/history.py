@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from ..listings.damage import ERRORS, is_damage
@@ -14,7 +15,7 @@ from ..statistics.spans import HOUR, MINUTE, RECENT_HOUR
 from ..statistics.tally import number
 from .scope import Scope
 from .statement import Part, rows_of
-from .total import Row, Total
+from .total import COUNTED, Total
 from .window import DAY
 
 #: Most rows of statistics of minutes, and of hours, that are read: the latest ones.
@@ -25,10 +26,8 @@ LATELY = 10
 RECENT = 60
 #: Marks samples among the rows of one statement; no span is like it.
 SAMPLE = -1
-COLUMNS = (
-    "span", "minute", "queue_name", "task_path", "enqueued", "finished", "failed", "retried",
-    "lost", "wait_ms", "run_ms", "wait_max", "run_max", "wait_histogram", "run_histogram",
-)  # fmt: skip
+COLUMNS = ("span", "minute", "queue_name", "task_path", *COUNTED)
+NAMES = len(COLUMNS) - len(COUNTED)
 Key = TypeVar("Key")
 SAMPLED = ("minute", "queue_name", "ready", "oldest_wait_ms")
 
@@ -41,7 +40,7 @@ class Length(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """What all processes have counted of one queue and task, in one minute or hour."""
+    """What a process has counted of one queue and task, in one minute or hour."""
 
     span: int
     minute: int
@@ -70,21 +69,20 @@ class History:
     def of(cls, scope: Scope, minute: int) -> History:
         """Read what a page needs, by one query."""
         found = cls(minute, scope)
-        totals: dict[tuple[int, int, str, str], list[Total]] = defaultdict(list)
-        numbers: Counter[int] = Counter()
-        for span, at, queue, *rest in _rows(scope, minute):
-            numbers[span] += 1
+        rows = _rows(scope, minute)
+        counted = []
+        for row in rows:
+            span, at, queue, task, *_ = row
             if type(at) is not int or not isinstance(queue, str):
                 continue
             if span == SAMPLE:
-                found._add_sample(at, queue, Length(*map(number, rest[1:3])))
-            elif isinstance(rest[0], str):
-                total = Total.of(Row(span, at, queue, *rest))
-                totals[span, at, queue, rest[0]].append(total)
-        cells = [Cell(*names, Total.sum_of(each)) for names, each in totals.items()]
+                found._add_sample(at, queue, Length(*map(number, row[NAMES : NAMES + 2])))
+            elif isinstance(task, str):
+                counted.append(row)
+        cells = [*_cells(counted)]
         found.minutes = [each for each in cells if each.span == MINUTE]
         found.hours = list(_without_copies([each for each in cells if each.span != MINUTE]))
-        found.is_cut = MOST in numbers.values()
+        found.is_cut = MOST in Counter(row[0] for row in rows).values()
         return found
 
     def _add_sample(self, minute: int, queue: str, length: Length) -> None:
@@ -101,7 +99,7 @@ class History:
     @cached_property
     def cells(self) -> list[Cell]:
         """The cells of the window and the scope."""
-        return [each for each in self._in_window if self._is_shown(each)]
+        return self._shown(self._in_window)
 
     @cached_property
     def _in_window(self) -> list[Cell]:
@@ -126,19 +124,21 @@ class History:
     @cached_property
     def by_task(self) -> dict[str, Total]:
         """The totals of the window by task."""
-        return _grouped(self.cells, lambda cell: cell.task)
+        return _joined((task, total) for (_, task), total in self._by_pair.items())
 
     @cached_property
     def by_queue(self) -> dict[str, Total]:
         """The totals of the window by queue."""
-        return _grouped(self.cells, lambda cell: cell.queue)
+        return _joined((queue, total) for (queue, _), total in self._by_pair.items())
+
+    @cached_property
+    def _by_pair(self) -> dict[tuple[str, str], Total]:
+        return _grouped(self.cells, attrgetter("queue", "task"))
 
     @cached_property
     def lately(self) -> dict[str, Total]:
         """The totals of the last ten minutes by queue. The present minute is not over."""
-        return _grouped(
-            [cell for cell in self._recent if self._is_late(cell)], lambda cell: cell.queue
-        )
+        return _grouped([cell for cell in self._recent if self._is_late(cell)], attrgetter("queue"))
 
     @cached_property
     def sparks(self) -> dict[str, list[int]]:
@@ -177,7 +177,7 @@ class History:
         """The totals of the window by task."""
         if not self.scope.is_narrow:
             return self.by_task
-        return _grouped(self._in_window, lambda cell: cell.task)
+        return _grouped(self._in_window, attrgetter("task"))
 
     @cached_property
     def latest(self) -> Total:
@@ -191,12 +191,12 @@ class History:
 
     @cached_property
     def last_hour(self) -> Total:
-        """The total of the last hour."""
-        return _sum(cell for cell in self.minutes if self.minute - RECENT <= cell.minute)
+        """What has become of jobs in the last hour, without how long that took."""
+        return _counts(cell for cell in self.minutes if self.minute - RECENT <= cell.minute)
 
     @cached_property
     def day_before(self) -> Total:
-        """The total of the day up to ten minutes ago."""
+        """What had become of jobs in the day up to ten minutes ago, without how long that took."""
         until = self.minute - LATELY
         hours = [cell for cell in self.hours if until - DAY.length <= cell.minute <= until - HOUR]
         summed = {cell.minute for cell in hours}
@@ -205,17 +205,22 @@ class History:
             for cell in self.minutes
             if cell.minute < until and cell.minute // HOUR * HOUR not in summed
         )
-        return _sum([*hours, *minutes])
+        return _counts([*hours, *minutes])
 
     @cached_property
     def _recent(self) -> list[Cell]:
-        return [cell for cell in self.minutes if self._is_shown(cell)]
+        return self._shown(self.minutes)
 
     def _is_late(self, cell: Cell) -> bool:
         return self.minute - LATELY <= cell.minute < self.minute
 
-    def _is_shown(self, cell: Cell) -> bool:
-        return self.scope.has(cell.queue, cell.task)
+    def _shown(self, cells: list[Cell]) -> list[Cell]:
+        scope = self.scope
+        return (
+            [each for each in cells if scope.has(each.queue, each.task)]
+            if scope.is_narrow
+            else cells
+        )
 
 
 def _rows(scope: Scope, minute: int) -> list[tuple[Any, ...]]:
@@ -229,7 +234,7 @@ def _rows(scope: Scope, minute: int) -> list[tuple[Any, ...]]:
         # The last hour may not have been summed up yet.
         recent = min(recent, hour - HOUR)
     selected = f"SELECT {', '.join(COLUMNS)} FROM {{rows}}"
-    filling = ", ".join(["''", "{0}", "{1}", *"0000000", "''", "''"])
+    filling = ", ".join(["''", "{0}", "{1}", *"0" * (len(COUNTED) - 4), "''", "''"])
     sampled = "SELECT {span}, minute, queue_name, {filling} FROM {{rows}}".format(
         span=SAMPLE, filling=filling.format("ready", "oldest_wait_ms")
     )
@@ -255,12 +260,30 @@ def _without_copies(cells: list[Cell]) -> Iterable[Cell]:
     return (cell for cell in cells if cell.span == RECENT_HOUR or cell.minute not in summed)
 
 
+def _cells(rows: Sequence[tuple[Any, ...]]) -> Iterable[Cell]:
+    if not rows:
+        return ()
+    # By columns: there are ten thousand rows.
+    columns = [*zip(*rows, strict=True)]
+    names, minutes = columns[:NAMES], columns[COLUMNS.index("minute")]
+    totals = Total.of_each(minutes, columns[NAMES:])
+    return map(Cell._make, zip(*names, totals, strict=True))
+
+
 def _grouped(cells: Iterable[Cell], key: Callable[[Cell], Key]) -> dict[Key, Total]:
+    return _joined((key(cell), cell.total) for cell in cells)
+
+
+def _joined(pairs: Iterable[tuple[Key, Total]]) -> dict[Key, Total]:
     found: dict[Key, list[Total]] = defaultdict(list)
-    for cell in cells:
-        found[key(cell)].append(cell.total)
-    return {name: Total.sum_of(totals) for name, totals in found.items()}
+    for key, total in pairs:
+        found[key].append(total)
+    return {key: Total.sum_of(totals) for key, totals in found.items()}
 
 
 def _sum(cells: Iterable[Cell]) -> Total:
     return Total.sum_of(cell.total for cell in cells)
+
+
+def _counts(cells: Iterable[Cell]) -> Total:
+    return Total.counts_of(cell.total for cell in cells)

@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from operator import attrgetter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..statistics import histogram
 from ..statistics.tally import number
+from .packed import packed, unpacked
+
+#: What a row of statistics has counted: what is added, what the largest is taken of, histograms.
+ADDED = ("enqueued", "finished", "failed", "retried", "lost", "run_ms")
+LARGEST = ("wait_max", "run_max")
+HISTOGRAMS = ("wait_histogram", "run_histogram")
+NONE = (0, 0, 0, 0)
+COUNTED = (*ADDED, *LARGEST, *HISTOGRAMS)
 
 
-class Row(NamedTuple):
-    """A row of statistics, whose values may be anything. Durations are milliseconds."""
-
-    span: Any
-    minute: Any
-    queue: Any
-    task: Any
-    enqueued: Any
-    finished: Any
-    failed: Any
-    retried: Any
-    lost: Any
-    wait_ms: Any
-    run_ms: Any
-    wait_max: Any
-    run_max: Any
-    wait_histogram: Any
-    run_histogram: Any
-
-
-NONE = (0,) * histogram.SIZE
-
-
-@dataclass(frozen=True, slots=True)
-class Total:
+class Total(NamedTuple):
     """The sums of rows."""
 
     enqueued: int = 0
@@ -44,49 +25,43 @@ class Total:
     failed: int = 0
     retried: int = 0
     lost: int = 0
-    wait_ms: int = 0
     run_ms: int = 0
     wait_max: int = 0
     run_max: int = 0
     #: The latest minute in which a job failed, since 1970; 0: none.
     last_failure: int = 0
-    #: Counters of histograms.
-    waits: Sequence[int] = NONE
-    runs: Sequence[int] = NONE
+    #: Counters of histograms, packed.
+    waits: int = 0
+    runs: int = 0
 
     @classmethod
-    def of(cls, row: Row) -> Total:
-        """Return what a row has counted; nothing for values that are no numbers."""
-        failed = number(row.failed)
-        return cls(
-            number(row.enqueued),
-            number(row.finished),
-            failed,
-            number(row.retried),
-            number(row.lost),
-            number(row.wait_ms),
-            number(row.run_ms),
-            number(row.wait_max),
-            number(row.run_max),
-            row.minute if failed else 0,
-            _counters(row.wait_histogram),
-            _counters(row.run_histogram),
-        )
+    def of_each(cls, minutes: Sequence[int], columns: Sequence[Sequence[Any]]) -> Iterator[Total]:
+        """Return what rows have counted, by their minutes and their columns ``COUNTED``, which may
+        hold anything: what is no number counts as nothing."""
+        numbers = [_numbers(each) for each in columns[: -len(HISTOGRAMS)]]
+        failed = numbers[ADDED.index("failed")]
+        failures = [minute if each else 0 for minute, each in zip(minutes, failed, strict=True)]
+        histograms = [map(packed, each) for each in columns[-len(HISTOGRAMS) :]]
+        return map(cls._make, zip(*numbers, failures, *histograms, strict=True))
 
     @classmethod
     def sum_of(cls, totals: Iterable[Total]) -> Total:
         """Return what totals have counted together."""
-        # By columns: a page sums up ten thousand of them, each some times.
         together = [*totals]
         if len(together) < 2:
             return together[0] if together else cls()
-        values: list[Any] = [
-            *_by_position(sum, map(_ADDED, together)),
-            *_by_position(max, map(_LARGEST, together)),
-            _by_position(sum, (each.waits for each in together)),
-            _by_position(sum, (each.runs for each in together)),
-        ]
-        return cls(*values)
+        columns = [*zip(*together, strict=True)]
+        added, largest = columns[: len(ADDED)], columns[len(ADDED) : -len(HISTOGRAMS)]
+        return cls(*map(sum, added), *map(max, largest), *map(sum, columns[-len(HISTOGRAMS) :]))
+
+    @classmethod
+    def counts_of(cls, totals: Iterable[Total]) -> Total:
+        """Return how many attempts of each outcome totals have counted, and nothing else."""
+        outcomes = [(each.finished, each.failed, each.retried, each.lost) for each in totals]
+        finished, failed, retried, lost = (
+            map(sum, zip(*outcomes, strict=True)) if outcomes else NONE
+        )
+        return cls(finished=finished, failed=failed, retried=retried, lost=lost)
 
     @property
     def ended(self) -> int:
@@ -116,31 +91,16 @@ class Total:
 
     def wait(self, share: float) -> float | None:
         """Return how long that share of the jobs waited at most; ``None`` if there are none."""
-        return quantile(self.waits, share, self.wait_max)
+        return quantile(unpacked(self.waits), share, self.wait_max)
 
     def run(self, share: float) -> float | None:
         """Return how long that share of the attempts took at most; ``None`` if there are none."""
-        return quantile(self.runs, share, self.run_max)
+        return quantile(unpacked(self.runs), share, self.run_max)
 
 
-_ADDED = attrgetter("enqueued", "finished", "failed", "retried", "lost", "wait_ms", "run_ms")
-_LARGEST = attrgetter("wait_max", "run_max", "last_failure")
-
-
-def _by_position(
-    of: Callable[[Sequence[int]], int], rows: Iterable[Sequence[int]]
-) -> tuple[Any, ...]:
-    return tuple(map(of, zip(*rows, strict=True)))
-
-
-def _counters(text: object) -> Sequence[int]:
-    return _read(text) if isinstance(text, str) else NONE
-
-
-@lru_cache(maxsize=4_096)
-def _read(text: str) -> tuple[int, ...]:
-    # A page that refreshes reads the same rows again.
-    return tuple(histogram.read(text))
+def _numbers(values: Sequence[Any]) -> Sequence[int]:
+    is_sound = {*map(type, values)} <= {int} and min(values, default=0) >= 0
+    return values if is_sound else [*map(number, values)]
 
 
 def quantile(counters: Sequence[int], share: float, most: float) -> float | None:
