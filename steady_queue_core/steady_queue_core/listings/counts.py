@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -11,6 +11,8 @@ from django.db.models import Case, DateTimeField, F, QuerySet, Value, When
 
 from .visibility import VisibleJobs
 
+#: Stands for the text in which selections differ: no name that a row may have.
+PLACE = "\0"
 #: Counts are exact up to this number.
 CAP = 10_000
 
@@ -55,48 +57,88 @@ class ResultCount(int):
         return self.count.text
 
 
+class Alike(NamedTuple):
+    """Selections that differ in one text: a hundred of them cost as much to make as one."""
+
+    rows: Callable[[str], QuerySet[Any]]
+    values: Sequence[str]
+    #: How far each is counted.
+    cap: int = CAP
+
+
 def count_each(
     using: str,
     selections: Sequence[QuerySet[Any]],
     instant: str = "",
     visible: VisibleJobs | None = None,
-    cap: int | Sequence[int] | None = None,
+    cap: int | None = None,
+    alike: Alike | None = None,
 ) -> list[BoundedCount]:
-    """Count each of the ``selections`` up to the limit, which ``cap`` may lower, for all of them or
-    for each, in one statement, and find the earliest value of the column ``instant``.
+    """Count each of the ``selections`` up to the limit, which ``cap`` may lower, then those that are
+    ``alike`` up to theirs, in one statement, and find the earliest value of the column ``instant``.
 
     Reads at most as many rows as the limit of each selection that is in the order of an index. Rows
     that are not ``visible`` are read but not counted.
     """
-    if not selections:
-        return []
-    connection = connections[using]
-    caps = cap if isinstance(cap, Sequence) else [CAP if cap is None else cap] * len(selections)
-    parts, parameters = [], []
+    connection, most = connections[using], CAP if cap is None else cap
+    caps = [*[most] * len(selections), *([alike.cap] * len(alike.values) if alike else ())]
     one: Any = F(instant) if instant else Value(1)
     if visible is not None and not visible.is_unrestricted:
         one = Case(When(visible.condition, then=one))
-    for position, (rows, most) in enumerate(zip(selections, caps, strict=True)):
-        marked = rows.annotate(one=one).values("one")
-        sql, given = marked[: most + 1].query.get_compiler(using).as_sql()
-        parts.append(f"SELECT {position}, COUNT(*), COUNT(one), MIN(one) FROM ({sql}) counted")
-        parameters += given
+
+    def compiled(rows: QuerySet[Any], most: int) -> Statement:
+        marked: Any = rows.annotate(one=one).values("one")[: most + 1]
+        return Statement(*marked.query.get_compiler(using).as_sql())
+
+    statements = [compiled(rows, most) for rows in selections]
+    if alike is not None and alike.values:
+        statements += _each_of(alike, compiled(alike.rows(PLACE), alike.cap))
+    if not statements:
+        return []
+    parts = [
+        f"SELECT {position}, COUNT(*), COUNT(one), MIN(one) FROM ({each.text}) counted"
+        for position, each in enumerate(statements)
+    ]
     with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(parts), parameters)
+        given = [value for each in statements for value in each.parameters]
+        cursor.execute(" UNION ALL ".join(parts), given)
         counted = {position: each for position, *each in cursor.fetchall()}
+    read = stored_instants(connection)
     return [
-        BoundedCount.of(
-            examined, found, stored_instant(connection, first) if instant else None, most
-        )
+        BoundedCount.of(examined, found, read(first) if instant else None, most)
         for position, most in enumerate(caps)
         for examined, found, first in [counted[position]]
     ]
 
 
-def stored_instant(connection: Any, value: Any) -> datetime | None:
-    """Return the value of a column of times as the ORM would, from a statement of one's own."""
+class Statement(NamedTuple):
+    """A compiled query."""
+
+    text: str
+    parameters: Sequence[Any]
+
+
+def _each_of(alike: Alike, compiled: Statement) -> Iterator[Statement]:
+    for each in alike.values:
+        given = [each if value == PLACE else value for value in compiled.parameters]
+        yield Statement(compiled.text, given)
+
+
+def stored_instants(connection: Any) -> Callable[[Any], datetime | None]:
+    """Return how values of columns of times are read from a statement of one's own: as the ORM
+    would."""
     expression = Value(None, DateTimeField())
-    for converter in connection.ops.get_db_converters(expression):
-        value = converter(value, expression, connection)
-    found: datetime | None = value
-    return found
+    converters = connection.ops.get_db_converters(expression)
+
+    def read(value: Any) -> datetime | None:
+        for converter in converters:
+            value = converter(value, expression, connection)
+        found: datetime | None = value
+        return found
+
+    return read
+
+
+def stored_instant(connection: Any, value: Any) -> datetime | None:
+    """Return one such value."""
+    return stored_instants(connection)(value)

@@ -12,7 +12,7 @@ from django.db import connections
 
 from ..dialects import portable, tables
 from ..fingerprint import first_line, is_fingerprint
-from ..listings.counts import BoundedCount, stored_instant
+from ..listings.counts import BoundedCount, stored_instants
 from ..listings.damage import ERRORS, is_damage
 from ..listings.error_groups import ErrorGroup, error_groups
 from ..models import FailedExecution
@@ -90,8 +90,9 @@ def _newest(scope: Scope) -> tuple[list[Failure], bool]:
 
 
 def _read(using: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[Failure]:
+    read = stored_instants(connections[using])
     for job_id, fingerprint, failed_at, *others in rows:
-        instant = stored_instant(connections[using], failed_at)
+        instant = read(failed_at)
         # SQLite's rows may hold what is no time, after a manual edit.
         if instant is not None:
             yield Failure(job_id, fingerprint, portable.aware(instant), *others)

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import F, QuerySet
 
 from ..dialects import portable
-from ..listings.counts import CAP, BoundedCount, count_each
+from ..listings.counts import CAP, Alike, BoundedCount, count_each
 from ..listings.damage import ERRORS, is_damage
 from ..models import (
     BlockedExecution,
@@ -55,12 +55,11 @@ class Lengths:
             *(model.objects.using(using).order_by() for model in STATES.values()),
             overdue.order_by("due_at", "rank", "job"),
             RecurringTask.objects.using(using).filter(enabled=True).order_by(),
-            *(ready.filter(queue_name=name) for name in queues),
         ]
-        number = len(STATES)
         of_each = min(CAP, OF_QUEUES // max(1, len(queues)))
-        caps = [*[CAP] * (number + 2), *[of_each] * len(queues)]
-        found = _counted(using, selections, caps)
+        by_queue = Alike(lambda name: ready.filter(queue_name=name), queues, of_each)
+        found = _counted(using, selections, by_queue)
+        number = len(STATES)
         return cls(
             states=dict(zip(STATES, found, strict=False)),
             overdue=found[number],
@@ -70,14 +69,15 @@ class Lengths:
 
 
 def _counted(
-    using: str, selections: Sequence[QuerySet[Any]], caps: Sequence[int]
+    using: str, selections: Sequence[QuerySet[Any]], by_queue: Alike
 ) -> list[BoundedCount]:
     try:
-        return count_each(using, [*map(_dated, selections)], "moment", cap=caps)
+        dated = by_queue._replace(rows=lambda name: _dated(by_queue.rows(name)))
+        return count_each(using, [*map(_dated, selections)], "moment", alike=dated)
     except ERRORS as error:
         if not is_damage(error):
             raise
-        return count_each(using, selections, cap=caps)
+        return count_each(using, selections, alike=by_queue)
 
 
 def _dated(rows: Any) -> Any:
