@@ -51,9 +51,9 @@ from .visitor import EVERYTHING, Page, Visitor
 #: superuser needs two less.
 MOST, MOST_OF_FRAGMENT = 12, 10
 #: Bytes of a page with as much as is shown at most.
-LARGEST = 75_000
+LARGEST = 36_000
 #: And of one with a few queues and tasks.
-USUAL = 40_000
+USUAL = 25_000
 BARE = {"view_overview"}
 
 
@@ -196,8 +196,8 @@ def test_a_page_is_not_large(garden: Garden, monkeypatch: pytest.MonkeyPatch) ->
     for window in ("1h", "24h", "7d"):
         page = see(Visitor(*EVERYTHING), window=window)
         assert len(page.source) < LARGEST
-    assert "37 more: all queues" in page
-    assert "16 more: choose one above." in page
+    assert "50 more: all queues" in page
+    assert "29 more: choose one above." in page
 
 
 @pytest.mark.django_db(transaction=True)

@@ -49,8 +49,8 @@ def test_the_number_of_queries_is_the_same_whatever_there_is(using: str, garden:
     assert queries(using, with_schedules=False) == MOST_OF_FRAGMENT
     for window in WINDOWS.values():
         seen = garden.look(window=window)
-        assert len(seen.queues) == 25
-        assert seen.queues_left == 36
+        assert len(seen.queues) == 12
+        assert seen.queues_left == 49
         assert len(seen.longest) == len(seen.schedules or ()) == 5
     last = [each.last for each in seen.schedules or ()]
     assert {each.ending for each in last} == {"failed", "finished"}

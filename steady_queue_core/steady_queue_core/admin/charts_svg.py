@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from . import svg_paths
 from .chart_scales import Scale
+from .table_html import Table
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 320, 160, 46, 8, 10, 24
 #: About how many labels the axis of time has, short ones and long ones.
 SHORT, LABELS, LONG_LABELS = 5, 5, 3
-#: More bars than these have no words of their own when the pointer rests on them.
-MOST_TITLES = 60
-GRID_LINE = '<path class="grid" d="M{} {}h{}"/><text x="{}" y="{}" text-anchor="end">{}</text>'
 
 
 @dataclass(frozen=True)
@@ -43,22 +42,23 @@ class Chart:
     tell: Sequence[Callable[[float], str]]
     #: One axis for all series, or one on each side.
     scales: Sequence[Scale]
+    #: What the rows of the table are called, the earliest first, and the values of each series.
+    told: Sequence[tuple[str, Sequence[float | None]]]
     summary: str = ""
     stacked: bool = False
 
     @property
-    def rows(self) -> list[list[str]]:
-        """The rows of the table: each step that has something to tell, the latest first."""
-        found = []
-        for position in reversed(range(len(self.steps))):
-            values = [each.values[position] for each in self.series]
-            if any(values):
-                told = [
-                    "-" if value is None else tell(value)
-                    for value, tell in zip(values, self.tell, strict=True)
-                ]
-                found.append([self.steps[position], *told])
-        return found
+    def table(self) -> Table:
+        """The table: each time that has something to tell, the latest first."""
+        heads = ["Time", *(each.label for each in self.series)]
+        rows = [(time, *self._told(values)) for time, values in self.told if any(values)]
+        return Table(f"sq-{self.key}", heads, rows[::-1], "sq-wide sq-tall")
+
+    def _told(self, values: Sequence[float | None]) -> list[str]:
+        return [
+            "-" if value is None else tell(value)
+            for value, tell in zip(values, self.tell, strict=True)
+        ]
 
     @property
     def is_empty(self) -> bool:
@@ -68,104 +68,70 @@ class Chart:
     @property
     def svg(self) -> SafeString:
         """The picture."""
-        drawn = self._bars() if self.stacked else self._lines()
         return format_html(
-            '<svg xmlns="http://www.w3.org/2000/svg" class="sq-chart" role="img" '
-            'aria-labelledby="{0}-title" viewBox="0 0 {1} {2}" font-size="13">'
-            '<title id="{0}-title">{3}</title>{4}{5}{6}</svg>',
-            f"sq-{self.key}", WIDTH, HEIGHT, self.summary or self.title,
-            self._grid(), self._times(), drawn,
+            '<svg class="sq-chart" role="img" aria-labelledby="{0}-title" viewBox="0 0 {1} {2}" '
+            'font-size="13"><title id="{0}-title">{3}</title>{4}{5}'
+            '<g transform="translate({6})scale({7} 1)">{8}</g></svg>',
+            f"sq-{self.key}", WIDTH, HEIGHT, self.summary or self.title, self._grid(),
+            self._times(), LEFT, f"{self._step:.3f}",
+            self._areas() if self.stacked else self._lines(),
         )  # fmt: skip
 
     # --- parts ---
 
     @property
-    def _right(self) -> int:
-        return LEFT if len(self.scales) > 1 else RIGHT
+    def _width(self) -> int:
+        return WIDTH - LEFT - (LEFT if len(self.scales) > 1 else RIGHT)
 
     @property
-    def _width(self) -> float:
-        return WIDTH - LEFT - self._right
+    def _step(self) -> float:
+        return self._width / max(1, len(self.steps))
 
-    def _x(self, position: float) -> float:
-        return LEFT + self._width * position / max(1, len(self.steps))
-
-    def _y(self, value: float, scale: Scale) -> float:
-        return HEIGHT - BOTTOM - scale.height(value, HEIGHT - TOP - BOTTOM)
+    def _y(self, value: float, scale: Scale) -> int:
+        return round(HEIGHT - BOTTOM - scale.height(value, HEIGHT - TOP - BOTTOM))
 
     def _grid(self) -> SafeString:
-        parts = []
         left, right = self.scales[0], self.scales[-1]
-        for share in (0, 0.5, 1):
-            y = self._y(left.most * share, left)
-            told = self.tell[0](left.most * share)
-            parts.append(
-                format_html(
-                    GRID_LINE,
-                    LEFT,
-                    f"{y:.0f}",
-                    f"{self._width:.0f}",
-                    LEFT - 5,
-                    f"{y + 4:.0f}",
-                    told,
-                )
-            )
-            if len(self.scales) > 1:
-                text = '<text x="{}" y="{}">{}</text>'
-                told = self.tell[-1](right.most * share)
-                parts.append(format_html(text, WIDTH - LEFT + 5, f"{y + 4:.0f}", told))
-        return format_html_join("", "{}", ((part,) for part in parts))
+        shares = (0, 0.5, 1)
+        heights = [self._y(left.most * share, left) for share in shares]
+        labels = [
+            ("y", LEFT - 5, height + 4, self.tell[0](left.most * share))
+            for share, height in zip(shares, heights, strict=True)
+        ]
+        if len(self.scales) > 1:
+            labels += [
+                ("z", WIDTH - LEFT + 5, height + 4, self.tell[-1](right.most * share))
+                for share, height in zip(shares, heights, strict=True)
+            ]
+        return format_html(
+            '<path class="grid" d="{}"/>{}',
+            "".join(f"M{LEFT} {height}h{self._width}" for height in heights),
+            format_html_join("", '<text class="{}" x="{}" y="{}">{}</text>', labels),
+        )
 
     def _times(self) -> SafeString:
         labels = LABELS if max(map(len, self.steps), default=0) <= SHORT else LONG_LABELS
         every = max(1, round(len(self.steps) / labels))
         return format_html_join(
             "",
-            '<text x="{}" y="{}" text-anchor="middle">{}</text>',
+            '<text class="x" x="{}" y="{}">{}</text>',
             (
-                (f"{self._x(position + 0.5):.0f}", HEIGHT - 6, self.steps[position])
+                (round(LEFT + (position + 0.5) * self._step), HEIGHT - 6, self.steps[position])
                 for position in range(every // 2, len(self.steps), every)
             ),
         )
 
-    def _bars(self) -> SafeString:
-        bottoms = [0.0] * len(self.steps)
-        paths = []
+    def _areas(self) -> SafeString:
+        bottom, [scale] = HEIGHT - BOTTOM, self.scales
+        tops, areas = [bottom] * len(self.steps), []
         for series in self.series:
-            path = []
-            for position, value in enumerate(series.values):
-                if value:
-                    path.append(self._bar(position, bottoms[position], value))
-                    bottoms[position] += value
-            paths.append((series.kind, "".join(path)))
-        bars = format_html_join("", '<path class="{}" d="{}"/>', paths)
-        return format_html("{}{}", bars, self._words())
-
-    def _bar(self, position: int, bottom: float, value: float) -> str:
-        width = self._width / max(1, len(self.steps))
-        inner = width - 1 if width > 3 else width * 0.8
-        lower = self._y(bottom, self.scales[0])
-        height = max(lower - self._y(bottom + value, self.scales[0]), 1.0)
-        x = self._x(position)
-        return f"M{x:.1f} {lower:.1f}v{-height:.1f}h{inner:.1f}v{height:.1f}z"
-
-    def _words(self) -> SafeString:
-        """What is told where the pointer rests on a bar."""
-        if len(self.steps) > MOST_TITLES:
-            return SafeString()
-        width, height = self._width / max(1, len(self.steps)), HEIGHT - TOP - BOTTOM
-        told = []
-        for position, step in enumerate(self.steps):
-            if any(each.values[position] for each in self.series):
-                numbers = [
-                    f"{value:,.0f} {each.label}"
-                    for each in self.series
-                    if (value := each.values[position])
-                ]
-                words = f"{step}: {', '.join(numbers)}"
-                told.append((f"{self._x(position):.1f}", TOP, f"{width:.1f}", height, words))
-        rect = '<rect class="bar" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>'
-        return format_html_join("", rect, told)
+            # What is there is seen, however little it is.
+            heights = [bottom - self._y(each, scale) or 1 if each else 0 for each in series.values]
+            if any(heights):
+                tops = [top - height for top, height in zip(tops, heights, strict=True)]
+                areas.append((series.kind, svg_paths.area(tops, bottom)))
+        # The one on top reaches down to the bottom, behind the others.
+        return format_html_join("", '<path class="{}" d="{}"/>', areas[::-1])
 
     def _lines(self) -> SafeString:
         last = len(self.scales) - 1
@@ -173,35 +139,21 @@ class Chart:
             "",
             '<path class="line {}" d="{}"/>',
             (
-                (each.kind, self._line(each, self.scales[min(number, last)]))
+                (each.kind, svg_paths.line(self._heights(each, self.scales[min(number, last)])))
                 for number, each in enumerate(self.series)
             ),
         )
 
-    def _line(self, series: Series, scale: Scale) -> str:
-        path, pen = [], "M"
-        for position, value in enumerate(series.values):
-            if value is None:
-                pen = "M"
-                continue
-            # A point alone is a line of no length, with round ends.
-            path.append(f"{pen}{self._x(position + 0.5):.1f} {self._y(value, scale):.1f}")
-            path.append("h0" if pen == "M" else "")
-            pen = "L"
-        return "".join(path)
+    def _heights(self, series: Series, scale: Scale) -> list[int | None]:
+        return [None if each is None else self._y(each, scale) for each in series.values]
 
 
 def spark_svg(values: Sequence[int], label: str) -> SafeString:
     """Return a small line of numbers."""
-    width, height = 120, 22
-    scale = Scale(max(*values, 1))
-    step = width / max(1, len(values) - 1)
-    points = " ".join(
-        f"{position * step:.0f},{height - 1 - scale.height(value, height - 3):.0f}"
-        for position, value in enumerate(values)
-    )
+    height, scale = 16, Scale(max(*values, 1))
+    heights = [height - 1 - round(scale.height(each, height - 2)) for each in values]
     return format_html(
-        '<svg xmlns="http://www.w3.org/2000/svg" class="sq-spark" role="img" width="{}" '
-        'height="{}" viewBox="0 0 {} {}"><title>{}</title><polyline points="{}"/></svg>',
-        width, height, width, height, label, points,
+        '<svg class="sq-spark" role="img" viewBox="0 0 {} {}" preserveAspectRatio="none">'
+        '<title>{}</title><path d="{}"/></svg>',
+        len(values), height, label, svg_paths.line(heights),
     )  # fmt: skip

@@ -13,6 +13,8 @@ from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.cache import get_conditional_response
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 from ..configuration.queues import LONGEST_NAME
 from ..listings.keyset import is_storable
@@ -27,6 +29,7 @@ from .filters import MOST_CHOICES, queues_of_tasks
 from .overview_charts import charts
 from .overview_links import Links
 
+SELECTED = SafeString(" selected")
 #: The pages whose rows the numbers are of.
 COUNTED: tuple[type[Model], ...] = (Job, Pause, Process, RecurringTask)
 
@@ -80,7 +83,7 @@ class OverviewAdmin(QueueAdmin):
             "media": STYLE,
             "scope": scope,
             "present": texts.moment(overview.moment.present),
-            "schedules": list(overview_tables.schedules(overview, links)),
+            "schedules": overview_tables.schedules(overview, links),
             "windows": [
                 (each.label, "" if each is scope.window else links.here(window=name))
                 for name, each in WINDOWS.items()
@@ -134,13 +137,13 @@ def _live(overview: Overview, links: Links) -> dict[str, Any]:
         "problems": list(overview_tables.problems(overview, links)),
         "numbers": list(overview_tables.numbers(overview, links)),
         "charts": charts(overview),
-        "queues": list(overview_tables.queues(overview, links)),
+        "queues": overview_tables.queues(overview, links),
         "queues_left": overview.queues_left,
         "queues_url": links.to_list(Pause),
-        "tasks": list(overview_tables.tasks(overview, links)),
+        "tasks": overview_tables.tasks(overview, links),
         "tasks_left": overview.tasks_left,
-        "longest": list(overview_tables.longest(overview, links)),
-        "errors": list(overview_tables.errors(overview, links)),
+        "longest": overview_tables.longest(overview, links),
+        "errors": overview_tables.errors(overview, links),
         "errors_left": overview.causes.has_more,
         "errors_url": links.to_errors(queue=scope.queue, task=scope.task),
         "retry": RETRY_ALL if links.may_retry else None,
@@ -149,7 +152,15 @@ def _live(overview: Overview, links: Links) -> dict[str, Any]:
     }
 
 
-def _choices(names: Iterable[str], chosen: str) -> list[tuple[str, str]]:
-    """Return names with how they are shown, sorted; the chosen one is among them."""
+def _choices(names: Iterable[str], chosen: str) -> SafeString:
+    """Return the options for names, sorted; the chosen one is among them."""
     sorted_names = sorted({*names} - {"", chosen})[:MOST_CHOICES]
-    return [(each, texts.name(each)) for each in sorted({*sorted_names, chosen} - {""})]
+    options = sorted({*sorted_names, chosen} - {""})
+    return format_html_join("", "{}", ((_option(each, each == chosen),) for each in options))
+
+
+def _option(name: str, is_chosen: bool) -> SafeString:
+    shown = texts.name(name)
+    # The words of an option are its value, but for the spaces around and between them.
+    value = "" if shown == " ".join(name.split()) == name else format_html(' value="{}"', name)
+    return format_html("<option{}{}>{}", value, SELECTED if is_chosen else "", shown)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import TypeVar
 
 from django.utils import timezone
 
 from ..overview import Overview
+from ..overview.history import Length
 from ..overview.total import Total
 from .chart_scales import Scale
 from .charts_svg import Chart, Series
 from .texts import duration
+
+Item = TypeVar("Item")
 
 
 def charts(overview: Overview) -> list[Chart]:
@@ -43,27 +48,41 @@ def clock_of(minute: int, length: int) -> str:
     return f"{at:%a %H:%M}" if length > 24 * 60 else f"{at:%H:%M}"
 
 
-def _steps(overview: Overview) -> list[str]:
+def _called(overview: Overview, minutes: Iterable[int]) -> list[str]:
     length = overview.scope.window.length
-    return [clock_of(minute, length) for minute in overview.history.steps]
+    return [clock_of(minute, length) for minute in minutes]
+
+
+def _by_row(overview: Overview, found: Mapping[int, Item | None]) -> list[tuple[str, list[Item]]]:
+    """Return what there is in each row of a table, and what the row is called."""
+    rows: dict[int, list[Item]] = {}
+    for minute, each in found.items():
+        if each is not None:
+            rows.setdefault(minute - minute % overview.scope.window.row, []).append(each)
+    return [*zip(_called(overview, rows), rows.values(), strict=True)]
 
 
 def _ended(overview: Overview) -> Chart:
-    totals = list(overview.history.steps.values())
-    total = overview.history.total
+    steps, total = overview.history.steps, overview.history.total
     per = "minute" if overview.scope.window.step == 1 else "hour"
-    summed = [each.finished + each.failed + each.retried for each in totals]
+
+    def outcomes(each: Total) -> tuple[int, int, int]:
+        return each.finished, each.retried, each.failed
+
+    counts = [outcomes(each) for each in steps.values()]
+    finished, retried, failed = zip(*counts, strict=True)
     return Chart(
         "ended",
         f"Ended in each {per}",
-        _steps(overview),
+        _called(overview, steps),
         [
-            Series("finished", "finished", [each.finished for each in totals]),
-            Series("retried", "retried", [each.retried for each in totals]),
-            Series("failed", "failed", [each.failed for each in totals]),
+            Series("finished", "finished", finished),
+            Series("retried", "retried", retried),
+            Series("failed", "failed", failed),
         ],
         [number] * 3,
-        [Scale.of_numbers(summed)],
+        [Scale.of_numbers(map(sum, counts))],
+        [(row, outcomes(Total.counts_of(each))) for row, each in _by_row(overview, steps)],
         f"Attempts that ended in each {per}, for {overview.scope.window.label}: "
         f"{total.finished:,} finished, {total.retried:,} retried, {total.failed:,} failed",
         stacked=True,
@@ -71,25 +90,25 @@ def _ended(overview: Overview) -> Chart:
 
 
 def _times(overview: Overview) -> Chart:
-    totals = list(overview.history.steps.values())
+    steps, total = overview.history.steps, overview.history.total
 
-    def values(of: Callable[[Total], float | None]) -> list[float | None]:
-        return [of(each) for each in totals]
+    def times(each: Total) -> tuple[float | None, ...]:
+        return each.wait(0.5), each.wait(0.95), each.run(0.95)
 
-    series = [
-        Series("wait 50 %", "median", values(lambda each: each.wait(0.5))),
-        Series("wait 95 %", "wait", values(lambda each: each.wait(0.95))),
-        Series("run 95 %", "run", values(lambda each: each.run(0.95))),
-    ]
-    every = [value for each in series for value in each.values]
-    total = overview.history.total
+    by_step = [times(each) for each in steps.values()]
+    median, wait, run = zip(*by_step, strict=True)
     return Chart(
         "times",
         "Waiting and running times",
-        _steps(overview),
-        series,
+        _called(overview, steps),
+        [
+            Series("wait 50 %", "median", median),
+            Series("wait 95 %", "wait", wait),
+            Series("run 95 %", "run", run),
+        ],
         [milliseconds] * 3,
-        [Scale.of_durations(every)],
+        [Scale.of_durations(chain(*by_step))],
+        [(row, times(Total.sum_of(each))) for row, each in _by_row(overview, steps)],
         f"For {overview.scope.window.label}: half of the jobs waited up to "
         f"{milliseconds(total.wait(0.5))}, 95 % up to {milliseconds(total.wait(0.95))}; 95 % of "
         f"the attempts took up to {milliseconds(total.run(0.95))}",
@@ -98,17 +117,22 @@ def _times(overview: Overview) -> Chart:
 
 def _lengths(overview: Overview) -> Chart:
     window, known = overview.scope.window, overview.history.samples
-    minutes = window.samples(overview.moment.minute)
-    samples = [known.get(minute) for minute in minutes]
-    ready = [None if each is None else each.ready for each in samples]
-    waits = [None if each is None else each.oldest_wait_ms for each in samples]
+    samples = {minute: known.get(minute) for minute in window.samples(overview.moment.minute)}
+    ready = [None if each is None else each.ready for each in samples.values()]
+    waits = [None if each is None else each.oldest_wait_ms for each in samples.values()]
+
+    def longest(lengths: Iterable[Length]) -> tuple[int, int]:
+        numbers, times = zip(*lengths, strict=True)
+        return max(numbers), max(times)
+
     return Chart(
         "lengths",
         "Ready jobs and oldest wait",
-        [clock_of(minute, window.length) for minute in minutes],
+        _called(overview, samples),
         [Series("ready jobs", "ready", ready), Series("oldest wait", "wait", waits)],
         [number, milliseconds],
         [Scale.of_numbers(ready), Scale.of_durations(waits)],
+        [(row, longest(each)) for row, each in _by_row(overview, samples)],
         f"For {window.label}: up to {max((e for e in ready if e is not None), default=0):,} ready "
         f"jobs, the oldest for up to "
         f"{milliseconds(max((e for e in waits if e is not None), default=None))}",

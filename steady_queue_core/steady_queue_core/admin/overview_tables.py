@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
+
+from django.utils.html import format_html
 
 from ..dialects import portable
 from ..models import Job, Pause, Process, RecurringTask
 from ..overview import Overview
+from ..overview.causes import Cause
+from ..overview.longest import LongRun
 from ..overview.queues import QueueLine
+from ..overview.schedules import NextRun
+from ..overview.total import Total
 from . import texts
 from .charts_svg import spark_svg
 from .overview_charts import clock_of, milliseconds, number
 from .overview_links import Links
+from .table_html import Table, bad, hidden, link, named, titled
 
 DASH = "-"
 #: Characters of an error, and points of the line that tells when its jobs have failed.
@@ -43,6 +50,7 @@ def numbers(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
 
 def problems(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
     """Yield what is wrong."""
+    remedy = ""
     for each in overview.problems:
         url, label = links.to_problem(each)
         finding = each.finding
@@ -50,38 +58,52 @@ def problems(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
             "code": finding.code,
             "severity": finding.severity,
             "text": finding.text,
-            "remedy": finding.remedy,
+            # One that helps several problems is told once.
+            "remedy": finding.remedy if finding.remedy != remedy else "",
             "url": url,
             "label": label,
         }
+        remedy = finding.remedy
 
 
-def queues(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table of queues."""
-    for line in overview.queues:
-        listed, name = line.listed, line.name
-        verb = "resume" if listed.is_paused else "pause"
-        wait = listed.oldest_wait
-        yield {
-            "name": texts.name(name),
-            "full_name": texts.clean(name),
-            "url": links.to_page(Pause, name),
-            "state": _state(line, overview.moment.present),
-            "is_bad": listed.is_unserved or listed.is_paused,
-            "ready": listed.ready.text,
-            "ready_url": links.to_jobs("ready", queue=name),
-            "oldest_wait": DASH if wait is None else texts.duration(wait),
-            "running": line.running.text,
-            "blocked": line.blocked.text,
-            "failed": f"{line.window.failed:,}",
-            "failed_url": links.to_jobs("failed", queue=name) if line.window.failed else "",
-            "in_rate": DASH if line.in_rate is None else rate(line.in_rate),
-            "out_rate": rate(line.out_rate),
-            "spark": _spark(line),
-            "empty_in": DASH if line.time_to_empty is None else texts.duration(line.time_to_empty),
-            "button": links.to_button(verb, name),
-            "verb": verb.capitalize(),
-        }
+def queues(overview: Overview, links: Links) -> Table:
+    """Return the table of queues."""
+    failed = format_html('<span title="in {}">Failed</span>', overview.scope.window.label)
+    heads = (
+        "Queue", "State", "Ready", "Oldest wait", "Running", "Blocked", failed, "In/min",
+        "Out/min", "Last hour", "Empty in", hidden("Action"),
+    )  # fmt: skip
+    present = overview.moment.present
+    return Table("sq-queues", heads, [_queue(each, links, present) for each in overview.queues])
+
+
+def _queue(line: QueueLine, links: Links, present: datetime) -> Sequence[str]:
+    listed, name, failed = line.listed, line.name, line.window.failed
+    ready, wait, empty = listed.ready, listed.oldest_wait, line.time_to_empty
+    return (
+        link(links.to_page(Pause, name), named(name)),
+        bad(_state(line, present), listed.is_unserved or listed.is_paused),
+        link(links.to_jobs("ready", queue=name) if ready.number else "", ready.text),
+        DASH if wait is None else texts.duration(wait),
+        line.running.text,
+        line.blocked.text,
+        link(links.to_jobs("failed", queue=name) if failed else "", f"{failed:,}"),
+        DASH if line.in_rate is None else rate(line.in_rate),
+        rate(line.out_rate),
+        _spark(line),
+        DASH if empty is None else texts.duration(empty),
+        _switch("resume" if listed.is_paused else "pause", name, links),
+    )
+
+
+def _switch(verb: str, name: str, links: Links) -> str:
+    url = links.to_button(verb, name)
+    if not url:
+        return ""
+    return format_html(
+        '<button class="button" form="sq-act" formaction="{0}" aria-label="{1} {2}">{1}</button>',
+        url, verb.capitalize(), texts.name(name),
+    )  # fmt: skip
 
 
 def _state(line: QueueLine, present: datetime) -> str:
@@ -96,66 +118,81 @@ def _state(line: QueueLine, present: datetime) -> str:
 def _spark(line: QueueLine) -> str:
     if not any(line.spark):
         return ""
-    pairs = [sum(line.spark[at : at + 2]) for at in range(0, len(line.spark), 2)]
-    return spark_svg(pairs, f"{sum(pairs):,} ended in the last hour")
+    sums = [sum(line.spark[at : at + 3]) for at in range(0, len(line.spark), 3)]
+    return spark_svg(sums, f"{sum(sums):,} ended in the last hour")
 
 
-def tasks(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table of tasks."""
+def tasks(overview: Overview, links: Links) -> Table:
+    """Return the table of tasks."""
+    heads = (
+        "Task", "Runs", "Failed", "Retried", "Average", "95 %", "Longest", "Last failure",
+    )  # fmt: skip
     length = overview.scope.window.length
-    for path, total in overview.tasks:
-        failure = total.last_failure
-        yield {
-            "name": texts.short_path(path) if path else "other tasks",
-            "url": links.here(task=path) if path else "",
-            "runs": f"{total.attempts:,}",
-            "failed": _share(total.failed_share),
-            "is_bad": total.failed > 0,
-            "failed_url": links.to_jobs("failed", task=path) if total.failed and path else "",
-            "retried": _share(total.retried_share),
-            "mean": milliseconds(total.run_mean),
-            "slow": milliseconds(total.run(0.95)),
-            "longest": milliseconds(total.run_max) if total.run_max else DASH,
-            "last_failure": clock_of(failure, length) if failure else DASH,
-        }
+    return Table("sq-tasks", heads, [_task(*each, links, length) for each in overview.tasks])
 
 
-def longest(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table of the jobs that have run for longest."""
-    for run in overview.longest:
-        process = run.process
-        yield {
-            "number": f"#{run.job_id}",
-            "url": links.to_page(Job, str(run.job_id)),
-            "task": texts.short_path(run.task),
-            "queue": texts.named(run.queue),
-            "process": DASH if process is None else texts.named(process.row),
-            "process_url": "" if process is None else links.to_page(Process, str(process.pk)),
-            "since": texts.duration(run.since),
-            "times": DASH if run.times_usual is None else _times(run.times_usual),
-        }
+def _task(path: str, total: Total, links: Links, length: int) -> Sequence[str]:
+    failed = links.to_jobs("failed", task=path) if total.failed and path else ""
+    return (
+        link(links.here(task=path), texts.short_path(path)) if path else "other tasks",
+        f"{total.attempts:,}",
+        bad(link(failed, _share(total.failed_share)), total.failed > 0),
+        _share(total.retried_share),
+        milliseconds(total.run_mean),
+        milliseconds(total.run(0.95)),
+        milliseconds(total.run_max) if total.run_max else DASH,
+        clock_of(total.last_failure, length) if total.last_failure else DASH,
+    )
 
 
-def errors(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table of error groups; none for a user who may not see them."""
-    if not links.to_errors():
-        return
+def longest(overview: Overview, links: Links) -> Table:
+    """Return the table of the jobs that have run for longest."""
+    heads = ("Job", "Task", "Queue", "Process", "For", "Times usual")
+    return Table("sq-longest", heads, [_long_run(each, links) for each in overview.longest])
+
+
+def _long_run(run: LongRun, links: Links) -> Sequence[str]:
+    process = run.process
+    return (
+        link(links.to_page(Job, str(run.job_id)), f"#{run.job_id}"),
+        texts.short_path(run.task),
+        named(run.queue),
+        DASH
+        if process is None
+        else link(links.to_page(Process, str(process.pk)), named(process.row)),
+        texts.duration(run.since),
+        DASH if run.times_usual is None else _times(run.times_usual),
+    )
+
+
+def errors(overview: Overview, links: Links) -> Table:
+    """Return the table of error groups; empty for a user who may not see them."""
+    heads = ["Error", "Task", "Jobs", "First", "Last", "When"]
+    if links.may_retry:
+        heads.append(hidden("Action"))
+    shown = overview.causes.shown if links.to_errors() else ()
     window = timedelta(minutes=overview.scope.window.length)
     present = overview.moment.present
     since = max(filter(None, (present - window, overview.causes.since)))
-    for each in overview.causes.shown:
-        group = each.group
-        counts = counted(each.failed_at, since, present, SPARK_STEPS)
-        words = f"{sum(counts):,} failed within {texts.between(since, present)}"
-        yield {
-            "error": texts.clean(group.error, MOST_OF_ERROR),
-            "url": links.to_group(group.fingerprint),
-            "task": texts.short_path(group.task_path),
-            "jobs": group.count.text,
-            "first": _ago(group.first, present),
-            "last": _ago(group.last, present),
-            "spark": spark_svg(counts, words) if any(counts) else "",
-        }
+    return Table("sq-errors", heads, [[*_cause(each, since, present, links)] for each in shown])
+
+
+def _cause(cause: Cause, since: datetime, present: datetime, links: Links) -> Iterator[str]:
+    group = cause.group
+    error, url = texts.clean(group.error, MOST_OF_ERROR), links.to_group(group.fingerprint)
+    counts = counted(cause.failed_at, since, present, SPARK_STEPS)
+    words = f"{sum(counts):,} failed within {texts.between(since, present)}"
+    yield link(url, titled(error, error))
+    yield texts.short_path(group.task_path)
+    yield group.count.text
+    yield _ago(group.first, present)
+    yield _ago(group.last, present)
+    yield spark_svg(counts, words) if any(counts) else ""
+    if links.may_retry:
+        yield format_html(
+            '<button class="button" form="sq-retry" formaction="{}">Retry all {}</button>',
+            url, group.count.text,
+        )  # fmt: skip
 
 
 def counted(times: Iterable[datetime], since: datetime, until: datetime, steps: int) -> list[int]:
@@ -172,24 +209,24 @@ def _ago(instant: datetime, present: datetime) -> str:
     return texts.dated(f"{texts.between(instant, present)} ago", instant)
 
 
-def schedules(overview: Overview, links: Links) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table of recurring tasks that are due next."""
-    present = overview.moment.present
-    for each in overview.schedules or ():
-        last, url = each.last, ""
-        if last.job_id is not None and last.ending:
-            url = links.to_page(Job, str(last.job_id))
-        yield {
-            "key": texts.named(each.key),
-            "url": links.to_page(RecurringTask, each.key),
-            "task": texts.short_path(each.task),
-            "due_in": texts.between(present, each.at),
-            "due": texts.moment(each.at),
-            "last": DASH if last.at is None else texts.moment(portable.aware(last.at)),
-            "ending": last.ending,
-            "ending_url": url,
-            "is_bad": last.ending == "failed",
-        }
+def schedules(overview: Overview, links: Links) -> Table:
+    """Return the table of recurring tasks that are due next."""
+    heads = ("Recurring task", "Task", "Due in", "Due", "Last run", "Ended")
+    present, runs = overview.moment.present, overview.schedules or ()
+    return Table("sq-schedules", heads, [_next_run(each, links, present) for each in runs])
+
+
+def _next_run(run: NextRun, links: Links, present: datetime) -> Sequence[str]:
+    last, is_known = run.last, run.last.job_id is not None and run.last.ending
+    job = links.to_page(Job, str(last.job_id)) if is_known else ""
+    return (
+        link(links.to_page(RecurringTask, run.key), named(run.key)),
+        texts.short_path(run.task),
+        texts.between(present, run.at),
+        texts.moment(run.at),
+        DASH if last.at is None else texts.moment(portable.aware(last.at)),
+        bad(link(job, last.ending), last.ending == "failed"),
+    )
 
 
 def rate(per_minute: float) -> str:

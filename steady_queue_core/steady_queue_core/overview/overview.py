@@ -24,7 +24,7 @@ from .scope import Scope
 from .total import Total
 
 #: Most tasks that are shown.
-MOST_TASKS = 25
+MOST_TASKS = 12
 
 
 class TaskLine(NamedTuple):

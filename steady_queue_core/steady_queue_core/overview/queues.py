@@ -20,7 +20,7 @@ from .total import Total
 #: Most queues that are counted.
 MOST = 200
 #: What fits on a page.
-MOST_SHOWN = 25
+MOST_SHOWN = 12
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ class Window:
     step: int
     #: The time between two samples of the lengths of queues.
     between_samples: int
+    #: The length of what a row of a chart's table tells of.
+    row: int
 
     def steps(self, minute: int) -> range:
         """Return the beginnings of the steps of a window that ends in this minute."""
@@ -29,7 +31,7 @@ class Window:
         return range(first, last + 1, self.between_samples)
 
 
-HOUR = Window("1h", "1 hour", 60, 1, 1)
-DAY = Window("24h", "24 hours", 24 * 60, 60, 10)
-WEEK = Window("7d", "7 days", 7 * 24 * 60, 60, 60)
+HOUR = Window("1h", "1 hour", 60, 1, 1, 2)
+DAY = Window("24h", "24 hours", 24 * 60, 60, 10, 60)
+WEEK = Window("7d", "7 days", 7 * 24 * 60, 60, 60, 6 * 60)
 WINDOWS = {each.name: each for each in (HOUR, DAY, WEEK)}
