@@ -186,7 +186,7 @@ SECTIONS = {
     "scheduled jobs": r"Scheduled</dt><dd><a [^>]+>[1-9]",
     "processes": r"Processes</dt><dd><a [^>]+>4 live",
     "tasks": ">charge_card<",
-    "what runs for longest": r"(?s)Running for longest</h2>.{0,500}<tbody>\s+<tr>",
+    "what runs for longest": r"(?s)Running for longest</h2>.{0,500}<tbody><tr>",
     "schedules": ">expire carts<",
 }
 
