@@ -74,7 +74,7 @@ def count_each(
     cap: int | None = None,
     alike: Alike | None = None,
 ) -> list[BoundedCount]:
-    """Count each of the ``selections`` up to the limit, which ``cap`` may lower, and then those that
+    """Count each of the ``selections`` up to the limit, which ``cap`` may lower, then those that
     are ``alike`` up to theirs, in one statement; find the earliest value of the column ``instant``.
 
     Reads at most as many rows as the limit of each selection that is in the order of an index. Rows
