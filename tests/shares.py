@@ -16,6 +16,7 @@ HERE = Path(__file__).resolve().parent
 #: Folders whose tests are shared; of some, those that run on each database.
 FOLDERS = {
     "browser": "",
+    "clusters": "",
     "million": "",
     "processes": "",
     "doctor": r"\[.*(default|sqlite|postgres|mysql|mariadb)",
