@@ -24,7 +24,7 @@ SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_que
 	$(wildcard benchmarks examples docs)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment bench guard demo serve quick test sql soak coverage matrix postgres mysqlclient
+.PHONY: help environment bench guard demo serve quick test sql soak clusters coverage matrix postgres mysqlclient
 .PHONY: browser pictures minimum lint format types pyright contracts clean
 
 help: ## list the targets
@@ -49,6 +49,9 @@ quick: lint contracts ## what shows most mistakes in about a minute: no servers,
 	$(BIN)/dmypy run
 	$(BIN)/python -m pytest -q --numprocesses 2 --no-servers -m "not slow and not alone" \
 		tests/core tests/dialects tests/models tests/admin tests/testing tests/sharding $(PYTEST_ARGS)
+
+clusters: $(VENV)/.installed ## break clusters of databases while the queue is at work: make clusters CLUSTERS_ARGS="--fault kill"
+	$(BIN)/python -m tests.clusters $(CLUSTERS_ARGS)
 
 coverage: $(VENV)/.installed ## run the suite and say how many lines its own processes reach, by Python 3.12 or newer
 	COVERAGE_CORE=sysmon $(BIN)/python -m pytest --cov --cov-fail-under $(FLOOR) $(PYTEST_ARGS)
