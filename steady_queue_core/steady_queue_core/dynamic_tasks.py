@@ -44,7 +44,7 @@ from .schedules.stored import (
     seal_arguments,
     unusable,
 )
-from .sharding.schedules import placed
+from .sharding.schedules import alone, placed
 from .sharding.shards import shards_of
 
 #: How often a deadlock is retried before the error reaches the caller.
@@ -98,7 +98,13 @@ def schedule_recurring_task(
         repeats=repeats,
         overlap=overlap,
     )
-    definition = placed(definition, _shard_with(key, task.backend))
+    with alone(key, task.backend):
+        return _add(placed(definition, _shard_with(key, task.backend)), replace=replace)
+
+
+def _add(definition: RecurringDefinition, *, replace: bool) -> RecurringTask:
+    """Store a recurring task in the database of its backend."""
+    key = definition.key
     connection, dialect = _database(definition.task.backend)
     _require_dynamic(key, not is_registered(key))
     try:

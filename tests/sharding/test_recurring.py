@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
+from threading import Barrier, BrokenBarrierError
 from typing import Any
 
 import pytest
 
 from steady_queue_core import (
     change_recurring_task,
+    dynamic_tasks,
     recurring,
     schedule_recurring_task,
     unschedule_recurring_task,
 )
 from steady_queue_core.compat import InvalidTask
 from steady_queue_core.configured_backends import recurring_tasks_on
+from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.errors import (
     RecurringTaskExistsError,
     StaticRecurringTaskError,
     UnknownRecurringTaskError,
 )
-from steady_queue_core.models import RecurringTask
+from steady_queue_core.models import RecurringTask, UniqueKey
 from steady_queue_core.schedules import definition as recurring_task
+from steady_queue_core.sharding import routing
 
 from ..models.recurrence import MINUTE, Plan
 from .places import Shards, on_every_pair, on_sqlite
@@ -61,6 +67,42 @@ def test_exactly_one_shard_has_each_schedule(west: str, shards: Shards) -> None:
         assert {row.key for row in rows.all()} == wanted[shard]
         assert {row.backend_name for row in rows.all()} == {shard}
         assert {row.priority for row in rows.filter(key__startswith="greet")} == {3}
+
+
+@on_every_pair
+@pytest.mark.parametrize("home", ["east", "west"])
+def test_a_new_key_is_added_to_one_of_two_shards(
+    west: str, shards: Shards, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever looks for it first has added it before another one looks."""
+    names = [f"new {number}" for number in range(20)]
+    name = next(each for each in names if routing.shard_of(each, ("east", "west")) == home)
+    both, look = Barrier(2), dynamic_tasks._shard_with
+
+    def looking(key: str, backend: str) -> str | None:
+        found = look(key, backend)
+        with suppress(BrokenBarrierError):
+            both.wait(1.0)
+        return found
+
+    monkeypatch.setattr(dynamic_tasks, "_shard_with", looking)
+
+    def add(shard: str) -> bool:
+        [customer] = shards.keys(shard)
+        try:
+            schedule_recurring_task(name, greet, schedule="* * * * *", args=[customer])
+        except RecurringTaskExistsError:
+            return False
+        return True
+
+    added = [threads.start(using, partial(add, shard)) for shard, using in shards.databases.items()]
+    assert sorted(each.result(20) for each in added) == [False, True]
+    counts = [
+        RecurringTask.objects.using(using).filter(pk=name).count()
+        for using in shards.databases.values()
+    ]
+    assert sorted(counts) == [0, 1]
+    assert not any(UniqueKey.objects.using(using).exists() for using in shards.databases.values())
 
 
 @on_every_pair
