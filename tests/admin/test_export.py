@@ -9,8 +9,10 @@ import logging
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.contrib.admin.models import LogEntry
 from django.db import connections
+from django.test import AsyncClient
 from django.test.utils import CaptureQueriesContext
 
 from steady_queue_core.admin import JobAdmin, export, recent_acts
@@ -174,6 +176,62 @@ def test_only_what_a_user_may_see_is_exported(scene: Scene, show: Show) -> None:
     nobody = Visitor("view_queue")
     for name in ("export", "acts"):
         assert nobody.see(nobody.url("job", name)).status == 403
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_asynchronous_server_sends_an_export_while_it_is_read(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    monkeypatch.setattr(export, "PART", 2), monkeypatch.setattr(export, "LINES", 2)
+    ids = scene.ready(5)
+    visitor, read = Visitor("view_job"), list[int]()
+    read_jobs = export.read_jobs
+
+    def counted(visible: Any, state: Any, ids: Any) -> Any:
+        read.extend(ids)
+        return read_jobs(visible, state, ids)
+
+    monkeypatch.setattr(export, "read_jobs", counted)
+
+    async def download() -> tuple[str, list[int]]:
+        client = AsyncClient()
+        await client.aforce_login(visitor.user)
+        response: Any = await client.get(visitor.url("job", "export"), {"form": "csv"})
+        assert response.is_async
+        parts = aiter(response.streaming_content)
+        first = await anext(parts)
+        so_far = [*read]
+        return "".join([first.decode(), *[part.decode() async for part in parts]]), so_far
+
+    text, so_far = async_to_sync(download)()
+    assert [int(row["id"]) for row in csv.DictReader(io.StringIO(text))] == ids
+    assert len(so_far) == 2
+    assert len(read) == 5
+    assert not [each for each in recwarn if "StreamingHttpResponse" in str(each.message)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_export_that_nobody_reads_to_its_end_is_ended(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = []
+
+    def lines() -> Any:
+        try:
+            yield from map(str, range(10))
+        finally:
+            ended.append(True)
+
+    async def begin() -> str:
+        parts = export.in_turns(lines())
+        try:
+            return await anext(parts)
+        finally:
+            await parts.aclose()
+
+    monkeypatch.setattr(export, "LINES", 3)
+    assert async_to_sync(begin)() == "012"
+    assert ended == [True]
 
 
 @pytest.mark.django_db

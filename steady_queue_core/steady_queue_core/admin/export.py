@@ -6,14 +6,17 @@ import csv
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Sequence
 from datetime import datetime
 from io import StringIO
+from itertools import islice
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ObjectDoesNotExist
+from django.core.handlers.asgi import ASGIRequest
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.utils.http import urlencode
 
@@ -33,6 +36,8 @@ from .job_search import ARGUMENTS, COMPARED, SINCE, UNTIL
 MOST, TIME_LIMIT = 100_000, 60.0
 #: Jobs that are read at once; with their arguments, which may be large.
 PART, PART_WITH_ARGUMENTS = 500, 20
+#: Lines that are made in one turn of a thread, under ASGI.
+LINES = 100
 #: Characters of a value.
 MOST_SHOWN = 2_000
 #: What a spreadsheet takes for the beginning of a formula, or of a cell with one if it splits lines
@@ -87,7 +92,8 @@ def export(page: Any, request: HttpRequest) -> StreamingHttpResponse:
     rows = Rows(page, request, listing, with_arguments=with_arguments)
     _add_history(request, f"Exported as {kind}: {rows.jobs.words}")
     lines = as_csv(rows) if kind == "csv" else as_json_lines(rows)
-    response = StreamingHttpResponse(lines, content_type=TYPES[kind])
+    content = in_turns(lines) if isinstance(request, ASGIRequest) else lines
+    response = StreamingHttpResponse(content, content_type=TYPES[kind])
     name = "-".join(("jobs", listing.state.name)).rstrip("-")
     response["Content-Disposition"] = f'attachment; filename="{name}.{kind}"'
     response["X-Content-Type-Options"] = "nosniff"
@@ -167,7 +173,18 @@ class Rows:
         return {pk: _call(job) for pk, job in found.items() if job is not None}
 
 
-def as_csv(rows: Rows) -> Iterator[str]:
+async def in_turns(lines: Generator[str, None, None]) -> AsyncGenerator[str, None]:
+    """Yield lines that are made by synchronous code, some at a time. Of what is not asynchronous
+    Django would collect all before it sends the first."""
+    take = sync_to_async(lambda: "".join(islice(lines, LINES)))
+    try:
+        while part := await take():
+            yield part
+    finally:
+        await sync_to_async(lines.close)()
+
+
+def as_csv(rows: Rows) -> Generator[str, None, None]:
     """Yield the lines of a CSV file, in which no cell is a formula."""
     yield _csv_line(rows.headings)
     for row in rows:
@@ -176,7 +193,7 @@ def as_csv(rows: Rows) -> Iterator[str]:
         yield _csv_line([rows.cut])
 
 
-def as_json_lines(rows: Rows) -> Iterator[str]:
+def as_json_lines(rows: Rows) -> Generator[str, None, None]:
     """Yield one JSON object a line."""
     headings = rows.headings
     for row in rows:
