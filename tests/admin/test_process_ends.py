@@ -11,7 +11,8 @@ from django.test import RequestFactory
 
 from steady_queue_core.admin import JobAdmin, ProcessEndAdmin
 from steady_queue_core.dialects.database import Database
-from steady_queue_core.models import Job, ProcessEnd
+from steady_queue_core.models import Job, Process, ProcessEnd
+from steady_queue_core.models.process import register
 
 from .places import Scene, on_every_database
 from .visitor import EVERYTHING, Visitor
@@ -102,6 +103,24 @@ def test_each_user_sees_what_is_permitted(scene: Scene) -> None:
     assert visitor.client.post(url, {}).status_code == 405
     assert visitor.client.get(visitor.url("processend", "add")).status_code == 403
     assert visitor.client.post(visitor.url("processend", "delete", row.pk)).status_code == 403
+
+
+@on_every_database
+def test_a_process_leads_to_its_supervisor_there_or_ended(using: str, scene: Scene) -> None:
+    boss = register(
+        using, kind="supervisor", name="boss", pid=1, hostname="web-1", supervisor_id=None,
+        metadata="{}",
+    )  # fmt: skip
+    row = ended(using, 1, supervisor_id=boss.id)
+    visitor = Visitor("view_process", "view_processend")
+    url = visitor.url("processend", "change", row.pk)
+    assert f'/process/{boss.id}/change/">boss (process {boss.id})</a>' in visitor.see(url).source
+    # Who may not see processes does not learn their names.
+    assert "boss" not in Visitor("view_processend", "view_job").see(url)
+    Process.objects.using(using).filter(pk=boss.id).delete()
+    assert f"Started by process {boss.id} " in visitor.see(url)
+    gone = ended(using, boss.id, name="boss", kind="supervisor", supervisor_id=None)
+    assert f'/processend/{gone.pk}/change/">boss (process' in visitor.see(url).source
 
 
 HOSTILE = (

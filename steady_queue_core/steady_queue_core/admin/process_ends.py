@@ -13,6 +13,7 @@ from .base import QueueAdmin
 from .corrupt_rows import column
 from .detail import Fields, Section, Table
 from .filters import DatabaseFilter
+from .processes import supervisor_link
 
 
 class ProcessEndAdmin(QueueAdmin):
@@ -40,7 +41,7 @@ class ProcessEndAdmin(QueueAdmin):
             ("Threads", texts.clean(end.details.get("threads") or "")),
             ("Version", texts.clean(end.details.get("version") or "")),
             ("Process id", row.process_id),
-            ("Started by process", row.supervisor_id),
+            ("Started by process", supervisor_link(self, request, row)),
             ("Started", texts.moment(row.started_at)),
             ("Last heartbeat", texts.moment(row.last_heartbeat_at)),
             ("Recovered by", texts.clean(end.details.get("recovered_by") or "")),

@@ -11,14 +11,16 @@ from django.utils.html import format_html
 
 from ..dialects import portable
 from ..dialects.database import Database
+from ..listings.damage import ERRORS, is_damage
 from ..listings.processes import alive_threshold, as_tree, metadata_of
-from ..models import ClaimedExecution, ProcessEnd
+from ..models import ClaimedExecution, Process, ProcessEnd
 from ..models.process import NEVER_AGAIN
 from . import databases, texts
 from .base import QueueAdmin
 from .corrupt_rows import column
 from .detail import Fields, Section, Table
 from .filters import DatabaseFilter
+from .page_links import PageLinks
 
 #: Maximum number of jobs on the page of a process.
 MOST_JOBS = 100
@@ -65,7 +67,7 @@ class ProcessAdmin(QueueAdmin):
             ("State", state(row)),
             ("Host", texts.clean(row.hostname)),
             ("Pid", row.pid),
-            ("Started by process", row.supervisor_id),
+            ("Started by process", supervisor_link(self, request, row)),
             ("Started", texts.moment(row.created_at)),
             ("Last heartbeat", heartbeat(row)),
         ]
@@ -84,6 +86,26 @@ class ProcessAdmin(QueueAdmin):
             Fields("Process", fields),
             Table("Claimed jobs", headings, held, "" if held else "None."),
         ]
+
+
+def supervisor_link(page: QueueAdmin, request: HttpRequest, row: Any) -> str:
+    """Return the supervisor of a process, or of one that has ended, with a link to its page as long
+    as it is registered, or to that of its end."""
+    number = row.supervisor_id
+    if number is None:
+        return ""
+    links = PageLinks(page, request)
+    of = {Process: {"pk": number}, ProcessEnd: {"process_id": number}}
+    for model, filters in of.items():
+        try:
+            found = page.rows(request, model).filter(**filters).only("name").first()
+        except ERRORS as error:
+            if not is_damage(error):
+                raise
+            continue
+        if found is not None and (address := links.to_page(model, str(found.pk))):
+            return links.link(address, f"{texts.name(found.name)} (process {number})")
+    return str(number)
 
 
 @column("process")
