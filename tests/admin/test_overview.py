@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import re
 from html.parser import HTMLParser
 from types import ModuleType
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from django.contrib.admin import AdminSite
@@ -288,6 +290,21 @@ def test_a_queue_is_paused_and_resumed_from_here(garden: Garden) -> None:
         assert page.messages == [told]
         assert page.response.request["PATH_INFO"] == visitor.url("overview")
     assert not Pause.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_pauses_a_queue_stays_with_the_filters(garden: Garden) -> None:
+    garden.ready(1, "mail"), garden.ready(1, "<b>&x=1")
+    visitor = Visitor("view_overview", "view_queue", "pause_queue")
+    page = see(visitor, window="24h", queue="<b>&x=1", other="x")
+    [button] = re.findall(r'formaction="([^"]*)" aria-label="Pause', page.source)
+    page = visitor.post(html.unescape(button), page.answer())
+    assert page.messages == ["Paused: <b>&x=1."]
+    assert page.response.request["PATH_INFO"] == visitor.url("overview")
+    assert dict(parse_qsl(page.response.request["QUERY_STRING"])) == {
+        "window": "24h", "queue": "<b>&x=1",
+    }  # fmt: skip
+    assert "mail open" not in page
 
 
 @on_every_database

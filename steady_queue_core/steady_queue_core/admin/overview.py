@@ -27,7 +27,7 @@ from .base import STYLE, QueueAdmin
 from .error_groups import RETRY_ALL
 from .filters import MOST_CHOICES, queues_of_tasks
 from .overview_charts import charts
-from .overview_links import Links
+from .overview_links import Links, parameters
 
 SELECTED = SafeString(" selected")
 #: The pages whose rows the numbers are of.
@@ -95,6 +95,7 @@ class OverviewAdmin(QueueAdmin):
             ),
             "database_choices": databases.queue_databases(),
             "all_url": links.here(queue="", task=""),
+            "parameters": parameters(scope),
             "fragment_url": links.here(fragment="1"),
         }
         request.current_app = self.admin_site.name

@@ -8,6 +8,7 @@ from django.contrib.admin.utils import quote
 from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.http import urlencode
 
 from ..models import Job, Pause, Process, ProcessEnd, Semaphore
 from ..overview import WINDOWS, Scope
@@ -70,11 +71,23 @@ class Links(PageLinks):
 
     def here(self, **changes: str) -> str:
         """Return the address of this page, with some parameters changed."""
-        scope = self._scope
-        given = {"window": scope.window.name, "queue": scope.queue, "task": scope.task, **changes}
+        given = {**parameters(self._scope), **changes}
         if given["window"] == next(iter(WINDOWS)):
             del given["window"]
         return self._with_query(reverse(f"admin:{self._own}", current_app=self._site.name), given)
+
+
+def parameters(scope: Scope) -> dict[str, str]:
+    """Return what the address of a page has of its scope, beside the database."""
+    return {"window": scope.window.name, "queue": scope.queue, "task": scope.task}
+
+
+def back_to(page: Any, request: HttpRequest) -> str:
+    """Return the address of the overview that a button of it was on, of the scope it had then."""
+    names = parameters(Scope(""))
+    given = {name: request.POST[name] for name in names if request.POST.get(name)}
+    address = str(page.url(request, "changelist"))
+    return f"{address}{'&' if '?' in address else '?'}{urlencode(given)}" if given else address
 
 
 LISTS: dict[str, tuple[type[Model], str]] = {

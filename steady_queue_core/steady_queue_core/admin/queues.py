@@ -28,6 +28,7 @@ from .actions import add_history, log_action
 from .base import QueueAdmin
 from .filters import DatabaseFilter, queue_names
 from .job_actions import DISCARD
+from .overview_links import back_to
 from .queue_columns import fair, name, oldest, queue_fields, ready, state
 from .queue_listing import QueueListing
 
@@ -210,7 +211,7 @@ class QueuesAdmin(QueueAdmin):
         """Return the address of the overview, if the button was there."""
         page: Any = self.admin_site._registry.get(Overview)
         is_there = request.POST.get("back") == "overview" and page is not None
-        return page.url(request, "changelist") if is_there else ""
+        return back_to(page, request) if is_there else ""
 
     def _page(self, request: HttpRequest, row: Any) -> str:
         return self.url(request, "change", quote(row.queue_name))
