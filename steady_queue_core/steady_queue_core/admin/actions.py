@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
-from django.db import DatabaseError
+from django.db import DatabaseError, router
 from django.db.models import Model
 from django.http import HttpRequest
 
+from ..dialects.database import Database
 from ..logging import about, get_logger
 from . import texts
 
 logger = get_logger("steady_queue.admin")
 
+Done = TypeVar("Done")
 #: Rows per transaction.
 BATCH = 500
 #: Seconds after which a request starts no further batch: servers abort much longer requests.
@@ -68,6 +70,23 @@ def _batches(chunks: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
     for chunk in chunks:
         for start in range(0, max(1, len(chunk)), BATCH):
             yield chunk[start : start + BATCH]
+
+
+def act_and_record(using: str, act: Callable[[], Done], record: Callable[[Done], None]) -> Done:
+    """Do in a database what must not be done twice by mistake, and record it in the admin's log:
+    both or nothing. If the log is in another database, what fails there is only logged, lest a user
+    do again what is done."""
+    if router.db_for_write(LogEntry) == using:
+        with Database.of(using).transaction():
+            done = act()
+            record(done)
+            return done
+    done = act()
+    try:
+        record(done)
+    except DatabaseError:
+        logger.exception("The admin's log lacks an action", extra=about("admin.not_recorded"))
+    return done
 
 
 def log_action(request: HttpRequest, name: str, message: str) -> None:

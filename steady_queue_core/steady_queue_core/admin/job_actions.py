@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from django.contrib.admin.models import CHANGE, DELETION
@@ -16,7 +17,7 @@ from ..models.job_queryset import JobQuerySet
 from ..models.operations import cancel, discard, enqueue_copy, move, reschedule, retry, run_now
 from ..own_tasks import OWN_TASKS
 from .action_forms import ActionForm, MoveForm, RescheduleForm
-from .actions import BatchResult, run_in_batches
+from .actions import BatchResult, act_and_record, run_in_batches
 
 #: Returns those of the given ids on whose jobs the user may perform the action.
 Permitted = Callable[[Sequence[int]], Sequence[int]]
@@ -36,7 +37,7 @@ class JobAction:
     past: str
     #: Takes the database, the ids of jobs, and the options; returns how many jobs it has changed,
     #: or the ids of these, if that cannot be seen from their states.
-    do: Callable[..., int | list[int]]
+    do: Callable[..., Any]
     #: The states of jobs that the action applies to; empty: all.
     states: Sequence[type[Execution]]
     flag: int = CHANGE
@@ -95,11 +96,14 @@ class JobAction:
         """Perform the action on those of these jobs that are in a suitable state; return their
         number."""
         applicable = self._applicable(using, ids)
+        if not self.states:
+            # It could be done once more: no state tells that it was done.
+            return len(act_and_record(using, partial(self.do, using, applicable), add_history))
         done = self.do(using, applicable, **self.options)
         if isinstance(done, list):
             add_history(done)
             return len(done)
-        count = done
+        count: int = done
         # Others may have changed some of them first.
         left = {*self._applicable(using, applicable)} if count < len(applicable) else set()
         add_history([each for each in applicable if each not in left])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
@@ -21,8 +22,8 @@ from ..listings.run_outcomes import RunOutcome, outcomes_of
 from ..listings.run_outlook import outlook_of
 from ..models import RecurringExecution, RecurringTask
 from ..schedules.stored import opened_arguments
-from . import databases, texts
-from .actions import BATCH, add_history, log_action
+from . import actions, databases, texts
+from .actions import BATCH, act_and_record, add_history, log_action
 from .base import QueueAdmin
 from .corrupt_rows import column
 from .detail import Fields, Section, Table
@@ -39,6 +40,8 @@ ACTIONS: dict[str, tuple[str, str, str, Callable[[RecurringTask], Any]]] = {
     "disable": ("Disable", "Disabled", "switch", lambda row: row.disable(using=row._state.db)),
     "enable": ("Enable", "Enabled", "switch", lambda row: row.enable(using=row._state.db)),
 }
+
+T = TypeVar("T")
 
 
 class RecurringTaskAdmin(QueueAdmin):
@@ -125,7 +128,7 @@ class RecurringTaskAdmin(QueueAdmin):
             number = f"{len(may):,} recurring task{'s'[: len(may) != 1]}"
             question = f"Remove {number}? Their enqueued jobs stay."
             return self.confirmation(request, question, "Remove", request.get_full_path())
-        for key in may:
+        for key in self._in_time(request, may):
             remove(self, request, key)
         return None
 
@@ -137,37 +140,54 @@ class RecurringTaskAdmin(QueueAdmin):
         return sorted(each for each in chosen if is_storable(each))
 
     def _on_list(self, request: HttpRequest, verb: str) -> None:
-        rows, keys = self.rows(request), self._keys(request)
+        for key, row in self._in_time(request, self._read(request, self._keys(request))):
+            if row is None:
+                damaged = f"Recurring task {texts.name(key)} is damaged."
+                self.message_user(request, damaged, messages.ERROR)
+            elif self.is_permitted(request, ACTIONS[verb][2], row):
+                self._do(request, verb, row)
+
+    def _read(self, request: HttpRequest, keys: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        rows = self.rows(request)
         for start in range(0, len(keys), BATCH):
             part = keys[start : start + BATCH]
             found = read_each(rows, part)
-            for key in filter(found.__contains__, part):
-                row = found[key]
-                if row is None:
-                    damaged = f"Recurring task {texts.name(key)} is damaged."
-                    self.message_user(request, damaged, messages.ERROR)
-                elif self.is_permitted(request, ACTIONS[verb][2], row):
-                    self._do(request, verb, row)
+            yield from ((key, found[key]) for key in part if key in found)
+
+    def _in_time(self, request: HttpRequest, wanted: Iterable[T]) -> Iterator[T]:
+        """Yield what there is time for, and say where that was not all."""
+        end = time.monotonic() + actions.TIME_LIMIT
+        for number, each in enumerate(wanted):
+            if number and time.monotonic() > end:
+                name = texts.name(each[0] if isinstance(each, tuple) else each)
+                stopped = (
+                    f"Stopped after {actions.TIME_LIMIT:g} seconds and {number:,} recurring tasks. "
+                    f"{name} and those after it in the list are left as they were: choose these."
+                )
+                self.message_user(request, stopped, messages.WARNING)
+                return
+            yield each
 
     def _do(self, request: HttpRequest, verb: str, row: RecurringTask) -> None:
         _, past, _, do = ACTIONS[verb]
         name = texts.name(row.key)
+
+        def record(result: Any) -> None:
+            if result is not False:
+                message = _message(verb, past, result)
+                add_history(request, RecurringTask, message, {row.key: name})
+
         try:
-            result = do(row)
+            result = act_and_record(databases.requested(request), partial(do, row), record)
         except SteadyQueueError as error:
             self.message_user(request, texts.clean(error), messages.ERROR)
             return
         if result is False:
             self.message_user(request, f"Already {past.lower()}: {name}.", messages.WARNING)
             return
-        message = f"{past} as job #{result.id}" if verb == "run" else past
-        if getattr(result, "discarded", False):
-            message = "Not enqueued because its concurrency limit is reached"
-        if getattr(result, "duplicate", False):
-            message = f"Not enqueued because job #{result.id} has its unique key"
+        message = _message(verb, past, result)
         self.message_user(request, f"{message}: {name}.", messages.SUCCESS)
         log_action(request, name, message)
-        add_history(request, RecurringTask, message, {row.key: name})
 
     # --- the page of one task ---
 
@@ -280,6 +300,15 @@ class RecurringTaskAdmin(QueueAdmin):
         note = "" if past else "None, or none that are still kept."
         headings = ("Due at", "Job", "Outcome", "Duration")
         return [*sections, Table("Last runs", headings, past, note)]
+
+
+def _message(verb: str, past: str, result: Any) -> str:
+    """Return what has been done to a task."""
+    if getattr(result, "duplicate", False):
+        return f"Not enqueued because job #{result.id} has its unique key"
+    if getattr(result, "discarded", False):
+        return "Not enqueued because its concurrency limit is reached"
+    return f"{past} as job #{result.id}" if verb == "run" else past
 
 
 def _told(outcome: RunOutcome | None) -> tuple[str, str]:
