@@ -63,6 +63,10 @@ class Tab:
         self.open("about:blank")
         self._engine.do(self._context.add_cookies, cookies)
 
+    def allow(self, *permissions: str) -> None:
+        """Let pages do what a browser asks its user for."""
+        self._engine.do(self._context.grant_permissions, [*permissions])
+
     # --- what a user does ---
 
     def open(self, url: str) -> None:

@@ -106,6 +106,23 @@ def test_what_is_cut_is_in_the_title(situation: Situation, tab: Tab) -> None:
     assert texts.clean(LONG) in titles
 
 
+def test_a_traceback_is_copied_as_a_whole(situation: Situation, tab: Tab, plain_tab: Tab) -> None:
+    address = reverse("admin:steady_queue_job_change", args=[situation.known["failed"]])
+    plain_tab.open(address)
+    assert not plain_tab.do(lambda page: page.get_by_text("Copy", exact=True).first.is_visible())
+    tab.allow("clipboard-read", "clipboard-write")
+    tab.open(address)
+    button = tab.do(lambda page: page.get_by_role("button", name="Copy", exact=True).first)
+    tab.do(lambda page: button.click())
+    tab.do(lambda page: page.get_by_role("button", name="Copied", exact=True).wait_for())
+    copied = tab.evaluate("navigator.clipboard.readText()")
+    shown = tab.evaluate("""[...document.querySelector("[data-copy]").closest("details")
+        .querySelectorAll("pre")].map((each) => each.textContent).join("\\n")""")
+    assert copied == shown
+    assert copied.startswith("Traceback")
+    assert not tab.take_troubles()
+
+
 def test_every_page_is_walked() -> None:
     names = {
         str(name)
