@@ -287,6 +287,9 @@ def test_batches_are_cancelled_and_retried(using: str, scene: Scene) -> None:
     visitor = Visitor(*EVERYTHING)
     question = visitor.act("cancel", [first.id, over.id], "jobbatch")
     assert "Cancel 2 batches? Waiting jobs fail, running tasks are interrupted" in question
+    of_all = visitor.act("cancel", ..., "jobbatch")
+    assert "What takes more than 20 seconds has to be repeated." in of_all
+    assert "has to be repeated" not in question
     assert Batch.get(first.id).status == "running"
     page = confirm(visitor, question, visitor.url("jobbatch"))
     assert page.messages == ["Cancelled 1 batch.", "1 had ended and were left alone."]

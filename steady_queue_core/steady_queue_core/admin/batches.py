@@ -18,7 +18,7 @@ from ..listings.keyset import is_storable
 from ..models import JobBatch
 from ..models.job import parse_job_id
 from . import databases, texts
-from .actions import BatchResult, add_history, log_action, run_in_batches
+from .actions import TIME_LIMIT, BatchResult, add_history, log_action, run_in_batches
 from .base import QueueAdmin, keep_ids
 from .batch_actions import BATCH_ACTIONS, BatchAction
 from .batch_columns import COLUMNS
@@ -98,6 +98,8 @@ class BatchAdmin(QueueAdmin):
             count = listing.count() if chosen is None else None
             number = count.text if count else str(len(chosen)) if chosen else "all listed"
             question = f"{action.label} {number} batches? {action.warning}"
+            if chosen is None:
+                question += f" What takes more than {TIME_LIMIT:g} seconds has to be repeated."
             return self.confirmation(request, question, action.label, request.get_full_path())
         parts = listing.ids() if chosen is None else [[int(each) for each in chosen]]
         result = self._apply(request, action, parts)
