@@ -15,9 +15,16 @@ from django.db import connections
 from django.test import AsyncClient
 from django.test.utils import CaptureQueriesContext
 
-from steady_queue_core.admin import JobAdmin, export, recent_acts
+from steady_queue_core.admin import (
+    JobAdmin,
+    ProcessAdmin,
+    QueuesAdmin,
+    RecurringTaskAdmin,
+    export,
+    recent_acts,
+)
 from steady_queue_core.arguments import encode_call
-from steady_queue_core.models import Job
+from steady_queue_core.models import Job, Pause, Process, RecurringTask
 
 from .conftest import Show
 from .places import HOUR, Scene, on_every_database
@@ -285,3 +292,41 @@ def test_who_sees_some_jobs_only_is_shown_own_actions(scene: Scene, show: Show) 
     assert LogEntry.objects.count() == 1
     assert "Retried" in one.see(one.url("job", "acts"))
     assert "Retried" not in other.see(other.url("job", "acts"))
+
+
+class OurSchedules(RecurringTaskAdmin):
+    def get_queryset(self, request: Any) -> Any:
+        return super().get_queryset(request).filter(key="ours")
+
+
+class OurQueues(QueuesAdmin):
+    def get_queue_names(self, request: Any, names: Any) -> list[str]:
+        return [each for each in names if each == "ours"]
+
+
+class OurProcesses(ProcessAdmin):
+    def has_view_permission(self, request: Any, obj: Any = None) -> bool:
+        is_ours = obj is None or obj.hostname == "ours"
+        return is_ours and super().has_view_permission(request, obj)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("model", "page"),
+    [(RecurringTask, OurSchedules), (Pause, OurQueues), (Process, OurProcesses)],
+)
+def test_a_page_that_shows_some_rows_only_leaves_others_actions_out(
+    model: Any, page: Any, scene: Scene, show: Show
+) -> None:
+    [one], [two] = scene.failed(1), scene.failed(1)
+    show({model: page})
+    mine, theirs = (Visitor(*EVERYTHING, site="narrowed") for _ in range(2))
+    mine.post(mine.url("job", "retry", one))
+    theirs.post(theirs.url("job", "retry", two))
+    seen = mine.see(mine.url("job", "acts"))
+    assert f"#{one}" in seen
+    assert f"#{two}" not in seen
+    # Who may not see that page at all is not concerned.
+    other = Visitor("view_job", site="narrowed")
+    assert f"#{one}" in other.see(other.url("job", "acts"))
+    assert f"#{two}" in other.see(other.url("job", "acts"))

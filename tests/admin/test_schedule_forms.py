@@ -371,6 +371,24 @@ def test_a_damaged_row_is_removed_in_the_list(using: str, scene: Scene) -> None:
     assert list(rows.values_list("pk", flat=True)) == ["good"]
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("column", ["starts_at", "repeats", "priority", "arguments", "overlap"])
+def test_the_form_of_a_damaged_row_is_shown_or_leads_to_the_list(column: str, scene: Scene) -> None:
+    schedule_recurring_task("daily", noop, schedule="0 6 * * *")
+    with connections["default"].cursor() as cursor:
+        cursor.execute(f"UPDATE steady_queue_recurring_tasks SET {column} = x'ff00'")
+    before = RecurringTask.objects.filter(pk="daily").count()
+    visitor = Visitor(*RIGHTS, "view_arguments")
+    for page in (
+        visitor.post(visitor.url("recurringtask", "edit", "daily"), {**PLAIN, "_save": "x"}),
+        Page(visitor.client.get(visitor.url("recurringtask", "edit", "daily"), follow=True)),
+    ):
+        assert page.status == 200
+        told = " ".join(page.messages) + str(errors(page))
+        assert "damaged" in told or 'name="schedule"' in page.source, (told, page.text)
+    assert RecurringTask.objects.filter(pk="daily").count() == before == 1
+
+
 @on_every_database
 def test_a_change_neither_repeats_a_run_nor_loses_one(using: str, scene: Scene) -> None:
     visitor = Visitor(*RIGHTS)
