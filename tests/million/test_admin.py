@@ -32,6 +32,15 @@ LISTS: list[dict[str, str]] = [
     {"task": "shop.tasks.none"},
     {"q": "1234"},
     {"q": "shop.tasks.none"},
+    # A part of a path, of an error, and of arguments, which no index finds.
+    {"q": "tasks.t3"},
+    {"state": "failed", "q": "no such words"},
+    {"state": "finished", "arguments": "no such words"},
+    {"state": "finished", "since": "1h"},
+    {"state": "finished", "since": "2000-01-01", "until": "1h", "task": "shop.tasks.none"},
+    {"state": "failed", "since": "10m", "q": "ValueError"},
+    {"since": "1h", "queue": "q7"},
+    {"until": "2000-01-01"},
 ]
 BATCHES: list[dict[str, str]] = [
     {},
