@@ -24,6 +24,7 @@ from steady_queue_core.admin import (
     recent_acts,
 )
 from steady_queue_core.arguments import encode_call
+from steady_queue_core.listings import job_rows
 from steady_queue_core.models import Job, Pause, Process, RecurringTask
 
 from .conftest import Show
@@ -192,7 +193,7 @@ def test_an_asynchronous_server_sends_an_export_while_it_is_read(
     monkeypatch.setattr(export, "PART", 2), monkeypatch.setattr(export, "LINES", 2)
     ids = scene.ready(5)
     visitor, read = Visitor("view_job"), list[int]()
-    read_jobs = export.read_jobs
+    read_jobs = job_rows.read_jobs
 
     def counted(visible: Any, state: Any, ids: Any) -> Any:
         read.extend(ids)
