@@ -17,10 +17,12 @@ from tests.servers.kinds import KINDS
 
 FOLDER = documents.WORKSPACE / "examples" / "clusters"
 ENGINES = {"galera": "mariadb", "group_replication": "mysql"}
+EXAMPLES = (*ENGINES, "patroni")
+KINDS_OF_NODES = ("GALERA", "MEMBER", "POSTGRES")
 ADDRESSES = {
     name: f"127.0.0.1:{port}"
     for port, name in enumerate(
-        ["QUEUE", *(f"{kind}{number}" for kind in ("GALERA", "MEMBER") for number in (1, 2, 3))],
+        ["QUEUE", *(f"{kind}{number}" for kind in KINDS_OF_NODES for number in (1, 2, 3))],
         start=1,
     )
 }
@@ -73,7 +75,7 @@ def test_packets_are_as_long_as_they_say(engine: str) -> None:
     assert (question[4], end[4]) == (3, 1)  # COM_QUERY, COM_QUIT
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EXAMPLES)
 @pytest.mark.skipif(shutil.which("haproxy") is None, reason="there is no haproxy")
 def test_haproxy_accepts_the_configuration(engine: str) -> None:
     done = subprocess.run(
@@ -87,10 +89,10 @@ def test_haproxy_accepts_the_configuration(engine: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EXAMPLES)
 def test_the_containers_give_the_proxy_each_address_that_it_wants(engine: str) -> None:
     wanted = re.findall(r'"\$\{(\w+)\}"', (FOLDER / engine / "haproxy.cfg").read_text())
-    given = re.findall(r"^      ([A-Z0-9]+): \S+:3306$|^      (QUEUE):",
+    given = re.findall(r"^      ([A-Z0-9]+): \S+:(?:3306|5432)$|^      (QUEUE):",
                        (FOLDER / engine / "compose.yaml").read_text(), re.MULTILINE)  # fmt: skip
     assert sorted(wanted) == sorted(first or second for first, second in given)
 
