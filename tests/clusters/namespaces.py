@@ -59,6 +59,10 @@ class Namespaces:
     def reconnect(self, number: int) -> None:
         _ip("link", "set", self._name(number), "master", self._bridge)
 
+    def processes(self, number: int) -> list[int]:
+        """Return the processes that run on a node."""
+        return [int(pid) for pid in _ip("netns", "pids", self._name(number)).split()]
+
     def _name(self, number: int) -> str:
         return f"{self._bridge}{number}"
 
@@ -72,12 +76,13 @@ class Namespaces:
         _ip("-n", name, "link", "set", "lo", "up")
 
 
-def _ip(*words: str) -> None:
+def _ip(*words: str) -> str:
     done = subprocess.run(
         ["ip", *words], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     if done.returncode:
         raise NotPermitted(f"ip {' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout
 
 
 def _try_ip(*words: str) -> None:
