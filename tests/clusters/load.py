@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,18 +54,16 @@ class Load:
     def start(self) -> None:
         self._start_supervisors()
         self._start_enqueuer()
-        deadline = time.monotonic() + STARTING
-        while len(self.effects()) < 100:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"the load does not begin: see {self.folder}")
-            time.sleep(0.1)
+        self._wait(lambda: len(self.effects()) >= 100)
 
     def upgrade(self) -> None:
         """Migrate under load, and go from the older code to today's, one process after another."""
         self._code = None
         self._run("migrate", "--verbosity=0")
         old = list(self.supervisors)
+        workers = self._workers()
         self._start_supervisors()
+        self._wait(lambda: len(self._workers() - workers) >= len(old))
         for each in old:
             each.send_signal(signal.SIGTERM)
             each.wait(LEAVING)
@@ -73,6 +71,17 @@ class Load:
             self._enqueuer.terminate()
             self._enqueuer.wait(LEAVING)
         self._start_enqueuer()
+
+    def _workers(self) -> set[int]:
+        """Return the processes that have run something so far."""
+        return {each.pid for each in self.effects()}
+
+    def _wait(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + STARTING
+        while not condition():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the load does not begin: see {self.folder}")
+            time.sleep(0.1)
 
     def _start_supervisors(self) -> None:
         first = len(self.supervisors) + 1
