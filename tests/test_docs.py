@@ -456,6 +456,7 @@ def test_every_option_of_a_sharded_backend_is_documented_with_its_default() -> N
         "checkpoints.md",
         "durable-steps.md",
         "unique-jobs.md",
+        "failover.md",
         "back-pressure.md",
         "fair-queues.md",
         "batches.md",
