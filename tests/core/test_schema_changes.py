@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -33,7 +33,7 @@ FIRST_UNRELEASED = "0002_cancel_permission"
 EXCEPTIONS = {"0011_turns": {"RunPython", "RemoveIndex readyexecution"}}
 
 
-def breaches(operations: list[Operation], tables: set[str]) -> Iterator[str]:
+def breaches(operations: Sequence[Operation], tables: set[str]) -> Iterator[str]:
     """Yield the operations that older processes may not bear; ``tables``: those that only newer
     ones use, to which the new ones are added."""
     for operation in operations:
@@ -51,7 +51,7 @@ def breaches(operations: list[Operation], tables: set[str]) -> Iterator[str]:
                 yield f"{type(operation).__name__} {model}".strip()
 
 
-def can_be_left_out(field: models.Field) -> bool:  # type: ignore[type-arg]
+def can_be_left_out(field: models.Field) -> bool:
     """Say whether rows can be inserted without it. Django removes a ``default`` from the table."""
     return (field.null or field.has_db_default()) and not field.unique
 

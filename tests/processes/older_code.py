@@ -1,4 +1,4 @@
-"""The code of the last release, as far as its schema is concerned, from the repository's history."""
+"""The code with the schema of the last release, from the repository's history."""
 
 from __future__ import annotations
 
