@@ -13,6 +13,7 @@
         ThreadTerminatedError    a worker thread ended while it was running a job
         ProcessPrunedError       a process stopped its heartbeat while it held a job
         ProcessMissingError      a job was held by an unregistered process
+        StateMissingError        a job had not ended, and was in no state
         UnregisteredTaskError    a job names a task that this process does not know
         TooManySnoozesError      a job has snoozed as often as it may
         TooManyCrashesError      a job has taken as many processes along as it may
@@ -102,6 +103,10 @@ class ProcessPrunedError(SteadyQueueError):
 
 class ProcessMissingError(SteadyQueueError):
     """The process that claimed the job is no longer registered."""
+
+
+class StateMissingError(SteadyQueueError):
+    """A job had not ended, and no row of the database said in which state it was."""
 
 
 class UnregisteredTaskError(SteadyQueueError):

@@ -42,8 +42,9 @@ steady_queue_core.errors: AlreadyFinished BatchDoesNotExist CheckpointRefusedErr
     DialectError DialectInvalid DialectNotFound DialectUnsupported DuplicateTask MigrationsMissing
     NotRepeatedError OutsideTransactionError Preempted ProcessExitError ProcessMissingError
     ProcessPrunedError QueueFull RecurringTaskError RecurringTaskExistsError RollbackRequestedError
-    StaticRecurringTaskError SteadyQueueError StepOrderError StepRefusedError TaskCancelled
-    TaskExpired TaskTimeout ThreadTerminatedError TooManyCrashesError TransactionEndedError
+    StateMissingError StaticRecurringTaskError SteadyQueueError StepOrderError StepRefusedError
+    TaskCancelled TaskExpired TaskTimeout ThreadTerminatedError TooManyCrashesError
+    TransactionEndedError
     UndeliverableError UndiscardableError UnknownRecurringTaskError UnregisteredTaskError
     UnusableRecurringTaskError
 steady_queue_core.hooks: on_dispatcher_exit on_dispatcher_start on_dispatcher_stop on_exit

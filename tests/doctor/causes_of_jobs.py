@@ -217,7 +217,7 @@ def a_finished_job(ward: Ward) -> int:
     return ward.finished()[0]
 
 
-@cause("job-stateless", "no row says in which state it is", "Enqueue the task again")
+@cause("job-stateless", "no row says in which state it is", "A supervisor looks")
 def a_job_without_an_execution(ward: Ward) -> int:
     [job_id] = ward.ready()
     ward.rows(ReadyExecution).all().delete()

@@ -23,6 +23,7 @@ from steady_queue_core.models.operations.clear import (
     RetainedJobs,
 )
 from steady_queue_core.models.operations.semaphore_maintenance import SemaphoreMaintenance
+from steady_queue_core.models.operations.stateless_jobs import StatelessJobs
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.dispatcher.retention import expired
 from steady_queue_core.processes.scheduler.due_times import _known_slots
@@ -102,6 +103,10 @@ def _recovery(place: Place) -> None:
     Rescuer(QueueDatabase(place.using)).rescue_orphans()
 
 
+def _looks(place: Place, after: int) -> None:
+    assert StatelessJobs(place.using, place.jobs).look(after).job_ids == []
+
+
 OPERATIONS: dict[str, Operation] = {
     # A worker.
     "claim": Operation(lambda p: p.claim(50), 500, planned=True),
@@ -153,6 +158,13 @@ OPERATIONS: dict[str, Operation] = {
     "claims of nobody": Operation(lambda p: claims.without_process(p.using, 200), 2_000),
     "claims of no job": Operation(lambda p: claims.discard_without_job(p.using), 2_000),
     "recovery": Operation(_recovery, 9_000),
+    "jobs without a state": Operation(lambda p: _looks(p, 0), 9_000),
+    "newest jobs without a state": Operation(
+        lambda p: _looks(p, p.jobs.order_by("-pk")[1_999].pk), 30_000
+    ),
+    "judging jobs without a state": Operation(
+        lambda p: StatelessJobs(p.using, p.jobs).among(p.ids("ready", 400)), 6_000
+    ),
     # The API, a batch each.
     # Jobs that lie between those of the state may be cheaper to read than to step over.
     "failed jobs": Operation(lambda p: p.batches("retry_failed", retry.STATES), 40_000),

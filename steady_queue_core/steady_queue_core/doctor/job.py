@@ -69,8 +69,9 @@ def findings(job_id: int, patient: Patient) -> Iterator[Finding]:
             return
     yield problem(
         "job-stateless",
-        f"Job {job_id} has not ended, and no row says in which state it is: it will never run.",
-        "Somebody has deleted its execution. Enqueue the task again, and delete this job.",
+        f"Job {job_id} has not ended, and no row says in which state it is: no worker can see it.",
+        "Its execution was deleted or lost. A supervisor looks for such jobs again and again: it "
+        "runs them again, or lets them fail with StateMissingError, so that they can be retried.",
     )
 
 

@@ -31,6 +31,7 @@ from .managed_process import ManagedProcess
 from .managed_processes import ManagedProcesses
 from .pruning import Pruner
 from .recovery import Rescuer
+from .stateless_sweep import StatelessSweep
 
 logger = get_logger("steady_queue.supervisor")
 
@@ -68,6 +69,7 @@ class Maintenance:
         self.statistics = Collector() if options.statistics else None
         self.rescuer = Rescuer(self.database, self._note_lost)
         self.pruner = Pruner(self.database, self.rescuer, options.process_alive_threshold)
+        self.sweep = StatelessSweep(self.database, self.rescuer)
         self.deferred = DeferredWork()
         self.memory_kills = MemoryKills()
         self.name = name
@@ -199,6 +201,7 @@ class Maintenance:
                 self._next_prune = now + self.pruner.interval
                 self._prune_expired()
             store_statistics(self.statistics, self.database)
+            self.sweep.step()
             if self.drain is not None:
                 self.drained = self.drain.is_done(self.database, self.options)
         except Unavailable as unavailable:

@@ -13,11 +13,17 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from ...configured_backends import own_backend
 from ...delivery import AT_MOST_ONCE
 from ...dialects import ClaimedJob, Dialect
-from ...errors import NotRepeatedError, ProcessMissingError, SteadyQueueError
+from ...errors import (
+    NotRepeatedError,
+    ProcessMissingError,
+    StateMissingError,
+    SteadyQueueError,
+)
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import claims
 from ...models import process as processes
+from ...models.operations.stateless_jobs import NOBODY
 from ...models.process import Process
 from ...tasks.metadata import delivery_of
 from ...tasks.results import task_of
@@ -153,6 +159,19 @@ class Rescuer:
             "The process that had claimed this job is no longer registered."
         )
         self._end_all(read, None, Death("unknown", "an unregistered process", error), Estate())
+
+    def rescue_stateless(self) -> None:
+        """End the jobs that had no state, and are claimed by nobody now. Whether they had started
+        is not known."""
+
+        def read(connection: BaseDatabaseWrapper, dialect: Dialect) -> list[ClaimedJob]:
+            return claims.held_by(connection.alias, NOBODY, BATCH_SIZE)
+
+        error = StateMissingError(
+            "The job had not ended, and was neither waiting nor claimed: its state was lost in the "
+            "database."
+        )
+        self._end_all(read, None, Death("unknown", "an unknown process", error), Estate())
 
     def _release_late_claims(self) -> None:
         """Release claims that rescued processes have made after their rescue."""
