@@ -200,6 +200,49 @@ def _no_memory_of_steps() -> None:
     Dialect.save_step = save  # type: ignore[method-assign]  # mutant
 
 
+def _hasty_sweep() -> None:
+    """No guard is gone: a supervisor looks for jobs without a state all the time, at new ones too,
+    and what it doubts it looks at again at once."""
+    from datetime import timedelta
+
+    from steady_queue_core.models.operations import stateless_jobs
+    from steady_queue_core.processes.supervisor import stateless_sweep
+
+    stateless_jobs.AGE = -timedelta(hours=1)
+    stateless_sweep.PAUSE = stateless_sweep.REST = stateless_sweep.DOUBT = 0.0
+    original = stateless_sweep.StatelessSweep.step
+
+    def step(self: Any) -> None:
+        for _ in range(20):
+            original(self)
+
+    stateless_sweep.StatelessSweep.step = step  # type: ignore[method-assign]
+
+
+def _careless_sweep() -> None:
+    """The states of jobs are read one after the other, and nobody looks twice."""
+    from steady_queue_core.models.operations.stateless_jobs import STATES, StatelessJobs
+
+    _hasty_sweep()
+
+    def judged(self: Any, job_ids: Any) -> list[int]:
+        left = list(self.jobs.filter(pk__in=job_ids, finished_at=None).values_list("pk", flat=True))
+        for model in reversed(STATES):
+            rows = model.objects.using(self.using).filter(pk__in=left)
+            found = set(rows.values_list("pk", flat=True))
+            left = [pk for pk in left if pk not in found]
+        return left
+
+    original = StatelessJobs.take
+
+    def take(self: Any, job_id: int) -> bool:
+        self._judged = lambda job_ids: job_ids
+        return original(self, job_id)
+
+    StatelessJobs._judged = judged  # type: ignore[method-assign]  # mutant
+    StatelessJobs.take = take  # type: ignore[method-assign]  # mutant
+
+
 MUTANTS: dict[str, Callable[[], None]] = {
     "no start marks": _no_start_marks,
     "every claim started": _every_claim_started,
@@ -219,4 +262,6 @@ MUTANTS: dict[str, Callable[[], None]] = {
     "no blame for blocking": _no_blame_for_blocking,
     "no look at waiting threads": _no_look_at_waiting_threads,
     "no end to time-outs": _no_end_to_time_outs,
+    "hasty sweep": _hasty_sweep,
+    "careless sweep": _careless_sweep,
 }
