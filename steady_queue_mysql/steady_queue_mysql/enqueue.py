@@ -87,7 +87,11 @@ def _enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[EnqueuedJ
     # On Galera the ids are looked at before the commit.
     is_last = not limits and not server_of(transaction.connection).is_galera
     results = transaction.execute(statements, last=is_last)
-    enqueued = _enqueued(statements, results, inserted)
+    try:
+        enqueued = _enqueued(statements, results, inserted)
+    except StepChanged:
+        transaction.doom()  # It has jobs without a state.
+        raise
     if not limits:
         return enqueued
     admission = admitting(transaction, limits, results[-1])

@@ -64,6 +64,11 @@ class Transaction:
         if self._open:
             self.execute([], last=True)
 
+    def doom(self) -> None:
+        """Let Django refuse to commit the caller's transaction, should the caller go on."""
+        if self.joined and self.connection.in_atomic_block:
+            self.connection.needs_rollback = True
+
     def rollback(self) -> None:
         """Roll back, if the transaction is open; never raises."""
         if not self._open:

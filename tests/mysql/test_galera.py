@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from unittest import mock
 
 from django.db import DatabaseError
-from django.db.transaction import atomic
+from django.db.transaction import TransactionManagementError, atomic
 from django.test import SimpleTestCase, TransactionTestCase
 
 from steady_queue_core.dialects import Arrival, CheckpointChange, QueueSelector
@@ -175,6 +175,14 @@ class TestSteps(GaleraCase):
         ):
             self.enqueue_many(3)
         self.assertTrue(self.dialect.is_contention(self.connection, raised.exception))
+        self.assertEqual(self.rows("Job").count(), 0)
+
+    def test_the_callers_transaction_cannot_be_committed_after_it(self) -> None:
+        with Steps(self.connection, 1).played(), atomic(using=self.using):
+            with self.assertRaises(StepChanged):
+                self.enqueue_many(3)
+            with self.assertRaises(TransactionManagementError):
+                self.enqueue_many(1)
         self.assertEqual(self.rows("Job").count(), 0)
 
     def test_one_job_needs_no_step(self) -> None:
