@@ -9,11 +9,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import DialectUnsupported, tables
 
+from . import host_checks
 from .pooler import is_declared, is_pooled
 from .session import require_version
 
 STATE = """
-SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean,
+SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::boolean,
        current_setting('transaction_isolation')"""
 
 NEEDED = ["SELECT", "INSERT", "UPDATE", "DELETE"]
@@ -26,8 +27,8 @@ GROUP BY name ORDER BY name"""
 
 
 def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
-    """Report servers that are too old or read-only, missing privileges, other isolation levels and
-    undeclared poolers."""
+    """Report servers that are too old or read-only, missing privileges, other isolation levels,
+    undeclared poolers, and hosts that a connection may wait for in vain."""
     connection.ensure_connection()
     try:
         require_version(connection)
@@ -35,7 +36,7 @@ def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
         return [Error(str(error), id="steady_queue.E201")]
     with connection.cursor() as cursor:
         cursor.execute(STATE)
-        read_only, isolation = cursor.fetchone()
+        is_standby, is_read_only, isolation = cursor.fetchone()
         cursor.execute(LACKING, [OUR_TABLES, NEEDED])
         lacking = cursor.fetchall()
     wrapper: Any = connection
@@ -44,12 +45,22 @@ def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
         isolation = chosen.name.replace("_", " ").lower()
     found: list[CheckMessage] = []
     name = connection.alias
-    if read_only:
+    if is_standby:
+        found.append(
+            Error(
+                f"Database {name!r} is a standby, which is read-only: no job can be enqueued or "
+                "claimed.",
+                hint="Name the primary in DATABASES; or name all servers as HOST, separated by "
+                "commas, with OPTIONS = {'target_session_attrs': 'read-write'}.",
+                id="steady_queue.E202",
+            )
+        )
+    elif is_read_only:
         found.append(
             Error(
                 f"Database {name!r} is read-only: no job can be enqueued or claimed.",
-                hint="Connect to the primary server, for example with "
-                "OPTIONS = {'target_session_attrs': 'read-write'}.",
+                hint="Find out where default_transaction_read_only is set: for the server, the "
+                "database, the user, or in OPTIONS.",
                 id="steady_queue.E202",
             )
         )
@@ -82,4 +93,4 @@ def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
                 id="steady_queue.W202",
             )
         )
-    return found
+    return [*found, *host_checks.run(connection)]

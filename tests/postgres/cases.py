@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
+from django.core.checks import CheckMessage
 from django.db.transaction import atomic
 from django.test import TransactionTestCase
 
@@ -15,7 +17,7 @@ from steady_queue_core.dialects.conformance.base import ConformanceCase
 from steady_queue_postgres import prepared
 from steady_queue_postgres.transactions import planned_transaction
 
-from .aliases import ALIAS
+from .aliases import ALIAS, another_alias
 
 
 class PostgresTestCase(ConformanceCase, TransactionTestCase):
@@ -73,6 +75,25 @@ class PostgresTestCase(ConformanceCase, TransactionTestCase):
             statement = statement.removeprefix(prepared.SET)
             [(found,)] = self.query(f"EXPLAIN (FORMAT JSON) {statement}")
         return Plan(found if isinstance(found, list) else json.loads(found))
+
+
+class OtherAlias(PostgresTestCase):
+    """With an alias of its own for the same database."""
+
+    @contextmanager
+    def configured(self, options: dict[str, Any] | None = None, **changes: Any) -> Iterator[None]:
+        """Use another alias, with other ``OPTIONS`` or other settings."""
+        # Not for longer: Django empties the databases of a case, and some cannot be written to.
+        allowed = mock.patch.object(type(self), "databases", {ALIAS, "other"})
+        with another_alias("other", options, **changes), allowed:
+            self.using = "other"
+            try:
+                yield
+            finally:
+                self.using = ALIAS
+
+    def problems(self) -> list[CheckMessage]:
+        return self.dialect.checks(self.connection)
 
 
 class Plan:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 from unittest import mock
 
 import pytest
-from django.core.checks import CheckMessage
 from django.db import DatabaseError, connections
 from django.db.transaction import atomic
 
@@ -18,8 +14,8 @@ from steady_queue_postgres import pooler, prepared, session, transactions
 from steady_queue_postgres.prepared import fetch
 from steady_queue_postgres.transactions import planned_transaction
 
-from .aliases import ALIAS, another_alias
-from .cases import PostgresTestCase
+from .aliases import ALIAS
+from .cases import OtherAlias, PostgresTestCase
 from .poolers import pgbouncer
 
 SETTINGS = "SELECT current_setting('enable_seqscan'), current_setting('lock_timeout')"
@@ -134,25 +130,6 @@ class TestPreparing(PostgresTestCase):
             "SELECT reloptions FROM pg_class WHERE oid = %s::regclass", [tables.READY]
         )
         assert {"fillfactor=70", "autovacuum_vacuum_scale_factor=0"} <= set(options)
-
-
-class OtherAlias(PostgresTestCase):
-    """With an alias of its own for the same database."""
-
-    @contextmanager
-    def configured(self, options: dict[str, Any] | None = None, **changes: Any) -> Iterator[None]:
-        """Use another alias, with other ``OPTIONS`` or other settings."""
-        # Not for longer: Django empties the databases of a case, and some cannot be written to.
-        allowed = mock.patch.object(type(self), "databases", {ALIAS, "other"})
-        with another_alias("other", options, **changes), allowed:
-            self.using = "other"
-            try:
-                yield
-            finally:
-                self.using = ALIAS
-
-    def problems(self) -> list[CheckMessage]:
-        return self.dialect.checks(self.connection)
 
 
 class TestReadOnlyServers(OtherAlias):
