@@ -77,6 +77,14 @@ def queues(kind: str, aliases: Sequence[str]) -> Iterator[str]:
         yield fleet.versions[kind]
 
 
+@contextmanager
+def queue_at(alias: str, database: dict[str, Any]) -> Iterator[None]:
+    """Point ``alias`` at a database, and make its tables."""
+    with ExitStack() as stack:
+        _add(stack, alias, database)
+        yield
+
+
 def backend_on(alias: str) -> AbstractContextManager[None]:
     """Let tasks store their jobs in the queue of this alias."""
     backend = {"BACKEND": BACKEND, "QUEUES": [], "OPTIONS": {"database": alias}}
