@@ -19,8 +19,8 @@ logger = get_logger("steady_queue.supervisor")
 
 #: Seconds between two passes over all jobs.
 REST = 600.0
-#: Seconds between two looks of a pass.
-PAUSE = 1.0
+#: Seconds between two looks of a pass: a long history is read slowly, beside everything else.
+PAUSE = 5.0
 #: Seconds after which a job is looked at again that seemed to have no state; the first pass begins
 #: as long after the supervisor.
 DOUBT = 60.0
@@ -64,7 +64,7 @@ class StatelessSweep:
         self._position = found.last or 0
         self._doubtful = found.job_ids
         if found.job_ids:
-            self._next_step += DOUBT
+            self._next_step += DOUBT - PAUSE
 
     def _confirm(self) -> None:
         taken: list[int] = []
