@@ -20,6 +20,7 @@ from steady_queue_core.progress import Progress
 from steady_queue_mysql import batches, enqueue, server
 from steady_queue_mysql.batches import Statement
 from steady_queue_mysql.errors import StepChanged
+from steady_queue_mysql.server import server_of
 
 from .cases import ServerCase
 from .played_galera import Abort, AbortOfPing, Steps, played_galera
@@ -40,6 +41,7 @@ class GaleraCase(ServerCase, TransactionTestCase):
     def setUp(self) -> None:
         super().setUp()
         self.enterContext(played_galera(self.connection))
+        server_of(self.connection)  # Drivers differ in the statements that open a connection.
 
     def everywhere(self, fault: type[Abort] | type[Steps], operation: Callable[[], Any]) -> int:
         """Repeat ``operation`` with a fault behind its first statement, its second, and so on;
@@ -136,7 +138,7 @@ class TestAborts(GaleraCase):
             self.whole(lambda: self.dialect.take_turn(self.connection, arrival))
             self.assertEqual(self.rows("Turn").count(), 1)
 
-        self.assertGreater(self.everywhere(Abort, take), 2)
+        self.assertGreater(self.everywhere(Abort, take), 1)
 
     def test_a_fault_in_a_packet_would_be_lost(self) -> None:
         """So the cases above notice it."""
