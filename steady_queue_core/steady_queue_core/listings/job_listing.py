@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from ..models.job import MAX_ID
 from .argument_search import ArgumentSearch, Examined
@@ -171,7 +171,9 @@ class JobListing:
             return Examined(found, len(keys))
         jobs = self.visible.jobs.order_by().filter(self._jobs)
         if self.state.unless:
-            jobs = jobs.filter(~Exists(self._others().filter(pk=OuterRef("pk"))))
+            # No NOT EXISTS, for which MariaDB may read all that are in the other state.
+            other = self._others().filter(pk=OuterRef("pk")).values("pk")[:1]
+            jobs = jobs.alias(other=Subquery(other)).filter(other__isnull=True)
         if self.state is FAILED and (self.search or self._also):
             # Else PostgreSQL may read all failed executions, to look at the errors of some.
             jobs = jobs.filter(failedexecution__pk__in=ids)
