@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from tests import documents
+from tests.older_code import OlderCode
 
 from . import effects
 from .acknowledgements import Acknowledgements
 from .effects import Effect
-from .older_code import OlderCode
+from .waiting import wait_until
 
 #: Seconds until the first jobs run, and until what is enqueued has run once the faults are over.
 STARTING = 90.0
@@ -54,7 +55,7 @@ class Load:
     def start(self) -> None:
         self._start_supervisors()
         self._start_enqueuer()
-        self._wait(lambda: len(self.effects()) >= 100)
+        self._wait(lambda: len(self.effects()) >= 100, "the first jobs")
 
     def upgrade(self) -> None:
         """Migrate under load, and go from the older code to today's, one process after another."""
@@ -63,7 +64,8 @@ class Load:
         old = list(self.supervisors)
         workers = self._workers()
         self._start_supervisors()
-        self._wait(lambda: len(self._workers() - workers) >= len(old))
+        # The old ones work on until the new ones do.
+        self._wait(lambda: len(self._workers() - workers) >= len(old), "the new workers")
         for each in old:
             each.send_signal(signal.SIGTERM)
             each.wait(LEAVING)
@@ -76,12 +78,8 @@ class Load:
         """Return the processes that have run something so far."""
         return {each.pid for each in self.effects()}
 
-    def _wait(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + STARTING
-        while not condition():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"the load does not begin: see {self.folder}")
-            time.sleep(0.1)
+    def _wait(self, condition: Callable[[], bool], what: str) -> None:
+        wait_until(condition, STARTING, f"{what}; see {self.folder}")
 
     def _start_supervisors(self) -> None:
         first = len(self.supervisors) + 1
@@ -145,7 +143,7 @@ class Load:
             "DJANGO_SETTINGS_MODULE": "tests.clusters.settings",
             "STEADY_QUEUE_CLUSTER": json.dumps(database),
             effects.VARIABLE: str(self._effects),
-            **(self._code.environment if self._code else {}),
+            **({"PYTHONPATH": os.pathsep.join(self._code.packages)} if self._code else {}),
         }
 
     def _run(self, *words: str) -> None:

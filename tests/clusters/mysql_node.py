@@ -13,15 +13,14 @@ from typing import Any
 
 import mysql.connector
 
+from .node import DidNotStart
+from .sql_files import statements_of
+
 #: Seconds until a node has to answer after its start, or to end when it is told to.
 PATIENCE = 60
 #: Seconds for one question; a frozen node answers none.
 ANSWER = 3
 PORT = 3306
-
-
-class DidNotStart(Exception):
-    """A node that ended or never answered; the text has its last words."""
 
 
 class MySQLNode:
@@ -116,8 +115,7 @@ class MySQLNode:
 
     def run_file(self, path: Path) -> None:
         """Run a file of the examples."""
-        lines = [line for line in path.read_text().splitlines() if not line.startswith("--")]
-        self.run(*(each for each in map(str.strip, "\n".join(lines).split(";")) if each))
+        self.run(*statements_of(path))
 
     def _signal(self, number: signal.Signals) -> None:
         # The whole group: a node may have programs that copy data.

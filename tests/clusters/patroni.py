@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +10,14 @@ import psycopg
 
 from tests import documents
 from tests.servers import postgres
-from tests.servers.private import free_port
 from tests.servers.programs import NotFound, executables, version_of
 
-from .haproxy import Proxy
 from .machine import Command, Machine
-from .namespaces import Namespaces
-from .patroni_node import PORT, REST, PatroniNode, ask, statements_of
+from .patroni_node import PORT, REST, PatroniNode, ask
+from .sql_files import statements_of
+from .three_nodes import ThreeNodes
 
 EXAMPLE = documents.WORKSPACE / "examples" / "clusters" / "patroni"
-NAMES = ("postgres1", "postgres2", "postgres3")
 #: What users are told to set, where a server may be on another machine.
 OPTIONS = {
     **{"connect_timeout": 3, "tcp_user_timeout": 5000},
@@ -29,7 +25,7 @@ OPTIONS = {
 }
 
 
-class Patroni:
+class Patroni(ThreeNodes[PatroniNode]):
     """Three nodes, with the files of ``examples/clusters/patroni``.
 
     ``is_direct``: clients know all nodes and look for the primary by themselves, without the proxy.
@@ -37,46 +33,22 @@ class Patroni:
 
     name = "patroni"
     vendor = "postgresql"
+    example = EXAMPLE
+    node_names = ("postgres1", "postgres2", "postgres3")
 
     def __init__(self, folder: Path, *, is_direct: bool = False) -> None:
-        self.folder = folder
-        self.network = Namespaces("pg3-", subnet=3)
         self._is_direct = is_direct
         self._server = postgres.find()
         self._etcd = _program("etcd", self._server.account)
         self._patroni = _program("patroni", self._server.account)
-        self._hosts = [self.network.address(number) for number in range(1, 4)]
-        self._port = free_port()
-        self._proxy: Proxy | None = None
-        self.nodes: list[PatroniNode] = []
-
-    def start(self) -> None:
-        self.network.make()
-        self.nodes = [self._new_node(number, name) for number, name in enumerate(NAMES, start=1)]
-        for node in self.nodes:
-            node.begin()
-        self.wait("a first primary", 90, lambda: self.primary() is not None)
-        self.expect_primary().run(*statements_of(EXAMPLE / "users.sql"), database="postgres")
-        addresses = {
-            name.upper(): f"{host}:{PORT}" for name, host in zip(NAMES, self._hosts, strict=True)
-        }
-        addresses["QUEUE"] = f"127.0.0.1:{self._port}"
-        self._proxy = Proxy(EXAMPLE / "haproxy.cfg", addresses, self.folder / "haproxy.log")
-        self.wait_complete(120)
-
-    def stop(self) -> None:
-        if self._proxy is not None:
-            self._proxy.close()
-        for node in self.nodes:
-            node.kill()
-        self.network.remove()
+        super().__init__(folder, "pg", subnet=3)
 
     def database(self, node: PatroniNode | None = None) -> dict[str, Any]:
-        host, port, options = "127.0.0.1", str(self._port), {}
+        host, port, options = "127.0.0.1", str(self.port), {}
         if node is not None:
             host, port = node.address[0], str(PORT)
         elif self._is_direct:
-            host, port = ",".join(self._hosts), ",".join([str(PORT)] * len(self._hosts))
+            host, port = ",".join(self.hosts), ",".join([str(PORT)] * len(self.hosts))
             options = {"OPTIONS": {"target_session_attrs": "read-write", **OPTIONS}}
         return {
             "ENGINE": "django.db.backends.postgresql",
@@ -88,7 +60,7 @@ class Patroni:
     def query(self, statement: str) -> list[tuple[Any, ...]]:
         """Ask the queue's database, through the proxy."""
         login = {"dbname": "queue", "user": "queue", "password": "change-me"}
-        return ask({"host": "127.0.0.1", "port": self._port, **login}, statement)
+        return ask({"host": "127.0.0.1", "port": self.port, **login}, statement)
 
     def empty(self) -> None:
         """Make the queue's database anew."""
@@ -102,45 +74,29 @@ class Patroni:
         # A frozen node, which is asked first, must not make its successor appear late.
         return next((node for node in self.nodes if node.status("primary", 1.0) == 200), None)
 
-    def expect_primary(self) -> PatroniNode:
-        found = self.primary()
-        if found is None:
-            raise LookupError(f"{self.name}: no node takes writes")
-        return found
-
     def switch_over(self) -> None:
         """Move the leader's key to the node that each COMMIT waits for."""
         old = self.expect_primary()
         old.tell("switchover", leader=old.name)
-
-    def wait_complete(self, limit: float) -> None:
-        self.wait("all three nodes", limit, self.is_complete)
 
     def is_complete(self) -> bool:
         leader = self.primary()
         members = leader.members() if leader else []
         roles = sorted(each["role"] for each in members)
         well = all(each["state"] in ("running", "streaming") for each in members)
-        return well and roles == ["leader", "replica", "sync_standby"] and self._answers()
+        return well and roles == ["leader", "replica", "sync_standby"]
 
-    def cut_off(self, node: PatroniNode) -> None:
-        self.network.cut_off(self.nodes.index(node) + 1)
-
-    def reconnect(self, node: PatroniNode) -> None:
-        self.network.reconnect(self.nodes.index(node) + 1)
-
-    def wait(self, what: str, limit: float, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + limit
-        while not condition():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{self.name}: waited {limit:.0f} s for {what}")
-            time.sleep(0.1)
-
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
         try:
             return self.query("SELECT pg_is_in_recovery()") == [(False,)]
         except psycopg.Error:
             return False
+
+    def _found(self) -> None:
+        for node in self.nodes:
+            node.begin()
+        self.wait("a first primary", 90, lambda: self.primary() is not None)
+        self.expect_primary().run(*statements_of(EXAMPLE / "users.sql"), database="postgres")
 
     def _new_node(self, number: int, name: str) -> PatroniNode:
         folder = self.folder / name
@@ -157,7 +113,7 @@ class Patroni:
     def _etcd_command(self, name: str, host: str, folder: Path) -> Command:
         peers = ",".join(
             f"{each}=http://{address}:2380"
-            for each, address in zip(NAMES, self._hosts, strict=True)
+            for each, address in zip(self.node_names, self.hosts, strict=True)
         )
         return [
             *(self._etcd, f"--name={name}", f"--data-dir={folder / 'etcd'}"),
@@ -170,7 +126,7 @@ class Patroni:
     def _environment(self, name: str, host: str, folder: Path) -> dict[str, str]:
         return {
             "PATRONI_NAME": name,
-            "PATRONI_ETCD3_HOSTS": ",".join(f"{each}:2379" for each in self._hosts),
+            "PATRONI_ETCD3_HOSTS": ",".join(f"{each}:2379" for each in self.hosts),
             "PATRONI_RESTAPI_LISTEN": f"{host}:{REST}",
             "PATRONI_RESTAPI_CONNECT_ADDRESS": f"{host}:{REST}",
             "PATRONI_POSTGRESQL_LISTEN": f"{host}:{PORT}",

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import psycopg
 
 from .machine import Command, Machine
+from .node import DidNotStart
+from .waiting import wait_until
 
 #: Seconds until a node has to answer after its start, or to end when it is told to.
 PATIENCE = 90
@@ -23,10 +23,6 @@ ANSWER = 3
 PORT = 5432
 REST = 8008
 LOGIN = {"user": "postgres", "password": "change-me-two"}
-
-
-class DidNotStart(Exception):
-    """A node that never answered; the text has its last words."""
 
 
 class PatroniNode:
@@ -59,11 +55,10 @@ class PatroniNode:
     def start(self) -> None:
         """Start the node, and return when its server answers."""
         self.begin()
-        deadline = time.monotonic() + PATIENCE
-        while self.status("health") != 200:
-            if time.monotonic() > deadline:
-                raise DidNotStart(f"{self.name}: {self._last_words()}")
-            time.sleep(0.2)
+        try:
+            wait_until(lambda: self.status("health") == 200, PATIENCE, f"{self.name} answers")
+        except TimeoutError as error:
+            raise DidNotStart(f"{self.name}: {self._last_words()}") from error
 
     def stop(self) -> None:
         """End the node as its administrator does: Patroni and its server first."""
@@ -131,9 +126,3 @@ def ask(login: Mapping[str, Any], *statements: str) -> list[tuple[Any, ...]]:
             cursor = connection.execute(statement.encode())
             rows = cursor.fetchall() if cursor.description else []
     return rows
-
-
-def statements_of(path: Path) -> Sequence[str]:
-    """Return the statements of a file of the examples."""
-    lines = [line for line in path.read_text().splitlines() if not line.startswith("--")]
-    return [each for each in map(str.strip, "\n".join(lines).split(";")) if each]

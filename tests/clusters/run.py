@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from steady_queue_core import migrations
+from tests.older_code import OlderCode
+
 from . import tables
 from .cluster import Cluster
 from .faults import RECOVERY, Fault
 from .judge import judge
 from .load import Load
-from .older_code import OlderCode
 from .table import Row
 
 #: Seconds that the load goes on when all nodes are well again.
 AFTERWARDS = 5.0
+#: How many migrations the older code does not know: the load needs what came before these.
+BEHIND = 5
 
 
 def run_engine(
@@ -37,7 +41,7 @@ def run_engine(
 def _run(name: str, cluster: Cluster, fault: Fault, seconds: float, folder: Path) -> Row:
     places = cluster.nodes[:2] if fault.two_writers else (None, None)
     supervisors = [cluster.database(each) for each in places]
-    code = OlderCode(folder / "code") if fault.older_code else None
+    code = OlderCode(folder / "code", _first_unknown()) if fault.older_code else None
     load = Load(folder / "load", cluster.database(), supervisors, code)
     problem = ""
     try:
@@ -65,3 +69,8 @@ def _run(name: str, cluster: Cluster, fault: Fault, seconds: float, folder: Path
         return Row(name, fault.name, problem=f"{type(error).__name__}: {error}", is_failed=True)
     finally:
         load.close()
+
+
+def _first_unknown() -> str:
+    known = sorted(Path(migrations.__path__[0]).glob("[0-9]*.py"))
+    return known[-BEHIND].stem

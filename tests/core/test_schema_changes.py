@@ -26,8 +26,7 @@ from django.db.migrations.operations.base import Operation
 
 from steady_queue_core import migrations
 
-#: The first migration that no release has. A release sets it to the one after its last migration.
-FIRST_UNRELEASED = "0002_cancel_permission"
+from ..older_code import FIRST_UNRELEASED
 
 #: Operations that break the rule, by migration; docs/upgrading.md says what follows.
 EXCEPTIONS = {"0011_turns": {"RunPython", "RemoveIndex readyexecution"}}

@@ -216,7 +216,7 @@ def _hasty_sweep() -> None:
         for _ in range(20):
             original(self)
 
-    stateless_sweep.StatelessSweep.step = step  # type: ignore[method-assign]
+    stateless_sweep.StatelessSweep.step = step  # type: ignore[method-assign]  # mutant
 
 
 def _careless_sweep() -> None:

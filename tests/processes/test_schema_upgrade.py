@@ -3,6 +3,7 @@ code: nothing is lost, runs twice or fails."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,11 +13,11 @@ import pytest
 
 from steady_queue_core import migrations
 
-from ..core.test_schema_changes import FIRST_UNRELEASED
+from ..older_code import FIRST_UNRELEASED, OlderCode
 from ..servers.kinds import KINDS
+from ..servers.programs import NotFound
 from .conftest import EVERYWHERE
 from .harness import Client, Project
-from .older_code import NoHistory, OlderCode, UpgradedProject
 from .scenarios import durations, queue, stop_all, verdict
 from .waiting import wait_for
 
@@ -29,6 +30,20 @@ OLDER_MIGRATIONS = [
     if path.stem < FIRST_UNRELEASED
 ]
 
+
+class UpgradedProject(Project):
+    """A project whose processes start with the older code until it is taken away."""
+
+    code: OlderCode | None = None
+
+    def environment(self) -> dict[str, str]:
+        found = super().environment()
+        if self.code is not None:
+            paths = [str(self.code.folder), *self.code.packages, found["PYTHONPATH"]]
+            found["PYTHONPATH"] = os.pathsep.join(paths)
+        return found
+
+
 MakeOld = Callable[[dict[str, Any]], UpgradedProject]
 
 
@@ -36,8 +51,8 @@ MakeOld = Callable[[dict[str, Any]], UpgradedProject]
 def older_code(tmp_path_factory: pytest.TempPathFactory) -> OlderCode:
     try:
         return OlderCode(tmp_path_factory.mktemp("older") / "code")
-    except NoHistory as error:
-        pytest.skip(str(error))
+    except NotFound as error:
+        pytest.skip(str(error))  # A source archive has no history.
 
 
 @pytest.fixture
