@@ -11,6 +11,7 @@ from unittest import mock
 from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from steady_queue_core.dialects.conformance.faults import Fault
 from steady_queue_mysql import server
 
 ABORTED = (1213, "Deadlock found when trying to get lock; try restarting transaction")
@@ -28,36 +29,37 @@ def played_galera(connection: BaseDatabaseWrapper) -> Iterator[None]:
     connection.close()
 
 
-class Abort:
-    """Aborts the transaction behind its statement number ``behind``, as Galera does it.
+class Abort(Fault):
+    """Aborts the transaction behind its statement number ``before``, as Galera does it.
 
     The next packet is answered with a deadlock, whatever it asks. If the statement is not the last
     of its packet, the server goes on with those that follow, without a transaction.
     """
 
-    def __init__(self, connection: BaseDatabaseWrapper, behind: int) -> None:
-        self._connection: Any = connection
-        self._left = behind
-        self._is_pending = False
-        #: Whether the statement was reached.
-        self.is_done = False
+    _is_pending = False
 
     @contextmanager
     def played(self) -> Iterator[None]:
         commit = self._connection._commit
 
         def commit_unless_aborted() -> None:
-            self._tell()
+            self.strike()
             commit()
 
         with (
             mock.patch.object(self._connection, "_commit", commit_unless_aborted),
-            self._connection.execute_wrapper(self._execute),
+            super().played(),
         ):
             yield
 
+    def strike(self) -> None:
+        if self._is_pending:
+            self._is_pending = False
+            if self._roll_back():
+                raise OperationalError(*ABORTED)
+
     def _execute(self, execute: Any, sql: str, values: Any, many: bool, context: Any) -> Any:
-        self._tell()
+        self.strike()
         statements = sql.split("; ")
         place, self._left = self._left, self._left - len(statements)
         if self.is_done or place >= len(statements):
@@ -79,12 +81,6 @@ class Abort:
             cursor.execute("ROLLBACK")
         return bool(is_open)
 
-    def _tell(self) -> None:
-        if self._is_pending:
-            self._is_pending = False
-            if self._roll_back():
-                raise OperationalError(*ABORTED)
-
 
 class AbortOfPing(Abort):
     """An abort that MySQL's own driver meets in the ping before it makes a cursor."""
@@ -94,7 +90,7 @@ class AbortOfPing(Abort):
         create = self._connection.create_cursor
 
         def create_unless_aborted(name: Any = None) -> Any:
-            self._tell_ping()
+            self._strike_ping()
             return create(name)
 
         with (
@@ -103,32 +99,17 @@ class AbortOfPing(Abort):
         ):
             yield
 
-    def _tell_ping(self) -> None:
+    def _strike_ping(self) -> None:
         try:
-            self._tell()
+            self.strike()
         except OperationalError:
             cause = OSError(-1, "")  # Its number is the ``errno`` of that driver, too.
             raise OperationalError("MySQL Connection not available.") from cause
 
 
-class Steps:
-    """Changes the step of ids behind statement number ``behind``, as a node that joins does."""
+class NewStep(Fault):
+    """Changes the step of ids, as a node that joins does."""
 
-    def __init__(self, connection: BaseDatabaseWrapper, behind: int) -> None:
-        self._connection: Any = connection
-        self._left = behind
-        #: Whether the statement was reached.
-        self.is_done = False
-
-    @contextmanager
-    def played(self) -> Iterator[None]:
-        with self._connection.execute_wrapper(self._execute):
-            yield
-
-    def _execute(self, execute: Any, sql: str, values: Any, many: bool, context: Any) -> Any:
-        self._left -= 1
-        if self._left < -1 and not self.is_done:
-            self.is_done = True
-            with self._connection.connection.cursor() as cursor:
-                cursor.execute(CHANGE_STEP)
-        return execute(sql, values, many, context)
+    def strike(self) -> None:
+        with self._connection.connection.cursor() as cursor:
+            cursor.execute(CHANGE_STEP)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
-from functools import partial
-from itertools import count
-from typing import Any, TypeVar
+from typing import TypeVar
 from unittest import mock
 
 from django.db import DatabaseError
 from django.db.transaction import TransactionManagementError, atomic
 from django.test import SimpleTestCase, TransactionTestCase
 
-from steady_queue_core.dialects import Arrival, CheckpointChange, QueueSelector
+from steady_queue_core.dialects import Arrival, CheckpointChange
 from steady_queue_core.dialects import batches as core_batches
-from steady_queue_core.dialects.conformance.base import STATES, limited_job, new_job
+from steady_queue_core.dialects.conformance.atomicity import AtomicityCases
+from steady_queue_core.dialects.conformance.base import STATES
+from steady_queue_core.dialects.conformance.faults import Fault
+from steady_queue_core.dialects.conformance.interrupted import InterruptedCase
 from steady_queue_core.progress import Progress
 from steady_queue_mysql import batches, enqueue, server
 from steady_queue_mysql.batches import Statement
@@ -23,7 +23,7 @@ from steady_queue_mysql.errors import StepChanged
 from steady_queue_mysql.server import server_of
 
 from .cases import ServerCase
-from .played_galera import Abort, AbortOfPing, Steps, played_galera
+from .played_galera import Abort, AbortOfPing, NewStep, played_galera
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ LATE = Statement(
 )
 
 
-class GaleraCase(ServerCase, TransactionTestCase):
+class GaleraCase(InterruptedCase, ServerCase):
     using = "mariadb"
     databases = {"mariadb"}
 
@@ -43,23 +43,23 @@ class GaleraCase(ServerCase, TransactionTestCase):
         self.enterContext(played_galera(self.connection))
         server_of(self.connection)  # Drivers differ in the statements that open a connection.
 
-    def everywhere(self, fault: type[Abort] | type[Steps], operation: Callable[[], Any]) -> int:
-        """Repeat ``operation`` with a fault behind its first statement, its second, and so on;
-        return how many it has."""
-        self.worker = self.register()
-        for behind in count():
-            self.fault = fault(self.connection, behind)
-            operation()
-            self.check_states()
-            self.check_permits()
-            if not self.fault.is_done:
-                return behind
-        raise AssertionError("unreachable")
+    def abort(self, before: int) -> Fault:
+        return Abort(self.connection, before)
 
-    def whole(self, operation: Callable[[], T]) -> T:
-        """Run ``operation`` with the fault in it: it repeats its transaction by itself."""
-        with self.fault.played():
-            return operation()
+    def disturb(self, before: int) -> Fault:
+        return NewStep(self.connection, before)
+
+    def abort_ping(self, before: int) -> Fault:
+        return AbortOfPing(self.connection, before)
+
+    def again(self, operation: Callable[[], T]) -> T:
+        """This dialect's operations repeat their own transactions."""
+        return super().again(operation) if self.joins else operation()
+
+    def enqueue_plain(self) -> None:
+        before = self.ids("Ready")
+        new = self.whole(lambda: self.enqueue_many(3))
+        self.assertEqual(self.ids("Ready"), before + new)
 
     def forget(self) -> None:
         """Delete what a fault has broken."""
@@ -68,47 +68,28 @@ class GaleraCase(ServerCase, TransactionTestCase):
         self.rows("Permit").delete()
         self.rows("Job").delete()
 
-    def enqueue_of_each_kind(self) -> list[int]:
-        hour = timedelta(hours=1)
-        jobs = [new_job(), new_job(), limited_job(to=2), limited_job(to=2), new_job(delay=hour)]
-        before = self.rows("Job").count()
-        ids = self.whole(lambda: self.enqueue(*jobs))
-        self.assertEqual(self.rows("Job").count(), before + len(jobs))
-        self.assertEqual(self.ids("Scheduled")[-1], ids[-1])
-        return ids
 
-    def enqueue_plain(self) -> None:
-        before = self.ids("Ready")
-        new = self.whole(lambda: self.enqueue_many(3))
-        self.assertEqual(self.ids("Ready"), before + new)
+class TestAtomicity(AtomicityCases, GaleraCase, TransactionTestCase):
+    """The cases of the conformance suite, with the faults of Galera."""
 
-    def life(self) -> None:
-        """Enqueue jobs, make them due, claim and settle them: each is claimed once."""
-        *_, later = self.enqueue_of_each_kind()
-        self.make_due(later)
-        self.whole(lambda: self.dialect.dispatch(self.connection, 10))
-        self.assertEqual(self.ids("Scheduled"), [])
-        process, selector = self.identity(self.worker), QueueSelector()
-        claims = self.whole(lambda: self.claim(2, process_id=self.worker))
-        claimed = [claim.job_id for claim in claims]
-        while claims:
-            outcomes = [self.finished(claim) for claim in claims]
-            both = partial(
-                self.dialect.settle_and_claim, self.connection, outcomes, process, selector, 2
-            )
-            held, claims = self.whole(both)
-            self.assertEqual(held, {outcome.job_id for outcome in outcomes})
-            claimed += [claim.job_id for claim in claims]
-        self.assertEqual(len(claimed), 5)
-        self.assertEqual(len(set(claimed)), 5)
-        self.assertEqual(self.ids("Claimed"), [])
+    def test_a_fault_in_a_packet_would_be_lost(self) -> None:
+        """So the case notices it."""
+        with (
+            mock.patch.object(batches, "_max_length", lambda server: batches.MAX_LENGTH),
+            self.assertRaises((AssertionError, DatabaseError)),
+        ):
+            self.test_a_job_lives_once_wherever_its_transactions_are_aborted()
+        self.forget()
+
+    def test_a_step_that_is_read_late_would_be_wrong(self) -> None:
+        """So the case notices it."""
+        with mock.patch.object(enqueue, "FIRST_ID", LATE), self.assertRaises(AssertionError):
+            self.test_jobs_of_one_call_keep_their_ids_whatever_comes_between()
+        self.forget()
 
 
-class TestAborts(GaleraCase):
+class TestAborts(GaleraCase, TransactionTestCase):
     """What is done to jobs is done once, wherever a transaction is aborted."""
-
-    def test_a_job_lives_once(self) -> None:
-        self.assertGreater(self.everywhere(Abort, self.life), 40)
 
     def test_what_an_attempt_stores_is_stored(self) -> None:
         claim = self.claimed_job()
@@ -119,15 +100,15 @@ class TestAborts(GaleraCase):
             self.whole(lambda: self.dialect.save_checkpoint(self.connection, change))
             self.assertEqual(self.rows("Checkpoint").count(), 1)
 
-        self.assertGreater(self.everywhere(Abort, save), 1)
+        self.assertGreater(self.everywhere(self.abort, save), 1)
 
     def test_many_jobs_are_enqueued_once(self) -> None:
         """In several statements of one transaction, which is begun by the core."""
         with mock.patch.object(core_batches, "MOST_JOBS", 2):
-            self.assertGreater(self.everywhere(Abort, self.enqueue_of_each_kind), 12)
+            self.assertGreater(self.everywhere(self.abort, self.enqueue_of_each_kind), 12)
 
     def test_an_abort_that_answers_a_ping_is_one_too(self) -> None:
-        self.assertGreater(self.everywhere(AbortOfPing, self.enqueue_of_each_kind), 8)
+        self.assertGreater(self.everywhere(self.abort_ping, self.enqueue_of_each_kind), 8)
 
     def test_a_turn_is_taken_once(self) -> None:
         [job_id] = self.enqueue_many(1)
@@ -138,40 +119,29 @@ class TestAborts(GaleraCase):
             self.whole(lambda: self.dialect.take_turn(self.connection, arrival))
             self.assertEqual(self.rows("Turn").count(), 1)
 
-        self.assertGreater(self.everywhere(Abort, take), 1)
+        self.assertGreater(self.everywhere(self.abort, take), 1)
 
-    def test_a_fault_in_a_packet_would_be_lost(self) -> None:
-        """So the cases above notice it."""
-        with (
-            mock.patch.object(batches, "_max_length", lambda server: batches.MAX_LENGTH),
-            self.assertRaises((AssertionError, DatabaseError)),
-        ):
-            self.everywhere(Abort, self.life)
-        self.forget()
+    def test_a_statement_is_a_packet(self) -> None:
+        """Each one can be aborted by itself."""
+        self.assertGreater(self.everywhere(self.abort, self.live), 40)
 
 
 class TestAbortsOfTheCallersTransaction(TestAborts):
     """The error is raised, and the caller repeats the whole."""
 
-    def whole(self, operation: Callable[[], T]) -> T:
-        def joined() -> T:
-            with atomic(using=self.using):
-                return operation()
-
-        with self.fault.played():
-            return self.again(joined)
+    joins = True
 
 
-class TestSteps(GaleraCase):
+class TestSteps(GaleraCase, TransactionTestCase):
     """The ids of jobs are known, whenever their step changes."""
 
     def test_jobs_of_one_call_get_their_rows(self) -> None:
-        self.assertGreater(self.everywhere(Steps, self.enqueue_of_each_kind), 8)
-        self.assertGreater(self.everywhere(Steps, self.enqueue_plain), 4)
+        self.assertGreater(self.everywhere(self.disturb, self.enqueue_of_each_kind), 8)
+        self.assertGreater(self.everywhere(self.disturb, self.enqueue_plain), 4)
 
     def test_in_the_callers_transaction_the_error_is_raised(self) -> None:
         with (
-            Steps(self.connection, 1).played(),
+            NewStep(self.connection, 2).played(),
             self.assertRaisesRegex(StepChanged, "changed from 1 to 2") as raised,
             atomic(using=self.using),
         ):
@@ -180,7 +150,7 @@ class TestSteps(GaleraCase):
         self.assertEqual(self.rows("Job").count(), 0)
 
     def test_the_callers_transaction_cannot_be_committed_after_it(self) -> None:
-        with Steps(self.connection, 1).played(), atomic(using=self.using):
+        with NewStep(self.connection, 2).played(), atomic(using=self.using):
             with self.assertRaises(StepChanged):
                 self.enqueue_many(3)
             with self.assertRaises(TransactionManagementError):
@@ -188,15 +158,9 @@ class TestSteps(GaleraCase):
         self.assertEqual(self.rows("Job").count(), 0)
 
     def test_one_job_needs_no_step(self) -> None:
-        with Steps(self.connection, 1).played(), atomic(using=self.using):
+        with NewStep(self.connection, 2).played(), atomic(using=self.using):
             [job_id] = self.enqueue_many(1)
         self.assertEqual(self.ids("Ready"), [job_id])
-
-    def test_a_step_that_is_read_late_would_be_wrong(self) -> None:
-        """So the cases above notice it."""
-        with mock.patch.object(enqueue, "FIRST_ID", LATE), self.assertRaises(AssertionError):
-            self.everywhere(Steps, self.enqueue_of_each_kind)
-        self.forget()
 
 
 class TestNodes(SimpleTestCase):

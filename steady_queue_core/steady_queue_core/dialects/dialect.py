@@ -424,14 +424,13 @@ class Dialect:
         selector: QueueSelector,
         limit: int,
     ) -> Exchange:
-        """Settle, then claim: in one transaction if the dialect can, otherwise in two."""
+        """Settle, then claim, in one transaction."""
         if not outcomes:
             return set(), self.claim(connection, process, selector, limit)
         if limit <= 0:
             return self.settle(connection, outcomes), []
         if "steady_queue_settle_and_claim" not in self._implemented:
-            held = self.settle(connection, outcomes)
-            return held, self.claim(connection, process, selector, limit)
+            return self._settle_then_claim(connection, outcomes, process, selector, limit)
         self.require_exclusion(selector)
         turns = Turns.of(connection, self)
         if turns is not None and turns.concern(outcomes):

@@ -257,7 +257,8 @@ def steady_queue_settle_and_claim(  # type: ignore[empty-body]
 ) -> tuple[set[int], list[ClaimedJob]]:
     """Settle outcomes, then claim jobs, in one transaction.
 
-    Optional. Without it ``steady_queue_settle`` and ``steady_queue_claim`` are called in turn.
+    Optional. Without it ``steady_queue_settle`` and ``steady_queue_claim`` are called in turn, in
+    ``steady_queue_transaction``.
     """
 
 

@@ -6,6 +6,7 @@ They are the SQLite dialect with one hook replaced. A mutant names the cases tha
 from __future__ import annotations
 
 from . import (
+    atomicity,
     batches,
     cancellation,
     chains,
@@ -42,6 +43,7 @@ from .mutant import ALL
 
 __all__ = [
     "ALL",
+    "atomicity",
     "batches",
     "cancellation",
     "chains",

@@ -17,6 +17,7 @@ the dialect does not promise them.
 
 from __future__ import annotations
 
+from .atomicity import AtomicityCases
 from .batches import BatchCases
 from .cancellation import CancellationCases
 from .chains import ChainCases
@@ -59,6 +60,7 @@ __all__ = ["DialectConformance"]
 class DialectConformance(
     SelectionCases,
     TransactionCases,
+    AtomicityCases,
     TurnCases,
     LockingCases,
     ErrorCases,

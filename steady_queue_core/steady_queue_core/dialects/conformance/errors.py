@@ -3,52 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from threading import Event
 
 from django.db import DatabaseError, IntegrityError
-from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.transaction import atomic
 
-from .base import ConformanceCase
+from .contention import ContentionCase
 
 
-class ErrorCases(ConformanceCase):
-    def shorten_lock_wait(self, connection: BaseDatabaseWrapper) -> None:
-        """Let ``connection`` wait for locks a short time only, so that a case takes less.
-
-        May be overridden. Without it the case of real contention takes as long as the database
-        needs to see a deadlock, or to give up waiting.
-        """
-
-    def provoke_contention(self) -> BaseException:
-        """Make two transactions deadlock; return the error of the loser."""
-        pair = self.enqueue_many(2)
-        holds, ended = (Event(), Event()), (Event(), Event())
-
-        def fight(me: int) -> BaseException | None:
-            other = 1 - me
-            rows = self.rows("ReadyExecution")
-            self.shorten_lock_wait(self.connection)
-            try:
-                with atomic(using=self.using):
-                    mine = rows.filter(pk=pair[me])
-                    list(self.dialect.lock_rows(self.connection, mine, wait=True))
-                    holds[me].set()
-                    if holds[other].wait(1.0):
-                        rows.filter(pk=pair[other]).update(rank=me)
-                    else:
-                        # The first lock was the whole database: the other waits until it fails.
-                        ended[other].wait(self.patience)
-            except DatabaseError as error:
-                return error
-            finally:
-                ended[me].set()
-            return None
-
-        errors = self.in_threads([lambda: fight(0), lambda: fight(1)])
-        [lost] = [error for error in errors if error is not None]
-        return lost
-
+class ErrorCases(ContentionCase):
     def ordinary_errors(self) -> list[BaseException]:
         """Return errors of a healthy database."""
         errors: list[BaseException] = [ValueError("no error of a database at all")]
