@@ -157,6 +157,18 @@ def test_the_page_tells_all_by_few_queries(using: str, garden: Garden) -> None:
     assert re.search(r"daily noop \d+ (h|min)", page.text)
 
 
+@on_every_database
+def test_without_processes_it_asks_no_more(using: str, garden: Garden) -> None:
+    chief = Visitor()
+    User.objects.filter(pk=chief.user.pk).update(is_superuser=True)
+    grow(garden)
+    Process.objects.using(using).delete()
+    assert queries_of(using, chief) <= MOST - 2
+    assert queries_of(using, chief, fragment="1") <= MOST_OF_FRAGMENT - 2
+    # What it shows of the time is right, too.
+    assert re.search(r"which is paused, for \d+ m?s", see(chief).text)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_the_page_needs_neither_scripts_nor_styles_of_its_own(garden: Garden) -> None:
     grow(garden)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
@@ -57,7 +56,12 @@ def test_the_number_of_queries_is_the_same_whatever_there_is(using: str, garden:
     assert None not in [each.at for each in last]
 
 
-@pytest.mark.django_db(transaction=True)
-def test_a_queue_without_processes_needs_one_query_for_the_time(garden: Garden) -> None:
-    Process.objects.all().delete()
-    assert queries("default") == MOST
+@on_every_database
+def test_a_queue_without_processes_knows_the_time_by_no_query_more(
+    using: str, garden: Garden
+) -> None:
+    with_processes = queries(using)
+    Process.objects.using(using).delete()
+    before = garden.present(using)
+    assert queries(using) == with_processes
+    assert before <= garden.look().moment.present <= garden.present(using)

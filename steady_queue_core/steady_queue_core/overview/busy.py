@@ -1,5 +1,5 @@
-"""What runs and is blocked in each queue and process, what runs for longest, and which queues are
-paused."""
+"""What runs and is blocked in each queue and process, what runs for longest, which queues are
+paused, and what time it is."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from django.db import connections
 from django.db.models import OuterRef, Subquery
 
 from ..dialects import portable
+from ..dialects.database import Database
+from ..doctor.clock import host_time
 from ..listings.counts import CAP, stored_instant
 from ..listings.damage import ERRORS, is_damage
 from ..models import BlockedExecution, ClaimedExecution, Job, Pause
+from .registered import Moment
 from .scope import Scope
 from .statement import Part, rows_of
 
-RUNNING, BLOCKED, PAUSED, LONGEST = range(4)
+RUNNING, BLOCKED, PAUSED, LONGEST, PRESENT = range(5)
 #: So many of the jobs that run for longest are shown.
 MOST_LONGEST = 5
 
@@ -49,13 +52,23 @@ class Busy:
     #: Whether these are all claimed, and all blocked jobs.
     all_running: bool = True
     all_blocked: bool = True
+    #: When it was; ``None``: not known.
+    moment: Moment | None = None
 
     @classmethod
     def of(cls, scope: Scope) -> Busy:
         """Look at a database: one query."""
-        found = cls()
-        for row in _rows(scope):
-            found._add(scope.using, *row)
+        found, present = cls(), None
+        before = host_time()
+        rows = _rows(scope)
+        after = host_time()
+        for row in rows:
+            if row[0] == PRESENT:
+                present = _instant(scope.using, row[4])
+            else:
+                found._add(scope.using, *row)
+        if present is not None:
+            found.moment = Moment(portable.aware(present), before, after)
         found.longest = sorted({*found.longest}, key=lambda each: (each.since, each.job_id))
         found.all_running = found.running.total() <= CAP
         found.all_blocked = found.blocked.total() <= CAP
@@ -97,6 +110,7 @@ def _rows(scope: Scope) -> list[tuple[Any, ...]]:
             f"SELECT {PAUSED}, 0, queue_name, 1, created_at, '' FROM {{rows}}",
             pauses.values("queue_name", "created_at")[: CAP + 1],
         ),
+        (f"SELECT {PRESENT}, 0, '', 1, {{value}}, ''", Database.of(using).now()),
         *_longest(scope, claims),
     ]
     try:

@@ -56,7 +56,7 @@ class Overview:
     def of(cls, scope: Scope, *, with_schedules: bool = True) -> Overview:
         """Look at a database. What cannot be read for a damaged row is left out."""
         busy = Busy.of(scope)
-        moment, processes = registered(scope.using, busy.by_process)
+        moment, processes = registered(scope.using, busy.by_process, busy.moment)
         history = History.of(scope, moment.minute)
         names = queue_names(
             readable(Database.of(scope.using).list_queues), busy, processes, history

@@ -28,17 +28,23 @@ class Moment(NamedTuple):
         return int(self.present.timestamp() // 60)
 
 
-def registered(using: str, running: Mapping[int, int]) -> tuple[Moment, list[ListedProcess]]:
-    """Return the time and the processes of a database; ``running`` are their claimed jobs. One
-    query if there are any."""
+def registered(
+    using: str, running: Mapping[int, int], earlier: Moment | None
+) -> tuple[Moment, list[ListedProcess]]:
+    """Return the time and the processes of a database, by one query; without processes it is
+    ``earlier``. ``running`` are their claimed jobs."""
     database = Database.of(using)
     rows: Any = Process.objects.using(using).order_by("pk")
     before = host_time()
     found = _read(rows.annotate(present=database.now()))
-    present = portable.aware(found[0].present) if found else database.current_time()
-    moment = Moment(present, before, host_time())
+    if found:
+        moment = Moment(portable.aware(found[0].present), before, host_time())
+    else:
+        moment = earlier or Moment(database.current_time(), before, host_time())
     threshold = alive_threshold(using)
-    listed = [ListedProcess(row, present, threshold, running.get(row.pk, 0)) for row in found]
+    listed = [
+        ListedProcess(row, moment.present, threshold, running.get(row.pk, 0)) for row in found
+    ]
     return moment, as_tree(marked(listed))
 
 
