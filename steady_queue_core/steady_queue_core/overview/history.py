@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
+
+from django.db.models import QuerySet
 
 from ..listings.damage import ERRORS, is_damage
 from ..models import Sample, Statistic
 from ..statistics.spans import HOUR, MINUTE, RECENT_HOUR
 from ..statistics.tally import number
 from .scope import Scope
-from .statement import Part, rows_of
+from .statement import rows_of
 from .total import COUNTED, Total
 from .window import DAY
 
@@ -70,16 +72,11 @@ class History:
         """Read what a page needs, by one query."""
         found = cls(minute, scope)
         rows = _rows(scope, minute)
-        counted = []
-        for row in rows:
-            span, at, queue, task, *_ = row
-            if type(at) is not int or not isinstance(queue, str):
-                continue
-            if span == SAMPLE:
-                found._add_sample(at, queue, Length(*map(number, row[NAMES : NAMES + 2])))
-            elif isinstance(task, str):
-                counted.append(row)
-        cells = [*_cells(counted)]
+        # A row may hold anything.
+        sound = [row for row in rows if type(row[1]) is int and type(row[2]) is type(row[3]) is str]
+        for _, at, queue, _, *counts in [row for row in sound if row[0] == SAMPLE]:
+            found._add_sample(at, queue, Length(*map(number, counts[:2])))
+        cells = [*_cells([row for row in sound if row[0] != SAMPLE])]
         found.minutes = [each for each in cells if each.span == MINUTE]
         found.hours = list(_without_copies([each for each in cells if each.span != MINUTE]))
         found.is_cut = MOST in Counter(row[0] for row in rows).values()
@@ -238,7 +235,7 @@ def _rows(scope: Scope, minute: int) -> list[tuple[Any, ...]]:
     sampled = "SELECT {span}, minute, queue_name, {filling} FROM {{rows}}".format(
         span=SAMPLE, filling=filling.format("ready", "oldest_wait_ms")
     )
-    parts: list[Part] = [
+    parts: list[tuple[str, QuerySet[Any, Any]]] = [
         (selected, statistics.filter(span=MINUTE, minute__gte=recent)),
         (selected, statistics.filter(span=RECENT_HOUR, minute__gte=since)),
         (sampled, samples.filter(queue_name="", minute__in=list(window.samples(minute)))),
@@ -267,7 +264,7 @@ def _cells(rows: Sequence[tuple[Any, ...]]) -> Iterable[Cell]:
     columns = [*zip(*rows, strict=True)]
     names, minutes = columns[:NAMES], columns[COLUMNS.index("minute")]
     totals = Total.of_each(minutes, columns[NAMES:])
-    return map(Cell._make, zip(*names, totals, strict=True))
+    return map(partial(tuple.__new__, Cell), zip(*names, totals, strict=True))
 
 
 def _grouped(cells: Iterable[Cell], key: Callable[[Cell], Key]) -> dict[Key, Total]:
