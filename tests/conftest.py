@@ -26,6 +26,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--share", default="1/1", help="which of the tests that runs share to run: 1,2/5"
     )
     parser.addoption(
+        "--thin", action="store_true", help="leave what builds on dialects to SQLite and one server"
+    )
+    parser.addoption(
         "--no-servers", action="store_true", help="leave out the tests that need database servers"
     )
 
@@ -35,7 +38,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGQUIT, signal.SIG_DFL)
-    config.pluginmanager.register(Shares(config.getoption("--share")), "shares")
+    config.pluginmanager.register(
+        Shares(config.getoption("--share"), is_thin=config.getoption("--thin")), "shares"
+    )
     config.pluginmanager.register(ServerSession(), "database-servers")
     config.pluginmanager.register(BrowserSession(), "browser")
     config.pluginmanager.register(Emptying(), "emptying")

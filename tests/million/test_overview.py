@@ -31,8 +31,8 @@ OF_AN_HOUR = 10_000
 
 
 def fill(using: str, minute: int) -> None:
-    """Have statistics of a week."""
-    spans = {MINUTE: range(0, 120), RECENT_HOUR: range(0, 2880, 60), HOUR: range(2880, 10_000, 60)}
+    """Have statistics of a week, up to an hour after ``minute``."""
+    spans = {MINUTE: range(-60, 120), RECENT_HOUR: range(0, 2880, 60), HOUR: range(2880, 10_000, 60)}
     Statistic.objects.using(using).bulk_create(
         Statistic(
             span=span, minute=minute - ago, stored_minute=minute, queue_name=f"q{number % 10}",
@@ -44,7 +44,7 @@ def fill(using: str, minute: int) -> None:
     )  # fmt: skip
     Sample.objects.using(using).bulk_create(
         Sample(minute=minute - ago, queue_name=name, ready=1, oldest_wait_ms=1)
-        for ago in range(0, 600)
+        for ago in range(-60, 600)
         for name in ("", *(f"q{number}" for number in range(10)))
     )
 
