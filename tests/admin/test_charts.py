@@ -34,7 +34,7 @@ def test_bars_of_one_height_are_drawn_together() -> None:
 def bars(*values: tuple[int, int]) -> Chart:
     finished, failed = zip(*values, strict=True)
     return Chart(
-        "ended", "Ended", ["a", "b", "<c>"],
+        "ended", "Ended", range(3), ["a", "b", "<c>"].__getitem__,
         [Series("finished", "finished", finished), Series("failed", "failed", failed)],
         [str] * 2, [Scale.of_numbers(map(sum, values))],
         [*zip(["a", "b", "<c>"], values, strict=True)], stacked=True,

@@ -35,8 +35,9 @@ class Chart:
 
     key: str
     title: str
-    #: What each step is called.
-    steps: Sequence[str]
+    #: When each step begins, and how that is told.
+    steps: Sequence[int]
+    tell_time: Callable[[int], str]
     series: Sequence[Series]
     #: How a value of each series is told.
     tell: Sequence[Callable[[float], str]]
@@ -110,14 +111,15 @@ class Chart:
         )
 
     def _times(self) -> SafeString:
-        labels = LABELS if max(map(len, self.steps), default=0) <= SHORT else LONG_LABELS
-        every = max(1, round(len(self.steps) / labels))
+        is_short = all(len(self.tell_time(each)) <= SHORT for each in self.steps[:1])
+        every = max(1, round(len(self.steps) / (LABELS if is_short else LONG_LABELS)))
         return format_html_join(
             "",
             '<text class="x" x="{}" y="{}">{}</text>',
             (
-                (round(LEFT + (position + 0.5) * self._step), HEIGHT - 6, self.steps[position])
-                for position in range(every // 2, len(self.steps), every)
+                (round(LEFT + (position + 0.5) * self._step), HEIGHT - 6, self.tell_time(step))
+                for position, step in enumerate(self.steps)
+                if position % every == every // 2
             ),
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import TypeVar
@@ -48,9 +48,9 @@ def clock_of(minute: int, length: int) -> str:
     return f"{at:%a %H:%M}" if length > 24 * 60 else f"{at:%H:%M}"
 
 
-def _called(overview: Overview, minutes: Iterable[int]) -> list[str]:
+def _clock(overview: Overview) -> Callable[[int], str]:
     length = overview.scope.window.length
-    return [clock_of(minute, length) for minute in minutes]
+    return lambda minute: clock_of(minute, length)
 
 
 def _by_row(overview: Overview, found: Mapping[int, Item | None]) -> list[tuple[str, list[Item]]]:
@@ -59,7 +59,7 @@ def _by_row(overview: Overview, found: Mapping[int, Item | None]) -> list[tuple[
     for minute, each in found.items():
         if each is not None:
             rows.setdefault(minute - minute % overview.scope.window.row, []).append(each)
-    return [*zip(_called(overview, rows), rows.values(), strict=True)]
+    return [*zip(map(_clock(overview), rows), rows.values(), strict=True)]
 
 
 def _ended(overview: Overview) -> Chart:
@@ -74,7 +74,8 @@ def _ended(overview: Overview) -> Chart:
     return Chart(
         "ended",
         f"Ended in each {per}",
-        _called(overview, steps),
+        [*steps],
+        _clock(overview),
         [
             Series("finished", "finished", finished),
             Series("retried", "retried", retried),
@@ -100,7 +101,8 @@ def _times(overview: Overview) -> Chart:
     return Chart(
         "times",
         "Waiting and running times",
-        _called(overview, steps),
+        [*steps],
+        _clock(overview),
         [
             Series("wait 50 %", "median", median),
             Series("wait 95 %", "wait", wait),
@@ -128,7 +130,8 @@ def _lengths(overview: Overview) -> Chart:
     return Chart(
         "lengths",
         "Ready jobs and oldest wait",
-        _called(overview, samples),
+        [*samples],
+        _clock(overview),
         [Series("ready jobs", "ready", ready), Series("oldest wait", "wait", waits)],
         [number, milliseconds],
         [Scale.of_numbers(ready), Scale.of_durations(waits)],

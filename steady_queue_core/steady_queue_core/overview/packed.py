@@ -21,10 +21,12 @@ def packed(text: object) -> int:
     return found
 
 
-def unpacked(counters: int) -> list[int]:
+# The median and the longest times of each step are asked for one after the other.
+@lru_cache(maxsize=1_024)
+def unpacked(counters: int) -> tuple[int, ...]:
     """Return the counters one by one."""
     data = counters.to_bytes(_WIDTH * histogram.SIZE, "little")
-    return [
+    return tuple(
         int.from_bytes(data[start : start + _WIDTH], "little")
         for start in range(0, len(data), _WIDTH)
-    ]
+    )
