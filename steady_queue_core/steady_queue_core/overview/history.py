@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from django.db.models import QuerySet
+from django.db.models import Exists, QuerySet
 
 from ..listings.damage import ERRORS, is_damage
 from ..models import Sample, Statistic
@@ -227,9 +227,6 @@ def _rows(scope: Scope, minute: int) -> list[tuple[Any, ...]]:
     window, hour = scope.window, minute - minute % HOUR
     recent = minute - RECENT
     since = min(hour - window.length, hour - DAY.length)
-    if window.step == HOUR:
-        # The last hour may not have been summed up yet.
-        recent = min(recent, hour - HOUR)
     selected = f"SELECT {', '.join(COLUMNS)} FROM {{rows}}"
     filling = ", ".join(["''", "{0}", "{1}", *"0" * (len(COUNTED) - 4), "''", "''"])
     sampled = "SELECT {span}, minute, queue_name, {filling} FROM {{rows}}".format(
@@ -241,6 +238,11 @@ def _rows(scope: Scope, minute: int) -> list[tuple[Any, ...]]:
         (sampled, samples.filter(queue_name="", minute__in=list(window.samples(minute)))),
         (sampled, samples.filter(minute__in=[minute - LATELY + each for each in (-1, 0, 1)])),
     ]
+    if window.step == HOUR:
+        # The last hour may not have been summed up yet.
+        summed = known.filter(span=RECENT_HOUR, minute=hour - HOUR)
+        unsummed = statistics.filter(span=MINUTE, minute__gte=hour - HOUR, minute__lt=recent)
+        parts.append((selected, unsummed.exclude(Exists(summed))))
     if window.length > DAY.length:
         parts.append((selected, statistics.filter(span=HOUR, minute__gte=since)))
     try:
