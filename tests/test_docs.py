@@ -8,6 +8,7 @@ import json
 import logging.config
 import os
 import re
+import shutil
 import subprocess
 import sys
 from datetime import timedelta
@@ -262,11 +263,14 @@ def test_the_index_of_decisions_names_each_of_them() -> None:
 
 
 class Project:
-    """A project made by ``startproject``, used through its ``manage.py``."""
+    """A project made by ``startproject``, or copied, and used through its ``manage.py``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, source: Project | None = None) -> None:
         self.folder = folder
-        self.run("-m", "django", "startproject", "mysite", ".")
+        if source is None:
+            self.run("-m", "django", "startproject", "mysite", ".")
+        else:
+            shutil.copytree(source.folder, folder, dirs_exist_ok=True)
 
     def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         private = ("DJANGO_", "STEADY_QUEUE_")
@@ -312,6 +316,18 @@ class Project:
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A migrated project with the settings of the README."""
+    shop = Project(tmp_path_factory.mktemp("shop"))
+    settings, *_ = documents.blocks(page("README.md"), "python")
+    shop.manage("startapp", "shop")
+    shop.write(settings)
+    shop.configure()
+    shop.manage("migrate")
+    return shop
 
 
 @pytest.mark.slow
@@ -463,12 +479,8 @@ def test_every_option_of_a_sharded_backend_is_documented_with_its_default() -> N
         "workflows.md",
     ],
 )
-def test_the_code_of_a_page_runs(name: str, project: Project) -> None:
-    first, *_ = documents.blocks(page("README.md"), "python")
-    project.manage("startapp", "shop")
-    project.write(first)
-    project.configure()
-    project.manage("migrate")
+def test_the_code_of_a_page_runs(name: str, shop: Project, tmp_path: Path) -> None:
+    project = Project(tmp_path, shop)
     code = documents.blocks(page(name), "python")
     settings = [block for block in code if block.startswith("# mysite/")]
     for block in settings:
@@ -520,12 +532,10 @@ FROM_OTHER_QUEUES = {
 
 
 @pytest.mark.slow
-def test_examples_for_those_who_come_from_other_queues_do_what_they_say(project: Project) -> None:
-    first, *_ = documents.blocks(page("README.md"), "python")
-    project.manage("startapp", "shop")
-    project.write(first)
-    project.configure()
-    project.manage("migrate")
+def test_examples_for_those_who_come_from_other_queues_do_what_they_say(
+    shop: Project, tmp_path: Path
+) -> None:
+    project = Project(tmp_path, shop)
     tasks, *code = documents.blocks(page("workflows.md"), "python")
     [start] = [number for number, block in enumerate(code) if "def tell(" in block]
     (project.folder / "page.py").write_text("\n\n".join([tasks, *code[start:]]))
@@ -549,12 +559,10 @@ def test_examples_for_those_who_come_from_other_queues_do_what_they_say(project:
 
 
 @pytest.mark.slow
-def test_examples_for_those_who_come_from_perfectqueue_do_what_they_say(project: Project) -> None:
-    first, *_ = documents.blocks(page("README.md"), "python")
-    project.manage("startapp", "shop")
-    project.write(first)
-    project.configure()
-    project.manage("migrate")
+def test_examples_for_those_who_come_from_perfectqueue_do_what_they_say(
+    shop: Project, tmp_path: Path
+) -> None:
+    project = Project(tmp_path, shop)
     settings, *code = documents.blocks(page("perfectqueue.md"), "python")
     project.write(settings)
     (project.folder / "page.py").write_text("\n\n".join(code))
