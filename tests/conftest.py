@@ -25,9 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--share", default="1/1", help="which of the tests that runs share to run: 1,2/5"
     )
-    parser.addoption(
-        "--thin", action="store_true", help="leave what builds on dialects to SQLite and one server"
-    )
+    parser.addoption("--thin", action="store_true", help="run what a merge needs")
     parser.addoption(
         "--no-servers", action="store_true", help="leave out the tests that need database servers"
     )

@@ -4,7 +4,8 @@ Most tests need one pair of Python and Django, not each, so that several runs ca
 ``--share 1,2/5`` runs two fifths of them and leaves the others to ``--share 3,4,5/5``.
 
 With ``--thin``, what builds on the dialects runs on SQLite and one server, which the name of a test
-decides, instead of three. Tests of the dialects themselves run on all.
+decides, instead of three. Tests of the dialects themselves run on all. Tests that are marked
+``thorough`` are left out.
 """
 
 from __future__ import annotations
@@ -49,7 +50,12 @@ class Shares:
         chosen = items
         if self.is_thin:
             servers = servers_of(item.nodeid for item in items)
-            chosen = [item for item in chosen if is_on_its_server(item.nodeid, servers)]
+            chosen = [
+                item
+                for item in items
+                if is_on_its_server(item.nodeid, servers)
+                and not item.get_closest_marker("thorough")
+            ]
         chosen = [item for item in chosen if not _is_shared(item) or self.has(item.nodeid)]
         ours = set(chosen)
         config.hook.pytest_deselected(items=[item for item in items if item not in ours])

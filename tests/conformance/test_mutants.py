@@ -60,6 +60,7 @@ def broken_cases(dialect: Plugin, cases: Any, seconds: float) -> dict[str, str]:
     return broken
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "mutant", ALL, ids=lambda mutant: f"{next(iter(mutant.hooks))[13:]}-{mutant.name}"
 )
@@ -73,6 +74,7 @@ def test_a_clock_that_stands_still_is_told_which_hook_to_implement() -> None:
     assert "Implement steady_queue_now with what this database has for" in told
 
 
+@pytest.mark.thorough
 def test_the_suite_passes_for_the_unbroken_dialect() -> None:
     cases = sorted({case for mutant in ALL for case in mutant.cases})
     capable = [case for case in cases if case not in needs_row_locks()]

@@ -32,7 +32,11 @@ OF_AN_HOUR = 10_000
 
 def fill(using: str, minute: int) -> None:
     """Have statistics of a week, up to an hour after ``minute``."""
-    spans = {MINUTE: range(-60, 120), RECENT_HOUR: range(0, 2880, 60), HOUR: range(2880, 10_000, 60)}
+    spans = {
+        MINUTE: range(-60, 120),
+        RECENT_HOUR: range(0, 2880, 60),
+        HOUR: range(2880, 10_000, 60),
+    }
     Statistic.objects.using(using).bulk_create(
         Statistic(
             span=span, minute=minute - ago, stored_minute=minute, queue_name=f"q{number % 10}",

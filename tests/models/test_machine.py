@@ -328,7 +328,7 @@ def replay_or_search(seed: int) -> None:
     run("default", settings(FEW, max_examples=100))
 
 
-@pytest.mark.shared
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("wrong", WRONGS)
 def test_the_machine_finds_that(wrong: str, settings: Any) -> None:

@@ -61,7 +61,7 @@ class Abort(Fault):
     def _execute(self, execute: Any, sql: str, values: Any, many: bool, context: Any) -> Any:
         self.strike()
         statements = sql.split("; ")
-        place, self._left = self._left, self._left - len(statements)
+        place, self.left = self.left, self.left - len(statements)
         if self.is_done or place >= len(statements):
             return execute(sql, values, many, context)
         self.is_done = True

@@ -18,7 +18,8 @@ class Fault(ABC):
 
     def __init__(self, connection: BaseDatabaseWrapper, before: int) -> None:
         self._connection: Any = connection
-        self._left = before
+        #: How many statements there are until it strikes.
+        self.left = before
         #: Whether there was such a statement.
         self.is_done = False
 
@@ -33,8 +34,8 @@ class Fault(ABC):
         """Do it."""
 
     def _execute(self, execute: Any, sql: str, values: Any, many: bool, context: Any) -> Any:
-        self._left -= 1
-        if self._left < 0 and not self.is_done:
+        self.left -= 1
+        if self.left < 0 and not self.is_done:
             self.is_done = True
             self.strike()
         return execute(sql, values, many, context)

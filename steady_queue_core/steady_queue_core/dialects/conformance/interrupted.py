@@ -70,6 +70,8 @@ class InterruptedCase(ContentionCase):
         for before in count():
             self.fault = fault(before)
             operation()
+            for other in self._others:
+                other.result(timeout=self.patience)
             self.check_states()
             self.check_permits()
             if not self.fault.is_done:
