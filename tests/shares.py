@@ -3,22 +3,17 @@
 Most tests need one pair of Python and Django, not each, so that several runs can share them:
 ``--share 1,2/5`` runs two fifths of them and leaves the others to ``--share 3,4,5/5``.
 
-With ``--thin``, what builds on the dialects runs on SQLite and one server, which the name of a test
-decides, instead of three. Tests of the dialects themselves run on all. Tests that are marked
-``thorough`` are left out.
+With ``--thin`` they leave out what a merge does not need (see ``thinning``).
 """
 
 from __future__ import annotations
 
-import re
 import zlib
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from .servers.kinds import KINDS
+from .thinning import thinned
 
 HERE = Path(__file__).resolve().parent
 #: Folders and modules whose tests run with each pair, unless they are marked ``shared``: what
@@ -27,11 +22,6 @@ EACH_PAIR = {
     "conformance", "contrib", "core", "dialects", "mysql", "postgres", "testing",
     "test_cli.py", "test_stock_project.py", "test_versions.py",
 }  # fmt: skip
-#: Folders in which the databases themselves are tested.
-OF_DATABASES = {
-    "conformance", "databases", "dialects", "golden_sql", "mysql", "postgres", "servers",
-}  # fmt: skip
-SERVER = re.compile(rf"(?<=[\[-])({'|'.join(KINDS)})(?=[\]-])")
 
 
 class Shares:
@@ -49,13 +39,9 @@ class Shares:
         """Leave out what is not ours."""
         chosen = items
         if self.is_thin:
-            servers = servers_of(item.nodeid for item in items)
-            chosen = [
-                item
-                for item in items
-                if is_on_its_server(item.nodeid, servers)
-                and not item.get_closest_marker("thorough")
-            ]
+            needed = thinned(item.nodeid for item in items)
+            chosen = [item for item in items if item.nodeid in needed]
+            chosen = [item for item in chosen if not item.get_closest_marker("thorough")]
         chosen = [item for item in chosen if not _is_shared(item) or self.has(item.nodeid)]
         ours = set(chosen)
         config.hook.pytest_deselected(items=[item for item in items if item not in ours])
@@ -73,25 +59,6 @@ def million_rows(nodeid: str) -> str | None:
         return None
     database = nodeid.rstrip("]").rpartition("-")[2].rpartition("[")[2]
     return f"tests/million/{database}"
-
-
-def servers_of(nodeids: Iterable[str]) -> dict[str, list[str]]:
-    """Return the servers on which tests run, by what remains of their names without these."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for nodeid in nodeids:
-        if server := SERVER.search(nodeid):
-            found[SERVER.sub("*", nodeid)].add(server[1])
-    return {name: sorted(servers) for name, servers in found.items()}
-
-
-def is_on_its_server(nodeid: str, servers: Mapping[str, Sequence[str]]) -> bool:
-    """Say whether a test runs on no server, on its own, or is one of a database itself."""
-    server = SERVER.search(nodeid)
-    if server is None or nodeid.removeprefix("tests/").partition("/")[0] in OF_DATABASES:
-        return True
-    name = SERVER.sub("*", nodeid)
-    chosen = servers[name]
-    return server[1] == chosen[zlib.crc32(name.encode()) % len(chosen)]
 
 
 def _is_shared(item: pytest.Item) -> bool:

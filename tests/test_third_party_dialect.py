@@ -76,6 +76,7 @@ def test_a_job_runs_through_it_and_a_second_dialect_is_a_conflict(
     project.manage("check", "--database", "default")
 
 
+@pytest.mark.thorough
 def test_it_keeps_the_contract(project: NewProject, example: Path, address: Address) -> None:
     environ = {
         **{name: text for name, text in os.environ.items() if not name.startswith("DJANGO_")},

@@ -86,6 +86,7 @@ def test_a_worker_that_is_killed_within_a_chain_leaves_no_key_stuck(
     assert project.count("permits") == project.count("blocked_executions") == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mutant", ["no waiting in chains", "no heirs"])
 def test_without_one_of_its_guards_jobs_of_a_key_overlap(
     mutant: str, make_project: MakeProject

@@ -203,6 +203,7 @@ def test_a_worker_that_resumes_after_its_lease_stores_nothing(
     assert "Traceback" not in said
 
 
+@pytest.mark.thorough
 def test_without_the_fence_it_would_store_both(make_project: MakeProject) -> None:
     project = make_project(settings_of(**SHORT_LEASE))
     project.mutant = "no fence around checkpoints"

@@ -200,6 +200,7 @@ def test_a_worker_that_resumes_after_its_lease_commits_nothing(
     assert row.return_value == str(row.token) == str(project.attempts_at(job)[1].token)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("where", SERVERS[:1])
 def test_without_the_fence_it_would_commit(
     make_project: MakeProject, where: dict[str, str]
@@ -233,6 +234,7 @@ def test_limits_hold_for_transactional_tasks(
     assert run_under_one_limit(project) == []
 
 
+@pytest.mark.thorough
 def test_in_chains_they_would_not(make_project: MakeProject) -> None:
     project = make_project(delivering(processes=1, threads=3))
     project.mutant = "no heirs for transactions"
@@ -429,6 +431,7 @@ def test_a_stop_does_not_repeat_a_start(make_project: MakeProject, executor: str
     assert "which did not give it back" in json.loads(errors)[-1][1]
 
 
+@pytest.mark.thorough
 def test_otherwise_a_stop_would(make_project: MakeProject) -> None:
     project = make_project(delivering(processes=1, threads=1, shutdown_timeout=0.5))
     project.mutant = "no delivery in recovery"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 from . import proc
 from .conftest import MakeProject
 from .harness import Project
@@ -39,6 +41,7 @@ def test_a_worker_killed_with_a_backlog_costs_one_job(make_project: MakeProject)
     assert len(failed) <= 1
 
 
+@pytest.mark.thorough
 def test_without_start_marks_interrupted_jobs_run_more_often_than_they_may(
     make_project: MakeProject,
 ) -> None:
@@ -47,6 +50,7 @@ def test_without_start_marks_interrupted_jobs_run_more_often_than_they_may(
     assert "2 times of 1 allowed" in "; ".join(kill_a_worker_with_a_backlog(project))
 
 
+@pytest.mark.thorough
 def test_if_every_claim_counted_as_started_untouched_jobs_would_fail(
     make_project: MakeProject,
 ) -> None:
@@ -70,6 +74,7 @@ def resume_a_worker_whose_job_runs_elsewhere(project: Project) -> list[str]:
     return verdict(project)
 
 
+@pytest.mark.thorough
 def test_without_the_token_check_a_lost_claim_decides_the_outcome(
     make_project: MakeProject,
 ) -> None:
@@ -125,6 +130,7 @@ def test_coroutines_that_waited_in_a_stopped_worker_do_not_start_when_it_resumes
     assert resume_a_worker_with_waiting_coroutines(project) == []
 
 
+@pytest.mark.thorough
 def test_without_the_lease_check_a_worker_that_was_asleep_runs_jobs_again(
     make_project: MakeProject,
 ) -> None:
@@ -134,6 +140,7 @@ def test_without_the_lease_check_a_worker_that_was_asleep_runs_jobs_again(
     assert "started with token " in "; ".join(complaints)
 
 
+@pytest.mark.thorough
 def test_without_the_parent_watch_processes_outlive_a_killed_supervisor(
     make_project: MakeProject,
 ) -> None:

@@ -125,6 +125,7 @@ def test_in_task_processes_too(make_project: MakeProject, where: dict[str, str])
     assert all(count.repeated >= 1 and count.attempts > 2 for count in counts)
 
 
+@pytest.mark.thorough
 def test_steps_that_are_not_stored_would_be_noticed(make_project: MakeProject) -> None:
     project = make_project(settings_of(processes=1))
     project.mutant = "no memory of steps"
@@ -234,6 +235,7 @@ def test_a_worker_that_resumes_after_its_lease_stores_no_step(
     assert "Traceback" not in said
 
 
+@pytest.mark.thorough
 def test_without_the_fence_it_would_store_one(make_project: MakeProject) -> None:
     project = make_project(settings_of(**SHORT_LEASE))
     project.mutant = "no fence around steps"

@@ -135,6 +135,7 @@ def test_a_held_interpreter_charges_only_who_holds_it(make_project: MakeProject)
     assert charged(project, hold_the_interpreter(project)) == []
 
 
+@pytest.mark.thorough
 def test_without_a_look_at_waiting_threads_others_would_be_charged(
     make_project: MakeProject,
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_blocked_loop_charges_only_who_blocks_it(make_project: MakeProject) ->
     assert charged(project, block_the_loop(project)) == []
 
 
+@pytest.mark.thorough
 def test_without_a_look_at_what_the_loop_runs_others_would_be_charged(
     make_project: MakeProject,
 ) -> None:
@@ -172,6 +174,7 @@ def test_a_time_that_is_over_hits_no_other_job(make_project: MakeProject) -> Non
     assert charged(project, end_just_in_time(project)) == []
 
 
+@pytest.mark.thorough
 def test_if_ends_were_not_noticed_other_jobs_would_be_hit(make_project: MakeProject) -> None:
     project = make_project(hanging())
     project.mutant = "no end to time-outs"
