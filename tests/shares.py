@@ -19,8 +19,7 @@ HERE = Path(__file__).resolve().parent
 #: Folders and modules whose tests run with each pair, unless they are marked ``shared``: what
 #: depends most on Python, Django and the drivers.
 EACH_PAIR = {
-    "conformance", "contrib", "core", "dialects", "mysql", "postgres", "testing",
-    "test_cli.py", "test_stock_project.py", "test_versions.py",
+    "contrib", "core", "dialects", "mysql", "test_cli.py", "test_versions.py",
 }  # fmt: skip
 
 

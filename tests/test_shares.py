@@ -20,6 +20,11 @@ def test_a_test_of_all_databases_keeps_the_default_one_and_a_server() -> None:
     assert min(counts) > len(NAMES) / 5
 
 
+def test_the_order_of_tests_decides_nothing() -> None:
+    names = [f"{name}[{each}]" for name in NAMES for each in KINDS]
+    assert thinned(names) == thinned(names[::-1])
+
+
 def test_the_parameters_of_a_test_are_divided_by_themselves() -> None:
     left = thinned(f"{NAMES[0]}[{number}-{each}]" for number in range(50) for each in KINDS)
     assert len(left) == 50

@@ -1,8 +1,8 @@
 """What a run for a merge needs of tests that there are for several databases.
 
 What builds on the dialects runs on SQLite and one server, which the name of a test decides, instead
-of three; tests of processes, which take long, on one of the four databases. Tests of the dialects
-themselves run on all. Tests that are marked ``thorough`` are left out as well.
+of three; tests of processes and of a million jobs, which take long, on one of the four databases.
+Tests of the dialects themselves run on all. Tests that are marked ``thorough`` are left out.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ OF_DATABASES = {
     "conformance", "databases", "dialects", "golden_sql", "mysql", "postgres", "servers",
 }  # fmt: skip
 #: Folders where SQLite is one of the databases to choose from.
-LONG = {"processes"}
+LONG = {"million", "processes"}
 SQLITE = ("default", "sqlite")
 
 
 def thinned(nodeids: Iterable[str]) -> set[str]:
     """Return the tests that are left."""
     variants: dict[str, list[str]] = defaultdict(list)
-    for nodeid in nodeids:
+    for nodeid in sorted(nodeids):  # Each run has them in another order.
         variants[_without_database(nodeid)].append(nodeid)
     return {each[zlib.crc32(name.encode()) % len(each)] for name, each in variants.items()}
 

@@ -22,6 +22,8 @@ TARGETS = """window.targets = [...document.querySelectorAll(
         "#content :is(a[href], button, input:not([type=hidden]), select, summary, [tabindex='0'])")]
     .filter((each) => each.checkVisibility({ visibilityProperty: true }) && !each.disabled);
     window.targets.map((each) => each.outerHTML.slice(0, 150))"""
+#: Pages that refresh themselves would take away what has the focus.
+STOP_TIMERS = "for (let id = setTimeout(() => {}); id > 0; id--) clearTimeout(id);"
 #: The index of what has the focus, and whether its looks tell; -1: it is elsewhere.
 FOCUSED = """() => {
     const looks = (each) => {
@@ -56,6 +58,7 @@ def situation(site: Site) -> Situation:
 def test_all_is_reached_by_tab(place: Place, width: int, situation: Situation, tab: Tab) -> None:
     tab.resize(width)
     place.visit(tab, situation)
+    tab.evaluate(STOP_TIMERS)
     targets, reached, unseen = tab.evaluate(TARGETS), [], []
     assert targets
     for _ in range(200):
