@@ -98,8 +98,8 @@ else:
 @pytest.fixture(
     params=[
         # The pairs of Python and Django have different drivers of MySQL, and share the others.
-        pytest.param("default", id="sqlite", marks=pytest.mark.shared),
-        pytest.param("postgres", marks=[pytest.mark.server("postgres"), pytest.mark.shared]),
+        pytest.param("default", id="sqlite"),
+        pytest.param("postgres", marks=[pytest.mark.server("postgres")]),
         pytest.param("mysql", marks=pytest.mark.server("mysql")),
         pytest.param("mariadb", marks=pytest.mark.server("mariadb")),
     ]

@@ -235,7 +235,6 @@ def test_static_files_are_served_and_the_root_leads_to_the_overview(browser: Bro
 # --- the end --------------------------------------------------------------------------------------
 
 
-@pytest.mark.shared
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_and_nothing_is_left(signum: signal.Signals, tmp_path: Path) -> None:
     served = serve(tmp_path)
@@ -275,7 +274,6 @@ def test_a_signal_counts_also_where_python_ignores_exceptions() -> None:
     assert (result.stdout, result.stderr) == ("interrupted\n", "")
 
 
-@pytest.mark.shared
 def test_a_closed_terminal_ends_it_and_nothing_is_left(tmp_path: Path) -> None:
     ours, theirs = os.openpty()
 
@@ -294,7 +292,6 @@ def test_a_closed_terminal_ends_it_and_nothing_is_left(tmp_path: Path) -> None:
     assert_nothing_is_left(served, tmp_path)
 
 
-@pytest.mark.shared
 def test_killed_it_takes_its_processes_along(tmp_path: Path) -> None:
     if not sys.platform.startswith("linux"):
         pytest.skip("only Linux tells a process that its parent has died")
@@ -308,7 +305,6 @@ def test_killed_it_takes_its_processes_along(tmp_path: Path) -> None:
     assert not served.is_reachable()
 
 
-@pytest.mark.shared
 def test_a_part_that_ends_by_itself_is_named_and_ends_it(tmp_path: Path) -> None:
     if not sys.platform.startswith("linux"):
         pytest.skip("the supervisor is found by its folder")
@@ -353,7 +349,6 @@ print(numbers["mail"], sum(numbers.values()), BlockedExecution.objects.count())
 """
 
 
-@pytest.mark.shared
 def test_it_ends_by_itself_after_some_time_and_keeps_its_project(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -15,7 +15,6 @@ from .servers.address import Address
 from .servers.kinds import KINDS
 
 pytestmark = [
-    pytest.mark.shared,
     pytest.mark.slow,
     pytest.mark.timeout(400),
     pytest.mark.server("postgres"),

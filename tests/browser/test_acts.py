@@ -28,7 +28,7 @@ from ..core.driver import Driver
 from .situation import LONG, Situation
 from .tab import Tab
 
-pytestmark = [pytest.mark.shared, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.django_db(transaction=True)]
 
 
 def page(model: str, key: Any = None) -> str:

@@ -12,7 +12,7 @@ from .engine import PATIENCE
 from .policy import POLICY
 from .tab import NARROW, Tab
 
-pytestmark = [pytest.mark.shared, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.django_db(transaction=True)]
 #: Where a page of a test is shown instead of an answer of the server.
 ADDRESS = "**/of-a-test/"
 

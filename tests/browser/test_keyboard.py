@@ -11,7 +11,7 @@ from .situation import Situation
 from .tab import NARROW, WIDE, Tab
 from .walk import PLACES, Place
 
-pytestmark = [pytest.mark.shared, pytest.mark.django_db]
+pytestmark = [pytest.mark.django_db]
 #: Pages with all that others have.
 TITLES = {
     "overview", "failed jobs", "error groups", "change failed", "discarding a job", "queues",

@@ -15,7 +15,7 @@ from .site import Site
 from .situation import Situation
 from .tab import NARROW, Tab
 
-pytestmark = [pytest.mark.shared, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.django_db(transaction=True)]
 HIDE = """(hidden) => {
     Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
     document.dispatchEvent(new Event("visibilitychange"));

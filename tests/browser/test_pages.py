@@ -17,7 +17,7 @@ from .tab import NARROW, WIDE, Tab
 from .walk import NO_PAGES, PLACES, Place, keys_of_rows
 
 # Nothing is stored but by the fixtures, which all tests share.
-pytestmark = [pytest.mark.shared, pytest.mark.django_db]
+pytestmark = [pytest.mark.django_db]
 #: How high the rows of a list are.
 HEIGHTS = """[...document.querySelectorAll("#result_list tbody tr")]
     .map((each) => each.getBoundingClientRect().height)"""

@@ -25,7 +25,6 @@ from .plugins import Plugin, hooks_of, plugin, registry_of
 # The database is set up once; the cases themselves empty the tables.
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.shared,
     # A broken dialect may leave connections to the garbage collector.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]

@@ -22,7 +22,7 @@ from .conftest import Databases, Histories
 from .costs import Meter
 from .test_costs import on_every_kind
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.shared]
+pytestmark = [pytest.mark.timeout(600)]
 
 #: So many failures of which each group has one in so many. The last ones belong to two groups.
 FAILURES, GROUPS, LAST = 300_000, 25, 20_000

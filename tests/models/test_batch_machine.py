@@ -39,7 +39,6 @@ def run(using: str, how: settings, seed: int | None = None) -> None:
         run_state_machine_as_test(machine, settings=how)
 
 
-@pytest.mark.shared
 @pytest.mark.timeout(3600 if RUNS else 240)
 @on_every_database
 def test_every_batch_ends_with_its_last_job(using: str, settings: Any) -> None:

@@ -83,7 +83,6 @@ def unsynced(using: str) -> Iterator[None]:
             cursor.execute(f"PRAGMA synchronous = {usual}")
 
 
-@pytest.mark.shared
 @pytest.mark.timeout(3600 if RUNS else 120)
 @on_every_database
 def test_every_job_is_where_it_should_be(using: str, settings: Any) -> None:

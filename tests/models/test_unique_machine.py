@@ -31,7 +31,6 @@ def run(using: str, how: settings, seed: int | None = None) -> None:
         run_state_machine_as_test(machine, settings=how)
 
 
-@pytest.mark.shared
 @pytest.mark.timeout(3600 if RUNS else 240)
 @on_every_database
 def test_at_most_one_live_job_has_a_key(using: str, settings: Any) -> None:

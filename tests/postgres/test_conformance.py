@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-import pytest
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase, override_settings
@@ -43,7 +42,6 @@ class TestPostgresConformance(PostgresCase, DialectConformance, TransactionTestC
     """With Django's defaults: all cases."""
 
 
-@pytest.mark.shared
 class Configured(
     PostgresCase, TransactionCases, ErrorCases, EnqueueCases, ClaimCases, ClaimSharingCases,
     SettleCases, SettleAndClaimCases, SettleMembersCases, DispatchCases, PermitCases, WakeupCases,

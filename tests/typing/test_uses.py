@@ -28,7 +28,7 @@ cache_dir = {cache}
 django_settings_module = tests.settings
 """
 
-pytestmark = [pytest.mark.shared, pytest.mark.slow]
+pytestmark = [pytest.mark.slow]
 
 
 def wrong_lines() -> set[int]:

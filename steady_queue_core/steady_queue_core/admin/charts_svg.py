@@ -111,8 +111,8 @@ class Chart:
         )
 
     def _times(self) -> SafeString:
-        is_short = all(len(self.tell_time(each)) <= SHORT for each in self.steps[:1])
-        every = max(1, round(len(self.steps) / (LABELS if is_short else LONG_LABELS)))
+        labels = LABELS if len(self.tell_time(self.steps[0])) <= SHORT else LONG_LABELS
+        every = max(1, round(len(self.steps) / labels))
         return format_html_join(
             "",
             '<text class="x" x="{}" y="{}">{}</text>',
