@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from benchmarks import environments
 from benchmarks.databases.servers import open_server
 from benchmarks.guard import __main__ as guard
 from benchmarks.guard import costs, store
-from benchmarks.guard.comparison import FIGURES, Figure, compare, passes, text
+from benchmarks.guard.comparison import COUNTS, FIGURES, Figure, compare, passes, text
 from benchmarks.options import Options
 from benchmarks.sandbox import Figures
 from tests.servers.kinds import KINDS
@@ -34,16 +35,18 @@ def stored(database: str) -> Figures:
 @pytest.mark.parametrize("database", FIGURES)
 def test_equal_and_smaller_figures_pass(database: str) -> None:
     before = stored(database)
-    assert passes(compare(database, before, before))
-    assert passes(compare(database, before, {key: value / 2 for key, value in before.items()}))
+    assert passes(compare(FIGURES[database], before, before))
+    assert passes(
+        compare(FIGURES[database], before, {key: value / 2 for key, value in before.items()})
+    )
 
 
 @each_figure
 def test_one_worse_figure_fails(database: str, figure: Figure) -> None:
     before = stored(database)
     most = 1.1 * before[figure.key] + figure.slack
-    assert passes(compare(database, before, before | {figure.key: most - 0.001}))
-    findings = compare(database, before, before | {figure.key: most + 0.001})
+    assert passes(compare(FIGURES[database], before, before | {figure.key: most - 0.001}))
+    findings = compare(FIGURES[database], before, before | {figure.key: most + 0.001})
     assert [each.figure for each in findings if each.verdict == "WORSE"] == [figure]
     assert not passes(findings)
 
@@ -52,13 +55,13 @@ def test_one_worse_figure_fails(database: str, figure: Figure) -> None:
 def test_a_figure_that_is_missing_fails(database: str, figure: Figure) -> None:
     complete = stored(database)
     lacking = {key: value for key, value in complete.items() if key != figure.key}
-    assert not passes(compare(database, complete, lacking))
-    assert not passes(compare(database, lacking, complete))
+    assert not passes(compare(FIGURES[database], complete, lacking))
+    assert not passes(compare(FIGURES[database], lacking, complete))
 
 
 def test_the_table_shows_what_was_stored_what_may_be_and_what_is() -> None:
     now = stored("sqlite") | {"drain_cpu": 2.5}
-    table = text("sqlite", compare("sqlite", stored("sqlite"), now)).splitlines()
+    table = text("sqlite", compare(FIGURES["sqlite"], stored("sqlite"), now)).splitlines()
     assert table[3].split() == [
         "CPU",
         "of",
@@ -79,10 +82,10 @@ def test_what_is_stored_is_complete_and_one_more_statement_for_each_job_is_notic
     }
     for database, figure in EACH:
         before = figures[database]
-        assert passes(compare(database, before, before))
+        assert passes(compare(FIGURES[database], before, before))
         if not figure.key.endswith("_cpu"):
             now = {**before, figure.key: before[figure.key] + 1}
-            assert not passes(compare(database, before, now)), (database, figure.key)
+            assert not passes(compare(FIGURES[database], before, now)), (database, figure.key)
 
 
 def test_figures_of_another_interpreter_are_not_compared(
@@ -104,7 +107,12 @@ def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Figures]
     def take(options: Options, enough: Callable[[Figures], bool]) -> Figures:
         return figures[options.database]
 
+    def take_counts(options: Options, enough: Callable[[Figures], bool]) -> Figures:
+        counts = {figure.key for figure in COUNTS[options.database]}
+        return {key: value for key, value in take(options, enough).items() if key in counts}
+
     monkeypatch.setattr(guard, "take", take)
+    monkeypatch.setattr(guard, "take_counts", take_counts)
     monkeypatch.setattr(guard.machine, "keep_to_cores", lambda count: count)
     monkeypatch.setattr(store, "FILE", tmp_path / "stored.json")
     assert guard.main(["--write"]) == 0
@@ -118,6 +126,18 @@ def test_the_command_fails_for_one_worse_figure(
     taken["sqlite"] = taken["sqlite"] | {"commits_run": 3.0}
     assert guard.main([]) == 1
     assert capsys.readouterr().out.count("WORSE") == 1
+
+
+def test_a_machine_may_leave_out_how_long_a_job_takes(
+    taken: dict[str, Figures], capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken["sqlite"] = taken["sqlite"] | {"drain_cpu": 3.0}
+    assert guard.main([]) == 1
+    capsys.readouterr()
+    assert guard.main(["--counts"]) == 0
+    assert "CPU" not in capsys.readouterr().out
+    taken["sqlite"] = taken["sqlite"] | {"commits_run": 3.0}
+    assert guard.main(["--counts"]) == 1
 
 
 needs_harness = pytest.mark.skipif(
@@ -141,12 +161,15 @@ def test_every_figure_is_taken(database: str, monkeypatch: pytest.MonkeyPatch) -
             directory=Path(directory), python=sys.executable, database=database, jobs=600,
             durable=False,
         )  # fmt: skip
+        counts = costs.take_counts(options, lambda _: True)
+        shutil.rmtree(Path(directory, database))
         with (
             open_server(options, sqlite3.sqlite_version) as server,
             costs.Costs(options, server) as taking,
         ):
             taking.measure(counting=True)
             figures = taking.figures()
+    assert set(counts) == {figure.key for figure in COUNTS[database]}
     assert set(figures) == {figure.key for figure in FIGURES[database]}
     assert all(value > 0 for value in figures.values())
     assert figures["commits_enqueue"] >= 1

@@ -7,23 +7,30 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.guard import store
-from benchmarks.guard.comparison import FIGURES, compare, passes, text
-from benchmarks.guard.costs import take
+from benchmarks.guard.comparison import COUNTS, FIGURES, Figure, compare, passes, text
+from benchmarks.guard.costs import take, take_counts
 from benchmarks.options import Options
 from benchmarks.run import say
 from benchmarks.sandbox import Failure, Figures
+
+Take = Callable[[Options, Callable[[Figures], bool]], Figures]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the guard; 0 when no job has become dearer, or when the figures are stored."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.guard", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="store the figures of now")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--write", action="store_true", help="store the figures of now")
+    what.add_argument(
+        "--counts", action="store_true", help="leave out CPU time, which varies with the machine"
+    )
     parsed = parser.parse_args(arguments)
     directory = Path(tempfile.mkdtemp(prefix="steady-queue-guard-"))
     # Nothing here waits for a disk.
@@ -31,7 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     begin = time.monotonic()
     try:
         machine.keep_to_cores(options.processes)
-        return _write(options) if parsed.write else _check(options)
+        if parsed.write:
+            return _write(options)
+        return _check(options, *((COUNTS, take_counts) if parsed.counts else (FIGURES, take)))
     except (Failure, RuntimeError) as error:
         say(f"not measured: {error}")
         return 1
@@ -45,20 +54,22 @@ def _write(options: Options) -> int:
     return 0
 
 
-def _check(options: Options) -> int:
+def _check(options: Options, wanted: Mapping[str, Sequence[Figure]], taken: Take) -> int:
     stored = store.read()
-    unchanged = [_unchanged(options, name, stored.get(name, {})) for name in FIGURES]
+    unchanged = [
+        _unchanged(replace(options, database=name), figures, stored.get(name, {}), taken)
+        for name, figures in wanted.items()
+    ]
     return 0 if all(unchanged) else 1
 
 
-def _unchanged(options: Options, database: str, stored: Mapping[str, float]) -> bool:
+def _unchanged(
+    options: Options, figures: Sequence[Figure], stored: Mapping[str, float], taken: Take
+) -> bool:
     """Say whether nothing costs more on one database, and print its table."""
-
-    def enough(figures: Figures) -> bool:
-        return passes(compare(database, stored, figures))
-
-    findings = compare(database, stored, take(replace(options, database=database), enough))
-    print(text(database, findings), end="\n\n", flush=True)
+    compared = partial(compare, figures, stored)
+    findings = compared(taken(options, lambda now: passes(compared(now))))
+    print(text(options.database, findings), end="\n\n", flush=True)
     return passes(findings)
 
 

@@ -1,5 +1,7 @@
 """Enqueues numbered jobs until it is told to end, and tries each again until it is acknowledged.
 
+What it tries when it is told to end is left as it is, acknowledged or not.
+
 Run as ``python -m tests.clusters.enqueuer FILE FIRST``, with the first number. A line of the file
 says what was acknowledged, ``ack KIND NUMBER JOB``, or that a call failed and is tried again,
 ``retry KIND NUMBER``.
@@ -45,7 +47,7 @@ class Enqueuer:
             self._insist("plain" if kind == "bulk" else kind, numbers)
 
     def _insist(self, kind: str, numbers: list[int]) -> None:
-        while True:
+        while not self._is_over.is_set():
             try:
                 jobs = self._enqueue(kind, numbers)
             except (DatabaseError, InterfaceError) as error:

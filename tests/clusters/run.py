@@ -28,6 +28,8 @@ def run_engine(
     left = list(faults)
     try:
         cluster.start()
+        # A standby has to be synchronous before it may follow a primary that is killed.
+        cluster.wait_complete(RECOVERY)
         while left:
             fault = left.pop(0)
             yield _run(name, cluster, fault, seconds, folder / fault.name.replace(" ", "-"))

@@ -71,6 +71,14 @@ def test_an_idle_queue_on_stock_settings_hardly_wakes_up(make_project: MakeProje
     wait_for(lambda: log.read_text().count(opened) == 2, 10, "the supervisor's first look")
     tree = [supervisor.pid, *supervisor.children()]
 
+    def has_settled() -> bool:
+        """The dispatcher tidies up when it begins, and counts the jobs once a minute."""
+        before = len(log.read_text().splitlines())
+        time.sleep(1.0)
+        return len(log.read_text().splitlines()) - before < 10 and time.time() % 60 < 54
+
+    wait_for(has_settled, 30, "a second with hardly a statement")
+
     def measure() -> tuple[float, int, float, int]:
         return (
             time.monotonic(),
@@ -87,8 +95,8 @@ def test_an_idle_queue_on_stock_settings_hardly_wakes_up(make_project: MakeProje
         f"\nfor each second: {wake_ups / seconds:.0f} wake-ups, {statements / seconds:.0f} "
         f"statements, {processor / seconds * 100:.1f} % of a processor"
     )
-    # Ten looks of the worker, one of the dispatcher, and what the supervisor does now and then.
-    assert statements / seconds < 20
+    # Two or three looks of the worker, one of the dispatcher, and what all do now and then.
+    assert statements / seconds < 12
     # Even the supervisor keeps its connection: to open one costs far more than to ask.
     assert "CONNECTED" not in "\n".join(log.read_text().splitlines()[before[-1] : after[-1]])
     assert wake_ups / seconds < 40
