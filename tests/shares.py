@@ -17,10 +17,11 @@ from .thinning import thinned
 
 HERE = Path(__file__).resolve().parent
 #: Folders and modules whose tests run with each pair, unless they are marked ``shared``: what
-#: depends most on Python, Django and the drivers.
+#: depends most on Python, Django and the drivers; and what does so much that a merge needs it.
 EACH_PAIR = {
     "contrib", "core", "dialects", "mysql", "test_cli.py", "test_versions.py",
 }  # fmt: skip
+EACH_PAIR_OF_MERGE = EACH_PAIR - {"core", "dialects"}
 
 
 class Shares:
@@ -41,7 +42,10 @@ class Shares:
             needed = thinned(item.nodeid for item in items)
             chosen = [item for item in items if item.nodeid in needed]
             chosen = [item for item in chosen if not item.get_closest_marker("thorough")]
-        chosen = [item for item in chosen if not _is_shared(item) or self.has(item.nodeid)]
+        each_pair = EACH_PAIR_OF_MERGE if self.is_thin else EACH_PAIR
+        chosen = [
+            item for item in chosen if not _is_shared(item, each_pair) or self.has(item.nodeid)
+        ]
         ours = set(chosen)
         config.hook.pytest_deselected(items=[item for item in items if item not in ours])
         items[:] = chosen
@@ -60,9 +64,9 @@ def million_rows(nodeid: str) -> str | None:
     return f"tests/million/{database}"
 
 
-def _is_shared(item: pytest.Item) -> bool:
+def _is_shared(item: pytest.Item, each_pair: set[str]) -> bool:
     if item.get_closest_marker("shared"):
         return True
     if not item.path.is_relative_to(HERE):
         return False
-    return item.path.relative_to(HERE).parts[0] not in EACH_PAIR
+    return item.path.relative_to(HERE).parts[0] not in each_pair
