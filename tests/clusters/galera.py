@@ -49,11 +49,13 @@ class Galera(MySQLCluster):
             old.run("SET GLOBAL wsrep_desync = OFF")
 
     def is_complete(self) -> bool:
-        return all(
+        is_well = all(
             _status(node, "wsrep_local_state") == SYNCED
             and _status(node, "wsrep_cluster_size") == str(len(self.nodes))
             for node in self.nodes
         )
+        # The proxy goes back to its first node some time after that is well, and ends sessions.
+        return is_well and self.primary() is self.nodes[0]
 
     def _command(self, number: int) -> list[str | Path]:
         return [

@@ -9,7 +9,7 @@ import pytest
 
 from steady_queue_core.models import Queue, RecurringTask, Sample, Statistic
 from steady_queue_core.overview import WINDOWS, history, lengths, queues
-from steady_queue_core.overview.total import quantile
+from steady_queue_core.overview.total import Total, quantile
 from steady_queue_core.statistics import histogram
 from steady_queue_core.statistics.spans import HOUR, RECENT_HOUR
 
@@ -57,6 +57,20 @@ def test_a_day_and_a_week_are_shown_by_hours(using: str, garden: Garden) -> None
     assert sum(each.finished for each in week.history.steps.values()) == 1 + 3 + 8 + 16 + 32 + 64
     assert day.history.by_task[TASK].finished == 12
     assert [each.finished for each in day.history.steps.values()][-2:] == [3, 1]
+
+
+@on_every_database
+def test_the_day_before_is_the_same_in_each_window(using: str, garden: Garden) -> None:
+    garden.count(5 * 60, span=RECENT_HOUR, finished=30, failed=7, retried=3, lost=1)
+    garden.count(5 * 60, "other", "t", span=RECENT_HOUR, finished=12, writer=2)
+    garden.count(7 * 60, span=RECENT_HOUR, finished=5)
+    seen = {garden.look(window=each).history.day_before for each in WINDOWS.values()}
+    assert seen == {Total(finished=47, failed=7, retried=3, lost=1)}
+    # Their sum is larger than a column.
+    for writer in range(3, 6):
+        garden.count(6 * 60, span=RECENT_HOUR, finished=1, writer=writer)
+    garden.rows(Statistic).filter(writer__gte=3).update(finished=2**62)
+    assert garden.look().history.day_before.failed == 7
 
 
 @on_every_database

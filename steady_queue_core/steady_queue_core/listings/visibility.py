@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, Model, OuterRef, QuerySet
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,13 @@ class VisibleJobs:
 
 def is_unrestricted(rows: QuerySet[Any]) -> bool:
     """Whether a queryset selects all rows of its table, judged by its SQL."""
-    every = rows.model._default_manager.using(rows.db)
-    return bool(_sql(rows) == _sql(every))
+    model: type[Model] = rows.model
+    return bool(_sql(rows) == _sql_of_all(model, rows.db))
+
+
+@lru_cache
+def _sql_of_all(model: type[Model], using: str) -> Any:
+    return _sql(model._default_manager.using(using))
 
 
 def _sql(rows: QuerySet[Any]) -> Any:

@@ -9,7 +9,8 @@ from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from django.db.models import Exists, QuerySet
+from django.db.models import BigIntegerField, Exists, QuerySet, Sum, Value
+from django.db.models.functions import Cast, Least
 
 from ..listings.damage import ERRORS, is_damage
 from ..models import Sample, Statistic
@@ -17,11 +18,13 @@ from ..statistics.spans import HOUR, MINUTE, RECENT_HOUR
 from ..statistics.tally import number
 from .scope import Scope
 from .statement import rows_of
-from .total import COUNTED, Total
+from .total import COUNTED, HISTOGRAMS, OUTCOMES, Total
 from .window import DAY
 
 #: Most rows of statistics of minutes, and of hours, that are read: the latest ones.
 MOST = 50_000
+#: What a row counts at most where the database adds: more would not fit.
+MOST_COUNTED = 10**12
 #: Minutes that count as lately, for rates.
 LATELY = 10
 #: Minutes with a rate of their own beside the rows of queues.
@@ -72,13 +75,17 @@ class History:
         """Read what a page needs, by one query."""
         found = cls(minute, scope)
         rows = _rows(scope, minute)
-        # A row may hold anything.
-        sound = [row for row in rows if type(row[1]) is int and type(row[2]) is type(row[3]) is str]
-        for _, at, queue, _, *counts in [row for row in sound if row[0] == SAMPLE]:
+        by_span = defaultdict(list)
+        for row in _sound(rows):
+            by_span[row[0]].append(row)
+        for _, at, queue, _, *counts in by_span.pop(SAMPLE, ()):
             found._add_sample(at, queue, Length(*map(number, counts[:2])))
-        cells = [*_cells([row for row in sound if row[0] != SAMPLE])]
-        found.minutes = [each for each in cells if each.span == MINUTE]
-        found.hours = list(_without_copies([each for each in cells if each.span != MINUTE]))
+        found.minutes = [*_cells(by_span.pop(MINUTE, []))]
+        # Hours may still be there by their minutes' sums, too.
+        found.hours = [*_cells(by_span.pop(RECENT_HOUR, []))]
+        summed = {cell.minute for cell in found.hours}
+        for others in by_span.values():
+            found.hours += [cell for cell in _cells(others) if cell.minute not in summed]
         found.is_cut = MOST in Counter(row[0] for row in rows).values()
         return found
 
@@ -114,8 +121,8 @@ class History:
     @cached_property
     def steps(self) -> dict[int, Total]:
         """The totals of each step of the window."""
-        step = self.scope.window.step
-        found = _grouped(self.cells, lambda cell: cell.minute // step * step)
+        step, by_minute = self.scope.window.step, _grouped(self.cells, attrgetter("minute"))
+        found = _joined((minute // step * step, each) for minute, each in by_minute.items())
         return {each: found.get(each, Total()) for each in self.scope.window.steps(self.minute)}
 
     @cached_property
@@ -150,7 +157,7 @@ class History:
 
     @property
     def known_tasks(self) -> set[str]:
-        """All tasks that something is known of, whatever the scope."""
+        """The tasks of the window, and others that are read, whatever the scope."""
         return {cell.task for cell in (*self.minutes, *self.hours)} - {""}
 
     def ready_before(self, queue: str) -> tuple[int, int] | None:
@@ -222,19 +229,19 @@ class History:
 
 def _rows(scope: Scope, minute: int) -> list[tuple[Any, ...]]:
     known = Statistic.objects.using(scope.using).filter(minute__lte=minute)
-    statistics = known.order_by("-minute").values(*COLUMNS)
+    statistics = known.order_by("-minute")
     samples = Sample.objects.using(scope.using).order_by().values(*SAMPLED)
     window, hour = scope.window, minute - minute % HOUR
     recent = minute - RECENT
     since = min(hour - window.length, hour - DAY.length)
-    selected = f"SELECT {', '.join(COLUMNS)} FROM {{rows}}"
     filling = ", ".join(["''", "{0}", "{1}", *"0" * (len(COUNTED) - 4), "''", "''"])
     sampled = "SELECT {span}, minute, queue_name, {filling} FROM {{rows}}".format(
         span=SAMPLE, filling=filling.format("ready", "oldest_wait_ms")
     )
+    hours_of = _each if window.step == HOUR else _together
     parts: list[tuple[str, QuerySet[Any, Any]]] = [
-        (selected, statistics.filter(span=MINUTE, minute__gte=recent)),
-        (selected, statistics.filter(span=RECENT_HOUR, minute__gte=since)),
+        _each(statistics.filter(span=MINUTE, minute__gte=recent)),
+        hours_of(statistics.filter(span=RECENT_HOUR, minute__gte=since)),
         (sampled, samples.filter(queue_name="", minute__in=list(window.samples(minute)))),
         (sampled, samples.filter(minute__in=[minute - LATELY + each for each in (-1, 0, 1)])),
     ]
@@ -242,9 +249,9 @@ def _rows(scope: Scope, minute: int) -> list[tuple[Any, ...]]:
         # The last hour may not have been summed up yet.
         summed = known.filter(span=RECENT_HOUR, minute=hour - HOUR)
         unsummed = statistics.filter(span=MINUTE, minute__gte=hour - HOUR, minute__lt=recent)
-        parts.append((selected, unsummed.exclude(Exists(summed))))
+        parts.append(_each(unsummed.exclude(Exists(summed))))
     if window.length > DAY.length:
-        parts.append((selected, statistics.filter(span=HOUR, minute__gte=since)))
+        parts.append(_each(statistics.filter(span=HOUR, minute__gte=since)))
     try:
         return rows_of(scope.using, [(text, rows[:MOST]) for text, rows in parts])
     except ERRORS as error:
@@ -253,10 +260,29 @@ def _rows(scope: Scope, minute: int) -> list[tuple[Any, ...]]:
         return []
 
 
-def _without_copies(cells: list[Cell]) -> Iterable[Cell]:
-    """Leave out the hours that are still there by their minutes' sums, too."""
-    summed = {cell.minute for cell in cells if cell.span == RECENT_HOUR}
-    return (cell for cell in cells if cell.span == RECENT_HOUR or cell.minute not in summed)
+def _each(rows: QuerySet[Any, Any]) -> tuple[str, QuerySet[Any, Any]]:
+    """Return what selects rows."""
+    return f"SELECT {', '.join(COLUMNS)} FROM {{rows}}", rows.values(*COLUMNS)
+
+
+def _together(rows: QuerySet[Any, Any]) -> tuple[str, QuerySet[Any, Any]]:
+    """Return what selects the outcomes of each hour, of all queues and tasks."""
+    sums = {
+        f"sum_of_{name}": Cast(Sum(Least(name, Value(MOST_COUNTED))), BigIntegerField())
+        for name in OUTCOMES
+    }
+    counted = [f"sum_of_{each}" if each in OUTCOMES else "''" if each in HISTOGRAMS else "0"
+               for each in COUNTED]  # fmt: skip
+    text = f"SELECT span, minute, '', '', {', '.join(counted)} FROM {{rows}}"
+    return text, rows.order_by().values("span", "minute").annotate(**sums)
+
+
+def _sound(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Leave out those without a minute and names: a row may hold anything."""
+    kinds = [{*map(type, column)} for column in [*zip(*rows, strict=True)][1:NAMES]]
+    if kinds == [{int}, {str}, {str}]:
+        return rows
+    return [row for row in rows if type(row[1]) is int and type(row[2]) is type(row[3]) is str]
 
 
 def _cells(rows: Sequence[tuple[Any, ...]]) -> Iterable[Cell]:
@@ -270,7 +296,10 @@ def _cells(rows: Sequence[tuple[Any, ...]]) -> Iterable[Cell]:
 
 
 def _grouped(cells: Iterable[Cell], key: Callable[[Cell], Key]) -> dict[Key, Total]:
-    return _joined((key(cell), cell.total) for cell in cells)
+    found: dict[Key, list[Total]] = defaultdict(list)
+    for cell in cells:
+        found[key(cell)].append(cell.total)
+    return {each: Total.sum_of(totals) for each, totals in found.items()}
 
 
 def _joined(pairs: Iterable[tuple[Key, Total]]) -> dict[Key, Total]:

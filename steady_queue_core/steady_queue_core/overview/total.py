@@ -14,7 +14,7 @@ from .packed import packed, unpacked
 ADDED = ("enqueued", "finished", "failed", "retried", "lost", "run_ms")
 LARGEST = ("wait_max", "run_max")
 HISTOGRAMS = ("wait_histogram", "run_histogram")
-NONE = (0, 0, 0, 0)
+OUTCOMES = ("finished", "failed", "retried", "lost")
 COUNTED = (*ADDED, *LARGEST, *HISTOGRAMS)
 
 
@@ -59,11 +59,8 @@ class Total(NamedTuple):
     @classmethod
     def counts_of(cls, totals: Iterable[Total]) -> Total:
         """Return how many attempts of each outcome totals have counted, and nothing else."""
-        outcomes = [(each.finished, each.failed, each.retried, each.lost) for each in totals]
-        finished, failed, retried, lost = (
-            map(sum, zip(*outcomes, strict=True)) if outcomes else NONE
-        )
-        return cls(finished=finished, failed=failed, retried=retried, lost=lost)
+        columns = dict(zip(cls._fields, zip(*totals, strict=True), strict=False))
+        return cls(**{name: sum(columns.get(name, ())) for name in OUTCOMES})
 
     @property
     def ended(self) -> int:
