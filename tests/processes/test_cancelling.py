@@ -201,7 +201,7 @@ def test_workers_ask_for_requests_only_while_they_run_long_jobs(make_project: Ma
     asked = project.folder / "asked"
     for _ in range(40):
         [job] = project.enqueue("work", [0.001])
-        wait_for(lambda job=job: project.state_of(job) == "finished", 5, f"job {job}")
+        wait_for(lambda job=job: project.state_of(job) == "finished", 20, f"job {job}")
     project.enqueue("work", *[[0.0]] * 300)
     project.wait_done(20)
     assert not asked.exists()

@@ -64,11 +64,11 @@ def test_an_idle_queue_on_stock_settings_hardly_wakes_up(make_project: MakeProje
     project = make_project({}, extra=STATEMENTS)
     supervisor = project.start()
     supervisor.wait_ready(1)
-    wait_for(lambda: project.count("processes") == 3, 10, "a dispatcher and a worker")
+    wait_for(lambda: project.count("processes") == 3, 30, "a dispatcher and a worker")
     log = project.folder / "statements"
     opened = f"{supervisor.pid} CONNECTED\n"
     # One before it forked, and another to look after its children.
-    wait_for(lambda: log.read_text().count(opened) == 2, 10, "the supervisor's first look")
+    wait_for(lambda: log.read_text().count(opened) == 2, 30, "the supervisor's first look")
     tree = [supervisor.pid, *supervisor.children()]
 
     def has_settled() -> bool:
