@@ -22,10 +22,12 @@ from steady_queue_core import recurring
 from steady_queue_core.checks import (
     check_configuration,
     check_dialects,
+    check_framework,
     check_pools,
     check_recurring_tasks,
     check_task_modules,
 )
+from steady_queue_core.checks import settings as settings_checks
 from steady_queue_core.dialects import ProcessIdentity, QueueSelector, dialect_for
 from steady_queue_core.errors import DialectUnsupported
 from steady_queue_core.schedules import definition as recurring_task
@@ -352,3 +354,27 @@ def test_exclusions_are_refused_where_the_dialect_would_ignore_them(
     ):
         with pytest.raises(DialectUnsupported, match="cannot exclude queues"):
             claim()
+
+
+@pytest.mark.parametrize("is_distribution", [True, False])
+def test_only_the_distribution_of_that_name_is_in_the_way(
+    is_distribution: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A project may have a folder ``steady_queue`` of its own, which does no harm."""
+    (tmp_path / "steady_queue").mkdir()
+    if is_distribution:
+        metadata = tmp_path / "steady_queue-0.3.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: steady-queue\n")
+        (metadata / "top_level.txt").write_text("steady_queue\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = [each.id for each in check_framework(None)]
+    assert found == (["steady_queue.E007"] if is_distribution else [])
+
+
+def test_the_metadata_of_all_distributions_are_not_read_for_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It takes a tenth of a second, or many, for each command of manage.py."""
+    monkeypatch.setattr(settings_checks, "packages_distributions", pytest.fail)
+    assert check_framework(None) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import packages_distributions
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from django.apps import AppConfig
@@ -28,7 +29,8 @@ def check_framework(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
         from .. import compat  # noqa: F401  (its import is the check)
     except ImproperlyConfigured as error:
         problems.append(Error(str(error), id="steady_queue.E003"))
-    if "steady_queue" in packages_distributions():
+    # The metadata of all distributions take long to read: for the few that have such a module.
+    if find_spec("steady_queue") and "steady_queue" in packages_distributions():
         problems.append(
             Error(
                 "The distribution steady-queue is installed beside steady-queue-core; both have "
