@@ -223,6 +223,25 @@ def test_drain_mode_ends_at_once_when_there_is_nothing(make_project: MakeProject
     assert time.monotonic() - began < 8
 
 
+LOADED = """
+import atexit, sys
+
+def tell():
+    print("loaded:", "steady_queue_core.command_line.registry" in sys.modules, file=sys.stderr)
+
+atexit.register(tell)
+"""
+
+
+@pytest.mark.parametrize("words", [("--drain",), ("--drain", "--skip-recurring")])
+def test_the_queue_starts_without_its_subcommands(
+    words: tuple[str, ...], make_project: MakeProject
+) -> None:
+    supervisor = make_project(extra=LOADED).start(*words)
+    assert supervisor.wait_exit() == 0
+    assert "loaded: False" in supervisor.errors()
+
+
 def test_drain_mode_serves_only_the_queues_that_it_was_given(make_project: MakeProject) -> None:
     project = make_project()
     [mine] = project.enqueue("work", queue="mine")

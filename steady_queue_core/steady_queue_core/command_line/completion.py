@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from django.core.management import load_command_class
 from django.core.management.base import CommandParser
 
+from .choice import CHOICE
 from .context import Context
 from .exit_codes import DONE
-from .subcommand import CHOICE, Subcommand
+from .subcommand import Subcommand
 
 #: What completes in the order of the console script alone.
 ELSEWHERE = {"demo": ["--keep", "--serve", "--port", "--seconds", "--help"]}

@@ -6,16 +6,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from .choice import CHOICE
 from .context import Context, Output
-from .parsers import START
 from .registry import named
 from .runner import run
-from .subcommand import CHOICE
-
-
-def is_subcommand(options: Mapping[str, Any]) -> bool:
-    """Whether these are the options of a subcommand other than ``start``."""
-    return options.get(CHOICE) not in (None, START)
 
 
 def run_subcommand(options: Mapping[str, Any], stdout: Output, stderr: Output) -> None:

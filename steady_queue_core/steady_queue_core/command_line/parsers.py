@@ -8,10 +8,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser, DjangoHelpFormatter
 
+from .choice import CHOICE, START
 from .registry import SUBCOMMANDS
-from .subcommand import CHOICE, Subcommand
-
-START = "start"
+from .subcommand import Subcommand
 
 
 def add_subcommands(

@@ -8,9 +8,6 @@ from typing import ClassVar
 
 from .context import Context
 
-#: The parsed option that holds the name of the subcommand.
-CHOICE = "subcommand"
-
 
 class Subcommand(ABC):
     """One subcommand of ``manage.py steady_queue``.

@@ -14,8 +14,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import InterfaceError, OperationalError
 
 from ...checks import TAG
-from ...command_line.dispatch import is_subcommand, run_subcommand
-from ...command_line.parsers import add_subcommands
+from ...command_line.choice import is_subcommand, may_name_subcommand
 from ...configuration import Configuration, ConfigurationError
 from ...configuration.option_readers import MODES
 from ...configuration.processes import EXECUTORS
@@ -53,6 +52,8 @@ class Command(BaseCommand):
 
     #: How this process was started, if it was for this command.
     invocation: Invocation | None = None
+    #: Whether it knows its subcommands: the queue starts faster, and is smaller, without them.
+    has_subcommands = True
 
     help = (
         "Runs Steady Queue: a supervisor with the workers, dispatchers and scheduler of "
@@ -61,7 +62,10 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         self.add_start_arguments(parser)
-        add_subcommands(parser, self.add_start_arguments)
+        if self.has_subcommands:
+            from ...command_line.parsers import add_subcommands
+
+            add_subcommands(parser, self.add_start_arguments)
 
     def add_start_arguments(self, parser: CommandParser) -> None:
         """Add the options of ``start``, which are those of the command itself as well."""
@@ -126,6 +130,7 @@ class Command(BaseCommand):
     def run_from_argv(self, argv: list[str]) -> None:
         """Run as the program that this process was started for, which new code may replace."""
         self.invocation = Invocation.current()
+        self.has_subcommands = may_name_subcommand(argv[2:])
         super().run_from_argv(argv)
 
     def check(self, *args: Any, **kwargs: Any) -> None:
@@ -151,6 +156,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if is_subcommand(options):
+            from ...command_line.dispatch import run_subcommand
+
             run_subcommand(options, self.stdout, self.stderr)
             return
         form = options["log_format"]
