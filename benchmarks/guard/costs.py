@@ -19,14 +19,12 @@ from benchmarks.statements import count
 
 LEAST, MOST = 5, 11
 """Rounds after which figures may pass, and after which they have to."""
+COUNTED = range(1, MOST + 1, LEAST)
+"""Rounds in which statements, commits and round trips are counted."""
 TURNS = 40
 """Of both in one round, where they enqueue: 20 jobs one by one, then 500 in bulk."""
 AHEAD = 4
 """The floor gets this many times as many jobs: it is faster, and short drains say little."""
-
-
-COUNTED = range(1, MOST + 1, LEAST)
-"""Rounds in which statements, commits and round trips are counted."""
 
 
 def take_counts(options: Options, enough: Callable[[Figures], bool]) -> Figures:

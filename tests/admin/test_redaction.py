@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import pytest
 
-from steady_queue_core import arguments, schedule_recurring_task
+from steady_queue_core import arguments, schedule_recurring_task, task
 from steady_queue_core.listings import redaction
 from steady_queue_core.listings.redaction import HIDDEN, Redactor
 from steady_queue_core.models import Job, RecurringTask
@@ -133,12 +135,46 @@ class ShowsAll:
 
 
 def test_parameters_of_a_task() -> None:
-    path = sign_up.module_path
-    assert redaction.parameter_names(path, 1) == ["name"]
-    assert redaction.parameter_names(path, 4) == ["name", "password", "pins", "pins"]
-    assert redaction.parameter_names(noop.module_path, 3) == []
-    assert redaction.parameter_names("shop.tasks.gone", 3) is None
-    assert redaction.parameter_names(b"\0", 3) is None
+    path, redactor = sign_up.module_path, Redactor()
+    assert redactor.names(path, 1) == ["name"]
+    assert redactor.names(path, 4) == ["name", "password", "pins", "pins"]
+    assert redactor.names(noop.module_path, 3) == []
+    assert redactor.names("shop.tasks.gone", 3) is None
+    assert redactor.names(b"\0", 3) is None
+
+
+def passing(*before: object) -> Callable[[Any], Any]:
+    """Put arguments before those that a function is given."""
+
+    def decorate(function: Any) -> Any:
+        @wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            return function(*before, *args, **kwargs)
+
+        return wrapper
+
+    return decorate
+
+
+@task
+@passing("client")
+def log_in(client: str, password: str, remember: bool = False) -> None:
+    """Get an argument that who enqueues does not give."""
+
+
+@task
+@passing()
+def measure(length: int, width: int) -> None:
+    """Get what who enqueues gives, and nothing that is secret."""
+
+
+def test_a_decorator_may_shift_what_is_secret() -> None:
+    redactor = Redactor()
+    for values in (SECRET,), (SECRET, True):
+        names = redactor.names(log_in.module_path, len(values))
+        assert SECRET not in redactor.redact_positional(values, names)
+    names = redactor.names(measure.module_path, 2)
+    assert redactor.redact_positional((3, 4), names) == [3, 4]
 
 
 @pytest.mark.django_db

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import packages_distributions
 from importlib.util import find_spec
@@ -30,7 +31,8 @@ def check_framework(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
     except ImproperlyConfigured as error:
         problems.append(Error(str(error), id="steady_queue.E003"))
     # The metadata of all distributions take long to read: for the few that have such a module.
-    if find_spec("steady_queue") and "steady_queue" in packages_distributions():
+    has_module = "steady_queue" in sys.modules or find_spec("steady_queue")
+    if has_module and "steady_queue" in packages_distributions():
         problems.append(
             Error(
                 "The distribution steady-queue is installed beside steady-queue-core; both have "

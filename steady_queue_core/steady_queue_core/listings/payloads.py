@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from pprint import pformat
 from typing import Any
 
@@ -12,7 +11,7 @@ from .. import arguments
 from ..arguments import DeserializationError
 from ..payloads import PayloadError
 from ..tasks.stored_payloads import call_text, result_text
-from .redaction import HIDDEN, Redactor, parameter_names
+from .redaction import Redactor
 
 #: Longer stored text is not decoded.
 MOST_READ = 2**20
@@ -69,9 +68,9 @@ def shown_call(
         return ShownCall(note=str(error), is_readable=False)
     except DeserializationError:
         return ShownCall(note=UNREADABLE.format(len(text)), is_readable=False)
-    redactor, names = redactor or Redactor(), parameter_names(job.task_path, len(args))
-    positional = zip_longest(names or (), args, fillvalue=None)
-    shown = [HIDDEN if name is None else redactor.redact(value, name) for name, value in positional]
+    redactor = redactor or Redactor()
+    names = redactor.names(job.task_path, len(args))
+    shown = redactor.redact_positional(args, names)
     named = {name: redactor.redact(value, name) for name, value in kwargs.items()}
     return ShownCall(shown, named, UNKNOWN if args and names is None else "", size=len(text))
 

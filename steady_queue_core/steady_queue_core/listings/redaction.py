@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
-from itertools import islice, repeat
+from collections.abc import Iterator, Sequence
+from itertools import islice, repeat, zip_longest
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -15,6 +15,7 @@ from ..configuration import Configuration, ConfigurationError
 from ..configuration.options import HIDDEN_ARGUMENTS
 from ..errors import UnregisteredTaskError
 from ..tasks.definition import find_task
+from ..tasks.signature import takes_any_position
 
 HIDDEN = "*" * 20
 #: A value that shows whether Django's error page filter hides a name.
@@ -53,16 +54,24 @@ class Redactor:
         # Elements of a set have no names.
         return value
 
+    def redact_positional(self, values: Sequence[Any], names: list[str] | None) -> list[Any]:
+        """Return positional arguments, redacted by the names of their parameters; those without a
+        name are hidden."""
+        named = zip_longest(names or (), values, fillvalue=None)
+        return [HIDDEN if name is None else self.redact(value, name) for name, value in named]
 
-def parameter_names(task_path: object, count: int) -> list[str] | None:
-    """Return the parameter names of the first ``count`` positional arguments of a task, as far as
-    they have any, or ``None`` if the task is not registered in this process."""
-    try:
-        task = find_task(str(task_path))
-        parameters = [*inspect.signature(task.func).parameters.values()]
-    except (UnregisteredTaskError, TypeError, ValueError):
-        return None
-    return [*islice(_positional(parameters[bool(task.takes_context) :]), count)]
+    def names(self, task_path: object, count: int) -> list[str] | None:
+        """Return the parameter names of the first ``count`` positional arguments of a task, as far
+        as they are known; ``None`` if the task is not registered in this process."""
+        try:
+            task = find_task(str(task_path))
+            parameters = [*inspect.signature(task.func).parameters.values()]
+        except (UnregisteredTaskError, TypeError, ValueError):
+            return None
+        # Such a wrapper may put an argument of its own before those that it was given.
+        if takes_any_position(task.func) and any(self.is_secret(each.name) for each in parameters):
+            return []
+        return [*islice(_positional(parameters[bool(task.takes_context) :]), count)]
 
 
 def _positional(parameters: list[inspect.Parameter]) -> Iterator[str]:

@@ -122,6 +122,13 @@ def signature_of(function: Callable[..., Any], takes_context: bool) -> Signature
         return None
 
 
+def takes_any_position(function: Callable[..., Any]) -> bool:
+    """Whether a decorator takes all positional arguments of a function, and may give it others."""
+    outer = inspect.signature(_unwrapped(function), follow_wrapped=False)
+    kinds = {each.kind for each in outer.parameters.values()}
+    return Parameter.VAR_POSITIONAL in kinds and hasattr(_unwrapped(function), "__wrapped__")
+
+
 def require_fit(task: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
     """Raise ``TypeError`` if the function of ``task`` cannot be called with these arguments."""
     signature = signature_of(task.func, task.takes_context)

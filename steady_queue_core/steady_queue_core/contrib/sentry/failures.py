@@ -107,12 +107,11 @@ def _may_tell_arguments() -> bool:
 
 
 def _arguments(result: Any) -> dict[str, Any]:
-    from ...listings.redaction import Redactor, parameter_names
+    from ...listings.redaction import Redactor
 
-    redactor, given = Redactor(), list(result.args)
-    known = parameter_names(result.task.module_path, len(given)) or []
-    labels = [*known, *[""] * (len(given) - len(known))]
+    redactor = Redactor()
+    names = redactor.names(result.task.module_path, len(result.args))
     return {
-        "args": [redactor.redact(value, name) for value, name in zip(given, labels, strict=True)],
+        "args": redactor.redact_positional(result.args, names),
         "kwargs": redactor.redact(dict(result.kwargs)),
     }
