@@ -102,10 +102,12 @@ class EmbeddedQueue:
 
     def _run(self) -> None:
         try:
-            apps.ready_event.wait()
-            if self._supervisor is None:
+            # It is never set if an app cannot be loaded.
+            while not self._stopping and not apps.ready_event.wait(0.1):
+                pass
+            if self._supervisor is None and not self._stopping:
                 self._supervisor = self._build()
-            if not self._stopping:
+            if self._supervisor is not None and not self._stopping:
                 self._supervisor.run()
         except Exception:
             log_internal_error(

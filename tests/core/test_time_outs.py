@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from steady_queue_core.processes.worker import time_outs
 from steady_queue_core.processes.worker.time_outs import TimeOuts
 from steady_queue_core.time_limits import TimeLimit
 
@@ -118,3 +119,19 @@ def test_a_job_that_was_told_otherwise_is_given_up_after_its_grace(watched: Watc
     watched.time_outs.note_told(claim(1), TimeLimit(float("inf"), 0.0))
     await_that(lambda: watched.time_outs.stuck == {1})
     assert (watched.told, watched.reported) == ([], [])
+
+
+def test_a_thread_that_cannot_be_started_is_tried_again(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as context:
+        context.setattr(time_outs.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            watched.begin(1, 0.0)
+        watched.time_outs.end(1)
+    watched.begin(2, 0.0)
+    await_that(lambda: watched.told == [2])
+
+
+def refuse(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")

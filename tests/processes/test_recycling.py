@@ -10,7 +10,7 @@ import pytest
 
 from .conftest import MakeProject
 from .harness import Project, Supervisor
-from .scenarios import queue, refusal, stop_all, verdict, wait_gone
+from .scenarios import SHORT_LEASE, queue, refusal, stop_all, verdict, wait_gone
 from .waiting import wait_for
 
 #: Lets only the first worker start its work; each later one waits for a file.
@@ -130,6 +130,26 @@ def test_a_worker_killed_while_its_successor_starts_gets_no_second_one(
     assert run_by(project, jobs) == {second}
     wait_for(lambda: second not in supervisor.workers(), 15, "its own retirement")
     assert len(waiting(project)) == 2
+    stop_all(project)
+
+
+def test_a_worker_that_freezes_while_it_retires_gets_no_second_successor(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(recycled(recycle_after=1) | SHORT_LEASE)
+    supervisor, first = start(project)
+    [long] = project.enqueue("work_again", [60.0])
+    project.wait_started(long)
+    project.enqueue("work", [0.0])
+    wait_for(lambda: len(supervisor.workers()) == 2, 15, "a successor")
+    [second] = {*supervisor.workers()} - {first}
+    supervisor.send(signal.SIGSTOP, first)
+    wait_gone([first], 30)
+    assert project.wait_started(long, 2).pid == second
+    # A second one would have been started when the first one was found to be frozen.
+    until = time.monotonic() + 2.0
+    while time.monotonic() < until:
+        assert supervisor.workers() == [second]
     stop_all(project)
 
 

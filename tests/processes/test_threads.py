@@ -316,6 +316,30 @@ def test_embedded_it_starts_from_an_app_config(make_project: MakeProject) -> Non
     assert project.count("processes") == 0
 
 
+BROKEN = """
+from django.apps import AppConfig
+
+class Broken(AppConfig):
+    name = "broken"
+
+    def ready(self):
+        raise RuntimeError("this app cannot be loaded")
+"""
+
+
+def test_embedded_it_lets_a_process_end_whose_apps_cannot_be_loaded(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(
+        queue(processes=1), extra='INSTALLED_APPS[:0] = ["embedded.Web", "broken.Broken"]'
+    )
+    (project.folder / "embedded.py").write_text(APP)
+    (project.folder / "broken.py").write_text(BROKEN)
+    ended = project.manage("check")
+    assert ended.returncode == 1
+    assert "this app cannot be loaded" in ended.stderr
+
+
 def test_embedded_within_a_transaction_it_is_refused(make_project: MakeProject) -> None:
     said = run(
         make_project(queue(processes=1)),

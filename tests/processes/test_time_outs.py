@@ -322,3 +322,32 @@ def test_all_ways_to_hang_at_once_cost_nobody_else(make_project: MakeProject) ->
     project.wait_done(30)
     assert {project.state_of(other) for other in others} == {"finished"}
     assert charged(project, others) == []
+
+
+#: The first time that a worker begins to watch the time, there are no threads left.
+SHORT_OF_THREADS = """
+from steady_queue_core.processes.worker import time_outs
+
+class Refused(time_outs.Thread):
+    def start(self):
+        time_outs.Thread = Refused.__base__
+        raise RuntimeError("can't start new thread")
+
+time_outs.Thread = Refused
+"""
+
+
+def test_a_job_whose_time_nobody_can_watch_fails_and_costs_no_thread(
+    make_project: MakeProject,
+) -> None:
+    settings = hanging(threads=1)
+    settings["task_modules"].append("short")
+    project = make_project(settings, files={"short.py": SHORT_OF_THREADS})
+    project.start().wait_ready(1)
+    [first, second] = project.enqueue("hanging:spin", [], [], periods=LIMITS)
+    wait_for(lambda: project.state_of(first) == "failed", 20, "the end of the first job")
+    [(path, text)] = errors_of(project, first)
+    assert path == "builtins.RuntimeError"
+    assert "can't start new thread" in text
+    # The second one runs on the same thread, and is watched.
+    wait_timed_out(project, second, 20)

@@ -158,7 +158,7 @@ class ManagedProcesses:
         grace = max(MIN_KILL_GRACE, min(MAX_KILL_GRACE, threshold))
         child.kill_at, child.ended_for = time.monotonic() + grace, FROZEN
         child.request_stop()
-        if not child.is_outgoing:
+        if not child.is_outgoing and not child.is_succeeded:
             self.restarts.plan_now(child)
 
     def _succeed(self, child: ManagedProcess) -> None:

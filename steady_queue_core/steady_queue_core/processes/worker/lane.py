@@ -293,15 +293,15 @@ class Lanes:
         was_interrupted: object
         try:
             self._interruptions.enter(claim.job_id)
-            if limit is not None:
-                self.time_outs.begin(claim, limit)
-            if is_requested(claim.job_id, claim.token):
-                result = self.executor.cancelled(claim)
-            else:
-                try:
+            try:
+                if limit is not None:
+                    self.time_outs.begin(claim, limit)
+                if is_requested(claim.job_id, claim.token):
+                    result = self.executor.cancelled(claim)
+                else:
                     result = self._execute(claim, task)
-                except BaseException as error:
-                    result = self._broken(claim, error)
+            except BaseException as error:
+                result = self._broken(claim, error)
             was_interrupted = self._interruptions.leave(claim.job_id)
         except (TaskCancelled, TaskTimeout) as error:
             # It was raised between two of these steps. It is sent but once.

@@ -103,8 +103,9 @@ class TimeOuts:
             self._changed.notify()
 
     def _start(self) -> None:
-        self._thread = Thread(target=self._watch, name="steady-queue-time-outs", daemon=True)
-        self._thread.start()
+        thread = Thread(target=self._watch, name="steady-queue-time-outs", daemon=True)
+        thread.start()  # There may be no more threads: the next job tries again.
+        self._thread = thread
 
     def _watch(self) -> None:
         while not self._is_closed:
