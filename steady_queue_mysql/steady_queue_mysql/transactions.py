@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any, TypeVar
 
+from django.db import Error
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 from django.db.transaction import atomic
@@ -95,6 +96,10 @@ def run_in_transaction(
             return result
         except BaseException as error:
             own.rollback()
+            if isinstance(error, Error):
+                # A deadlock has undone all of the caller's transaction, and another error only a
+                # part of what was asked for.
+                own.doom()
             if own.joined or number == RETRIES or not is_deadlock(error):
                 raise
         # Random, or the same two transactions would meet again.
@@ -105,6 +110,10 @@ def run_in_transaction(
 @contextmanager
 def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
     """Join the caller's transaction, or begin one for statements of the ORM."""
+    if connection.in_atomic_block:
+        with portable.transaction(connection):
+            yield
+        return
     if is_in_transaction(connection):
         yield
         return

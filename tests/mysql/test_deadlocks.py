@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from threading import Event, Thread
 from typing import Any
 
 from django.db import DatabaseError, connections
-from django.db.transaction import atomic
+from django.db.transaction import TransactionManagementError, atomic
 
+from steady_queue_core.dialects import Arrival
 from steady_queue_core.dialects.conformance.base import new_job
 
 from .cases import ServerCase, on_each_server
@@ -69,6 +71,38 @@ class Deadlocks(ServerCase):
         self.assertIsInstance(error, DatabaseError)
         self.assertTrue(self.dialect.is_contention(self.connection, error), repr(error))
         self.assertEqual(len(self.ids("Claimed")), 2)
+
+    def test_who_catches_it_commits_nothing_of_the_transaction(self) -> None:
+        """The server has undone all of it, also what came before, and tells only the queue."""
+
+        def settle(*outcomes: Any) -> None:
+            with atomic(using=self.using):
+                self.enqueue(new_job())
+                with suppress(DatabaseError):
+                    self.settle(*outcomes)
+                self.enqueue(new_job())
+
+        settling, _ = self.settle_against(settle)
+        error = settling.exception(timeout=self.patience)
+        self.assertIsInstance(error, TransactionManagementError)
+        self.assertEqual((len(self.ids("Claimed")), self.ids("Ready")), (2, []))
+
+    def test_who_catches_a_lock_time_out_commits_nothing_of_the_transaction(self) -> None:
+        """The server has undone one of several statements: the job would be there."""
+        [job] = self.enqueue(new_job())
+        arrival = Arrival(job, "default", 0, "key", 1.0)
+        self.dialect.take_turn(self.connection, arrival)
+
+        def enqueue() -> None:
+            self.sql("SET SESSION innodb_lock_wait_timeout = 1")
+            with atomic(using=self.using):
+                [late] = self.enqueue(new_job())
+                with suppress(DatabaseError):
+                    self.dialect.take_turn(self.connection, arrival._replace(job_id=late))
+
+        with self.holding(lambda: self.sql("SELECT 1 FROM steady_queue_turns FOR UPDATE")):
+            self.begin(enqueue).result(timeout=self.patience)
+        self.assertEqual(self.ids("Ready"), [job])
 
     def test_enqueueing_and_claiming_on_a_short_queue_never_deadlocks(self) -> None:
         """Six threads for a while: IN (...) in the place of the joins made hundreds on MariaDB."""
