@@ -29,7 +29,7 @@ ANY_READY = f"SELECT 1 FROM {tables.READY} LIMIT 1"
 REGISTERED = f"SELECT 1 FROM {tables.PROCESSES} WHERE id = %s AND name = %s"
 PAUSED = f"SELECT queue_name FROM {tables.PAUSES}"
 
-NUMBERS = ("rank", "attempts", "max_attempts")
+NUMBERS = ("rank", "token", "attempts", "max_attempts")
 
 
 def _column(name: str) -> str:

@@ -17,10 +17,11 @@ INSERT OR REPLACE INTO {tables.BLOCKED}
        (job_id, queue_name, "rank", token, created_at, concurrency_key)
 VALUES (%s, %s, %s, %s, %s, %s)"""
 
-# A missing semaphore takes its limit from the first job that waits.
+# A missing semaphore takes its limit from the first job that waits. SQLite stores a value of any
+# type in any column.
 LIMIT_AND_HOLDERS = f"""
-SELECT COALESCE((SELECT "limit" FROM {tables.SEMAPHORES} WHERE key = %s),
-                (SELECT j.concurrency_limit FROM {tables.BLOCKED} b
+SELECT COALESCE((SELECT CAST("limit" AS INTEGER) FROM {tables.SEMAPHORES} WHERE key = %s),
+                (SELECT CAST(j.concurrency_limit AS INTEGER) FROM {tables.BLOCKED} b
                  JOIN {tables.JOBS} j ON j.id = b.job_id
                  WHERE b.concurrency_key = %s ORDER BY b."rank", b.job_id LIMIT 1)),
        (SELECT count(*) FROM {tables.PERMITS} WHERE key = %s)"""

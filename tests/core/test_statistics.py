@@ -87,6 +87,13 @@ def test_instants_of_damaged_rows_do_not_matter(instant: Any) -> None:
     assert counted((claim(), outcome(last_attempted_at=instant))).finished == 1
 
 
+def test_names_of_damaged_rows_do_not_matter() -> None:
+    collector = Collector()
+    for path in (b"\0\xff", "shop.send"):
+        collector.add(claim(task_path=path), outcome(), NOW, NOW)
+    assert [row.finished for row in collector.rows()] == [1, 1, 1, 1]
+
+
 def test_it_is_due_after_a_while_and_when_the_minute_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     present = 100.0
     monkeypatch.setattr(collector_module.time, "monotonic", lambda: present)

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from .conftest import MakeProject
-from .scenarios import queue
+from .scenarios import queue, stop_all
 from .waiting import wait_for
 
 #: What is done to the first job, and the states in which it may end.
@@ -32,6 +32,10 @@ DAMAGES = {
     ),
     "a rank that is a word": (
         "UPDATE steady_queue_ready_executions SET rank = 'first' WHERE job_id = :id",
+        {"finished"},
+    ),
+    "a token that is a word": (
+        "UPDATE steady_queue_ready_executions SET token = 'x' WHERE job_id = :id",
         {"finished"},
     ),
     "an instant that is none": (
@@ -82,6 +86,24 @@ def test_a_damaged_row_harms_no_other_job(damage: str, make_project: MakeProject
     assert project.count("ready_executions") == 0
     assert project.count("claimed_executions") == 0
     assert "unavailable" not in drained.stderr
+
+
+def test_a_limit_that_is_a_word_ends_no_worker(make_project: MakeProject) -> None:
+    """Nobody is admitted until somebody who enqueues says what the limit is."""
+    project = make_project(queue(processes=1, threads=2))
+    first, second = project.enqueue("one_by_one", [0.0], [0.0])
+    with closing(sqlite3.connect(project.database, timeout=20)) as connection, connection:
+        connection.execute("UPDATE steady_queue_semaphores SET \"limit\" = 'many'")
+    supervisor = project.start()
+    workers = supervisor.wait_ready(1)
+    wait_for(lambda: project.state_of(first) == "finished", 20, "the end of the first job")
+    project.enqueue("work")
+    wait_for(lambda: project.unfinished() == 1, 20, "the end of another job")
+    assert project.state_of(second) == "blocked"
+    project.enqueue("one_by_one", [0.0])
+    project.wait_done()
+    assert supervisor.workers() == workers
+    stop_all(project)
 
 
 SIGNED = 'TASKS["default"]["OPTIONS"] = {"payload": {"sign": True}}'

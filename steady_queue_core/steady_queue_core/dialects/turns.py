@@ -220,7 +220,7 @@ class Turns:
                 )
                 # With a lock, to see what is newer than the snapshot of a caller's transaction.
                 for row in self._dialect.lock_rows(self._connection, rows, wait=True):
-                    following[level, row.key] = _valid(row.turn, 0.0, LARGEST, 0.0)
+                    following[level, row.key] = valid_number(row.turn, 0.0, LARGEST, 0.0)
         return following
 
     def _save(self, following: Mapping[Key, float]) -> None:
@@ -243,7 +243,7 @@ class Turns:
         def weight(arrival: Arrival) -> float:
             default = arrival.default_weight
             found = given.get((arrival.queue_name, arrival.key), default)
-            return _valid(found, LEAST_WEIGHT, LARGEST_WEIGHT, default)
+            return valid_number(found, LEAST_WEIGHT, LARGEST_WEIGHT, default)
 
         return weight
 
@@ -284,7 +284,7 @@ def reached(connection: BaseDatabaseWrapper, level: Level, without: Collection[i
     rows = rows.order_by("queue_name", "rank", "turn")
     for turn, job_id in rows.values_list("turn", "job_id")[: len(without) + 1]:
         if job_id not in without:
-            return _valid(turn, 0.0, LARGEST, float(job_id))
+            return valid_number(turn, 0.0, LARGEST, float(job_id))
     latest = model("Job").objects.using(connection.alias).order_by("-pk")
     return float(latest.values_list("pk", flat=True).first() or 0)
 
@@ -339,7 +339,7 @@ def _by_level(keys: Iterable[Key]) -> dict[Level, list[str]]:
     return texts
 
 
-def _valid(value: object, least: float, largest: float, default: float) -> float:
+def valid_number(value: object, least: float, largest: float, default: float) -> float:
     """Return a number that a row holds; ``default`` for what no queue can have stored."""
     is_number = isinstance(value, int | float) and least <= value <= largest
     return float(cast(float, value)) if is_number else default

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from operator import itemgetter
 
 from ..dialects import ClaimedJob, Ending, Outcome
 from ..models import Statistic
@@ -108,8 +107,10 @@ class Collector:
         if self._stored_minute and self._minute - self._stored_minute >= MOST_PAUSE:
             self._begin_anew()
         self._gained = self._gains()
-        totals = sorted(self._gained.items(), key=itemgetter(0))
-        minutes = [(series, self._tallies[series]) for series in sorted(self._changed)]
+        # As text: SQLite may hold a name of bytes.
+        totals = sorted(self._gained.items(), key=lambda item: [*map(str, item[0])])
+        changed = sorted(self._changed, key=lambda series: (series[0], *map(str, series[1:])))
+        minutes = [(series, self._tallies[series]) for series in changed]
         return [
             *(self._row(ALL_TIME, (0, *names), tally) for names, tally in totals),
             *(self._row(MINUTE, series, tally) for series, tally in minutes),

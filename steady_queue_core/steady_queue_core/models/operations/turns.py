@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from ...dialects.turns import Level, reached
+from ...dialects.turns import LARGEST, Level, reached, valid_number
 from ..turn import Turn
 from .clear import NEVER, Sweep
 
@@ -34,6 +34,10 @@ class IdleTurns(Sweep):
             locked = list(self.database.lock_rows(rows, wait=False))
             levels = {Level(row.queue_name, row.rank) for row in locked}
             passed = {level: reached(self.database.connection, level) for level in levels}
-            idle = [row.pk for row in locked if row.turn <= passed[Level(row.queue_name, row.rank)]]
+            idle = [
+                row.pk for row in locked
+                if valid_number(row.turn, 0.0, LARGEST, 0.0)
+                <= passed[Level(row.queue_name, row.rank)]
+            ]  # fmt: skip
             self._turns.filter(pk__in=idle)._raw_delete(self.using)
         return len(idle)
