@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import Dispatched, tables
@@ -11,9 +13,10 @@ from steady_queue_core.dialects import Dispatched, tables
 from .batches import Statement, execute_all
 from .clock import NOW_SQL
 from .enqueue import INSERT_BLOCKED, INSERT_READY
+from .errors import is_contention
 from .inline_tables import SQL, Value, chunks, insert_rows, text_length, with_ids
-from .permits import admit_joined, discarding_refused, lock
-from .transactions import Transaction, run_in_transaction
+from .permits import admit_joined, discarding_refused, lock, locked_by_others
+from .transactions import Transaction, is_in_transaction, run_in_transaction
 
 # Seconds until the earliest job is due; negative if it is overdue. Reads one entry of the index.
 NEXT_DUE = Statement(
@@ -24,7 +27,8 @@ NEXT_DUE = Statement(
 PICK_DUE = f"""
 SELECT job_id, queue_name, `rank`, token, concurrency_key
 FROM {tables.SCHEDULED} FORCE INDEX (steady_queue_scheduled_due)
-WHERE due_at <= {NOW_SQL} ORDER BY due_at, `rank`, job_id LIMIT {{}} FOR UPDATE SKIP LOCKED"""
+WHERE due_at <= {NOW_SQL} {{which}}
+ORDER BY due_at, `rank`, job_id LIMIT {{limit}} FOR UPDATE SKIP LOCKED"""
 
 DELETE_SCHEDULED = f"""
 DELETE s FROM {{given}} STRAIGHT_JOIN {tables.SCHEDULED} s FORCE INDEX (PRIMARY)
@@ -35,36 +39,65 @@ def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
     wait = _until_next(connection)
     if wait is None or wait > 0:
         return Dispatched(0, wait)
-    moved = 0
-    if limit > 0:
-        moved = run_in_transaction(connection, lambda transaction: _move(transaction, limit))
+    moved = _move(connection, limit) if limit > 0 else 0
     wait = _until_next(connection)
     return Dispatched(moved, None if wait is None else max(0.0, wait))
 
 
-def _move(transaction: Transaction, limit: int) -> int:
-    [due] = transaction.execute([Statement(PICK_DUE.format(int(limit)))])
+def _move(connection: BaseDatabaseWrapper, limit: int) -> int:
+    """Move due jobs; return how many."""
+    try:
+        return run_in_transaction(connection, lambda transaction: _move_all(transaction, limit))
+    except DatabaseError as error:
+        if is_in_transaction(connection) or not is_contention(connection, error):
+            raise
+    # A transaction keeps a semaphore locked. Other jobs need not wait for it.
+    return run_in_transaction(connection, lambda transaction: _move_others(transaction, limit))
+
+
+def _move_all(transaction: Transaction, limit: int) -> int:
+    [due] = transaction.execute([_pick(limit)])
+    return _moved(transaction, due.rows)
+
+
+def _move_others(transaction: Transaction, limit: int) -> int:
+    """Move the jobs whose semaphores are not locked."""
+    unlimited, limited = transaction.execute(
+        [_pick(limit, f"AND concurrency_key IS {kind}") for kind in ("NULL", "NOT NULL")]
+    )
+    busy = locked_by_others(transaction, {key for *_, key in limited.rows})
+    return _moved(
+        transaction, [*unlimited.rows, *(row for row in limited.rows if row[-1] not in busy)]
+    )
+
+
+def _pick(limit: int, which: str = "") -> Statement:
+    return Statement(PICK_DUE.format(which=which, limit=int(limit)))
+
+
+def _moved(transaction: Transaction, due: Sequence[tuple[Any, ...]]) -> int:
+    """Move these rows; return how many."""
     ready: list[Sequence[Value]] = []
     blocked: list[Sequence[Value]] = []
-    for job_id, queue_name, rank, token, key in due.rows:
+    for job_id, queue_name, rank, token, key in due:
         row = (job_id, queue_name, rank, token, SQL(NOW_SQL))
         if key is None:
             ready.append((*row, job_id))
         else:
             blocked.append((*row, key))
-    keys = {key for *_, key in due.rows if key is not None}
+    keys = {key for *_, key in due if key is not None}
     statements = [
         *([lock(keys)] if keys else []),
         *[insert_rows(INSERT_READY, chunk) for chunk in chunks(ready)],
         *[insert_rows(INSERT_BLOCKED, chunk) for chunk in chunks(blocked, text_length)],
-        *with_ids(DELETE_SCHEDULED, [job_id for job_id, *_ in due.rows]),
+        *with_ids(DELETE_SCHEDULED, [job_id for job_id, *_ in due]),
     ]
     transaction.execute(statements, last=not keys)
     if keys:
         admit_joined(transaction, keys)
-        limited = [job_id for job_id, *_, key in due.rows if key is not None]
+        limited = [job_id for job_id, *_, key in due if key is not None]
         transaction.execute(discarding_refused(limited), last=True)
-    return len(due.rows)
+    return len(due)
 
 
 def _until_next(connection: BaseDatabaseWrapper) -> float | None:

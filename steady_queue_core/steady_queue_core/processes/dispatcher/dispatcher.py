@@ -25,6 +25,8 @@ logger = get_logger("steady_queue.dispatcher")
 #: First pause while all due jobs are locked by other transactions; doubled up to the polling
 #: interval.
 FIRST_PAUSE = 0.01
+#: Seconds until semaphores are maintained again after one of them was locked.
+LOCKED_PAUSE = 10.0
 
 
 class Dispatcher:
@@ -94,9 +96,15 @@ class Dispatcher:
     def _maintain_semaphores(self) -> float:
         """Maintain the semaphores if it is time; return the seconds until the next time."""
         if time.monotonic() >= self._next_maintenance:
-            admitted = self.context.database.run(
-                lambda *_: SemaphoreMaintenance(self.context.using).do()
-            )
+            interval = self.settings.concurrency_maintenance_interval.total_seconds()
+            try:
+                admitted = self.context.database.run(
+                    lambda *_: SemaphoreMaintenance(self.context.using).do()
+                )
+            except Unavailable as unavailable:
+                if not unavailable.lost:  # A semaphore is locked: what comes next has its turn.
+                    self._next_maintenance = time.monotonic() + min(interval, LOCKED_PAUSE)
+                raise
             if admitted:
                 self.context.events.unblocked(admitted)
                 logger.info(
@@ -104,7 +112,6 @@ class Dispatcher:
                     admitted,
                     extra=about("dispatcher.admitted", jobs=admitted),
                 )
-            interval = self.settings.concurrency_maintenance_interval.total_seconds()
             self._next_maintenance = time.monotonic() + interval
         return max(0.0, self._next_maintenance - time.monotonic())
 
