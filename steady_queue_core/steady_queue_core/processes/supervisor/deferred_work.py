@@ -19,22 +19,32 @@ class DeferredWork:
     def __init__(self) -> None:
         self._work: deque[Callable[[], None]] = deque()
         self._retry_at = 0.0
+        #: Whether some of it waits for a lock, though the database is there.
+        self.is_held_up = False
 
     def __bool__(self) -> bool:
         return bool(self._work)
 
     def add(self, work: Callable[[], None]) -> None:
-        """Run ``work`` after all that was added before it."""
+        """Run ``work`` after all that was added before it, unless that waits for a lock."""
         self._work.append(work)
 
     def run(self, *, now: bool = False) -> None:
         """Run the work, unless a pause after an outage has not passed; ``now`` ignores that."""
-        while self._work and (now or time.monotonic() >= self._retry_at):
+        if not now and time.monotonic() < self._retry_at:
+            return
+        held_up = 0
+        while len(self._work) > held_up:
             try:
                 self._work[0]()
             except Unavailable as unavailable:
                 self._retry_at = time.monotonic() + unavailable.pause
-                return
+                if unavailable.lost:
+                    break
+                # It is put behind the others, which may need other rows.
+                self._work.rotate(-1)
+                held_up += 1
+                continue
             except Exception:
                 log_internal_error(
                     logger,
@@ -42,3 +52,4 @@ class DeferredWork:
                     extra=about("supervisor.work_given_up"),
                 )
             self._work.popleft()
+        self.is_held_up = held_up > 0

@@ -188,10 +188,12 @@ class Maintenance:
         """Do what is due: deferred work, the heartbeat, and the checks for dead processes."""
         self.memory_kills.look()
         self.deferred.run()
-        if self.deferred:
-            return
         now = time.monotonic()
         try:
+            if self.deferred:
+                if self.deferred.is_held_up:
+                    self._beat()  # Or others would declare us dead.
+                return
             self._clock_is_steady()
             self._beat()
             if now >= self._next_exited_check:
