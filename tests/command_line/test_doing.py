@@ -19,6 +19,7 @@ from steady_queue_core.models import FailedExecution, Job, Pause, Queue, Schedul
 from steady_queue_core.models.operations.clear import FinishedJobs
 
 from ..core.driver import Driver
+from ..core.samples import FRAMEWORK
 from ..models.everywhere import Jobs, on_every_database
 from ..models.recurrence import tasks
 from .invoking import invoke, on_two_databases
@@ -111,6 +112,22 @@ def test_the_result_of_a_task_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_job_that_is_not_kept_has_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = enqueue_module._wait
+
+    def wait(*arguments: Any) -> int:
+        Job.objects.all().delete()
+        return original(*arguments)
+
+    monkeypatch.setattr(enqueue_module, "_wait", wait)
+    told = invoke("enqueue", f"{PATH}.add", "--args", "[1, 2]", "--wait", "--json")
+    assert (told.code, told.json["enqueued"], told.json["status"]) == (1, True, None)
+    assert told.json["problems"] == [
+        f"Job {told.json['job']} is gone: it has ended and is not kept, or was deleted."
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
 def test_waiting_has_a_limit() -> None:
     told = invoke("enqueue", f"{PATH}.add", "--args", "[1]", "--wait", "0.1", "--json")
     assert (told.code, told.json["status"]) == (1, "READY")
@@ -118,8 +135,10 @@ def test_waiting_has_a_limit() -> None:
 
 
 @pytest.mark.django_db
-def test_calls_that_cannot_be_say_why() -> None:
+def test_calls_that_cannot_be_say_why(settings: Any) -> None:
     path = f"{PATH}.add"
+    theirs = {"BACKEND": f"{FRAMEWORK}.backends.dummy.DummyBackend"}
+    settings.TASKS = {**settings.TASKS, "theirs": theirs}
     told = invoke("enqueue", f"{PATH}.ad", "--json")
     assert told.code == 4
     assert told.json["problems"] == [f"There is no task '{PATH}.ad'; did you mean '{path}'?"]
@@ -127,6 +146,8 @@ def test_calls_that_cannot_be_say_why() -> None:
         ([], "missing a required argument: 'a'"),
         (["--args", "[1]", "--priority", "1000"], "riority"),
         (["--args", "[1]", "--queue", " "], "ueue"),
+        (["--args", "[1]", "--backend", "none"], "none"),
+        (["--args", "[1]", "--backend", "theirs"], "'theirs' is no Steady Queue backend in TASKS."),
     ):
         told = invoke("enqueue", path, *arguments)
         assert told.code == 2, told

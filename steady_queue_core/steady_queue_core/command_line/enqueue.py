@@ -8,11 +8,17 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from ..compat import InvalidTask, TaskResult, TaskResultStatus
+from ..compat import (
+    InvalidTask,
+    InvalidTaskBackend,
+    TaskResult,
+    TaskResultDoesNotExist,
+    TaskResultStatus,
+)
 from ..configuration import Configuration
 from ..configuration.errors import suggest
 from ..processes.supervisor.launch import import_tasks
-from ..tasks.definition import known_task, registered_tasks
+from ..tasks.definition import known_task, registered_tasks, runs_ours
 from .context import Context
 from .databases import require_usable
 from .exit_codes import DONE, FAILED, NOT_FOUND, WRONG_USAGE
@@ -76,6 +82,10 @@ def _wait(context: Context, result: Any, data: Mapping[str, Any]) -> int:
     except TimeoutError as error:
         context.show({**data, "status": str(result.status.value)}, problems=[str(error)])
         return FAILED
+    except TaskResultDoesNotExist:
+        problem = f"Job {result.id} is gone: it has ended and is not kept, or was deleted."
+        context.show({**data, "status": None}, problems=[problem])
+        return FAILED
     status = {**data, "status": str(result.status.value)}
     if result.status == TaskResultStatus.SUCCESSFUL:
         value = result.return_value
@@ -105,9 +115,13 @@ def _configured(task: Any, options: Mapping[str, Any]) -> Any:
     }
     changes = {name: value for name, value in given.items() if value is not None}
     try:
-        return task.using(**changes) if changes else task
-    except (TypeError, ValueError, InvalidTask) as error:
+        configured = task.using(**changes) if changes else task
+        is_ours = runs_ours(configured.get_backend())
+    except (TypeError, ValueError, InvalidTask, InvalidTaskBackend) as error:
         raise Refusal(str(error), WRONG_USAGE) from error
+    if not is_ours:
+        raise Refusal(f"{configured.backend!r} is no Steady Queue backend in TASKS.", WRONG_USAGE)
+    return configured
 
 
 def _not_enqueued(result: TaskResult) -> str:
