@@ -249,6 +249,14 @@ def test_a_failure_reaches_the_caller_if_that_is_wanted() -> None:
     assert samples.stubborn.enqueue(3).attempts == 3
 
 
+@pytest.mark.steady_queue("immediate", raise_errors=True)
+def test_another_kind_of_backend_does_not_mind_what_it_does_not_know() -> None:
+    with override_backends("dummy"):
+        assert samples.fail.enqueue("broken").status == TaskResultStatus.READY
+    with override_backends("immediate"), pytest.raises(LookupError, match="broken"):
+        samples.fail.enqueue("broken")
+
+
 @immediate
 def test_retries_follow_at_once() -> None:
     result = samples.stubborn.enqueue(3)

@@ -28,13 +28,19 @@ class override_backends(override_settings):
         if kind not in KINDS:
             known = " or ".join(map(repr, KINDS))
             raise ValueError(f"{kind!r} is no backend for tests: give {known}")
-        super().__init__(TASKS=_replaced(KINDS[kind], options))
+        super().__init__(TASKS=_replaced(kind, options))
 
 
-def _replaced(path: str, options: dict[str, Any]) -> dict[str, Any]:
+def _replaced(kind: str, options: dict[str, Any]) -> dict[str, Any]:
+    from .backends import RAISE_ERRORS
+
+    # Other kinds do not know it, where the settings or an outer block have it.
+    not_known = () if kind == "immediate" else (RAISE_ERRORS,)
     replaced = {}
     for alias, given in settings.TASKS.items():
         if isinstance(task_backends[alias], SteadyQueueBackend):
-            given = {**given, "BACKEND": path, "OPTIONS": {**given.get("OPTIONS", {}), **options}}
+            known = given.get("OPTIONS", {}).items()
+            inherited = {name: value for name, value in known if name not in not_known}
+            given = {**given, "BACKEND": KINDS[kind], "OPTIONS": {**inherited, **options}}
         replaced[alias] = given
     return replaced
