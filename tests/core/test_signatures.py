@@ -44,6 +44,11 @@ def greet(greeting: str, name: str) -> None:
     """Get an argument that who enqueues does not give."""
 
 
+@task(takes_context=True)
+def handle(context: Any, event: str, **payload: Any) -> None:
+    """Take the context, and whatever is passed by name."""
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("made", "args", "kwargs", "problem"),
@@ -57,6 +62,7 @@ def greet(greeting: str, name: str) -> None:
         (stubborn, [1, 2], {}, "too many positional arguments"),
         (stubborn, [1], {"context": 2}, "got an unexpected keyword argument 'context'"),
         (save, [], {}, "missing a required argument: 'number'"),
+        (handle, ["paid"], {"context": 1}, "'context' is the context, which the worker passes"),
     ],
 )
 def test_a_call_that_does_not_fit_is_refused_by_every_way_to_enqueue(
@@ -78,8 +84,9 @@ def test_a_call_that_fits_is_stored() -> None:
     stubborn.enqueue(1)
     save.enqueue(number=1)
     greet.enqueue("Ada")
+    handle.enqueue("paid", by="Ada")
     echo.enqueue(1, 2, c=3)
-    assert Job.objects.count() == 6
+    assert Job.objects.count() == 7
 
 
 def no_parameters() -> None: ...

@@ -21,7 +21,7 @@ class Signature:
 
     __slots__ = (
         "_any_keyword", "_any_position", "_keywords", "_least", "_names", "_positional_only",
-        "_required_keywords", "_signature", "context",
+        "_required_keywords", "_reserved", "_signature", "context",
     )  # fmt: skip
 
     def __init__(self, function: Callable[..., Any], takes_context: bool) -> None:
@@ -32,6 +32,9 @@ class Signature:
         self.context = first.name if takes_context and first is not None else None
         if self.context is not None and first is not None and first.kind in _BY_POSITION:
             parameters.remove(first)
+        is_named = first is not None and first.kind is Parameter.POSITIONAL_OR_KEYWORD
+        # Nobody may pass it by name, though the function takes any.
+        self._reserved = self.context if is_named else None
         self._signature = whole.replace(parameters=parameters)
         positional = [each for each in parameters if each.kind in _BY_POSITION]
         by_keyword = [each for each in parameters if each.kind is Parameter.KEYWORD_ONLY]
@@ -60,6 +63,8 @@ class Signature:
         """Return why the function does not accept these arguments, or ``None`` if it does."""
         if self._fits(args, kwargs):
             return None
+        if self._reserved in kwargs and self._any_keyword:
+            return f"{self._reserved!r} is the context, which the worker passes"
         try:
             self._signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -103,7 +108,10 @@ class Signature:
             return False
         if not kwargs:
             return count >= self._least and not self._required_keywords
-        if not self._any_keyword and not kwargs.keys() <= self._keywords:
+        if self._any_keyword:
+            if self._reserved in kwargs:
+                return False
+        elif not kwargs.keys() <= self._keywords:
             return False
         return (
             count >= min(self._least, self._positional_only)
