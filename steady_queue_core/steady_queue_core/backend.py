@@ -50,7 +50,7 @@ from .dialects import (
     fair_queues_in,
 )
 from .encoded_call import EncodedCall
-from .errors import AlreadyFinished, DuplicateTask
+from .errors import AlreadyFinished, DuplicateTask, SteadyQueueError
 from .fair_queues import OPTION as FAIR_QUEUES
 from .middleware import MiddlewareChain, with_installed
 from .payloads import PayloadCodec, Scope, call_scope
@@ -254,13 +254,19 @@ class SteadyQueueBackend(BaseTaskBackend):
         """Enqueue a recurring task once, as defined in the code or, if it was added at run time,
         by its row.
 
-        Raises ``UnusableRecurringTaskError``, and the errors of decoding its arguments.
+        Raises ``UnusableRecurringTaskError``, also for an instance among its arguments that is
+        gone, and for what a key's callable or middleware raises.
         """
-        from .schedules.stored import definition_in_force
+        from .schedules.stored import definition_in_force, unusable
 
         definition = definition_in_force(row)
         task = beside(definition.configured_task(), self)
-        return self.enqueue_now(task, *definition.call())
+        try:
+            return self.enqueue_now(task, *definition.call())
+        except (DatabaseError, SteadyQueueError):
+            raise
+        except Exception as error:
+            raise unusable(str(row.key), error) from error
 
     def insert(self, calls: Sequence[EncodedCall]) -> list[TaskResult]:
         """Insert the jobs of encoded calls, all or none, and send ``task_enqueued``.

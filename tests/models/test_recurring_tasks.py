@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connections
 from django.db.transaction import atomic
 
@@ -271,6 +272,17 @@ def test_a_row_of_the_code_is_not_run_where_there_is_no_such_code(using: str) ->
     found.tasks.update(static=True)
     with pytest.raises(UnusableRecurringTaskError, match="this process has no such code"):
         found.row("gone").run_now()
+    assert found.jobs() == []
+
+
+@on_every_database
+def test_a_row_whose_instance_is_gone_cannot_be_run(using: str) -> None:
+    found = Recurrence(using)
+    user = User.objects.create_user("ada")
+    schedule_recurring_task("letter", greet, schedule="@daily", args=[user])
+    user.delete()
+    with pytest.raises(UnusableRecurringTaskError, match=r"'letter' cannot be run: .*deleted"):
+        found.row("letter").run_now()
     assert found.jobs() == []
 
 
