@@ -16,6 +16,7 @@ from django.db import OperationalError, connections
 
 from steady_queue_core.command_line import completion, registry, watch
 from steady_queue_core.command_line.status import Snapshot
+from steady_queue_core.listings import queues
 from steady_queue_core.models import Process, Queue, ReadyExecution
 from steady_queue_core.models.process import register
 
@@ -180,6 +181,17 @@ def test_queues_have_to_be_served_in_time(using: str, settings: Any) -> None:
     assert problems() == ["no live worker serves the queue etl"]
     assert problems("--queue", "mail") == []
     assert problems("--queue", "nope") == ["no live worker serves the queue nope"]
+
+
+@on_every_database
+def test_more_failures_than_are_counted_by_queue_are_counted_as_far_as_is_asked(
+    using: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queues, "CAP", 2)
+    settings.TASKS = tasks(using)
+    Jobs(using).failed(4, queue_name="mail")
+    assert problems("--max-failed", 4) == []
+    assert problems("--max-failed", 3) == [f"database {using}: 4+ jobs have failed, over 3"]
 
 
 @pytest.mark.django_db

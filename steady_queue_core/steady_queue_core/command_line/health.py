@@ -14,6 +14,7 @@ from ..errors import SteadyQueueError
 from ..listings.processes import ListedProcess, listed_processes
 from ..listings.queues import ListedQueue, listed_queues
 from ..listings.wording import duration
+from ..models import FailedExecution
 from ..models.readiness import pending_migrations
 from .context import Context
 from .databases import described
@@ -116,6 +117,10 @@ class Examination:
     def _failed(self, where: str, most: int) -> Iterator[str]:
         counts = [queue.counts["failed"] for queue in self.queues]
         number, exact = sum(each.number for each in counts), all(each.exact for each in counts)
+        if not exact and number <= most and not self.options["queue"]:
+            failed = FailedExecution.objects.using(self.using).order_by()
+            number = failed[: most + 1].count()
+            exact = number <= most
         if number > most or not exact:
             yield f"{where}{number:,}{'' if exact else '+'} jobs have failed, over {most:,}"
 
