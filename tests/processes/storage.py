@@ -84,6 +84,15 @@ class ServerDatabase:
                 read("START TRANSACTION WITH CONSISTENT SNAPSHOT")
             return take_snapshot(read)
 
+    @contextmanager
+    def locked(self, statement: str) -> Iterator[None]:
+        """Hold what a statement locks, like a client whose transaction takes long."""
+        with self._reader() as read:
+            read("BEGIN")
+            read(statement)
+            yield
+            read("ROLLBACK")
+
     def close(self) -> None:
         """Drop the database."""
         self._cleanup.close()

@@ -11,9 +11,10 @@ import pytest
 
 from ..servers.kinds import KINDS
 from .checker import Attempt, Kill
-from .conftest import MakeProject
+from .conftest import EACH_SERVER, MakeProject
 from .harness import SCALE, Project
 from .scenarios import SHORT_LEASE, durations, one_state_each, queue, stop_all, verdict
+from .storage import ServerDatabase
 from .waiting import wait_for
 
 LIMITS = {"one_by_one": 1, "in_pairs": 2, "in_fives": 5}
@@ -159,3 +160,46 @@ def test_of_jobs_that_are_not_to_wait_one_runs_and_the_others_are_gone(
     project.enqueued = [project.attempts()[0].job_id]
     stop_all(project)
     assert verdict(project) == []
+
+
+@pytest.mark.parametrize("alias", EACH_SERVER)
+def test_a_semaphore_that_is_kept_locked_holds_up_no_other_job(
+    alias: str, make_project: MakeProject
+) -> None:
+    """As whoever enqueues does in a transaction that takes long."""
+    project = make_project(queue(processes=1, threads=3), on=alias)
+    project.start().wait_ready(1)
+    limited, waiting = project.enqueue("one_by_one", [1.0], [0.0])
+    project.wait_started(limited)
+    storage = project.storage
+    assert isinstance(storage, ServerDatabase)
+    with storage.locked("SELECT 1 FROM steady_queue_semaphores FOR UPDATE"):
+        wait_for(lambda: project.attempts_at(limited)[0].ended_at, 10, "the end of its task")
+        for _ in range(2):
+            project.enqueue("work", *[[0.0]] * 20)
+            wait_for(lambda: project.unfinished() == 2, 20, "the end of all others")
+        assert project.state_of(limited) == "claimed"
+    project.wait_done(30)
+    assert len(project.attempts_at(waiting)) == 1
+    stop_all(project)
+    assert verdict(project) == []
+
+
+@pytest.mark.parametrize("alias", EACH_SERVER)
+def test_a_stop_while_a_semaphore_is_kept_locked_stores_the_other_outcomes(
+    alias: str, make_project: MakeProject
+) -> None:
+    project = make_project(queue(processes=1, threads=3, shutdown_timeout=8), on=alias)
+    supervisor = project.start()
+    supervisor.wait_ready(1)
+    [limited] = project.enqueue("one_by_one", [1.0])
+    others = project.enqueue("work", [2.0], [2.0])
+    for each in (limited, *others):
+        project.wait_started(each)
+    storage = project.storage
+    assert isinstance(storage, ServerDatabase)
+    with storage.locked("SELECT 1 FROM steady_queue_semaphores FOR UPDATE"):
+        wait_for(lambda: project.attempts_at(limited)[0].ended_at, 10, "the end of its task")
+        supervisor.send(signal.SIGTERM)
+        wait_for(lambda: project.unfinished() == 1, 10, "the end of both others")
+    assert supervisor.wait_exit() == 0

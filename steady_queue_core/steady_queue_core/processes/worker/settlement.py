@@ -26,6 +26,7 @@ from .attempt import RunResult
 from .callbacks import with_callback
 from .executor import Executor
 from .heirs import Heirs
+from .set_aside import SetAside
 from .signal_sender import SignalSender
 
 logger = get_logger("steady_queue.worker")
@@ -59,6 +60,8 @@ class Settlement:
         self._arrivals: dict[int, float] = {}
         #: Results whose outcomes are to be stored.
         self.waiting: list[RunResult] = []
+        #: Those of jobs with a limit, while a semaphore is locked: others do not wait for it.
+        self._aside = SetAside()
         #: Claims whose outcome may have been stored just before a connection was lost.
         self._uncertain: set[tuple[int, int]] = set()
         #: When to look for claims in the database that the worker does not know of.
@@ -95,6 +98,18 @@ class Settlement:
         else:
             self._settled([result], {result.outcome.job_id} if result.settled else set())
 
+    def recall(self) -> None:
+        """Let what was set aside wait again if it is time, or if nothing else is left to store by a
+        process that is to end."""
+        is_left = self._aside and self.context.stopping and not self.waiting
+        if is_left or self._aside.until_due <= 0:
+            self.waiting = [*self._aside.take(), *self.waiting]
+
+    @property
+    def until_recall(self) -> float:
+        """Seconds until outcomes that were set aside are to be stored; infinite without any."""
+        return self._aside.until_due
+
     def settle_and_claim(self, limit: int) -> list[ClaimedJob]:
         """Store the outcomes of the waiting results, and claim and return up to ``limit`` jobs.
 
@@ -125,6 +140,8 @@ class Settlement:
             if unavailable.lost:
                 self._uncertain |= {_claim_of(result) for result in batch}
                 self._next_audit = 0.0
+            else:
+                self.waiting = self._aside.put_limited(batch)
             raise
         except (DataError, IntegrityError) as error:
             log_internal_error(
@@ -135,6 +152,7 @@ class Settlement:
             self._settle_one_by_one()
             raise Refused from error
         self.waiting = []
+        self._aside.note_stored(batch)
         self._settled(batch, held, time.monotonic() - began)
         self.held.update((claim.job_id, claim) for claim in claimed)
         return claimed
@@ -184,7 +202,7 @@ class Settlement:
         }
 
     def _with_heirs(self, batch: Sequence[RunResult]) -> Sequence[Outcome]:
-        ended = [result.outcome for result in self.waiting]
+        ended = [result.outcome for result in (*self._aside.results, *self.waiting)]
         return self.heirs.named([result.outcome for result in batch], ended, self.held)
 
     def _settle(self, result: RunResult) -> set[int]:

@@ -217,7 +217,8 @@ class Worker:
 
     def _collect(self) -> None:
         """Take over the results from the lanes, and release the jobs that stall there."""
-        results = self.lanes.collect(LARGEST_BATCH - len(self.settlement.waiting))
+        self.settlement.recall()
+        results = self.lanes.collect(max(0, LARGEST_BATCH - len(self.settlement.waiting)))
         for result in results:
             self.settlement.add(result)
         if not self.settings.runs_processes and self.recycling.is_due_after(len(results)):
@@ -376,6 +377,7 @@ class Worker:
             self.lanes.until_stall,
             until_question,
             self.settlement.until_statistics,
+            self.settlement.until_recall,
         )
         return max(0.0, min(until_poll, until_others))
 
