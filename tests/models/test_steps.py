@@ -551,7 +551,7 @@ def test_a_damaged_row_fails_the_job(using: str, column: str, value: Any) -> Non
 @on_every_database
 def test_a_sleep_whose_row_says_something_else_fails_the_job(using: str) -> None:
     def rest(context: Any) -> None:
-        context.sleep("a", 0.001)
+        context.sleep("a", 0.2)
 
     for text in ('"tomorrow"', encode(datetime(2030, 1, 1)), "17", "null"):
         script[:] = [rest, rest]
@@ -567,7 +567,7 @@ def test_a_sleep_whose_row_says_something_else_fails_the_job(using: str) -> None
 @on_every_database
 def test_a_sleep_whose_row_was_forged_is_bounded(using: str) -> None:
     def rest(context: Any) -> None:
-        context.sleep("a", 0.001)
+        context.sleep("a", 0.2)
 
     script[:] = [rest, rest]
     driver, result = Driver(using), work.enqueue()
