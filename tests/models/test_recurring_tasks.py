@@ -275,7 +275,8 @@ def test_a_row_of_the_code_is_not_run_where_there_is_no_such_code(using: str) ->
     assert found.jobs() == []
 
 
-@on_every_database
+@pytest.mark.django_db
+@pytest.mark.parametrize("using", ["default"])
 def test_a_row_whose_instance_is_gone_cannot_be_run(using: str) -> None:
     found = Recurrence(using)
     user = User.objects.create_user("ada")

@@ -159,9 +159,9 @@ INSERT OR REPLACE INTO steady_queue_blocked_executions (
 VALUES (:job_1, 'default', 0, 0, ':time', 'key');
 
 SELECT COALESCE(
-  (SELECT "limit" FROM steady_queue_semaphores WHERE key = 'key'),
+  (SELECT CAST("limit" AS INTEGER) FROM steady_queue_semaphores WHERE key = 'key'),
   (
-    SELECT j.concurrency_limit
+    SELECT CAST(j.concurrency_limit AS INTEGER)
     FROM steady_queue_blocked_executions b
     JOIN steady_queue_jobs j ON j.id = b.job_id
     WHERE b.concurrency_key = 'key'

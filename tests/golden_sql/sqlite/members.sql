@@ -119,10 +119,11 @@ SELECT queue_name FROM steady_queue_pauses;
 
 SELECT j.id IS NOT NULL
   AND j.finished_at IS NULL
-  AND c.job_id IS NULL, CAST(r.turn AS REAL), r."job_id", r."token", r."queue_name",
-  CAST(r."rank" AS INTEGER), j."task_path", j."backend_name", j."arguments",
-  CAST(j."attempts" AS INTEGER), CAST(j."max_attempts" AS INTEGER), j."worker_ids",
-  j."errors", j."enqueued_at", j."started_at", j."concurrency_key", j."metadata"
+  AND c.job_id IS NULL, CAST(r.turn AS REAL), r."job_id", CAST(r."token" AS INTEGER),
+  r."queue_name", CAST(r."rank" AS INTEGER), j."task_path", j."backend_name",
+  j."arguments", CAST(j."attempts" AS INTEGER), CAST(j."max_attempts" AS INTEGER),
+  j."worker_ids", j."errors", j."enqueued_at", j."started_at", j."concurrency_key",
+  j."metadata"
 FROM steady_queue_ready_executions r
 LEFT JOIN steady_queue_jobs j ON j.id = r.job_id
 LEFT JOIN steady_queue_claimed_executions c ON c.job_id = r.job_id

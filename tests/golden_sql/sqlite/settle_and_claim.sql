@@ -22,10 +22,11 @@ SELECT queue_name FROM steady_queue_pauses;
 
 SELECT j.id IS NOT NULL
   AND j.finished_at IS NULL
-  AND c.job_id IS NULL, CAST(r.turn AS REAL), r."job_id", r."token", r."queue_name",
-  CAST(r."rank" AS INTEGER), j."task_path", j."backend_name", j."arguments",
-  CAST(j."attempts" AS INTEGER), CAST(j."max_attempts" AS INTEGER), j."worker_ids",
-  j."errors", j."enqueued_at", j."started_at", j."concurrency_key", j."metadata"
+  AND c.job_id IS NULL, CAST(r.turn AS REAL), r."job_id", CAST(r."token" AS INTEGER),
+  r."queue_name", CAST(r."rank" AS INTEGER), j."task_path", j."backend_name",
+  j."arguments", CAST(j."attempts" AS INTEGER), CAST(j."max_attempts" AS INTEGER),
+  j."worker_ids", j."errors", j."enqueued_at", j."started_at", j."concurrency_key",
+  j."metadata"
 FROM steady_queue_ready_executions r
 LEFT JOIN steady_queue_jobs j ON j.id = r.job_id
 LEFT JOIN steady_queue_claimed_executions c ON c.job_id = r.job_id
@@ -64,9 +65,9 @@ WHERE id = :job_1;
 DELETE FROM steady_queue_permits WHERE job_id = :job_1;
 
 SELECT COALESCE(
-  (SELECT "limit" FROM steady_queue_semaphores WHERE key = 'key'),
+  (SELECT CAST("limit" AS INTEGER) FROM steady_queue_semaphores WHERE key = 'key'),
   (
-    SELECT j.concurrency_limit
+    SELECT CAST(j.concurrency_limit AS INTEGER)
     FROM steady_queue_blocked_executions b
     JOIN steady_queue_jobs j ON j.id = b.job_id
     WHERE b.concurrency_key = 'key'
