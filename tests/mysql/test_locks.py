@@ -12,15 +12,20 @@ from typing import Any
 from django.db.transaction import atomic
 
 from steady_queue_core.dialects import QueueSelector
-from steady_queue_core.dialects.conformance.base import limited_job, new_job
+from steady_queue_core.dialects.conformance.base import new_job
 from steady_queue_mysql.batches import Statement
 from steady_queue_mysql.claim import Claim
 from steady_queue_mysql.transactions import READ_COMMITTED, Transaction
 
+from ..dialects.kept_semaphores import KeptSemaphores
 from .cases import ServerCase, on_each_server
 
 
-class Locks(ServerCase):
+class Locks(KeptSemaphores, ServerCase):
+    impatience = (
+        "SET SESSION innodb_lock_wait_timeout = 1", "SET SESSION innodb_lock_wait_timeout = DEFAULT"
+    )  # fmt: skip
+
     def free(self, table: str) -> int:
         """Count the rows that nobody has locked."""
         with atomic(using=self.using):
@@ -59,24 +64,6 @@ class Locks(ServerCase):
         finally:
             go_on.set()
             begun.result(timeout=self.patience)
-
-    def test_a_semaphore_that_is_kept_locked_holds_up_only_its_own_jobs(self) -> None:
-        late = timedelta(hours=1)
-        self.enqueue(limited_job("kept"), limited_job("free"))
-        kept, *others = self.enqueue(
-            *(limited_job(key, delay=late) for key in ("kept", "free", "new")), new_job(delay=late)
-        )
-        self.sql("UPDATE steady_queue_scheduled_executions SET due_at = created_at")
-        self.sql("SET SESSION innodb_lock_wait_timeout = 1")
-        self.addCleanup(self.sql, "SET SESSION innodb_lock_wait_timeout = DEFAULT")
-        lock = "SELECT 1 FROM steady_queue_semaphores WHERE `key` = 'kept' FOR UPDATE"
-        with self.holding(lambda: self.sql(lock)):
-            # The first one of a batch that is full.
-            self.assertEqual(self.dialect.dispatch(self.connection, 1), (1, 0.0))
-            self.assertEqual(self.ids("Scheduled"), [kept, *others[:2]])
-            self.assertEqual(self.dialect.dispatch(self.connection, 9), (2, 0.0))
-            self.assertEqual(self.dialect.dispatch(self.connection, 9), (0, 0.0))
-        self.assertEqual(self.dialect.dispatch(self.connection, 9), (1, None))
 
     def test_a_claim_locks_the_rows_that_it_takes(self) -> None:
         self.enqueue_many(100)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from datetime import timedelta
 from unittest import mock
 
 import pytest
@@ -11,7 +10,6 @@ from django.db import DatabaseError, connections
 from django.db.transaction import atomic
 
 from steady_queue_core.dialects import DialectUnsupported, QueueSelector, dialect_for, tables
-from steady_queue_core.dialects.conformance.base import limited_job, new_job
 from steady_queue_postgres import pooler, prepared, session, transactions
 from steady_queue_postgres.prepared import fetch
 from steady_queue_postgres.transactions import planned_transaction
@@ -118,24 +116,6 @@ class TestPreparing(PostgresTestCase):
             error = self.elsewhere(wait)
         assert error is not None
         assert self.dialect.is_contention(self.connection, error)
-
-    def test_a_semaphore_that_is_kept_locked_holds_up_only_its_own_jobs(self) -> None:
-        late = timedelta(hours=1)
-        self.enqueue(limited_job("kept"), limited_job("free"))
-        kept, *others = self.enqueue(
-            *(limited_job(key, delay=late) for key in ("kept", "free", "new")), new_job(delay=late)
-        )
-        self.query("UPDATE steady_queue_scheduled_executions SET due_at = created_at")
-        self.query("SET lock_timeout = 300")
-        self.addCleanup(self.query, "RESET lock_timeout")
-        lock = "SELECT FROM steady_queue_semaphores WHERE key = 'kept' FOR UPDATE"
-        with self.holding(lambda: self.query(lock)):
-            # The first one of a batch that is full.
-            assert self.dialect.dispatch(self.connection, 1) == (1, 0.0)
-            assert self.ids("Scheduled") == [kept, *others[:2]]
-            assert self.dialect.dispatch(self.connection, 9) == (2, 0.0)
-            assert self.dialect.dispatch(self.connection, 9) == (0, 0.0)
-        assert self.dialect.dispatch(self.connection, 9) == (1, None)
 
     def test_a_server_too_old_is_refused_by_both_versions(self) -> None:
         self.connection.ensure_connection()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -13,7 +14,15 @@ from ..servers.kinds import KINDS
 from .checker import Attempt, Kill
 from .conftest import EACH_SERVER, MakeProject
 from .harness import SCALE, Project
-from .scenarios import SHORT_LEASE, durations, one_state_each, queue, stop_all, verdict
+from .scenarios import (
+    SHORT_LEASE,
+    durations,
+    one_state_each,
+    queue,
+    stop_all,
+    verdict,
+    wait_gone,
+)
 from .storage import ServerDatabase
 from .waiting import wait_for
 
@@ -162,19 +171,31 @@ def test_of_jobs_that_are_not_to_wait_one_runs_and_the_others_are_gone(
     assert verdict(project) == []
 
 
+@contextmanager
+def kept_locked(project: Project) -> Iterator[None]:
+    """Keep the semaphores locked, as whoever enqueues does in a transaction that takes long."""
+    assert isinstance(project.storage, ServerDatabase)
+    with project.storage.locked("SELECT 1 FROM steady_queue_semaphores FOR UPDATE"):
+        yield
+
+
+def wait_ended(project: Project, job_id: int) -> None:
+    """Wait for the end of a task, not of its job."""
+    wait_for(
+        lambda: project.attempts_at(job_id)[0].ended_at, 10, f"the end of the task of {job_id}"
+    )
+
+
 @pytest.mark.parametrize("alias", EACH_SERVER)
 def test_a_semaphore_that_is_kept_locked_holds_up_no_other_job(
     alias: str, make_project: MakeProject
 ) -> None:
-    """As whoever enqueues does in a transaction that takes long."""
     project = make_project(queue(processes=1, threads=3), on=alias)
     project.start().wait_ready(1)
     limited, waiting = project.enqueue("one_by_one", [1.0], [0.0])
     project.wait_started(limited)
-    storage = project.storage
-    assert isinstance(storage, ServerDatabase)
-    with storage.locked("SELECT 1 FROM steady_queue_semaphores FOR UPDATE"):
-        wait_for(lambda: project.attempts_at(limited)[0].ended_at, 10, "the end of its task")
+    with kept_locked(project):
+        wait_ended(project, limited)
         for _ in range(2):
             project.enqueue("work", *[[0.0]] * 20)
             wait_for(lambda: project.unfinished() == 2, 20, "the end of all others")
@@ -193,13 +214,52 @@ def test_a_stop_while_a_semaphore_is_kept_locked_stores_the_other_outcomes(
     supervisor = project.start()
     supervisor.wait_ready(1)
     [limited] = project.enqueue("one_by_one", [1.0])
-    others = project.enqueue("work", [2.0], [2.0])
-    for each in (limited, *others):
+    for each in (limited, *project.enqueue("work", [2.0], [2.0])):
         project.wait_started(each)
-    storage = project.storage
-    assert isinstance(storage, ServerDatabase)
-    with storage.locked("SELECT 1 FROM steady_queue_semaphores FOR UPDATE"):
-        wait_for(lambda: project.attempts_at(limited)[0].ended_at, 10, "the end of its task")
+    with kept_locked(project):
+        wait_ended(project, limited)
         supervisor.send(signal.SIGTERM)
         wait_for(lambda: project.unfinished() == 1, 10, "the end of both others")
     assert supervisor.wait_exit() == 0
+
+
+@pytest.mark.parametrize("alias", EACH_SERVER)
+def test_a_semaphore_that_is_kept_locked_stops_no_dispatcher(
+    alias: str, make_project: MakeProject
+) -> None:
+    project = make_project(queue(processes=1, threads=1), on=alias)
+    # One is blocked, though there is a permit: the maintenance would admit it.
+    project.enqueue("one_by_one", [0.0], [0.0])
+    project.query("DELETE FROM steady_queue_permits")
+    with kept_locked(project):
+        project.start().wait_ready(1)
+        wait_for(lambda: project.count("samples"), 30, "what comes after the maintenance")
+        [late] = project.enqueue("work", [0.0], delay=0.2)
+        wait_for(lambda: project.state_of(late) == "finished", 20, "a job that was due")
+    stop_all(project)
+
+
+@pytest.mark.parametrize("alias", EACH_SERVER)
+def test_a_rescue_that_waits_for_a_semaphore_stops_no_heartbeat(
+    alias: str, make_project: MakeProject
+) -> None:
+    project = make_project(queue(processes=1, threads=2, **SHORT_LEASE), on=alias)
+    supervisor = project.start()
+    [worker] = supervisor.wait_ready(1)
+    [limited] = project.enqueue("one_by_one", [30.0])
+    project.wait_started(limited)
+
+    def heartbeat() -> object:
+        statement = "SELECT last_heartbeat_at FROM steady_queue_processes WHERE kind = 'supervisor'"
+        [[found]] = project.query(statement)
+        return found
+
+    with kept_locked(project):
+        supervisor.send(signal.SIGKILL, worker)
+        wait_gone([worker], 10)
+        for number in range(3):
+            before = heartbeat()
+            wait_for(lambda before=before: heartbeat() != before, 20, f"heartbeat {number}")
+        assert project.state_of(limited) == "claimed"
+    assert project.wait_started(limited, 2).pid != worker
+    stop_all(project)

@@ -66,11 +66,12 @@ class Redactor:
         try:
             task = find_task(str(task_path))
             parameters = [*inspect.signature(task.func).parameters.values()]
+            has_secret = any(self.is_secret(each.name) for each in parameters)
+            # Such a decorator may put an argument of its own before those that it was given.
+            if has_secret and takes_any_position(task.func):
+                return []
         except (UnregisteredTaskError, TypeError, ValueError):
             return None
-        # Such a wrapper may put an argument of its own before those that it was given.
-        if takes_any_position(task.func) and any(self.is_secret(each.name) for each in parameters):
-            return []
         return [*islice(_positional(parameters[bool(task.takes_context) :]), count)]
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet
-from django.db.models import Exists, Model, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,8 @@ class VisibleJobs:
 
 def is_unrestricted(rows: QuerySet[Any]) -> bool:
     """Whether a queryset selects all rows of its table, judged by its SQL."""
-    model: type[Model] = rows.model
-    return bool(_sql(rows) == _sql_of_all(model, rows.db))
-
-
-@lru_cache
-def _sql_of_all(model: type[Model], using: str) -> Any:
-    return _sql(model._default_manager.using(using))
+    every = rows.model._default_manager.using(rows.db)
+    return bool(_sql(rows) == _sql(every))
 
 
 def _sql(rows: QuerySet[Any]) -> Any:

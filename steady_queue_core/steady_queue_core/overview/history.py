@@ -295,11 +295,8 @@ def _cells(rows: Sequence[tuple[Any, ...]]) -> Iterable[Cell]:
     return map(partial(tuple.__new__, Cell), zip(*names, totals, strict=True))
 
 
-def _grouped(cells: Iterable[Cell], key: Callable[[Cell], Key]) -> dict[Key, Total]:
-    found: dict[Key, list[Total]] = defaultdict(list)
-    for cell in cells:
-        found[key(cell)].append(cell.total)
-    return {each: Total.sum_of(totals) for each, totals in found.items()}
+def _grouped(cells: Sequence[Cell], key: Callable[[Cell], Key]) -> dict[Key, Total]:
+    return _joined(zip(map(key, cells), map(attrgetter("total"), cells), strict=True))
 
 
 def _joined(pairs: Iterable[tuple[Key, Total]]) -> dict[Key, Total]:

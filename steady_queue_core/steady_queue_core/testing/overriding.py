@@ -34,13 +34,12 @@ class override_backends(override_settings):
 def _replaced(kind: str, options: dict[str, Any]) -> dict[str, Any]:
     from .backends import RAISE_ERRORS
 
-    # Other kinds do not know it, where the settings or an outer block have it.
-    not_known = () if kind == "immediate" else (RAISE_ERRORS,)
     replaced = {}
     for alias, given in settings.TASKS.items():
         if isinstance(task_backends[alias], SteadyQueueBackend):
-            known = given.get("OPTIONS", {}).items()
-            inherited = {name: value for name, value in known if name not in not_known}
+            inherited = {**given.get("OPTIONS", {})}
+            if kind != "immediate":  # The only one that knows it.
+                inherited.pop(RAISE_ERRORS, None)
             given = {**given, "BACKEND": KINDS[kind], "OPTIONS": {**inherited, **options}}
         replaced[alias] = given
     return replaced

@@ -294,12 +294,7 @@ class Lanes:
         try:
             self._interruptions.enter(claim.job_id)
             try:
-                if limit is not None:
-                    self.time_outs.begin(claim, limit)
-                if is_requested(claim.job_id, claim.token):
-                    result = self.executor.cancelled(claim)
-                else:
-                    result = self._execute(claim, task)
+                result = self._cancelled_at_start(claim, limit) or self._execute(claim, task)
             except BaseException as error:
                 result = self._broken(claim, error)
             was_interrupted = self._interruptions.leave(claim.job_id)
@@ -311,6 +306,12 @@ class Lanes:
             close_own_connections()  # One of them may be in the middle of a statement.
         return result
 
+    def _cancelled_at_start(self, claim: ClaimedJob, limit: TimeLimit | None) -> RunResult | None:
+        """Have the time of an attempt watched; return its result if it was cancelled already."""
+        if limit is not None:
+            self.time_outs.begin(claim, limit)
+        return self.executor.cancelled(claim) if is_requested(claim.job_id, claim.token) else None
+
     def _begin(self, claim: ClaimedJob, task: Task) -> Coroutine[None, None, None]:
         # The job counts as running from now on, even if other tasks block the loop for a while.
         return self._arun(claim, task, began=time.monotonic())
@@ -321,12 +322,9 @@ class Lanes:
             result = self.executor.expired(claim)
         elif self._may_start(claim, limit):
             try:
-                if limit is not None:
-                    self.time_outs.begin(claim, limit)
-                if is_requested(claim.job_id, claim.token):
-                    result = self.executor.cancelled(claim)
-                else:
-                    result = await self.executor.arun(claim, task)
+                result = self._cancelled_at_start(claim, limit) or await self.executor.arun(
+                    claim, task
+                )
             except BaseException as error:
                 result = self._broken(claim, error)
         else:

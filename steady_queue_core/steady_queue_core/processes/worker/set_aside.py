@@ -34,12 +34,14 @@ class SetAside:
 
     def put_limited(self, batch: Sequence[RunResult]) -> list[RunResult]:
         """Take those of a batch that have a limit, since it met a lock; return the others."""
-        limited = [each for each in batch if each.outcome.concurrency_key is not None]
+        limited = [each for each in batch if _is_limited(each)]
         if limited:
             self.results += limited
             self._due_at = time.monotonic() + self._pause
             self._pause = min(LONGEST_PAUSE, 2 * self._pause)
-        return [each for each in batch if each.outcome.concurrency_key is None]
+        else:  # It is no semaphore: all of the database is busy, and who waits has its turn.
+            self._due_at, self._pause = 0.0, FIRST_PAUSE
+        return [each for each in batch if not _is_limited(each)]
 
     def take(self) -> list[RunResult]:
         """Return all of them, which are to be tried again."""
@@ -48,5 +50,9 @@ class SetAside:
 
     def note_stored(self, batch: Sequence[RunResult]) -> None:
         """Note that a batch met no lock."""
-        if any(each.outcome.concurrency_key is not None for each in batch):
+        if any(map(_is_limited, batch)):
             self._pause = FIRST_PAUSE
+
+
+def _is_limited(result: RunResult) -> bool:
+    return result.outcome.concurrency_key is not None
