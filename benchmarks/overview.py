@@ -111,8 +111,10 @@ def request(alias: str, client: Client, query: dict[str, str]) -> Seen:
 
 def fill(alias: str, jobs: int) -> None:
     """Have so many jobs, most of them finished, and the statistics of a week."""
+    from steady_queue_core.dialects import dialect_for
     from steady_queue_core.dialects.database import Database
     from steady_queue_core.models import Sample, Statistic
+    from steady_queue_core.statistics.recent_hours import sum_up
     from steady_queue_core.statistics.spans import HOUR, MINUTE, RECENT_HOUR
     from tests.million.building import Shape, analyze, build
 
@@ -148,6 +150,8 @@ def fill(alias: str, jobs: int) -> None:
         ),
         batch_size=1_000,
     )
+    while sum_up(connections[alias], dialect_for(alias)):
+        pass
     analyze(connections[alias])
 
 

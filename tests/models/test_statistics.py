@@ -12,11 +12,11 @@ from django.db.models import Sum
 
 from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import ReadyExecution, Sample, Statistic
-from steady_queue_core.statistics import recent_hours, storage
+from steady_queue_core.statistics import quarters, recent_hours, storage
 from steady_queue_core.statistics import sampler as sampler_module
 from steady_queue_core.statistics.recent_hours import RecentHours, sum_up
 from steady_queue_core.statistics.sampler import Sampler
-from steady_queue_core.statistics.spans import ALL_TIME, HOUR, MINUTE, RECENT_HOUR
+from steady_queue_core.statistics.spans import ALL_TIME, HOUR, MINUTE, QUARTER_SUM, RECENT_HOUR
 from steady_queue_core.statistics.storage import RollUp, roll_up, store
 from steady_queue_core.statistics.tally import Tally
 
@@ -263,12 +263,14 @@ def test_hours_that_are_over_are_summed_up_beside_their_minutes(using: str) -> N
         (RECENT_HOUR, over - 120, "other", 4, 4),
     ]
     # At the full hour, the first hour is a whole one.
-    assert [each for each in kept(using) if each[0] < 0 and each[1] != rolled_up] == wanted
+    assert [
+        each for each in kept(using) if each[0] == RECENT_HOUR and each[1] != rolled_up
+    ] == wanted
     assert Statistic.objects.using(using).filter(span=MINUTE).count() == 5
     # What is stored late after an outage is in an hour that was not summed up yet.
     keep(using, row(over - 30, 64))
     sum_up(connection, dialect)
-    assert [each for each in kept(using) if each[0] < 0][-1] == (
+    assert [each for each in kept(using) if each[0] == RECENT_HOUR][-1] == (
         RECENT_HOUR, over - 60, "mail", 64, 64,
     )  # fmt: skip
 
@@ -309,3 +311,68 @@ def test_an_hour_of_a_clock_that_was_ahead_does_not_stop_the_sums(using: str) ->
     present = present_minute(using)
     keep(using, row(present - 130, 1), row(present + 6_000, 2, span=RECENT_HOUR, writer=0))
     assert sum_up(connections[using], dialect_for(using)) == 1
+
+
+def sums(using: str, span: int) -> list[tuple[int, str, int]]:
+    """Return minute, queue and finished of the sums of a span."""
+    return [(each[1], each[2], each[3]) for each in kept(using) if each[0] == span]
+
+
+def sum_all_up(using: str) -> None:
+    while sum_up(connections[using], dialect_for(using)):
+        pass
+
+
+@on_every_database
+def test_six_hours_that_are_over_are_summed_up_beside_them(
+    using: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    present = present_minute(using)
+    quarter = present // 360 * 360
+    keep(
+        using,
+        row(quarter - 300, 1), row(quarter - 1, 2), row(quarter - 1, 4, queue_name="other"),
+        row(quarter + 1, 8),
+        # Of five days ago; of one hour there is the sum of its minutes, too.
+        row(quarter - 20 * 360, 16, span=HOUR, writer=0),
+        row(quarter - 20 * 360 + 60, 32, span=HOUR, writer=0),
+        row(quarter - 20 * 360 + 60, 32, span=RECENT_HOUR, writer=0),
+        row(quarter - 34 * 360, 64, span=HOUR, writer=0),
+        row(quarter - 34 * 360, 64, span=QUARTER_SUM, writer=0),
+    )  # fmt: skip
+    monkeypatch.setattr(quarters, "GRACE", 10_000)
+    sum_all_up(using)
+    assert sums(using, QUARTER_SUM) == []
+    monkeypatch.setattr(quarters, "GRACE", 0)
+    monkeypatch.setattr(recent_hours, "GRACE", 0)
+    sum_all_up(using)
+    assert sums(using, QUARTER_SUM) == [
+        (quarter - 20 * 360, "mail", 48), (quarter - 360, "mail", 3), (quarter - 360, "other", 4),
+    ]  # fmt: skip
+
+
+@on_every_database
+def test_six_hours_are_not_summed_up_before_all_minutes_are(using: str) -> None:
+    present = present_minute(using)
+    rolled_up = present // 360 * 360 - 10 * 360
+    keep(using, row(rolled_up + 1, 1), row(rolled_up + 60, 2, span=HOUR, writer=0))
+    sum_all_up(using)
+    assert sums(using, QUARTER_SUM) == []
+    while roll_up(connections[using], dialect_for(using)):
+        pass
+    sum_all_up(using)
+    assert sums(using, QUARTER_SUM) == [(rolled_up, "mail", 3)]
+
+
+@on_every_database
+def test_six_hours_are_summed_up_again_if_counts_of_them_are_stored_late(using: str) -> None:
+    quarter = present_minute(using) // 360 * 360 - 4 * 360
+    minutes = [row(quarter + number * 360, 1) for number in range(3)]
+    keep(using, *minutes)
+    sum_all_up(using)
+    assert sums(using, QUARTER_SUM) == [(each.minute, "mail", 1) for each in minutes]
+    keep(using, row(quarter + 361, 2))
+    # The pages read no hours before the last sum: there is none after one that is missing.
+    assert sums(using, QUARTER_SUM) == [(quarter, "mail", 1)]
+    sum_all_up(using)
+    assert [each[-1] for each in sums(using, QUARTER_SUM)] == [1, 3, 1]

@@ -43,7 +43,7 @@ class Garden(Ward):
             tally.note_wait(waits)
         minute = self.minute - ago
         self.rows(Statistic).create(
-            span=span, minute=minute if span == MINUTE else minute // 60 * 60,
+            span=span, minute=minute - minute % abs(span),
             stored_minute=minute, queue_name=queue, task_path=task, writer=writer,
             **tally.values(),
         )  # fmt: skip

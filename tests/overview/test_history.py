@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from steady_queue_core.models import Queue, RecurringTask, Sample, Statistic
-from steady_queue_core.overview import WINDOWS, history, lengths, queues
+from steady_queue_core.overview import WINDOWS, history_rows, lengths, queues
 from steady_queue_core.overview.total import Total, quantile
 from steady_queue_core.statistics import histogram
-from steady_queue_core.statistics.spans import HOUR, RECENT_HOUR
+from steady_queue_core.statistics.spans import HOUR, QUARTER_SUM, RECENT_HOUR
 
 from ..models.everywhere import on_every_database
 from .planting import TASK, Garden
@@ -51,12 +51,57 @@ def test_a_day_and_a_week_are_shown_by_hours(using: str, garden: Garden) -> None
     garden.count(10 * 24 * 60, span=HOUR, finished=128, writer=0)
     day, week = garden.look(window=DAY), garden.look(window=WEEK)
     assert len(day.history.steps) == 24
-    assert len(week.history.steps) == 168
+    # It begins with a quarter of a day, two hours later than a week ago.
+    assert (len(week.history.steps), len(week.history.timed_steps)) == (167, 28)
     # The minutes of an hour that was summed up are not counted once more.
     assert sum(each.finished for each in day.history.steps.values()) == 1 + 3 + 8
     assert sum(each.finished for each in week.history.steps.values()) == 1 + 3 + 8 + 16 + 32 + 64
     assert day.history.by_task[TASK].finished == 12
     assert [each.finished for each in day.history.steps.values()][-2:] == [3, 1]
+
+
+@on_every_database
+def test_a_week_is_added_up_by_quarters_of_days(using: str, garden: Garden) -> None:
+    # The present hour is the fifth of its quarter.
+    garden.count(3, finished=1)
+    garden.count(90, span=RECENT_HOUR, finished=2, runs=3_000)
+    for ago, number in ((5, 4), (6, 8), (10, 16)):
+        garden.count(ago * 60, span=RECENT_HOUR, finished=number)
+    garden.count(10 * 60, span=QUARTER_SUM, finished=28, runs=50)
+    # Their minutes have become hours, and there is no sum of the six.
+    garden.count(29 * 60, span=HOUR, finished=32, runs=50)
+    garden.count(29 * 60, "other", "t", span=QUARTER_SUM, finished=64, runs=50)
+    garden.count(29 * 60, "other", "t", span=HOUR, finished=64, runs=50)
+    garden.count(29 * 60, "mail", span=QUARTER_SUM, finished=32, runs=50)
+    seen = garden.look(window=WEEK).history
+    first = seen.minute // 60 * 60
+    assert {(first - at) // 60: each.finished for at, each in seen.steps.items() if each.ended} == {
+        29: 96, 10: 16, 6: 8, 5: 4, 2: 2, 0: 1,
+    }  # fmt: skip
+    assert {
+        (first - at) // 60: (each.finished, each.run_max)
+        for at, each in seen.timed_steps.items()
+        if each.ended
+    } == {34: (96, 50), 10: (28, 50), 4: (3, 3_000)}
+    assert {task: each.finished for task, each in seen.by_task.items()} == {TASK: 63, "t": 64}
+    assert seen.day_before.finished == 30
+    other = garden.look(window=WEEK, queue="other").history
+    assert [each.finished for each in other.steps.values() if each.ended] == [64]
+    assert (other.total.finished, other.usual[TASK].finished) == (64, 63)
+    assert other.day_before.finished == 30
+    assert {"t", TASK} <= other.known_tasks
+
+
+@on_every_database
+def test_hours_after_the_last_six_that_are_summed_up_are_added(using: str, garden: Garden) -> None:
+    garden.count(100 * 60, span=HOUR, finished=1)
+    garden.count(100 * 60, span=QUARTER_SUM, finished=1)
+    garden.count(80 * 60, span=HOUR, finished=2)
+    garden.count(30 * 60, span=RECENT_HOUR, finished=4)
+    seen = garden.look(window=WEEK).history
+    assert seen.total.finished == 7
+    garden.rows(Statistic).filter(span=QUARTER_SUM).delete()
+    assert garden.look(window=WEEK).history.total.finished == 7
 
 
 @on_every_database
@@ -221,7 +266,7 @@ def test_rows_of_nonsense_count_as_nothing(garden: Garden) -> None:
 def test_the_latest_of_very_many_rows_are_read(
     garden: Garden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "MOST", 3)
+    monkeypatch.setattr(history_rows, "MOST", 3)
     for ago in range(5):
         garden.count(ago, finished=1)
     seen = garden.look().history

@@ -91,7 +91,7 @@ def _ended(overview: Overview) -> Chart:
 
 
 def _times(overview: Overview) -> Chart:
-    steps, total = overview.history.steps, overview.history.total
+    steps, total = overview.history.timed_steps, overview.history.total
 
     def times(each: Total) -> tuple[float | None, ...]:
         return each.wait(0.5), each.wait(0.95), each.run(0.95)

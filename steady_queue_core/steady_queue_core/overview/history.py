@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from django.db.models import BigIntegerField, Exists, QuerySet, Sum, Value
-from django.db.models.functions import Cast, Least
-
-from ..listings.damage import ERRORS, is_damage
-from ..models import Sample, Statistic
-from ..statistics.spans import HOUR, MINUTE, RECENT_HOUR
+from ..statistics.spans import HOUR, MINUTE, QUARTER, QUARTER_SUM, RECENT_HOUR
 from ..statistics.tally import number
+from .history_rows import (
+    BEFORE,
+    COLUMNS,
+    COUNTED_HOUR,
+    COUNTED_RECENT_HOUR,
+    NAMES,
+    SAMPLE,
+    history_rows,
+    is_cut,
+)
 from .scope import Scope
-from .statement import rows_of
-from .total import COUNTED, HISTOGRAMS, OUTCOMES, Total
-from .window import DAY
+from .total import Total
+from .window import DAY, LATELY, RECENT
 
-#: Most rows of statistics of minutes, and of hours, that are read: the latest ones.
-MOST = 50_000
-#: What a row counts at most where the database adds: more would not fit.
-MOST_COUNTED = 10**12
-#: Minutes that count as lately, for rates.
-LATELY = 10
-#: Minutes with a rate of their own beside the rows of queues.
-RECENT = 60
-#: Marks samples among the rows of one statement; no span is like it.
-SAMPLE = -1
-COLUMNS = ("span", "minute", "queue_name", "task_path", *COUNTED)
-NAMES = len(COLUMNS) - len(COUNTED)
 Key = TypeVar("Key")
-SAMPLED = ("minute", "queue_name", "ready", "oldest_wait_ms")
 
 
 class Length(NamedTuple):
@@ -45,9 +36,8 @@ class Length(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """What a process has counted of one queue and task, in one minute or hour."""
+    """What was counted of one queue and task, in one minute, hour, or six hours."""
 
-    span: int
     minute: int
     queue: str
     task: str
@@ -62,7 +52,12 @@ class History:
     minute: int
     scope: Scope
     minutes: list[Cell] = field(default_factory=list)
+    #: Those of the window; and its hours that are in none of them.
+    quarters: list[Cell] = field(default_factory=list)
     hours: list[Cell] = field(default_factory=list)
+    #: Outcomes by hour: of a day, whatever the scope; and of a week.
+    before: dict[int, Total] = field(default_factory=dict)
+    counted: dict[int, Total] = field(default_factory=dict)
     #: By minute, of all queues together.
     samples: dict[int, Length] = field(default_factory=dict)
     #: About ten minutes ago, by queue.
@@ -74,19 +69,22 @@ class History:
     def of(cls, scope: Scope, minute: int) -> History:
         """Read what a page needs, by one query."""
         found = cls(minute, scope)
-        rows = _rows(scope, minute)
-        by_span = defaultdict(list)
+        rows = history_rows(scope, minute)
+        by_kind = defaultdict(list)
         for row in _sound(rows):
-            by_span[row[0]].append(row)
-        for _, at, queue, _, *counts in by_span.pop(SAMPLE, ()):
+            by_kind[row[0]].append(row)
+        cells = {what: [*_cells(each)] for what, each in by_kind.items() if what != SAMPLE}
+        for _, at, queue, _, *counts in by_kind[SAMPLE]:
             found._add_sample(at, queue, Length(*map(number, counts[:2])))
-        found.minutes = [*_cells(by_span.pop(MINUTE, []))]
+        found.minutes, found.quarters = cells.get(MINUTE, []), cells.get(QUARTER_SUM, [])
+        found.before = _by_minute(cells.get(BEFORE, ()))
         # Hours may still be there by their minutes' sums, too.
-        found.hours = [*_cells(by_span.pop(RECENT_HOUR, []))]
+        found.hours = cells.get(RECENT_HOUR, [])
         summed = {cell.minute for cell in found.hours}
-        for others in by_span.values():
-            found.hours += [cell for cell in _cells(others) if cell.minute not in summed]
-        found.is_cut = MOST in Counter(row[0] for row in rows).values()
+        found.hours += [cell for cell in cells.get(HOUR, ()) if cell.minute not in summed]
+        for what in (COUNTED_HOUR, COUNTED_RECENT_HOUR):
+            found.counted |= _by_minute(cells.get(what, ()))
+        found.is_cut = is_cut(rows)
         return found
 
     def _add_sample(self, minute: int, queue: str, length: Length) -> None:
@@ -107,23 +105,35 @@ class History:
 
     @cached_property
     def _in_window(self) -> list[Cell]:
-        """Hours, and the minutes of hours that are not summed up."""
-        window = self.scope.window
-        first = window.steps(self.minute)[0]
-        if window.step == MINUTE:
+        """Quarters of days, hours that are not among them, and the minutes of other hours."""
+        first = self.scope.window.steps(self.minute)[0]
+        if self.scope.window.step == MINUTE:
             found = self.minutes
         else:
             summed = {cell.minute for cell in self.hours}
-            minutes = (each for each in self.minutes if each.minute // HOUR * HOUR not in summed)
-            found = [*self.hours, *minutes]
+            for quarter in {cell.minute for cell in self.quarters}:
+                summed.update(range(quarter, quarter + QUARTER, HOUR))
+            minutes = (each for each in self.minutes if _hour(each) not in summed)
+            found = [*self.quarters, *self.hours, *minutes]
         return [each for each in found if each.minute >= first]
 
     @cached_property
     def steps(self) -> dict[int, Total]:
-        """The totals of each step of the window."""
-        step, by_minute = self.scope.window.step, _grouped(self.cells, attrgetter("minute"))
+        """What has become of jobs in each step of the window."""
+        window = self.scope.window
+        if window.step == window.timed_step:
+            return self.timed_steps
+        minutes = (each for each in self._recent if _hour(each) not in self.counted)
+        found = {**self.counted, **_joined((_hour(each), each.total) for each in minutes)}
+        return {each: found.get(each, Total()) for each in window.steps(self.minute)}
+
+    @cached_property
+    def timed_steps(self) -> dict[int, Total]:
+        """The totals of each step of what is timed."""
+        window, by_minute = self.scope.window, _grouped(self.cells, attrgetter("minute"))
+        step = window.timed_step
         found = _joined((minute // step * step, each) for minute, each in by_minute.items())
-        return {each: found.get(each, Total()) for each in self.scope.window.steps(self.minute)}
+        return {each: found.get(each, Total()) for each in window.timed_steps(self.minute)}
 
     @cached_property
     def by_task(self) -> dict[str, Total]:
@@ -158,7 +168,7 @@ class History:
     @property
     def known_tasks(self) -> set[str]:
         """The tasks of the window, and others that are read, whatever the scope."""
-        return {cell.task for cell in (*self.minutes, *self.hours)} - {""}
+        return {cell.task for cell in (*self.minutes, *self.hours, *self.quarters)} - {""}
 
     def ready_before(self, queue: str) -> tuple[int, int] | None:
         """Return how many minutes ago it was known how many jobs of a queue were ready, and how
@@ -202,14 +212,12 @@ class History:
     def day_before(self) -> Total:
         """What had become of jobs in the day up to ten minutes ago, without how long that took."""
         until = self.minute - LATELY
-        hours = [cell for cell in self.hours if until - DAY.length <= cell.minute <= until - HOUR]
-        summed = {cell.minute for cell in hours}
+        since = until - DAY.length
+        hours = {hour: each for hour, each in self.before.items() if since <= hour <= until - HOUR}
         minutes = (
-            cell
-            for cell in self.minutes
-            if cell.minute < until and cell.minute // HOUR * HOUR not in summed
+            each for each in self.minutes if each.minute < until and _hour(each) not in hours
         )
-        return _counts([*hours, *minutes])
+        return Total.counts_of([*hours.values(), *(each.total for each in minutes)])
 
     @cached_property
     def _recent(self) -> list[Cell]:
@@ -227,59 +235,9 @@ class History:
         )
 
 
-def _rows(scope: Scope, minute: int) -> list[tuple[Any, ...]]:
-    known = Statistic.objects.using(scope.using).filter(minute__lte=minute)
-    statistics = known.order_by("-minute")
-    samples = Sample.objects.using(scope.using).order_by().values(*SAMPLED)
-    window, hour = scope.window, minute - minute % HOUR
-    recent = minute - RECENT
-    since = min(hour - window.length, hour - DAY.length)
-    filling = ", ".join(["''", "{0}", "{1}", *"0" * (len(COUNTED) - 4), "''", "''"])
-    sampled = "SELECT {span}, minute, queue_name, {filling} FROM {{rows}}".format(
-        span=SAMPLE, filling=filling.format("ready", "oldest_wait_ms")
-    )
-    hours_of = _each if window.step == HOUR else _together
-    parts: list[tuple[str, QuerySet[Any, Any]]] = [
-        _each(statistics.filter(span=MINUTE, minute__gte=recent)),
-        hours_of(statistics.filter(span=RECENT_HOUR, minute__gte=since)),
-        (sampled, samples.filter(queue_name="", minute__in=list(window.samples(minute)))),
-        (sampled, samples.filter(minute__in=[minute - LATELY + each for each in (-1, 0, 1)])),
-    ]
-    if window.step == HOUR:
-        # The last hour may not have been summed up yet.
-        summed = known.filter(span=RECENT_HOUR, minute=hour - HOUR)
-        unsummed = statistics.filter(span=MINUTE, minute__gte=hour - HOUR, minute__lt=recent)
-        parts.append(_each(unsummed.exclude(Exists(summed))))
-    if window.length > DAY.length:
-        parts.append(_each(statistics.filter(span=HOUR, minute__gte=since)))
-    try:
-        return rows_of(scope.using, [(text, rows[:MOST]) for text, rows in parts])
-    except ERRORS as error:
-        if not is_damage(error):
-            raise
-        return []
-
-
-def _each(rows: QuerySet[Any, Any]) -> tuple[str, QuerySet[Any, Any]]:
-    """Return what selects rows."""
-    return f"SELECT {', '.join(COLUMNS)} FROM {{rows}}", rows.values(*COLUMNS)
-
-
-def _together(rows: QuerySet[Any, Any]) -> tuple[str, QuerySet[Any, Any]]:
-    """Return what selects the outcomes of each hour, of all queues and tasks."""
-    sums = {
-        f"sum_of_{name}": Cast(Sum(Least(name, Value(MOST_COUNTED))), BigIntegerField())
-        for name in OUTCOMES
-    }
-    counted = [f"sum_of_{each}" if each in OUTCOMES else "''" if each in HISTOGRAMS else "0"
-               for each in COUNTED]  # fmt: skip
-    text = f"SELECT span, minute, '', '', {', '.join(counted)} FROM {{rows}}"
-    return text, rows.order_by().values("span", "minute").annotate(**sums)
-
-
 def _sound(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Leave out those without a minute and names: a row may hold anything."""
-    kinds = [{*map(type, column)} for column in [*zip(*rows, strict=True)][1:NAMES]]
+    kinds = [{*map(type, column)} for column in [*zip(*rows, strict=True)][1 : 1 + len(NAMES)]]
     if kinds == [{int}, {str}, {str}]:
         return rows
     return [row for row in rows if type(row[1]) is int and type(row[2]) is type(row[3]) is str]
@@ -289,10 +247,19 @@ def _cells(rows: Sequence[tuple[Any, ...]]) -> Iterable[Cell]:
     if not rows:
         return ()
     # By columns: there are ten thousand rows.
-    columns = [*zip(*rows, strict=True)]
-    names, minutes = columns[:NAMES], columns[COLUMNS.index("minute")]
-    totals = Total.of_each(minutes, columns[NAMES:])
+    columns = [*zip(*rows, strict=True)][1:]
+    names, minutes = columns[: len(NAMES)], columns[COLUMNS.index("minute")]
+    totals = Total.of_each(minutes, columns[len(NAMES) :])
     return map(partial(tuple.__new__, Cell), zip(*names, totals, strict=True))
+
+
+def _by_minute(cells: Iterable[Cell]) -> dict[int, Total]:
+    return {cell.minute: cell.total for cell in cells}
+
+
+def _hour(cell: Cell) -> int:
+    """Return the beginning of its hour."""
+    return cell.minute - cell.minute % HOUR
 
 
 def _grouped(cells: Sequence[Cell], key: Callable[[Cell], Key]) -> dict[Key, Total]:

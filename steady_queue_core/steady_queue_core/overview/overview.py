@@ -13,7 +13,7 @@ from ..listings.damage import readable
 from ..listings.processes import ListedProcess
 from .busy import Busy
 from .causes import Causes, causes
-from .history import LATELY, History
+from .history import History
 from .lengths import Lengths
 from .longest import LongRun, longest_runs
 from .problems import Evidence, Problem, problems
@@ -22,6 +22,7 @@ from .registered import Moment, registered
 from .schedules import NextRun, next_runs
 from .scope import Scope
 from .total import Total
+from .window import LATELY
 
 #: Most tasks that are shown.
 MOST_TASKS = 12

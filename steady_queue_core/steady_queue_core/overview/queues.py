@@ -12,10 +12,11 @@ from ..listings.counts import BoundedCount
 from ..listings.processes import ListedProcess, workers_of
 from ..listings.queues import ListedQueue, named_by_workers
 from .busy import Busy
-from .history import LATELY, RECENT, History
+from .history import History
 from .lengths import Lengths
 from .registered import Moment
 from .total import Total
+from .window import LATELY, RECENT
 
 #: Most queues that are counted.
 MOST = 200

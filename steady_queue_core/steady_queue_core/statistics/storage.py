@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from ..dialects import Dialect
 from ..models import Statistic
-from .spans import ALL_TIME, GRACE, HOUR, KEPT, MINUTE, RECENT_HOUR
+from .spans import ALL_TIME, GRACE, HOUR, KEPT, MINUTE, QUARTER, QUARTER_SUM, RECENT_HOUR
 from .tally import HISTOGRAMS, MAXIMA, SUMS, Tally
 
 KEY = ["span", "minute", "queue_name", "task_path", "writer"]
@@ -23,16 +23,21 @@ NOBODY = 0
 
 
 def store(connection: BaseDatabaseWrapper, dialect: Dialect, rows: Sequence[Statistic]) -> None:
-    """Store the rows of one process in place of what it has stored for them before. Hours that have
-    been summed up without them are to be summed up again."""
+    """Store the rows of one process in place of what it has stored for them before. What has been
+    summed up without them is to be summed up again."""
     late = _hours_over(rows)
     if not late:
         dialect.upsert(connection, rows, KEY, COUNTED)
         return
     with dialect.transaction(connection):
         dialect.upsert(connection, rows, KEY, COUNTED)
-        sums = Statistic.objects.using(connection.alias).filter(span=RECENT_HOUR)
-        sums.filter(minute__in=sorted(late))._raw_delete(connection.alias)
+        sums = Statistic.objects.using(connection.alias)
+        hours = sums.filter(span=RECENT_HOUR, minute__in=sorted(late))
+        # There are none before one that is missing.
+        first = min(late) - min(late) % QUARTER
+        quarters = sums.filter(span=QUARTER_SUM, minute__gte=first)
+        for rows_past in (hours, quarters):
+            rows_past._raw_delete(connection.alias)
 
 
 def _hours_over(rows: Sequence[Statistic]) -> set[int]:

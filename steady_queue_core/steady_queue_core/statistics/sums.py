@@ -1,0 +1,64 @@
+"""Sums of rows of statistics that stay beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from operator import itemgetter
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from ..dialects import Dialect
+from ..models import Statistic
+from .storage import BATCH, NOBODY, store
+from .tally import Tally
+
+
+class Sums:
+    """Sums by queue and task."""
+
+    def __init__(self) -> None:
+        self._tallies: dict[tuple[str, str], Tally] = {}
+
+    def add(self, rows: Iterable[Statistic]) -> None:
+        """Add what rows have counted."""
+        for row in rows:
+            names = str(row.queue_name), str(row.task_path)
+            self._tallies.setdefault(names, Tally()).add(Tally.of(row))
+
+    def store(
+        self,
+        connection: BaseDatabaseWrapper,
+        dialect: Dialect,
+        span: int,
+        minute: int,
+        present: int,
+    ) -> int:
+        """Store the sums as rows of this span; return how many they are."""
+        found = [
+            Statistic(
+                span=span, minute=minute, queue_name=queue, task_path=task, writer=NOBODY,
+                stored_minute=present, **tally.values(),
+            )
+            for (queue, task), tally in sorted(self._tallies.items(), key=itemgetter(0))
+        ]  # fmt: skip
+        for start in range(0, len(found), BATCH):
+            store(connection, dialect, found[start : start + BATCH])
+        return len(found)
+
+
+def first_unsummed(
+    next_part: Callable[[int], int | None], summed: set[int], length: int, oldest: int, present: int
+) -> int | None:
+    """Return the first beginning, from ``oldest`` on, of a span of this length that has parts and
+    is not among those summed up; ``next_part`` returns the first part from a minute on."""
+    start: int | None = oldest
+    # Most of the time only the last one is missing, and one look is enough.
+    while start is not None and start <= present:
+        if start in summed:
+            start += length
+            continue
+        first = next_part(start)
+        if first is None or first - first % length == start:
+            return None if first is None else start
+        start = first - first % length
+    return None
