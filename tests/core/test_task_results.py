@@ -12,6 +12,7 @@ import django
 import pytest
 from asgiref.sync import async_to_sync
 
+from steady_queue_core import limits_concurrency, task
 from steady_queue_core.compat import (
     Task,
     TaskResultDoesNotExist,
@@ -20,6 +21,7 @@ from steady_queue_core.compat import (
 )
 from steady_queue_core.errors import UnregisteredTaskError
 from steady_queue_core.models import Job
+from steady_queue_core.tasks.definition import known_task
 
 from ..app.models import Item
 from . import samples
@@ -293,16 +295,24 @@ def test_a_job_that_is_not_kept_leaves_no_result(settings: Any) -> None:
 # --- pickles --------------------------------------------------------------------------------------
 
 
-pickles = pytest.mark.skipif(django.VERSION < (6, 1), reason="Django pickles tasks since 6.1")
+@limits_concurrency(key=lambda item: f"item/{item}", to=1)
+@task(fair_key=lambda item: str(item))
+def limited(item: int) -> None: ...
 
 
-@pickles
+stock_pickles = pytest.mark.skipif(
+    django.VERSION < (6, 1), reason="Django pickles its tasks since 6.1"
+)
+
+
 @pytest.mark.parametrize(
     "made",
     [
         echo,
-        stock,
-        stock_coroutine,
+        pytest.param(stock, marks=stock_pickles),
+        pytest.param(stock_coroutine, marks=stock_pickles),
+        limited,
+        limited.using(priority=7, fair_key="mine"),
         configured.using(priority=3, run_after=timedelta(hours=1)),
         echo.using(run_after=datetime(2030, 1, 1, tzinfo=UTC)),
     ],
@@ -311,7 +321,16 @@ def test_tasks_can_be_pickled(made: Task) -> None:
     assert pickle.loads(pickle.dumps(made)) == made
 
 
-@pickles
+def test_a_pickle_takes_the_place_of_no_declared_task() -> None:
+    of_former_code = pickle.dumps(echo.using(priority=5))
+    declared = known_task(limited.module_path)
+    assert pickle.loads(pickle.dumps(limited.using(priority=5))).priority == 5
+    assert known_task(limited.module_path) is declared is limited
+    gone = of_former_code.replace(b".echo", b".gone")
+    with pytest.raises(ValueError, match="gone' to point to a Task instance"):
+        pickle.loads(gone)
+
+
 @real_transactions
 @pytest.mark.parametrize("made", [nothing, breaks])
 def test_results_can_be_pickled(made: Task) -> None:

@@ -113,6 +113,17 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         if runs_ours(self.get_backend()):
             register(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what differs from the declared task: limits and keys may have functions without a
+        name."""
+        declared, path = _declared(self.module_path), self.module_path
+        names = _field_names(type(self)) - {"func"}
+        changes = {name: getattr(self, name) for name in sorted(names)}
+        if type(declared) is type(self):
+            known = {name: getattr(declared, name) for name in names}
+            changes = {name: each for name, each in changes.items() if each != known[name]}
+        return unpickled, (path, changes)
+
     def using(
         self,
         *,
@@ -468,6 +479,23 @@ def rebuilt(task: Task, **changes: Any) -> Any:
     for each in fields(task):
         object.__setattr__(copy, each.name, changes.get(each.name, getattr(task, each.name)))
     return copy
+
+
+def unpickled(path: str, changes: dict[str, Any]) -> Any:
+    """Return the task that is declared at ``path`` with ``changes``. Raises ``ValueError``, as the
+    tasks of Django do."""
+    declared = _declared(path)
+    if declared is None:
+        raise ValueError(f"Expected {path!r} to point to a Task instance.")
+    return rebuilt(declared, **changes)
+
+
+def _declared(path: str) -> Task | None:
+    try:
+        found = import_string(path)
+    except ImportError:
+        found = None
+    return found if isinstance(found, SteadyQueueTask) else known_task(path)
 
 
 def unregistered(path: str, backend: str) -> Task:
