@@ -145,6 +145,19 @@ def test_a_list_goes_on_where_it_has_ended(using: str, settings: Any) -> None:
 
 
 @pytest.mark.django_db
+def test_a_list_goes_on_only_where_one_of_its_kind_has_ended() -> None:
+    Jobs("default").ready(3)
+    cursor = invoke("jobs", "--limit", 1, "--json").json["databases"][0]["next"]
+    for given in ("after", "after[1,", "after[1]x", "1", "after[2]\0"):
+        told = invoke("jobs", "--after", given)
+        assert told.code == 2, given
+        assert "is not where this list goes on" in told.err
+    told = invoke("jobs", "--state", "scheduled", "--after", 'after["yesterday", 1, 2]', "--json")
+    assert told.code == 2
+    assert len(invoke("jobs", "--after", cursor, "--json").json["databases"][0]["jobs"]) == 2
+
+
+@pytest.mark.django_db
 def test_a_search_without_an_index_is_bounded_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = Jobs("default")
     first = jobs.ready(queue_name="rare")

@@ -11,10 +11,11 @@ from typing import Any
 from ..listings.job_listing import JobListing
 from .context import Context
 from .databases import described, headings
-from .exit_codes import DONE
+from .exit_codes import DONE, WRONG_USAGE
 from .formats import positive_option
 from .job_filter import add_filters, listing_of, text_option
 from .job_summary import HEADINGS, as_json, as_row
+from .refusal import Refusal
 from .subcommand import Subcommand
 from .table import table
 
@@ -49,9 +50,12 @@ class Jobs(Subcommand):
             databases = [context.databases.to_change()]
         else:
             databases = context.databases.to_read()
+        listings = {using: listing_of(options, using) for using in databases}
+        if options["after"]:
+            _require_cursor(options["after"], *listings.values())
         found = [
-            Found.of(using, listing_of(options, using), options["after"], options["limit"])
-            for using in databases
+            Found.of(using, listing, options["after"], options["limit"])
+            for using, listing in listings.items()
         ]
         context.show({"databases": [each.as_json() for each in found]}, _lines(databases, found))
         return DONE
@@ -96,6 +100,15 @@ class Found:
         if self.following:
             words = "The search goes on" if self.is_unfinished else "More"
             yield f"{words} with --after {shlex.quote(self.following)}"
+
+
+def _require_cursor(cursor: str, listing: JobListing) -> None:
+    if not listing.has_cursor(cursor):
+        raise Refusal(
+            f"--after {shlex.quote(cursor)} is not where this list goes on: give what the list "
+            "before ended with, in quotes and with the same filters, or leave it out to start anew.",
+            WRONG_USAGE,
+        )
 
 
 def _lines(databases: list[str], found: list[Found]) -> Iterator[str]:

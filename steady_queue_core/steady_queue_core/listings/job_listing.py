@@ -95,6 +95,10 @@ class JobListing:
     def order(self) -> Order:
         return next((order for _, (_, order) in self._indexed_filters), self.state.order)
 
+    def has_cursor(self, cursor: str) -> bool:
+        """Whether this is where a page of the list, or of one in the same order, may start."""
+        return any(order.parse(cursor).key is not None for order in (self.order, self._by_id))
+
     def page(self, cursor: str, size: int) -> Page:
         try:
             return self._page(self.order, cursor, size)
