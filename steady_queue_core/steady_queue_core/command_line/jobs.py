@@ -106,7 +106,7 @@ def _require_cursor(cursor: str, listing: JobListing) -> None:
     if not listing.has_cursor(cursor):
         raise Refusal(
             f"--after {shlex.quote(cursor)} is not where this list goes on: give what the list "
-            "before ended with, in quotes and with the same filters, or leave it out to start anew.",
+            "before ended with, quoted and with the same filters, or leave it out to start anew.",
             WRONG_USAGE,
         )
 
