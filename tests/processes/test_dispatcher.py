@@ -30,7 +30,7 @@ def dispatcher_of(using: str, **settings: Any) -> Dispatcher:
         using=using,
         database=QueueDatabase(using),
         events=events,
-        options=SimpleNamespace(statistics=True),
+        options=Configuration.Options().resolve(),
     )
     return Dispatcher(cast(ProcessContext, context), Configuration.Dispatcher(**settings))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import connections
 
@@ -33,22 +33,27 @@ def silent_process(using: str) -> ProcessIdentity:
     return process
 
 
+def limit(using: str) -> datetime:
+    """Return when a process must have sent a heartbeat to count as alive."""
+    return dialect_for(using).current_time(connections[using]) - LEASE
+
+
 @on_every_database
 def test_a_process_that_was_declared_dead_gives_no_heartbeat_any_more(using: str) -> None:
     process = silent_process(using)
-    assert processes.declare_dead(using, process, LEASE)
+    assert processes.declare_dead(using, process, limit(using))
     assert not processes.beat(using, process)
     # Whoever declared it dead may have died of it: the next one finds the process again.
-    assert [each.pk for each in processes.expired(using, LEASE)] == [process.id]
-    assert processes.declare_dead(using, process, LEASE)
+    assert [each.pk for each in processes.expired(using, limit(using))] == [process.id]
+    assert processes.declare_dead(using, process, limit(using))
 
 
 @on_every_database
 def test_a_process_that_has_given_a_heartbeat_meanwhile_is_not_declared_dead(using: str) -> None:
     process = silent_process(using)
-    assert [each.pk for each in processes.expired(using, LEASE)] == [process.id]
+    assert [each.pk for each in processes.expired(using, limit(using))] == [process.id]
     assert processes.beat(using, process)
-    assert not processes.declare_dead(using, process, LEASE)
+    assert not processes.declare_dead(using, process, limit(using))
     assert processes.beat(using, process)
 
 
@@ -57,7 +62,7 @@ def test_a_process_whose_row_is_gone_is_dead(using: str) -> None:
     process = silent_process(using)
     processes.deregister(using, "worker-1")
     assert not processes.beat(using, process)
-    assert not processes.declare_dead(using, process, LEASE)
+    assert not processes.declare_dead(using, process, limit(using))
 
 
 @on_every_database
@@ -70,6 +75,6 @@ def test_a_process_of_an_earlier_life_does_not_keep_the_row_of_another_alive(usi
     assert not processes.beat(using, earlier)
     processes.save_metadata(using, earlier, '{"queues": ["other"]}')
     processes.deregister(using, earlier.name)
-    assert not processes.declare_dead(using, earlier, LEASE)
+    assert not processes.declare_dead(using, earlier, limit(using))
     assert rows.values().get() == before
     assert processes.beat(using, process)

@@ -171,7 +171,7 @@ def test_a_silent_process_is_told_of_when_it_was_pruned(
     database = QueueDatabase("default")
     pruning = Pruner(database, Rescuer(database), timedelta(minutes=5))
 
-    pruning.prune(list(Process.objects.all()), lambda process: None)
+    pruning.prune(pruning.expired(), lambda process: None)
 
     [call] = pruned.calls
     assert call["sender"] is signals.ProcessLifecycle

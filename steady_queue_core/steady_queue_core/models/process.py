@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import DataError, models
@@ -86,14 +86,13 @@ def save_metadata(using: str, process: ProcessIdentity, metadata: str) -> None:
         _row(using, process).update(metadata=metadata)
 
 
-def declare_dead(using: str, process: ProcessIdentity, threshold: timedelta) -> bool:
-    """End the lease of a process for good. Return ``False`` if it has sent a heartbeat after all.
+def declare_dead(using: str, process: ProcessIdentity, limit: datetime) -> bool:
+    """End the lease of a process for good. Return ``False`` if it has sent a heartbeat since
+    ``limit`` after all.
 
     From then on its claims may be ended, for it can neither renew its lease nor claim anything.
     """
-    database = Database.of(using)
-    with database.transaction():
-        limit = database.current_time() - threshold
+    with Database.of(using).transaction():
         rows = _row(using, process).filter(last_heartbeat_at__lt=portable.storable(limit))
         return bool(rows.update(last_heartbeat_at=portable.storable(NEVER_AGAIN)))
 
@@ -104,10 +103,8 @@ def deregister(using: str, name: str) -> None:
         Process.objects.using(using).filter(name=name).delete()
 
 
-def expired(using: str, threshold: timedelta) -> list[Process]:
-    """Return the processes whose last heartbeat is older than ``threshold``."""
-    database = Database.of(using)
-    limit = database.current_time() - threshold
+def expired(using: str, limit: datetime) -> list[Process]:
+    """Return the processes whose last heartbeat was before ``limit``."""
     return list(_identified(using).filter(last_heartbeat_at__lt=portable.storable(limit)))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from datetime import timedelta
+from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import datetime, timedelta
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce, Greatest
@@ -22,8 +22,11 @@ class SemaphoreMaintenance:
     """Repairs the concurrency limits of one database, in small transactions. Several may run at
     the same time."""
 
-    def __init__(self, using: str) -> None:
-        self.using = using
+    def __init__(
+        self, using: str, clock: Callable[[Database], datetime] = Database.current_time
+    ) -> None:
+        """``clock`` reads the time by which processes have been silent for too long."""
+        self.using, self.clock = using, clock
         self.database = Database.of(using)
 
     def do(self) -> int:
@@ -57,7 +60,7 @@ class SemaphoreMaintenance:
         return {**dict(orphaned), **self._silent(permits)}
 
     def _silent(self, permits: QuerySet[Permit]) -> dict[int, str]:
-        present = self.database.current_time()
+        present = self.clock(self.database)
         beats = dict(Process.objects.using(self.using).values_list("pk", "last_heartbeat_at"))
         claim = ClaimedExecution.objects.using(self.using).filter(pk=OuterRef("pk"))
         claimed = permits.annotate(

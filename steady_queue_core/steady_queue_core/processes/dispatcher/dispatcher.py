@@ -18,6 +18,7 @@ from ...statistics.storage import RollUp
 from ..base.context import ProcessContext
 from ..base.counting import REFUSED_PAUSE, tell_refusal
 from ..base.database import Unavailable
+from ..base.steady_clock import SteadyClock
 from .retention import Cleaner
 
 logger = get_logger("steady_queue.dispatcher")
@@ -40,6 +41,7 @@ class Dispatcher:
     def __init__(self, context: ProcessContext, settings: Configuration.Dispatcher) -> None:
         self.context, self.settings = context, settings
         self.cleaner = Cleaner(context.using)
+        self.clock = SteadyClock(context.options.process_alive_threshold)
         self.statistics = (Sampler().do, RollUp().do, RecentHours().do)
         self._next_maintenance = self._next_repair = self._next_statistics = time.monotonic()
         #: Whether the database does not take statistics, although it answers.
@@ -99,7 +101,7 @@ class Dispatcher:
             interval = self.settings.concurrency_maintenance_interval.total_seconds()
             try:
                 admitted = self.context.database.run(
-                    lambda *_: SemaphoreMaintenance(self.context.using).do()
+                    lambda *_: SemaphoreMaintenance(self.context.using, self.clock.read).do()
                 )
             except Unavailable as unavailable:
                 if not unavailable.lost:  # A semaphore is locked: what comes next has its turn.

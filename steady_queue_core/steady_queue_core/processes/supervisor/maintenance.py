@@ -94,6 +94,7 @@ class Maintenance:
         """Register. Raises ``Unavailable``, ``MigrationsMissing`` and ``DialectError``."""
         self.database.run(lambda connection, _: require_tables(connection))
         process_name.set(self.name)
+        self.pruner.read_clock()
         registration = self._new_registration()
         registration.register()
         self._registration = registration
@@ -226,6 +227,8 @@ class Maintenance:
             )
             self.name = new_name(self.kind)
             self.register()
+        if self.pruner.clock.is_unread:  # Another one has registered us.
+            self.pruner.read_clock()
 
     def _prune_exited(self) -> None:
         """Rescue processes that died with their supervisor; find children that others declared
@@ -241,14 +244,15 @@ class Maintenance:
     def _prune_expired(self) -> None:
         """Prune processes without a heartbeat; of our own children, only replaced ones."""
         spared = {child.name for child in self.children if child.kill_at is None}
-        expired = [
+        expired = self.pruner.expired()
+        others = [
             process
-            for process in self.pruner.expired()
+            for process in expired.processes
             if process.name != self.name and process.name not in spared
         ]
         if self._clock_is_steady():
             own = {child.name for child in self.children}
-            self.pruner.prune(expired, self._snapshot_of, own)
+            self.pruner.prune(expired._replace(processes=others), self._snapshot_of, own)
 
     def _clock_is_steady(self) -> bool:
         """Return whether neither we nor the database were frozen since the last call, for so long

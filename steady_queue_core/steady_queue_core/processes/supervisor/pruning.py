@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ...dialects import Dialect
+from ...dialects.database import Database
 from ...errors import ProcessExitError, ProcessPrunedError
 from ...logging import about, get_logger
 from ...models import process as processes
@@ -18,11 +19,19 @@ from ...signals import ProcessLifecycle, process_pruned, send
 from ..base.database import QueueDatabase
 from ..base.journal_reader import JournalSnapshot, read_journal
 from ..base.registration import ProcessLocation
+from ..base.steady_clock import SteadyClock
 from .ends import FOUND, HEARTBEAT, Reason
 from .managed_process import FROZEN
 from .recovery import Rescuer
 
 logger = get_logger("steady_queue.supervisor")
+
+
+class Expired(NamedTuple):
+    """Processes that count as dead unless they have sent a heartbeat since ``limit``."""
+
+    limit: datetime
+    processes: list[Process]
 
 
 class Pruner:
@@ -31,21 +40,26 @@ class Pruner:
 
     def __init__(self, database: QueueDatabase, rescuer: Rescuer, threshold: timedelta) -> None:
         self.database, self.rescuer, self.threshold = database, rescuer, threshold
+        self.clock = SteadyClock(threshold)
 
     @property
     def interval(self) -> float:
         """Seconds between two rounds: short enough to find the dead soon after the threshold."""
         return max(0.5, min(60.0, self.threshold.total_seconds() / 4))
 
-    def expired(self) -> list[Process]:
+    def read_clock(self) -> datetime:
+        """Read the clock by which processes expire: its steps show only from then on."""
+        return self.database.run(lambda *_: self.clock.read(Database.of(self.database.using)))
+
+    def expired(self) -> Expired:
         """Return the processes whose last heartbeat is older than the threshold. Read only."""
-        return self.database.run(
-            lambda connection, _: processes.expired(connection.alias, self.threshold)
-        )
+        limit = self.read_clock() - self.threshold
+        found = self.database.run(lambda connection, _: processes.expired(connection.alias, limit))
+        return Expired(limit, found)
 
     def prune(
         self,
-        expired: list[Process],
+        expired: Expired,
         snapshot_of: Callable[[Process], JournalSnapshot | None],
         replaced: Collection[str] = (),
     ) -> None:
@@ -54,9 +68,9 @@ class Pruner:
         ``snapshot_of(process)`` returns the jobs that a process had started, if they are known.
         ``replaced``: the names of those that the supervisor has replaced, since they hang.
         """
-        for process in expired:
+        for process in expired.processes:
             _, last = self.database.run(partial(_signs_of_life, process))
-            if not self._declare_dead(process):
+            if not self._declare_dead(process, expired.limit):
                 continue
             logger.warning(
                 "%s sent no heartbeat for %s; its jobs are recovered",
@@ -96,12 +110,11 @@ class Pruner:
                 self.rescuer.rescue_process(process.name, snapshot, error, reason)
         return {process.name for process in registered}
 
-    def _declare_dead(self, process: Process) -> bool:
-        # Checked again: it may have woken up since it was found expired.
+    def _declare_dead(self, process: Process, limit: datetime) -> bool:
+        # Checked again: it may have woken up since it was found expired. By the same limit, since
+        # the clock may have been stepped meanwhile.
         return self.database.run(
-            lambda connection, _: processes.declare_dead(
-                connection.alias, process.identity, self.threshold
-            )
+            lambda connection, _: processes.declare_dead(connection.alias, process.identity, limit)
         )
 
 
