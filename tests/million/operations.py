@@ -159,7 +159,7 @@ OPERATIONS: dict[str, Operation] = {
     "silent processes": Operation(lambda p: process.expired(p.using, DAY), 100),
     "claims of a process": Operation(lambda p: claims.held_by(p.using, 1, 200), 2_000),
     "claims of nobody": Operation(lambda p: claims.without_process(p.using, 200), 2_000),
-    "claims of no job": Operation(lambda p: claims.discard_without_job(p.using), 2_000),
+    "claims of no job": Operation(lambda p: claims.discard_without_job(p.using, 200), 2_000),
     "recovery": Operation(_recovery, 9_000),
     "jobs without a state": Operation(lambda p: _looks(p, 0), 9_000),
     "newest jobs without a state": Operation(

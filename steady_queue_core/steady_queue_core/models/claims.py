@@ -54,11 +54,14 @@ def without_process(using: str, limit: int) -> list[ClaimedJob]:
     return _read(ClaimedExecution.objects.using(using).filter(~Exists(registered)), limit)
 
 
-def discard_without_job(using: str) -> int:
-    """Delete the claims of jobs that no longer exist; return their number."""
+def discard_without_job(using: str, limit: int) -> None:
+    """Delete up to ``limit`` claims of jobs that no longer exist."""
     job = Job.objects.using(using).filter(pk=OuterRef("pk"))
-    with Database.of(using).transaction():
-        return ClaimedExecution.objects.using(using).filter(~Exists(job))._raw_delete(using)
+    rows = ClaimedExecution.objects.using(using).filter(~Exists(job))
+    # Found first: a deletion would wait for all locked claims on some databases.
+    if job_ids := list(rows.values_list("pk", flat=True)[:limit]):
+        with Database.of(using).transaction():
+            rows.filter(pk__in=job_ids)._raw_delete(using)
 
 
 def _read(rows: QuerySet[ClaimedExecution], limit: int) -> list[ClaimedJob]:

@@ -41,6 +41,8 @@ EXITED_CHECK_INTERVAL = 3.0
 HEARTBEAT_GRACE = 2 * MAX_PAUSE
 #: Seconds between two clock checks that never count as a freeze.
 MIN_FREEZE = 2.0
+#: Seconds until dead processes are looked for again after the rows of one were locked.
+LOCKED_PAUSE = 10.0
 #: Seconds until a step that failed, because of the contents of a row, is retried.
 FAILURE_PAUSE = 5.0
 
@@ -239,6 +241,8 @@ class Maintenance:
             own = list(self.children)
         ready = {child.name for child in own if child.ready_at is not None and child.spec.registers}
         registered = self.pruner.prune_exited({child.name for child in own} | {self.name})
+        if self.pruner.exited:
+            self._next_exited_check = self._note_lock() + LOCKED_PAUSE
         self.declared_dead.extend(ready - registered)
 
     def _prune_expired(self) -> None:
@@ -253,6 +257,14 @@ class Maintenance:
         if self._clock_is_steady():
             own = {child.name for child in self.children}
             self.pruner.prune(expired._replace(processes=others), self._snapshot_of, own)
+            if self.pruner.silent:
+                self._next_prune = self._note_lock() + min(self.pruner.interval, LOCKED_PAUSE)
+
+    def _note_lock(self) -> float:
+        """Note that a rescue has waited for a lock in vain, which is no freeze; return the time."""
+        self.lock_timed_out = True
+        self._clock_checked_at = time.monotonic()
+        return self._clock_checked_at
 
     def _clock_is_steady(self) -> bool:
         """Return whether neither we nor the database were frozen since the last call, for so long

@@ -21,6 +21,7 @@ from ..base.journal_reader import JournalSnapshot, read_journal
 from ..base.registration import ProcessLocation
 from ..base.steady_clock import SteadyClock
 from .ends import FOUND, HEARTBEAT, Reason
+from .held_up import HeldUp
 from .managed_process import FROZEN
 from .recovery import Rescuer
 
@@ -41,6 +42,8 @@ class Pruner:
     def __init__(self, database: QueueDatabase, rescuer: Rescuer, threshold: timedelta) -> None:
         self.database, self.rescuer, self.threshold = database, rescuer, threshold
         self.clock = SteadyClock(threshold)
+        #: Those that are tried again, since somebody has locked their rows.
+        self.silent, self.exited = HeldUp(), HeldUp()
 
     @property
     def interval(self) -> float:
@@ -68,26 +71,37 @@ class Pruner:
         ``snapshot_of(process)`` returns the jobs that a process had started, if they are known.
         ``replaced``: the names of those that the supervisor has replaced, since they hang.
         """
-        for process in expired.processes:
-            _, last = self.database.run(partial(_signs_of_life, process))
-            if not self._declare_dead(process, expired.limit):
-                continue
-            logger.warning(
-                "%s sent no heartbeat for %s; its jobs are recovered",
-                process,
-                self.threshold,
-                extra=about("process.pruned", lost_process=process.name, kind=process.kind),
-            )
-            error = ProcessPrunedError(
-                f"The process {process} was found dead: it sent no heartbeat for {self.threshold}."
-            )
-            reason = Reason(HEARTBEAT, f"It sent no heartbeat for {self.threshold}.", None, last)
-            if process.name in replaced:
-                reason = Reason(FROZEN, "It showed no sign of life, and was replaced.", None, last)
-            # Only now: a process that wakes up records a start first, and then checks its lease.
-            self.rescuer.rescue_process(process.name, snapshot_of(process), error, reason)
-            _announce_pruned(process, self.database.using)
+        self.silent.rescue_each(
+            expired.processes,
+            lambda process: self._rescue_silent(process, expired.limit, snapshot_of, replaced),
+        )
         self.rescuer.rescue_orphans(self.threshold.total_seconds())
+
+    def _rescue_silent(
+        self,
+        process: Process,
+        limit: datetime,
+        snapshot_of: Callable[[Process], JournalSnapshot | None],
+        replaced: Collection[str],
+    ) -> None:
+        _, last = self.database.run(partial(_signs_of_life, process))
+        if not self._declare_dead(process, limit):
+            return
+        logger.warning(
+            "%s sent no heartbeat for %s; its jobs are recovered",
+            process,
+            self.threshold,
+            extra=about("process.pruned", lost_process=process.name, kind=process.kind),
+        )
+        error = ProcessPrunedError(
+            f"The process {process} was found dead: it sent no heartbeat for {self.threshold}."
+        )
+        reason = Reason(HEARTBEAT, f"It sent no heartbeat for {self.threshold}.", None, last)
+        if process.name in replaced:
+            reason = Reason(FROZEN, "It showed no sign of life, and was replaced.", None, last)
+        # Only now: a process that wakes up records a start first, and then checks its lease.
+        self.rescuer.rescue_process(process.name, snapshot_of(process), error, reason)
+        _announce_pruned(process, self.database.using)
 
     def prune_exited(self, own: Collection[str]) -> set[str]:
         """Rescue the claims of processes of this host that died with their supervisor; return the
@@ -95,20 +109,24 @@ class Pruner:
         registered = self.database.run(lambda connection, _: processes.registered(connection.alias))
         dead = {each.pk for each in registered if ProcessLocation.of(each).is_dead(each.pid)}
         living = {each.pk for each in registered} - dead
-        for process in registered:
-            if process.pk in dead and process.name not in own:
-                snapshot = read_journal(ProcessLocation.of(process).journal)
-                if snapshot is None and process.supervisor_id in living:
-                    continue  # Its supervisor, another user's, can read the journal.
-                logger.warning(
-                    "%s ended without its supervisor; its jobs are recovered",
-                    process,
-                    extra=about("process.found_dead", lost_process=process.name, kind=process.kind),
-                )
-                error = ProcessExitError(f"The process {process} ended while running this job.")
-                reason = Reason(FOUND, "It had ended when it was looked for; nobody saw how.")
-                self.rescuer.rescue_process(process.name, snapshot, error, reason)
+        self.exited.rescue_each(
+            [each for each in registered if each.pk in dead and each.name not in own],
+            lambda process: self._rescue_exited(process, living),
+        )
         return {process.name for process in registered}
+
+    def _rescue_exited(self, process: Process, living: Collection[int]) -> None:
+        snapshot = read_journal(ProcessLocation.of(process).journal)
+        if snapshot is None and process.supervisor_id in living:
+            return  # Its supervisor, another user's, can read the journal.
+        logger.warning(
+            "%s ended without its supervisor; its jobs are recovered",
+            process,
+            extra=about("process.found_dead", lost_process=process.name, kind=process.kind),
+        )
+        error = ProcessExitError(f"The process {process} ended while running this job.")
+        reason = Reason(FOUND, "It had ended when it was looked for; nobody saw how.")
+        self.rescuer.rescue_process(process.name, snapshot, error, reason)
 
     def _declare_dead(self, process: Process, limit: datetime) -> bool:
         # Checked again: it may have woken up since it was found expired. By the same limit, since

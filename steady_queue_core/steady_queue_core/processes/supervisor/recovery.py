@@ -154,7 +154,9 @@ class Rescuer:
             return [claim for claim in found if now - seen[claim[:2]] >= grace]
 
         self._release_late_claims()
-        self.database.run(lambda connection, _: claims.discard_without_job(connection.alias))
+        self.database.run(
+            lambda connection, _: claims.discard_without_job(connection.alias, BATCH_SIZE)
+        )
         error = ProcessMissingError(
             "The process that had claimed this job is no longer registered."
         )
