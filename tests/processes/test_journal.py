@@ -64,6 +64,19 @@ def test_started_jobs_are_running_until_they_are_cleared(own: RunJournal) -> Non
     assert left.running == {11, 13, 14}
 
 
+def test_whoever_takes_a_journal_over_needs_no_file(own: RunJournal) -> None:
+    assert own.path is not None
+    own.start(11, TOKEN)
+    own.path.unlink()
+    adopted = RunJournal.adopt(own.open(), own.path)
+    own.start(12, TOKEN)
+    again = RunJournal.adopt(adopted.open(), own.path)
+    own.clear(11, TOKEN)
+    assert again.snapshot().running == adopted.snapshot().running == {12}
+    for each in (own, adopted, again):
+        each.close()
+
+
 def test_an_ended_job_is_not_running_and_its_outcome_is_kept(own: RunJournal) -> None:
     own.start(11, TOKEN)
     own.start(12, TOKEN)

@@ -295,6 +295,26 @@ def test_a_worker_without_a_journal_file_is_rescued_as_well(make_project: MakePr
     assert attempts == 1  # The attempt that was lost, and not the one that was broken off.
 
 
+def test_a_journal_file_that_was_removed_keeps_no_code_from_taking_over(
+    make_project: MakeProject,
+) -> None:
+    """Programs that clean temporary folders do that."""
+    project = make_project(queue(processes=1, state_directory="marks"))
+    supervisor, old, job = busy(project, 60.0)
+    [journal] = (project.folder / "marks").glob("*.journal")
+    journal.unlink()
+    [new] = restart(supervisor)
+    supervisor.send(signal.SIGHUP)
+    [newer] = wait_new(supervisor, {old, new})
+    supervisor.send(signal.SIGKILL, old)
+    assert project.wait_started(job, times=2).pid == newer
+    wait_for(lambda: new not in supervisor.workers(), 10, "the end of the one between")
+    assert supervisor.stop(signal.SIGQUIT) == 0
+    assert [each.pid for each in project.attempts_at(job)] == [old, newer]
+    [(attempts,)] = project.query("SELECT attempts FROM steady_queue_jobs WHERE id = ?", job)
+    assert attempts == 1
+
+
 def test_a_frozen_old_worker_is_killed_in_the_end(make_project: MakeProject) -> None:
     settings = queue(processes=1, process_heartbeat_interval=0.3, process_alive_threshold=1.5)
     project = make_project(settings)

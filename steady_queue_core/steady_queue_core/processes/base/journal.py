@@ -48,7 +48,7 @@ class RunJournal:
     ) -> None:
         #: The file in which the next supervisor finds the entries.
         self.path = path
-        #: What stands for the memory where there is no file.
+        #: What stands for the memory when the file has no name any more, or never had one.
         self._descriptor = descriptor
         self._memory = memory
         self._header = memoryview(memory)[:HEADER_SIZE].cast("q")
@@ -65,7 +65,8 @@ class RunJournal:
         if folder is not None and capacity:
             path = folder / f"{name}.journal"
             try:
-                return cls(_map_new_file(path, size), path)
+                memory, descriptor = _map_new_file(path, size)
+                return cls(memory, path, descriptor)
             except OSError:
                 remove_journal(path)
         # Without a file, shared memory covers everything but the supervisor's own death.
@@ -75,20 +76,12 @@ class RunJournal:
     def adopt(cls, descriptor: int, path: Path | None) -> RunJournal:
         """Return the journal of a living process, and take over its ``descriptor``. Raises
         ``OSError`` and ``ValueError``."""
-        size = os.fstat(descriptor).st_size
-        if path is None:
-            return cls(mmap.mmap(descriptor, size), None, descriptor)
-        try:
-            return cls(mmap.mmap(descriptor, size), path)
-        finally:
-            os.close(descriptor)
+        return cls(mmap.mmap(descriptor, os.fstat(descriptor).st_size), path, descriptor)
 
     def open(self) -> int:
         """Return a new descriptor of the memory, for ``adopt``. Raises ``OSError``."""
-        if self.path is not None:
-            return os.open(self.path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
         if self._descriptor is None:
-            raise OSError("the memory of a run journal has neither a name nor a descriptor")
+            raise OSError("the memory of a run journal has no descriptor")
         return os.dup(self._descriptor)
 
     def close(self) -> None:
@@ -211,7 +204,7 @@ def _map_nameless(size: int) -> tuple[mmap.mmap, None, int | None]:
     return mmap.mmap(descriptor, size), None, descriptor
 
 
-def _map_new_file(path: Path, size: int) -> mmap.mmap:
+def _map_new_file(path: Path, size: int) -> tuple[mmap.mmap, int]:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(path, flags, 0o600)
     try:
@@ -220,6 +213,7 @@ def _map_new_file(path: Path, size: int) -> mmap.mmap:
             os.posix_fallocate(descriptor, 0, size)
         else:
             os.ftruncate(descriptor, size)
-        return mmap.mmap(descriptor, size)
-    finally:
+        return mmap.mmap(descriptor, size), descriptor
+    except BaseException:
         os.close(descriptor)
+        raise

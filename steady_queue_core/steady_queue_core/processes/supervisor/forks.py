@@ -104,6 +104,7 @@ class ForkLauncher:
         except OSError:
             os.close(read_end)
             os.close(write_end)
+            journal.close()
             remove_journal(journal.path)
             raise
         if pid == 0:

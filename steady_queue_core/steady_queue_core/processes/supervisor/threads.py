@@ -80,6 +80,7 @@ class ThreadedProcess(ManagedProcess):
     def close(self) -> None:
         if self.context.tasks is not None:
             self.context.tasks.close()
+        self.journal.close()
 
     def lost_error(self, how: str) -> ThreadTerminatedError:
         return ThreadTerminatedError(f"The thread {self.name} {how} while it was running this job.")
@@ -165,6 +166,7 @@ class ThreadLauncher:
             child.start()
         except RuntimeError:
             context.waiter.close()
+            journal.close()
             remove_journal(journal.path)
             raise
         return child
