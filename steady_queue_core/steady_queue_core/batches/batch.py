@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
 
 from asgiref.sync import sync_to_async
-from django.db import transaction
 
 from ..bulk import Call, enqueue_many
 from ..compat import DEFAULT_TASK_BACKEND_ALIAS, InvalidTask, Task, TaskResult, task_backends
@@ -18,9 +17,11 @@ from ..dialects.database import Database
 from ..errors import AlreadyFinished
 from ..tasks import current_batch
 from ..tasks.current_batch import OpenBatch
+from ..tasks.placement import alias_beside
 from ..unique import CallKey
 from .handle import BatchHandle
 from .rows import cancel, create, missing_tables_named, start
+from .transactions import in_transaction_on, transaction_on
 from .values import checked_description, encoded_callbacks, encoded_metadata
 
 #: What ``Batch`` makes, as opposed to chains, groups and workflows.
@@ -83,8 +84,42 @@ class Batch(BatchHandle):
 
         Raises what ``enqueue_many()`` raises, and ``AlreadyFinished``.
         """
-        with self:
-            return enqueue_many(calls)
+        given, database = list(calls), Database.of(self.using)
+        is_stored = False
+        try:
+            with missing_tables_named(database):
+                results = in_transaction_on(
+                    database,
+                    lambda: self._add(database, given),
+                    repeats=all(map(self._stores_beside, given)),
+                )
+            is_stored = True
+        finally:
+            if not self._opened:
+                self._end_block(is_stored=is_stored)
+        return results
+
+    def _stores_beside(self, each: Call) -> bool:
+        """Whether nothing is left of a call once the transaction of the batch is rolled back."""
+        if not (isinstance(each, Call) and isinstance(each.task, Task)):
+            return False
+        backend: Any = task_backends[alias_beside(each.task.backend, self.backend)]
+        return getattr(backend, "stores_jobs", False) and backend.database == self.using
+
+    def _add(self, database: Database, calls: Sequence[Call]) -> list[TaskResult]:
+        """Enqueue calls in the current transaction."""
+        if not self._open():
+            raise self._closed()
+        token = current_batch.enter(OpenBatch(self.id, self.using))
+        self._opened.append((token, None))
+        try:
+            results = enqueue_many(calls)
+        finally:
+            self._opened.pop()
+            current_batch.leave(token)
+        if not self._opened:
+            start(database, self.id)
+        return results
 
     async def aadd(self, calls: Iterable[Call]) -> list[TaskResult]:
         """Async version of :meth:`add`."""
@@ -92,20 +127,26 @@ class Batch(BatchHandle):
         return added
 
     def __enter__(self) -> Self:
-        manager = _transaction(self.using)
-        with missing_tables_named(Database.of(self.using)):
-            manager.__enter__()
-            try:
-                is_open = self._open()
-            except BaseException as error:
-                manager.__exit__(type(error), error, error.__traceback__)
-                raise
-        if not is_open:
-            manager.__exit__(None, None, None)
-            raise self._closed()
+        database = Database.of(self.using)
+        with missing_tables_named(database):
+            manager = database.until_free(lambda: self._entered(database))
         token = current_batch.enter(OpenBatch(self.id, self.using))
         self._opened.append((token, manager))
         return self
+
+    def _entered(self, database: Database) -> AbstractContextManager[Any]:
+        """Return a transaction that was begun, in which the batch is open."""
+        manager = transaction_on(database)
+        manager.__enter__()
+        try:
+            is_open = self._open()
+        except BaseException as error:
+            manager.__exit__(type(error), error, error.__traceback__)
+            raise
+        if not is_open:
+            manager.__exit__(None, None, None)
+            raise self._closed()
+        return manager
 
     def __exit__(
         self,
@@ -151,8 +192,7 @@ class Batch(BatchHandle):
         if self._new is not None and not self._opened:
             self._set_id(create(database, self._new, current_batch.current()))
             return True
-        with database.transaction():
-            return not database.joins.lock_open({self.id})
+        return not database.in_transaction(lambda: database.joins.lock_open({self.id}))
 
     def _close(self, is_complete: bool) -> None:
         database = Database.of(self.using)
@@ -173,14 +213,6 @@ class Batch(BatchHandle):
             f"Batch {self.id} takes no more jobs: it has ended, was cancelled, or is gone. Make "
             "another one."
         )
-
-
-def _transaction(using: str) -> AbstractContextManager[Any]:
-    """Return a transaction; in one of the caller a savepoint, so that the caller's can go on."""
-    database = Database.of(using)
-    if database.connection.in_atomic_block:
-        return transaction.atomic(using=using)
-    return database.transaction()
 
 
 def _shard(alias: str, key: object) -> Any:

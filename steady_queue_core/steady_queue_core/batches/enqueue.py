@@ -7,7 +7,8 @@ from ..tasks import current_batch
 from .graph import Graph
 from .results import BatchResult
 from .rows import create, missing_tables_named, start
-from .store import GraphStore, storing_backend, transaction_on, values_of
+from .store import GraphStore, storing_backend, values_of
+from .transactions import in_transaction_on
 
 
 def enqueue_graph(graph: Graph) -> BatchResult:
@@ -15,8 +16,18 @@ def enqueue_graph(graph: Graph) -> BatchResult:
     backend = storing_backend(graph)
     store = GraphStore(graph, backend)
     database = Database.of(backend.database)
-    with missing_tables_named(database), transaction_on(database):
-        graph.batch_id = create(database, values_of(graph, backend), current_batch.current())
+    values = values_of(graph, backend)
+
+    def insert_all() -> int:
+        graph.batch_id = create(database, values, current_batch.current())
         store.insert()
         start(database, graph.batch_id)
+        return graph.batch_id
+
+    def insert() -> None:
+        with missing_tables_named(database):
+            in_transaction_on(database, insert_all)
+
+    store.store_by(insert)
+    assert graph.batch_id is not None
     return BatchResult.stored(graph.batch_id, backend)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from django.db import DatabaseError, OperationalError, ProgrammingError
@@ -37,7 +38,8 @@ def create(database: Database, values: Mapping[str, Any], parent: OpenBatch | No
     tables for it.
     """
     using = database.alias
-    with missing_tables_named(database), database.transaction():
+
+    def insert() -> int:
         row = JobBatch(**values, created_at=database.storable_time())
         if parent is not None and parent.using == using:
             # A block without a transaction does not keep its batch from being cancelled.
@@ -50,15 +52,21 @@ def create(database: Database, values: Mapping[str, Any], parent: OpenBatch | No
             member.save(using=using, force_insert=True)
             row.member_id = member.pk
         row.save(using=using, force_insert=True)
-    return int(row.pk)
+        return int(row.pk)
+
+    with missing_tables_named(database):
+        return database.in_transaction(insert)
 
 
 def start(database: Database, batch_id: int) -> None:
     """Let a batch end as soon as none of its members is pending, which may be now."""
     rows = JobBatch.objects.using(database.alias).filter(pk=batch_id, started_at=None)
-    with database.transaction():
+
+    def update() -> None:
         if rows.update(started_at=database.storable_time()):
             database.end_if_done(batch_id)
+
+    database.in_transaction(update)
 
 
 def cancel(database: Database, batch_id: int) -> bool:
@@ -76,8 +84,7 @@ def cancel(database: Database, batch_id: int) -> bool:
         known += found
         seen |= {*found}
     for pk in reversed(cancelled):
-        with database.transaction():
-            database.end_if_done(pk)
+        database.in_transaction(partial(database.end_if_done, pk))
     return batch_id in cancelled
 
 
@@ -86,11 +93,15 @@ def _cancel_members(database: Database, batch_id: int) -> bool:
     ended."""
     using = database.alias
     unfinished = JobBatch.objects.using(using).filter(pk=batch_id, finished_at=None)
-    with database.transaction():
-        rows = database.lock_rows(unfinished, wait=True)
-        if not list(rows):
+
+    def close() -> bool:
+        if not list(database.lock_rows(unfinished, wait=True)):
             return False
         unfinished.filter(cancelled_at=None).update(cancelled_at=database.storable_time())
+        return True
+
+    if not database.in_transaction(close):
+        return False
     pending = {"membership__batch_id": batch_id, "membership__state": MemberState.PENDING}
     Job.objects.using(using).filter(**pending).cancel()
     return True

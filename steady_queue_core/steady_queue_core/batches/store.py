@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from django.db import connections, transaction
+from django.db import connections
 
 from ..admission import Newcomer
 from ..bulk import REFUSALS, Call
@@ -56,15 +56,33 @@ class GraphStore:
                 if member.call is not None
             ]
 
-    def insert(self) -> list[TaskResult]:
-        """Insert everything below the graph, whose batch exists, in the current transaction."""
-        self._through([node.backend for node in self.nodes])
-        return [node.backend.new_result(node.encoded, node.stored) for node in self.nodes]
+    def store_by(self, insert: Callable[[], None]) -> None:
+        """Store the graph by ``insert``, which calls :meth:`insert` in a transaction, through the
+        middleware of its backends."""
 
-    def _through(self, backends: Sequence[Any]) -> None:
-        """Insert everything through the middleware of these backends."""
+        def store() -> None:
+            for backend in dict.fromkeys(node.backend for node in self.nodes):
+                own = [node for node in self.nodes if node.backend is backend]
+                backend.require_room([Newcomer(node.encoded.task, node.job.waits) for node in own])
+            insert()
+            self._tell()
+
+        self._through([node.backend for node in self.nodes], store)
+
+    def insert(self) -> None:
+        """Insert everything below the graph, whose batch exists, in the current transaction; once
+        more if that was rolled back."""
+        self._insert_batches()
+        self._insert_jobs()
+        self._insert_members()
+        self._insert_waits()
+        queues = [node.job.queue_name for node in self.nodes if not node.job.waits]
+        self.database.ring_after_commit(list(dict.fromkeys(queues)))
+
+    def _through(self, backends: Sequence[Any], insert: Callable[[], None]) -> None:
+        """Call ``insert`` through the middleware of these backends."""
         if not backends:
-            self._insert_all()
+            insert()
             return
         first, rest = backends[0], [each for each in backends if each is not backends[0]]
         nodes = [node for node in self.nodes if node.backend is first]
@@ -74,25 +92,13 @@ class GraphStore:
                 if encoded is not node.encoded:
                     node.encoded = encoded
                     node.job = replace(first.new_job(encoded), waits=node.job.waits)
-            self._through(rest)
+            self._through(rest, insert)
             return [first.new_result(node.encoded, node.stored) for node in nodes]
 
         if (chain := first.middleware) is None:
-            self._through(rest)
+            self._through(rest, insert)
         else:
             chain.enqueue([node.encoded for node in nodes], store)
-
-    def _insert_all(self) -> None:
-        for backend in dict.fromkeys(node.backend for node in self.nodes):
-            own = [node for node in self.nodes if node.backend is backend]
-            backend.require_room([Newcomer(node.encoded.task, node.job.waits) for node in own])
-        self._insert_batches()
-        self._insert_jobs()
-        self._insert_members()
-        self._insert_waits()
-        queues = [node.job.queue_name for node in self.nodes if not node.job.waits]
-        self.database.ring_after_commit(list(dict.fromkeys(queues)))
-        self._tell()
 
     def _node(self, graph: Graph, member: Member, given: Call) -> _Node:
         task = beside(given.task, self.backend)
@@ -152,8 +158,9 @@ class GraphStore:
         for graph, member in self.graph.walk():
             new = stored.get(id(member))
             job_id = None if new is None else new.job_id
-            if new is not None and job_id is None:  # It found no permit.
-                member.state = MemberState.DISCARDED
+            # Those that were not stored found no permit.
+            is_discarded = new is not None and job_id is None
+            member.state = MemberState.DISCARDED if is_discarded else MemberState.PENDING
             row = BatchMember(
                 batch_id=_known(graph.batch_id), job_id=job_id, name=member.name, state=member.state
             )
@@ -260,13 +267,6 @@ def values_of(graph: Graph, backend: Any) -> dict[str, Any]:
         "callbacks": encoded_callbacks(options.callbacks, backend),
         "backend_name": backend.alias,
     }
-
-
-def transaction_on(database: Database) -> Any:
-    """Return a transaction; in one of the caller a savepoint, so that the caller's can go on."""
-    if database.connection.in_atomic_block:
-        return transaction.atomic(using=database.alias)
-    return database.transaction()
 
 
 def _dependencies(node: _Node) -> Iterator[Dependency]:

@@ -12,7 +12,6 @@ from ..bulk import Call
 from ..compat import InvalidTask, Task
 from ..configuration.errors import suggest
 from ..dialects.callbacks import ON_FAILURE, ON_FINISH, ON_SUCCESS
-from ..dialects.contention import until_free
 from ..dialects.database import Database
 from ..dialects.membership import WORKFLOW, MemberState, RunWhen
 from ..errors import AlreadyFinished
@@ -22,7 +21,8 @@ from .graph import BatchOptions, Graph, Member, Place, compiled
 from .placeholders import NodeResult
 from .results import BatchResult
 from .steps import stand_ins
-from .store import GraphStore, transaction_on
+from .store import GraphStore
+from .transactions import in_transaction_on
 
 LONGEST_NAME = 255
 
@@ -146,39 +146,34 @@ class RunningWorkflow(BatchResult):
         """
         node = checked_node(step, name, after, run_when)
         database = Database.of(self.using)
-        return until_free(
-            database.connection,
-            lambda: self._add(database, node),
-            database.dialect.is_contention,
-        )
+        in_transaction_on(database, lambda: self._add(database, node))
+        return node
 
     async def aadd(self, step: Any, **options: Any) -> Node:
         """Async version of :meth:`add`."""
         node: Node = await sync_to_async(self.add, thread_sensitive=True)(step, **options)
         return node
 
-    def _add(self, database: Database, node: Node) -> Node:
-        with transaction_on(database):
-            # Before the batch, as where jobs end.
-            members = self._locked(database, node)
-            if database.joins.lock_open({self.id}):
-                raise AlreadyFinished(
-                    f"Workflow {self.id} takes no more nodes: it has ended, was cancelled, or is "
-                    "gone."
-                )
-            rows = BatchMember.objects.using(self.using).filter(batch_id=self.id)
-            known = rows.filter(name=node.name).first() if node.name else None
-            if known is not None:
-                node.member_id = known.pk
-                return node
-            waits = [(members[parent], node.run_when) for parent in node.parents]
-            place = Place(waits, nodes=members, run_when=node.run_when)
-            member = compiled(node.step, place, f"workflow[{node}]")
-            member.name = node.name
-            graph = Graph(WORKFLOW, [member], batch_id=self.id)
-            GraphStore(graph, self.backend).insert()
-            node.member_id = member.member_id
-        return node
+    def _add(self, database: Database, node: Node) -> None:
+        # Before the batch, as where jobs end.
+        members = self._locked(database, node)
+        if database.joins.lock_open({self.id}):
+            raise AlreadyFinished(
+                f"Workflow {self.id} takes no more nodes: it has ended, was cancelled, or is gone."
+            )
+        rows = BatchMember.objects.using(self.using).filter(batch_id=self.id)
+        known = rows.filter(name=node.name).first() if node.name else None
+        if known is not None:
+            node.member_id = known.pk
+            return
+        waits = [(members[parent], node.run_when) for parent in node.parents]
+        place = Place(waits, nodes=members, run_when=node.run_when)
+        member = compiled(node.step, place, f"workflow[{node}]")
+        member.name = node.name
+        graph = Graph(WORKFLOW, [member], batch_id=self.id)
+        store = GraphStore(graph, self.backend)
+        store.store_by(store.insert)
+        node.member_id = member.member_id
 
     def _locked(self, database: Database, node: Node) -> dict[Any, Member]:
         """Return the parents of a node; whether they have ended stays as it is meanwhile."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +14,7 @@ from django.db.models import Expression, Model, QuerySet
 
 from ..retention import Period
 from . import portable
+from .contention import until_free
 from .dialect import Dialect
 from .joins import Joins
 from .membership import MemberState
@@ -22,6 +23,7 @@ from .turns import Turns
 from .unique_keys import UniqueKeys
 
 M = TypeVar("M", bound=Model)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,15 @@ class Database:
 
     def transaction(self) -> AbstractContextManager[None]:
         return self.dialect.transaction(self.connection)
+
+    def in_transaction(self, operation: Callable[[], T]) -> T:
+        """Run ``operation`` in a transaction, and repeat it after a deadlock, unless it is part of
+        the caller's."""
+        return self.dialect.in_transaction(self.connection, operation)
+
+    def until_free(self, operation: Callable[[], T]) -> T:
+        """Run ``operation``, a transaction, and repeat it in the same way."""
+        return until_free(self.connection, operation, self.dialect.is_contention)
 
     def lock_rows(self, rows: QuerySet[M], *, wait: bool) -> QuerySet[M]:
         return self.dialect.lock_rows(self.connection, rows, wait=wait)

@@ -165,7 +165,7 @@ class Dialect:
             return BatchClosed(closed) if closed else self._enqueue_any(connection, jobs)
 
         # Raised outside of the transaction: the caller's stays usable.
-        enqueued = self._in_transaction(connection, enqueue)
+        enqueued = self.in_transaction(connection, enqueue)
         if isinstance(enqueued, BatchClosed):
             raise enqueued
         return enqueued
@@ -174,7 +174,7 @@ class Dialect:
         self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]
     ) -> list[EnqueuedJob]:
         # Raised outside of the transaction: the caller's stays usable.
-        enqueued = self._in_transaction(
+        enqueued = self.in_transaction(
             connection, lambda: UniqueEnqueue(connection, self, jobs).run()
         )
         if isinstance(enqueued, KeyTaken):
@@ -196,7 +196,7 @@ class Dialect:
                 turns.of_new(jobs, stored)
             return stored
 
-        return self._in_transaction(connection, insert)
+        return self.in_transaction(connection, insert)
 
     def _insert(self, connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
         if len(jobs) == 1 or len(split := list(batches.split(jobs))) == 1:
@@ -206,10 +206,11 @@ class Dialect:
             self.lock_semaphores(connection, jobs)
             return [stored for batch in split for stored in self._enqueue(connection, batch)]
 
-        return self._in_transaction(connection, insert)
+        return self.in_transaction(connection, insert)
 
-    def _in_transaction(self, connection: BaseDatabaseWrapper, operation: Callable[[], T]) -> T:
-        """Run ``operation`` in a transaction, and repeat it after a deadlock."""
+    def in_transaction(self, connection: BaseDatabaseWrapper, operation: Callable[[], T]) -> T:
+        """Run ``operation`` in a transaction, and repeat it after a deadlock, unless it is part of
+        the caller's."""
 
         def run() -> T:
             with self.transaction(connection):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from django.db.models import Count, QuerySet
@@ -47,18 +48,24 @@ def retry_batch(database: Database, jobs: QuerySet[Any], batch_id: int) -> int:
     if not failed.jobs:
         return 0
     retried = _retried(jobs, failed)
-    _go_on(database, failed, retried)
+    database.in_transaction(partial(_go_on, database, failed, retried))
     # Before the others run, which might end unnoticed by those that wait for them.
     dependent = _dependent(database.alias, failed)
-    number = sum(_wait_again(database, jobs, some) for some in _parts(dependent))
+    number = sum(
+        database.in_transaction(partial(_wait_again, database, jobs, some))
+        for some in _parts(dependent)
+    )
     others = [pk for pk in failed.job_ids if pk not in set(dependent)]
     number += sum(retry.retry(jobs, some) for some in _parts(others))
     _end_what_is_over(database, jobs, retried)
     _close_dependencies(database, failed)
-    with database.transaction():
-        for pk in sorted(failed.batch_ids, reverse=True):
-            database.end_if_done(pk)
+    database.in_transaction(partial(_end_if_done, database, failed))
     return number
+
+
+def _end_if_done(database: Database, failed: Failed) -> None:
+    for pk in sorted(failed.batch_ids, reverse=True):
+        database.end_if_done(pk)
 
 
 def _failed(using: str, batch_id: int) -> Failed:
@@ -87,29 +94,27 @@ def _retried(jobs: QuerySet[Any], failed: Failed) -> list[int]:
 
 
 def _go_on(database: Database, failed: Failed, retried: Collection[int]) -> None:
-    """Let the batches be going on, and be awaited, with what had waited for one of the members."""
+    """Let the batches be going on, and be awaited, with what had waited for one of the members: in
+    the current transaction."""
     using, jobs = database.alias, set(failed.job_ids)
-    with database.transaction():
-        for pk in sorted(failed.batch_ids, reverse=True):
-            JobBatch.objects.using(using).filter(pk=pk).update(
-                finished_at=None, cancelled_at=None, total=None, failed=None
-            )
-        _reopen_in_outer(database, failed.batch_ids[0])
-        members = BatchMember.objects.using(using)
-        # Without those whose batches were cleared: nothing would end them.
-        for some in _parts(failed.batch_ids[1:]):
-            keys = list(members.filter(nested__in=some).values_list("pk", flat=True))
-            members.filter(pk__in=keys).update(state=MemberState.PENDING)
-        for some in _parts(retried):
-            members.filter(job_id__in=some).update(state=MemberState.PENDING)
-        for some in _parts(failed.jobs):
-            rows = Dependency.objects.using(using).filter(parent_id__in=some)
-            rows = rows.exclude(state=DependencyState.OPEN)
-            again = [pk for pk, job_id in rows.values_list("pk", "job_id") if job_id in jobs]
-            for part in _parts(again):
-                Dependency.objects.using(using).filter(pk__in=part).update(
-                    state=DependencyState.OPEN
-                )
+    for pk in sorted(failed.batch_ids, reverse=True):
+        JobBatch.objects.using(using).filter(pk=pk).update(
+            finished_at=None, cancelled_at=None, total=None, failed=None
+        )
+    _reopen_in_outer(database, failed.batch_ids[0])
+    members = BatchMember.objects.using(using)
+    # Without those whose batches were cleared: nothing would end them.
+    for some in _parts(failed.batch_ids[1:]):
+        keys = list(members.filter(nested__in=some).values_list("pk", flat=True))
+        members.filter(pk__in=keys).update(state=MemberState.PENDING)
+    for some in _parts(retried):
+        members.filter(job_id__in=some).update(state=MemberState.PENDING)
+    for some in _parts(failed.jobs):
+        rows = Dependency.objects.using(using).filter(parent_id__in=some)
+        rows = rows.exclude(state=DependencyState.OPEN)
+        again = [pk for pk, job_id in rows.values_list("pk", "job_id") if job_id in jobs]
+        for part in _parts(again):
+            Dependency.objects.using(using).filter(pk__in=part).update(state=DependencyState.OPEN)
 
 
 def _reopen_in_outer(database: Database, batch_id: int) -> None:
@@ -125,25 +130,31 @@ def _reopen_in_outer(database: Database, batch_id: int) -> None:
 
 def _end_what_is_over(database: Database, jobs: QuerySet[Any], retried: Collection[int]) -> None:
     """End the members whose jobs have ended again, before these were pending."""
+
+    def end(some: Sequence[int]) -> None:
+        failures = FailedExecution.objects.using(database.alias).filter(pk__in=some)
+        failed = set(failures.values_list("pk", flat=True))
+        over = jobs.filter(pk__in=some).exclude(finished_at=None).values_list("pk", flat=True)
+        database.end_members({
+            pk: MemberState.FAILED if pk in failed else MemberState.SUCCEEDED for pk in over
+        })  # fmt: skip
+
     for some in _parts(retried):
-        with database.transaction():
-            failures = FailedExecution.objects.using(database.alias).filter(pk__in=some)
-            failed = set(failures.values_list("pk", flat=True))
-            over = jobs.filter(pk__in=some).exclude(finished_at=None).values_list("pk", flat=True)
-            database.end_members({
-                pk: MemberState.FAILED if pk in failed else MemberState.SUCCEEDED for pk in over
-            })  # fmt: skip
+        database.in_transaction(partial(end, some))
 
 
 def _close_dependencies(database: Database, failed: Failed) -> None:
     """Move on what waits for members that do not run again, as their jobs are gone."""
+
+    def resolve(states: Mapping[int, MemberState]) -> None:
+        joins = database.joins
+        joins.resolve(states)
+        database.dialect.ring_moved(database.connection, joins)
+
     for some in _parts(failed.jobs):
         rows = BatchMember.objects.using(database.alias).filter(pk__in=some, state__in=FAILURES)
         states = {pk: MemberState(state) for pk, state in rows.values_list("pk", "state")}
-        with database.transaction():
-            joins = database.joins
-            joins.resolve(states)
-            database.dialect.ring_moved(database.connection, joins)
+        database.in_transaction(partial(resolve, states))
 
 
 def _dependent(using: str, failed: Failed) -> list[int]:
@@ -156,33 +167,30 @@ def _dependent(using: str, failed: Failed) -> list[int]:
 
 
 def _wait_again(database: Database, jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
-    """Move failed jobs to those that wait; return their number."""
+    """Move failed jobs to those that wait, in the current transaction; return their number."""
     using = database.alias
-    with database.transaction():
-        failures = FailedExecution.objects.using(using).filter(pk__in=job_ids).order_by("pk")
-        found = [row.pk for row in database.lock_rows(failures, wait=True)]
-        counted = Dependency.objects.using(using).filter(job_id__in=found).order_by()
-        widths = dict(counted.values_list("job_id").annotate(Count("pk")))
-        chosen = jobs.filter(pk__in=found)
-        present = database.storable_time()
-        WaitingExecution.objects.using(using).bulk_create(
-            WaitingExecution(
-                job_id=job.pk,
-                queue_name=job.queue_name,
-                rank=job.rank,
-                token=job.token,
-                created_at=present,
-                width=widths.get(job.pk, 0),
-                concurrency_key=job.concurrency_key,
-            )
-            for job in chosen
+    failures = FailedExecution.objects.using(using).filter(pk__in=job_ids).order_by("pk")
+    found = [row.pk for row in database.lock_rows(failures, wait=True)]
+    counted = Dependency.objects.using(using).filter(job_id__in=found).order_by()
+    widths = dict(counted.values_list("job_id").annotate(Count("pk")))
+    chosen = jobs.filter(pk__in=found)
+    present = database.storable_time()
+    WaitingExecution.objects.using(using).bulk_create(
+        WaitingExecution(
+            job_id=job.pk,
+            queue_name=job.queue_name,
+            rank=job.rank,
+            token=job.token,
+            created_at=present,
+            width=widths.get(job.pk, 0),
+            concurrency_key=job.concurrency_key,
         )
-        chosen.update(
-            attempts=0, finished_at=None, return_value=None, max_attempts=Abs("max_attempts")
-        )
-        FailedExecution.objects.using(using).filter(pk__in=found)._raw_delete(using)
-        Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)
-        database.joins.reopen(found)
+        for job in chosen
+    )
+    chosen.update(attempts=0, finished_at=None, return_value=None, max_attempts=Abs("max_attempts"))
+    FailedExecution.objects.using(using).filter(pk__in=found)._raw_delete(using)
+    Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)
+    database.joins.reopen(found)
     return len(found)
 
 

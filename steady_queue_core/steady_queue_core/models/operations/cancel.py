@@ -51,25 +51,30 @@ def end(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
 
     ``jobs`` are all jobs. One that is claimed meanwhile is left alone.
     """
-    using, database = jobs.db, Database.of(jobs.db)
-    with database.transaction():
-        keys, wanted, members = keys_of(jobs, job_ids)
-        unique = lock_unique_keys(database, wanted)
-        found = remove_executions(database, WAITING, job_ids, keys)
-        free_unique_keys(database, unique, [row.pk for row in found])
-        if found:
-            ended = jobs.filter(pk__in=[row.pk for row in found])
-            _keep_tokens(ended, found)
-            _fail(ended, database.storable_time())
-            _keep(ended, database)
-            task_ids = [str(row.pk) for row in found]
-            send_after_commit(task_cancelled, jobs.model, using, task_ids=task_ids)
-        admitted = database.admit(keys)
-        gone = {row.pk for row in found}
-        database.end_members({pk: MemberState.CANCELLED for pk in members if pk in gone})
+    database = Database.of(jobs.db)
+    ended, admitted = database.in_transaction(lambda: _end(database, jobs, job_ids))
     if admitted:
         database.ring_after_commit([])
-    return len(found)
+    return ended
+
+
+def _end(database: Database, jobs: QuerySet[Any], job_ids: Sequence[int]) -> tuple[int, int]:
+    """Return how many jobs have ended, and how many others were admitted by it."""
+    keys, wanted, members = keys_of(jobs, job_ids)
+    unique = lock_unique_keys(database, wanted)
+    found = remove_executions(database, WAITING, job_ids, keys)
+    free_unique_keys(database, unique, [row.pk for row in found])
+    if found:
+        ended = jobs.filter(pk__in=[row.pk for row in found])
+        _keep_tokens(ended, found)
+        _fail(ended, database.storable_time())
+        _keep(ended, database)
+        task_ids = [str(row.pk) for row in found]
+        send_after_commit(task_cancelled, jobs.model, jobs.db, task_ids=task_ids)
+    admitted = database.admit(keys)
+    gone = {row.pk for row in found}
+    database.end_members({pk: MemberState.CANCELLED for pk in members if pk in gone})
+    return len(found), admitted
 
 
 def ask(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:

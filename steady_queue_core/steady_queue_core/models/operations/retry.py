@@ -26,36 +26,44 @@ def retry(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
 
     A job whose unique key another job has stays as it is.
     """
-    using, database = jobs.db, Database.of(jobs.db)
-    with database.transaction():
-        # Of all of them, for one that has not failed yet may have, by the time it is locked.
-        keys, wanted, members = keys_of(jobs, job_ids)
-        locked = database.unique_keys.lock({key.key for key in wanted.values()})
-        holders = database.unique_keys.holders(locked)
-        lock_semaphores(database, keys)
-        failed = FailedExecution.objects.using(using).filter(pk__in=job_ids).order_by("pk")
-        found = [row.pk for row in database.lock_rows(failed, wait=True)]
-        if wanted:
-            found = _without_conflicts(found, wanted, holders)
-            _take(database, locked, {wanted[pk].key: pk for pk in found if pk in wanted})
-        retried = jobs.filter(pk__in=found)
-        present = database.storable_time()
-        rows = [_execution(job, present) for job in retried]
-        retried.update(
-            attempts=0, finished_at=None, return_value=None, max_attempts=Abs("max_attempts")
-        )
-        blocked = [row for row in rows if isinstance(row, BlockedExecution)]
-        BlockedExecution.objects.using(using).bulk_create(blocked)
-        ready = [row for row in rows if isinstance(row, ReadyExecution)]
-        ReadyExecution.objects.using(using).bulk_create(ready)
-        FailedExecution.objects.using(using).filter(pk__in=found)._raw_delete(using)
-        Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)
-        limited = sorted({row.concurrency_key for row in blocked})
-        database.admit(limited, [row.pk for row in ready])
-        database.joins.reopen([pk for pk in members if pk in found])
+    database = Database.of(jobs.db)
+    rows = database.in_transaction(lambda: _retry(database, jobs, job_ids))
     if rows:
         database.ring_after_commit(sorted({row.queue_name for row in rows}))
     return len(rows)
+
+
+def _retry(
+    database: Database, jobs: QuerySet[Any], job_ids: Sequence[int]
+) -> list[ReadyExecution | BlockedExecution]:
+    """Return the new executions of those that were retried."""
+    using = jobs.db
+    # Of all of them, for one that has not failed yet may have, by the time it is locked.
+    keys, wanted, members = keys_of(jobs, job_ids)
+    locked = database.unique_keys.lock({key.key for key in wanted.values()})
+    holders = database.unique_keys.holders(locked)
+    lock_semaphores(database, keys)
+    failed = FailedExecution.objects.using(using).filter(pk__in=job_ids).order_by("pk")
+    found = [row.pk for row in database.lock_rows(failed, wait=True)]
+    if wanted:
+        found = _without_conflicts(found, wanted, holders)
+        _take(database, locked, {wanted[pk].key: pk for pk in found if pk in wanted})
+    retried = jobs.filter(pk__in=found)
+    present = database.storable_time()
+    rows = [_execution(job, present) for job in retried]
+    retried.update(
+        attempts=0, finished_at=None, return_value=None, max_attempts=Abs("max_attempts")
+    )
+    blocked = [row for row in rows if isinstance(row, BlockedExecution)]
+    BlockedExecution.objects.using(using).bulk_create(blocked)
+    ready = [row for row in rows if isinstance(row, ReadyExecution)]
+    ReadyExecution.objects.using(using).bulk_create(ready)
+    FailedExecution.objects.using(using).filter(pk__in=found)._raw_delete(using)
+    Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)
+    limited = sorted({row.concurrency_key for row in blocked})
+    database.admit(limited, [row.pk for row in ready])
+    database.joins.reopen([pk for pk in members if pk in found])
+    return rows
 
 
 def key_holder(jobs: QuerySet[Any]) -> tuple[str, int] | None:
