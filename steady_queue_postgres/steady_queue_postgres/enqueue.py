@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -12,18 +12,16 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from steady_queue_core.dialects import EnqueuedJob, NewJob
 
 from .clock import read, to_microseconds, to_text
+from .enqueue_limited import enqueue_limited
 from .enqueue_sql import (
     ENQUEUE,
     ENQUEUE_ALIKE,
     ENQUEUE_ALIKE_AND_NOTIFY,
-    ENQUEUE_LIMITED,
     ENQUEUE_ONE,
     ENQUEUE_ONE_AND_NOTIFY,
     ENQUEUE_WAITING,
 )
-from .permits import admit_locked, discard_refused, set_limits
-from .prepared import fetch, fetch_named
-from .transactions import transaction
+from .prepared import fetch
 from .wakeup import is_due_with_enqueue, note_sent
 
 #: What jobs that are inserted by one statement mostly have in common.
@@ -38,7 +36,7 @@ def enqueue(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[Enq
         [row] = fetch(connection, ENQUEUE_WAITING, {"jobs": _to_json(jobs)})
         return _in_order(row)
     if any(job.limit is not None for job in jobs):
-        return _enqueue_limited(connection, jobs)
+        return enqueue_limited(connection, jobs, _to_json(jobs))
     shared = _common(jobs)
     if shared is None:
         [row] = fetch(connection, ENQUEUE, {"jobs": _to_json(jobs)})
@@ -79,59 +77,6 @@ def _common(jobs: Sequence[NewJob]) -> dict[str, Any] | None:
         if job is not first and _ALIKE(job) != _ALIKE(first):
             return None
     return dict(zip(_SHARED, _ALIKE(first), strict=True))
-
-
-def _enqueue_limited(connection: BaseDatabaseWrapper, jobs: Sequence[NewJob]) -> list[EnqueuedJob]:
-    given = _to_json(jobs)
-    limits = [job.limit for job in jobs if job.limit is not None]
-    if len({limit.key for limit in limits}) == len(limits):
-        enqueued, doubtful = _insert(connection, jobs, given, takes=True)
-        if not doubtful:
-            return enqueued
-        with transaction(connection):
-            return _admit(connection, jobs, enqueued, doubtful)
-    with transaction(connection):
-        enqueued, doubtful = _insert(connection, jobs, given, takes=False)
-        return _admit(connection, jobs, enqueued, doubtful)
-
-
-def _insert(
-    connection: BaseDatabaseWrapper, jobs: Sequence[NewJob], given: str, *, takes: bool
-) -> tuple[list[EnqueuedJob], dict[str, int]]:
-    """Insert jobs; those with a limit are blocked, unless they may take a permit (``takes``) and
-    get one. Return the enqueued jobs, and the limits of the keys that have yet to be admitted."""
-    values = {"jobs": given, "takes": takes}
-    [row] = fetch_named(connection, ENQUEUE_LIMITED, values)
-    present, refused = read(row["enqueued_at"]), set(row["refused"])
-    job_ids = iter(sorted(row["job_ids"]))
-    enqueued = [
-        EnqueuedJob(None if ordinal in refused else next(job_ids), present)
-        for ordinal in range(len(jobs))
-    ]
-    return enqueued, json.loads(row["doubtful"] or "{}")
-
-
-def _admit(
-    connection: BaseDatabaseWrapper,
-    jobs: Sequence[NewJob],
-    enqueued: Sequence[EnqueuedJob],
-    limits: Mapping[str, int],
-) -> list[EnqueuedJob]:
-    """Admit the jobs that find a permit; discard those that find none and must not wait.
-
-    ``limits`` maps the keys that have yet to be admitted to their limits.
-    """
-    if limits:
-        set_limits(connection, limits)
-        admit_locked(connection, limits.keys())
-    leaving = [
-        new.job_id
-        for new, job in zip(enqueued, jobs, strict=True)
-        if new.job_id is not None and job.limit is not None and job.limit.discards
-        and job.limit.key in limits
-    ]  # fmt: skip
-    gone = discard_refused(connection, leaving) if leaving else set()
-    return [new._replace(job_id=None) if new.job_id in gone else new for new in enqueued]
 
 
 def _to_json(jobs: Sequence[NewJob]) -> str:

@@ -11,11 +11,10 @@ from steady_queue_core.dialects import DialectUnsupported
 from .pool_forks import replace_pools_in_children
 from .pooler import is_pooled
 from .prepared import SETTINGS, PreparedStatements
+from .transactions import default_isolation
 
 #: RETURNING from data-modifying expressions and SKIP LOCKED are older; Django needs this one.
 MINIMUM_VERSION = 14
-
-ISOLATION = "SHOW default_transaction_isolation"
 
 
 def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
@@ -32,9 +31,7 @@ def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
     if is_shared(connection):
         changes.append("its sessions are left as they are: a connection pool gives them to others")
         return changes
-    with connection.cursor() as cursor:
-        cursor.execute(ISOLATION)
-        [isolation] = cursor.fetchone()
+    isolation = default_isolation(connection)
     if PreparedStatements.of(connection) is None:
         PreparedStatements.begin(connection, isolation)
     settings = ", ".join(f"{name} = {value}" for name, value in SETTINGS.items())

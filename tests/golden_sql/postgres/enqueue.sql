@@ -229,6 +229,8 @@ SELECT date_part('epoch', statement_timestamp()) AS enqueued_at,
 
 BEGIN;
 
+SHOW default_transaction_isolation;
+
 -- %(jobs)s = '[{"ordinal": 0, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "key": "key", "to": 2, "duration": 180000000, "discards": false}, {"ordinal": 1, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "key": "key", "to": 2, "duration": 180000000, "discards": false}, {"ordinal": 2, "queue_name": "default", "rank": 0, "task_path": "conformance.tasks.work", "backend_name": "default", "arguments": "{}", "max_attempts": 1, "key": "key", "to": 2, "duration": 180000000, "discards": false}]'
 -- %(takes)s = false
 -- WITH given AS MATERIALIZED ( ... as under "a job with a limit"

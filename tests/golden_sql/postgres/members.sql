@@ -2,6 +2,8 @@
 
 BEGIN;
 
+SHOW default_transaction_isolation;
+
 SELECT "steady_queue_batches"."id", "steady_queue_batches"."kind",
   "steady_queue_batches"."description", "steady_queue_batches"."backend_name",
   "steady_queue_batches"."metadata", "steady_queue_batches"."callbacks",

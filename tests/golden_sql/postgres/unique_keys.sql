@@ -2,6 +2,8 @@
 
 BEGIN;
 
+SHOW default_transaction_isolation;
+
 SELECT "steady_queue_unique_keys"."key", "steady_queue_unique_keys"."job_id",
   "steady_queue_unique_keys"."expires_at", "steady_queue_unique_keys"."ticket"
 FROM "steady_queue_unique_keys"
@@ -72,6 +74,8 @@ COMMIT;
 
 BEGIN;
 
+SHOW default_transaction_isolation;
+
 SELECT "steady_queue_unique_keys"."key", "steady_queue_unique_keys"."job_id",
   "steady_queue_unique_keys"."expires_at", "steady_queue_unique_keys"."ticket"
 FROM "steady_queue_unique_keys"
@@ -102,6 +106,8 @@ COMMIT;
 -- -------- a job that replaces another one
 
 BEGIN;
+
+SHOW default_transaction_isolation;
 
 SELECT "steady_queue_unique_keys"."key", "steady_queue_unique_keys"."job_id",
   "steady_queue_unique_keys"."expires_at", "steady_queue_unique_keys"."ticket"
