@@ -110,6 +110,12 @@ def latest_limited(number: int) -> None:
     """Do nothing."""
 
 
+@limits_concurrency(key=lambda number: number % 10, to=1, on_conflict="discard")
+@task(unique=Unique(key="one", on_conflict="replace"))
+def latest_hurried(number: int) -> None:
+    """Do nothing."""
+
+
 @task(takes_context=True, unique=Unique(key="root"))
 def branch(context: Any) -> None:
     context.enqueue(only_one, 1)
@@ -139,6 +145,15 @@ def jobs(using: str) -> Any:
 
 def arguments_of(using: str, result: Any) -> list[Any]:
     return list(decode_call(jobs(using).get(pk=result.id).arguments, resolve_models=False)[0])
+
+
+def stored(using: str) -> dict[str, Any]:
+    """Return the rows that a call may change."""
+    kinds = (Job, ReadyExecution, ScheduledExecution, BlockedExecution, Permit, Semaphore)
+    found = {
+        kind.__name__: list(kind.objects.using(using).order_by("pk").values()) for kind in kinds
+    }
+    return found | {"keys": keys(using)}
 
 
 # --- keys
@@ -467,6 +482,54 @@ def test_a_replaced_job_changes_its_limit(using: str) -> None:
     assert held.keys() == {int(holder.id), int(waits.id)}
     assert set(Semaphore.objects.using(using).values_list("value", flat=True)) == {0}
     assert len(Driver(using).work()) == 3
+
+
+@on_every_database
+def test_a_call_that_must_not_wait_replaces_nothing_if_it_finds_no_permit(using: str) -> None:
+    latest_hurried.using(unique_key="other").enqueue(1)
+    first = latest_hurried.enqueue(2)
+    before = stored(using)
+    refused = latest_hurried.using(queue_name="mail").enqueue(1)
+    assert (refused.discarded, refused.id, refused.duplicate) == (True, "", False)
+    assert stored(using) == before
+    # It has the permit itself, or is to have another one, or may wait for its time.
+    for number in (12, 3):
+        again = latest_hurried.enqueue(number)
+        assert (again.id, again.args, again.discarded) == (first.id, [number], False)
+        assert ReadyExecution.objects.using(using).filter(pk=first.id).exists()
+    later = latest_hurried.using(run_after=HOUR).enqueue(1)
+    assert (later.id, later.args) == (first.id, [1])
+    # What waits for its time stays as well.
+    assert latest_hurried.enqueue(11).discarded
+    assert ScheduledExecution.objects.using(using).filter(pk=first.id).exists()
+    assert arguments_of(using, first) == [1]
+
+
+@on_every_database
+def test_of_one_bulk_the_last_call_that_finds_a_permit_replaces_the_job(using: str) -> None:
+    latest_hurried.using(unique_key="other").enqueue(1)
+    first = latest_hurried.enqueue(2)
+    results = enqueue_many([
+        call(latest_hurried, 11), call(latest_hurried, 3), call(latest_hurried, 21),
+        call(latest_hurried.using(unique_key="third"), 4), call(latest_hurried, 31),
+    ])  # fmt: skip
+    assert [each.discarded for each in results] == [False, False, True, False, True]
+    assert [each.id for each in results[:2]] == [first.id, first.id]
+    assert arguments_of(using, first) == [3]
+    assert enqueue_many([call(latest_hurried, 41)])[0].discarded
+    assert len(Driver(using).work()) == 3
+    assert keys(using) == {}
+
+
+@on_every_database
+def test_jobs_of_one_bulk_that_are_replaced_do_not_share_a_permit(using: str) -> None:
+    left, right = (latest_hurried.using(unique_key=key) for key in ("left", "right"))
+    before = [left.enqueue(2), right.enqueue(3)]
+    results = enqueue_many([call(left, 4), call(right, 14)])
+    assert [each.discarded for each in results] == [False, True]
+    assert [arguments_of(using, each) for each in before] == [[4], [3]]
+    held = Permit.objects.using(using).order_by("job_id").values_list("job_id", flat=True)
+    assert [str(pk) for pk in held] == [each.id for each in before]
 
 
 @on_every_database

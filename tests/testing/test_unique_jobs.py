@@ -64,6 +64,12 @@ def latest(number: int = 0) -> None:
     DONE.append(number)
 
 
+@limits_concurrency(key=lambda number: number % 10, on_conflict="discard")
+@task(unique=Unique(key="one", on_conflict="replace"))
+def latest_hurried(number: int) -> None:
+    DONE.append(number)
+
+
 @task(unique=Unique(key="one", keep=HOUR))
 def remembered(number: int = 0) -> int:
     return number
@@ -131,6 +137,18 @@ def test_the_last_call_replaces_the_others(backend: str | None) -> None:
     assert (again.id, again.duplicate, again.args) == (first.id, True, [2])
     run_enqueued_tasks()
     assert DONE == [2]
+
+
+@everywhere
+def test_a_call_that_must_not_wait_replaces_nothing_without_a_permit(backend: str | None) -> None:
+    latest_hurried.using(unique_key="other").enqueue(1)
+    first = latest_hurried.enqueue(2)
+    assert latest_hurried.enqueue(11).discarded
+    first.refresh()
+    assert first.args == [2]
+    assert latest_hurried.enqueue(12).id == first.id
+    run_enqueued_tasks()
+    assert sorted(DONE) == [1, 12]
 
 
 @everywhere

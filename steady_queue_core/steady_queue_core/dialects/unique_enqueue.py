@@ -12,7 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from .job_key import FINISHED, JobKey
 from .operations import Operations
 from .portable import aware
-from .portable.replacing import has_begun, is_starting, replace_jobs
+from .portable.replacing import NoPermit, has_begun, is_starting, replace_jobs
 from .records import EnqueuedJob, NewJob
 from .turns import Turns
 from .unique_keys import UniqueKeys
@@ -45,8 +45,11 @@ class _Plan:
     existing: dict[int, Any] = field(default_factory=dict)
     #: The jobs to insert that others stand for.
     twins: dict[int, int] = field(default_factory=dict)
-    #: What jobs that wait are to become, by their ids.
-    replacing: dict[int, NewJob] = field(default_factory=dict)
+    #: The calls that jobs that wait are to become, by the ids of these: the last one that finds a
+    #: permit, or may wait for one.
+    replacing: dict[int, list[int]] = field(default_factory=dict)
+    #: Those of these calls that found none, and must not wait.
+    discarded: set[int] = field(default_factory=set)
     refused: KeyTaken | None = None
 
     def replace_twin(self, twin: int, number: int, key: JobKey, job: NewJob) -> None:
@@ -86,7 +89,7 @@ class UniqueEnqueue:
             self.rows.free(dict.fromkeys(locked))
             return plan.refused
         if plan.replacing:
-            replaced = replace_jobs(self.connection, self.dialect, plan.replacing, self.jobs)
+            replaced = self._replace(plan)
             if (turns := Turns.of(self.connection, self.dialect)) is not None:
                 turns.of_ready(list(replaced))
             plan.existing = {
@@ -97,6 +100,18 @@ class UniqueEnqueue:
         self.rows.take({key: job_id for key, job_id in owners.items() if job_id is not None})
         self._free(locked, owners)
         return [self._enqueued(number, plan, stored) for number in range(len(self.jobs))]
+
+    def _replace(self, plan: _Plan) -> dict[int, Any]:
+        """Replace jobs by calls that find a permit or may wait; return them by their ids."""
+        while plan.replacing:
+            last = {pk: self.jobs[calls[-1]] for pk, calls in plan.replacing.items()}
+            try:
+                return replace_jobs(self.connection, self.dialect, last, self.jobs)
+            except NoPermit as error:
+                for pk in error.job_ids:
+                    plan.discarded.add(plan.replacing[pk].pop())
+            plan.replacing = {pk: calls for pk, calls in plan.replacing.items() if calls}
+        return {}
 
     def _give_way(self) -> None:
         """Wait, for a moment, for jobs that were claimed to start: they cannot while their key is
@@ -139,7 +154,7 @@ class UniqueEnqueue:
     def _meet(self, plan: _Plan, number: int, key: JobKey, holder: Any) -> None:
         plan.existing[number] = holder
         if key.replaces and not has_begun(holder):
-            plan.replacing[holder.pk] = self.jobs[number]
+            plan.replacing.setdefault(holder.pk, []).append(number)
         self._refuse(plan, number, key, holder.pk)
 
     def _meet_twin(self, plan: _Plan, number: int, key: JobKey, twin: int) -> None:
@@ -172,4 +187,6 @@ class UniqueEnqueue:
             twin = stored[plan.twins[number]]
             return twin if twin.job_id is None else twin._replace(is_duplicate=True)
         holder = plan.existing[number]
+        if number in plan.discarded:
+            return EnqueuedJob(None, self.dialect.current_time(self.connection))
         return EnqueuedJob(holder.pk, aware(holder.enqueued_at), is_duplicate=True)

@@ -170,11 +170,11 @@ class MemoryJobs:
         holder = self.jobs.get(self.memory.keys.holder_of(key, at) or 0)
         if holder is not None:
             if key is not None and key.replaces and holder.has_not_begun:
+                if self._is_refused(new, at, instead_of=holder):
+                    return EnqueuedJob(None, at)
                 self._set_call(holder, call, new, at)
             return EnqueuedJob(holder.id, holder.enqueued_at, is_duplicate=True)
-        due = _due(new, at)
-        waits = due is not None and due > at
-        if not waits and new.limit is not None and new.limit.discards and not self._room_for(new):
+        if self._is_refused(new, at):
             return EnqueuedJob(None, at)
         job_id = next(self.memory.ids)
         result = self.backend.new_result(call, EnqueuedJob(job_id, at))
@@ -183,6 +183,13 @@ class MemoryJobs:
         self.jobs[job_id] = job
         self.memory.keys.take(key, job_id)
         return EnqueuedJob(job_id, at)
+
+    def _is_refused(self, new: NewJob, at: datetime, instead_of: Job | None = None) -> bool:
+        """Whether a call finds no permit, and must not wait."""
+        due = _due(new, at)
+        if new.limit is None or not new.limit.discards or (due is not None and due > at):
+            return False
+        return not self._room_for(new, instead_of)
 
     def _set_call(self, job: Job, call: EncodedCall, new: NewJob, at: datetime) -> None:
         """Let a job that has not started be that of ``call``."""
@@ -414,12 +421,12 @@ class MemoryJobs:
             if job.state is State.BLOCKED:
                 self._release(job)
 
-    def _room_for(self, new: NewJob) -> bool:
+    def _room_for(self, new: NewJob, instead_of: Job | None = None) -> bool:
         if new.limit is None:
             return True
         holding = (State.READY, State.RUNNING)
         held = [j for j in self.jobs.values() if j.key == new.limit.key and j.state in holding]
-        return len(held) < new.limit.to
+        return len([job for job in held if job is not instead_of]) < new.limit.to
 
 
 def _tell(job: Job, progress: Progress, present: datetime) -> None:

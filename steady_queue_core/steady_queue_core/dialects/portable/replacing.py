@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
 
 from ..membership import Link, relinked
 from ..records import NewJob
@@ -37,6 +38,14 @@ def is_starting(job: Any) -> bool:
     return job.started_at is None and getattr(job, "claimedexecution", None) is not None
 
 
+class NoPermit(Exception):
+    """Jobs were to become others that found no permit, and must not wait. Nothing was changed."""
+
+    def __init__(self, job_ids: Collection[int]) -> None:
+        super().__init__(f"no permits for what was to replace jobs {sorted(job_ids)}")
+        self.job_ids = job_ids
+
+
 def replace_jobs(
     connection: BaseDatabaseWrapper,
     dialect: Any,
@@ -46,8 +55,28 @@ def replace_jobs(
     """Make jobs what they are to become, by their ids, and return them. One that is claimed
     meanwhile is left alone. ``also``: jobs that are enqueued in the same transaction.
 
-    They stay in their batches, and get into no other one, which has not counted them.
+    They stay in their batches, and get into no other one, which has not counted them. Raises
+    ``NoPermit``.
     """
+    leaving = [pk for pk, job in replacing.items() if job.limit is not None and job.limit.discards]
+    if not leaving:
+        return _replace_jobs(connection, dialect, replacing, also)
+    # A savepoint: only an admission that has taken place tells who gets the permits.
+    with atomic(using=connection.alias):
+        replaced = _replace_jobs(connection, dialect, replacing, also)
+        blocked = model("BlockedExecution").objects.using(connection.alias)
+        refused = list(blocked.filter(pk__in=leaving).values_list("pk", flat=True))
+        if refused:
+            raise NoPermit(refused)
+    return replaced
+
+
+def _replace_jobs(
+    connection: BaseDatabaseWrapper,
+    dialect: Any,
+    replacing: Mapping[int, NewJob],
+    also: Sequence[NewJob],
+) -> dict[int, Any]:
     using = connection.alias
     jobs = model("Job").objects.using(using)
     old = _limits_and_metadata(connection, dialect, list(replacing))
