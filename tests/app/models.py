@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from uuid import uuid4
+
 from django.db import models
 
 
@@ -14,6 +16,18 @@ class Item(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Parcel(models.Model):
+    """A row whose primary key is known before it is saved."""
+
+    id = models.UUIDField(primary_key=True, default=uuid4)
+
+    class Meta:
+        app_label = "testapp"
+
+    def __str__(self) -> str:
+        return str(self.id)
 
 
 class NamedItem(Item):

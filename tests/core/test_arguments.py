@@ -20,13 +20,14 @@ from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from functools import partial
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import models
 from django.http import HttpRequest, QueryDict
+from django.test.utils import isolate_apps
 from django.utils.functional import SimpleLazyObject
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext_lazy
@@ -47,7 +48,7 @@ from steady_queue_core.arguments import (
 from steady_queue_core.arguments.encoder import Encoder
 from steady_queue_core.arguments.limits import DEFAULT_LIMITS
 from steady_queue_core.arguments.plain import plain_call
-from tests.app.models import Item, NamedItem
+from tests.app.models import Item, NamedItem, Parcel
 
 BERLIN = ZoneInfo("Europe/Berlin")
 STORABLE = (
@@ -424,7 +425,7 @@ class Invoice:
         (10**4300, "too many digits"),
         (-(10**4300), "too many digits"),
         (1 << 10**7, "an integer of 10,000,001 bits has too many digits"),
-        (User(), "the user instance has no primary key. Save it first"),
+        (User(), "the user instance is not saved. Save it first"),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else ascii(value)[:20],
 )
@@ -869,9 +870,50 @@ def test_a_model_that_is_not_installed_is_reported(app_label: str, model: str) -
 
 def test_a_reference_without_a_primary_key_is_refused() -> None:
     assert call_refusal(User(username="new")) == (
-        "args[0] cannot be stored: the user instance has no primary key. Save it first, and "
-        "enqueue the task after that."
+        "args[0] cannot be stored: the user instance is not saved. Save it first, and enqueue the "
+        "task after that."
     )
+
+
+@pytest.mark.django_db
+def test_an_instance_with_the_default_of_its_primary_key_is_refused_until_it_is_saved() -> None:
+    refused = (
+        "args[0] cannot be stored: the parcel instance is not saved. Save it first, and enqueue "
+        "the task after that."
+    )
+    parcel, several = Parcel(), [Parcel(), Parcel()]
+    assert parcel.pk is not None
+    # Django takes it for a new one as well, and would insert it.
+    for new in (parcel, several[0], SimpleLazyObject(Parcel), Parcel(pk=UUID(int=1))):
+        assert call_refusal(new) == refused
+    parcel.save()
+    Parcel.objects.bulk_create(several)
+    fetched = Parcel.objects.only("pk").get(pk=several[1].pk)
+    for saved in (parcel, several[0], fetched, Parcel.from_db("default", ["id"], [parcel.pk])):
+        assert decode(encode(saved)) == saved
+
+
+@isolate_apps("tests.app")
+def test_a_default_of_the_database_or_of_a_part_of_a_key_is_none_yet() -> None:
+    class Counted(models.Model):  # noqa: DJ008 - nobody sees it
+        number = models.IntegerField(primary_key=True, db_default=7)
+
+        class Meta:
+            app_label = "testapp"
+
+    class Part(models.Model):  # noqa: DJ008 - nobody sees it
+        pk = models.CompositePrimaryKey("owner", "number")
+        owner = models.IntegerField()
+        number = models.UUIDField(default=uuid4)
+
+        class Meta:
+            app_label = "testapp"
+
+    for new in (Counted(), Part(owner=1)):
+        assert "instance is not saved. Save it first" in call_refusal(new)
+    # It can only have been given: it stands for a row.
+    assert encode(Counted(pk=8)) == encode(ModelReference("testapp", "counted", 8))
+    assert encode(User(pk=8)) == encode(ModelReference("auth", "user", 8))
 
 
 def test_an_odd_primary_key_is_refused_by_path() -> None:

@@ -154,8 +154,8 @@ PLAIN = "Pass the few plain values of it that the task needs."
         ("ab\ud800", "the text has a lone surrogate (at index 2) and is not valid Unicode. Pass "
                      "bytes, or decode it with another error handler."),
         (10**5000, "an integer of 16,610 bits has too many digits. Pass it as bytes."),
-        (Item(name="new"), "the item instance has no primary key. Save it first, and enqueue the "
-                           "task after that."),
+        (Item(name="new"), "the item instance is not saved. Save it first, and enqueue the task "
+                           "after that."),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )  # fmt: skip

@@ -115,7 +115,7 @@ BAD = {
     "returns generator": Bad("give", ["generator"], {}, ARGUMENT, "a value of type generator"),
     "returns NaN": Bad("give", ["NaN"], {}, ARGUMENT, "NaN and infinity have no JSON form"),
     "returns 2 MiB": Bad("give", ["2 MiB"], {}, ARGUMENT, "the limit is 1,048,576"),
-    "returns an unsaved row": Bad("give", ["unsaved"], {}, ARGUMENT, "has no primary key"),
+    "returns an unsaved row": Bad("give", ["unsaved"], {}, ARGUMENT, "is not saved"),
     "returns deep lists": Bad("agive", ["deep"], {}, ARGUMENT, "nested more than 64 levels"),
     "coroutine returns lambda": Bad("agive", ["lambda"], {}, ARGUMENT, "a function"),
     "asynchronous generator": Bad("yields", [], {}, ARGUMENT, "a value of type async_generator"),

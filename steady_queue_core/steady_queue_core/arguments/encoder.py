@@ -156,8 +156,8 @@ class Encoder(Walk):
     def _reference(self, value: ModelReference) -> Any:
         if value.pk is None:
             raise self._refusal(
-                f"the {value.model} instance has no primary key. Save it first, and enqueue the "
-                "task after that."
+                f"the {value.model} instance is not saved. Save it first, and enqueue the task "
+                "after that."
             )
         self._enter(value, 3)
         self._steps[-1] = PRIMARY_KEY

@@ -43,9 +43,23 @@ def is_instance(value: object) -> bool:
 def reference_to(instance: Any) -> ModelReference:
     """Return the reference to ``instance``; its ``pk`` is ``None`` if it was never saved."""
     meta, pk = instance._meta, instance.pk
-    if type(pk) is tuple and None in pk:
+    if (type(pk) is tuple and None in pk) or _is_new(instance):
         pk = None
     return ModelReference(meta.app_label, meta.model_name, pk)
+
+
+def _is_new(instance: Any) -> bool:
+    """Whether an instance has its primary key from a default, and no row yet.
+
+    One that was made with the key of a row, to stand for that, cannot be told from it where the
+    field has a default: ``save()`` would insert it as well.
+    """
+    from django.db.models.expressions import DatabaseDefault
+
+    return instance._state.adding and any(
+        field.has_default() or isinstance(getattr(instance, field.attname), DatabaseDefault)
+        for field in instance._meta.pk_fields
+    )
 
 
 def read(stored: Any) -> ModelReference:
