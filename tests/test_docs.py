@@ -13,13 +13,13 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_overloads
 
 import django
 import pytest
 from django.core.management.base import CommandParser
 
-from steady_queue_core import testing
+from steady_queue_core import task, testing
 from steady_queue_core.backend_options import BackendOptions
 from steady_queue_core.configuration import Configuration, load
 from steady_queue_core.configuration.module_settings import DEFAULTS
@@ -29,6 +29,7 @@ from steady_queue_core.dialects import hookspecs
 from steady_queue_core.management.commands.steady_queue import Command
 from steady_queue_core.payloads import PayloadOptions
 from steady_queue_core.sharding.options import ShardingOptions
+from steady_queue_core.tasks.definition import SteadyQueueTask
 from steady_queue_core.testing.fixture import TaskQueueFixture
 
 from . import documents
@@ -127,6 +128,14 @@ def test_every_option_of_a_backend_is_documented_with_its_default() -> None:
     expected = parameters(BackendOptions)
     del expected["alias"]
     assert_documents("OPTIONS", expected)
+
+
+def test_every_option_of_a_task_is_documented() -> None:
+    own = max((inspect.signature(each).parameters for each in get_overloads(task)), key=len)
+    section = documents.section(page("tasks.md"), "Options")
+    assert documents.rows(section).keys() == own.keys()
+    [listed] = re.findall(r"`using\(\)` returns .*?: (.*?)\.\n", section, re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", listed)) == set(SteadyQueueTask.using.__kwdefaults__)
 
 
 def test_every_option_of_payloads_is_documented_with_its_default() -> None:

@@ -62,8 +62,9 @@ CallT = TypeVar("CallT", bound=NewCall)
 
 
 class Middleware:
-    """The base class: lets everything pass. There is one instance for each backend and process; its
-    methods are called by several threads at once."""
+    """The base class: lets everything pass. Each thread that enqueues has an instance for each
+    backend, and the executions of a worker share one, whose methods several threads call at
+    once."""
 
     def enqueue(
         self, calls: Sequence[CallT], proceed: Callable[[Sequence[CallT]], list[TaskResult]]

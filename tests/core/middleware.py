@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from steady_queue_core.middleware import Middleware
 
@@ -39,6 +39,15 @@ class Outer(Middleware):
 
 class Inner(Outer):
     name = "inner"
+
+
+class Counting(Middleware):
+    """Knows its instances."""
+
+    made: ClassVar[list[Counting]] = []
+
+    def __init__(self) -> None:
+        self.made.append(self)
 
 
 class Refusing(Middleware):

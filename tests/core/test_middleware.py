@@ -12,6 +12,7 @@ from django.db import transaction
 
 from steady_queue_core import call, enqueue_many
 from steady_queue_core.compat import TaskResultStatus
+from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.middleware import Middleware, install, uninstall
 from steady_queue_core.models import Job
 from steady_queue_core.testing import override_backends, run_enqueued_tasks
@@ -59,6 +60,27 @@ def test_the_first_is_the_outermost_around_enqueue_and_execution(
         "outer stores [[5]]", "inner stores [[5]]", "inner stored [True]", "outer stored [True]",
         "outer awaits [5]", "inner awaits [5]",
     ]  # fmt: skip
+
+
+@real_transactions
+def test_each_thread_that_enqueues_has_an_instance_and_executions_share_one(settings: Any) -> None:
+    use(settings, "Counting")
+    middleware.Counting.made.clear()
+    stock.enqueue(1, b=1)
+    stock.enqueue(2, b=2)
+    assert len(middleware.Counting.made) == 1
+    threads.run_all("default", [lambda: stock.enqueue(3, b=3)] * 2, 10)
+    assert len(middleware.Counting.made) == 3
+    driver = Driver()
+    claims = driver.claim()
+
+    def run_all() -> list[bool]:
+        return [driver.run(claim).error is None for claim in claims]
+
+    run_all()
+    before = len(middleware.Counting.made)
+    threads.run_all("default", [run_all] * 2, 10)
+    assert (before, len(middleware.Counting.made)) == (3, 3)
 
 
 @real_transactions
