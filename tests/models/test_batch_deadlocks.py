@@ -21,7 +21,6 @@ from steady_queue_core.compat import task_enqueued
 from steady_queue_core.dialects import contention
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.database import Database
-from steady_queue_core.dialects.dialect import Dialect
 from steady_queue_core.dialects.joins import Joins
 from steady_queue_core.middleware import Middleware, install, uninstall
 from steady_queue_core.models import BatchMember, Job, JobBatch, WaitingExecution
@@ -29,11 +28,12 @@ from steady_queue_core.models.operations import batches as retrying
 from steady_queue_core.models.semaphore import Semaphore
 
 from ..core.driver import Driver
+from .deadlocks import DEADLOCK, Attempts, attempts, deadlock_after
 from .everywhere import on_every_database, on_every_server
 from .recurrence import tasks
 
+__all__ = ["attempts"]  # A fixture.
 PATIENCE = 20
-DEADLOCK = "made up for a test: deadlock"
 
 
 @pytest.fixture(autouse=True)
@@ -152,49 +152,6 @@ def test_in_a_transaction_of_the_caller_a_deadlock_is_raised_and_nothing_is_stor
         group(*both()).enqueue()
     assert seen.deadlocks == 0
     assert (unfinished(using), count(using, JobBatch)) == (0, 0)
-
-
-class Attempts:
-    """The tries that a deadlock has ended, of which somebody asks whether it is one."""
-
-    def __init__(self, using: str) -> None:
-        self.using, self.deadlocks = using, 0
-
-    @contextmanager
-    def counted(self) -> Iterator[None]:
-        ask = Dialect.is_contention
-
-        def is_contention(dialect: Dialect, connection: Any, error: BaseException) -> bool:
-            answer = DEADLOCK in str(error) or ask(dialect, connection, error)
-            self.deadlocks += answer
-            return answer
-
-        with mock.patch.object(Dialect, "is_contention", is_contention):
-            yield
-
-
-@pytest.fixture
-def attempts(using: str) -> Iterator[Attempts]:
-    attempts = Attempts(using)
-    with attempts.counted():
-        yield attempts
-
-
-@contextmanager
-def deadlock_after(owner: Any, name: str) -> Iterator[None]:
-    """Raise a deadlock once, after ``owner.name`` was called the first time."""
-    operation, raised = getattr(owner, name), []
-
-    def once(*args: Any, **options: Any) -> Any:
-        result = operation(*args, **options)
-        if not raised:
-            raised.append(True)
-            raise OperationalError(DEADLOCK)
-        return result
-
-    with mock.patch.object(owner, name, once):
-        yield
-    assert raised, f"{name} was not called"
 
 
 class Heard(Middleware):

@@ -40,21 +40,27 @@ def discard(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
 
     A job that is claimed meanwhile is left alone.
     """
-    using, database = jobs.db, Database.of(jobs.db)
-    with database.transaction():
-        keys, wanted, members = keys_of(jobs, job_ids)
-        unique = lock_unique_keys(database, wanted)
-        found = [row.pk for row in remove_executions(database, STATES, job_ids, keys)]
-        free_unique_keys(database, unique, found)
-        jobs.filter(pk__in=found)._raw_delete(using)
-        Checkpoint.objects.using(using).filter(pk__in=found)._raw_delete(using)
-        Step.objects.using(using).filter(job_id__in=found)._raw_delete(using)
-        Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)
-        admitted = database.admit(keys)
-        database.end_members({pk: MemberState.DISCARDED for pk in members if pk in found})
-        if found:
-            task_ids = [str(job_id) for job_id in found]
-            send_after_commit(task_discarded, jobs.model, using, task_ids=task_ids)
+    database = Database.of(jobs.db)
+    discarded, admitted = database.in_transaction(lambda: _discard(database, jobs, job_ids))
     if admitted:
         database.ring_after_commit([])
-    return len(found)
+    return discarded
+
+
+def _discard(database: Database, jobs: QuerySet[Any], job_ids: Sequence[int]) -> tuple[int, int]:
+    """Return how many jobs were deleted, and how many others were admitted by it."""
+    using = database.alias
+    keys, wanted, members = keys_of(jobs, job_ids)
+    unique = lock_unique_keys(database, wanted)
+    found = [row.pk for row in remove_executions(database, STATES, job_ids, keys)]
+    free_unique_keys(database, unique, found)
+    jobs.filter(pk__in=found)._raw_delete(using)
+    Checkpoint.objects.using(using).filter(pk__in=found)._raw_delete(using)
+    Step.objects.using(using).filter(job_id__in=found)._raw_delete(using)
+    Retention.objects.using(using).filter(pk__in=found)._raw_delete(using)
+    admitted = database.admit(keys)
+    database.end_members({pk: MemberState.DISCARDED for pk in members if pk in found})
+    if found:
+        task_ids = [str(job_id) for job_id in found]
+        send_after_commit(task_discarded, jobs.model, using, task_ids=task_ids)
+    return len(found), admitted

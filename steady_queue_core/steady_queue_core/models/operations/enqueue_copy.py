@@ -45,21 +45,27 @@ def enqueue_copies(jobs: QuerySet[Any], job_ids: Sequence[int]) -> dict[int, Enq
     Steady Queue's own tasks.
     """
     database = Database.of(jobs.db)
-    with database.transaction():
-        rows = {
-            job.pk: job
-            for job in jobs.filter(pk__in=job_ids).exclude(task_path__in=OWN_TASKS).only(*OF_CALL)
-        }
-        limits = _present_limits(database, rows.values())
-        calls = {pk: _call(database, rows[pk], limits) for pk in sorted(rows)}
-        wanted = _without_conflicts(
-            database, {pk: call for pk, call in calls.items() if call is not None}
-        )
-        stored = _enqueue(database, wanted)
-    queues = {wanted[pk].queue_name for pk in stored}
+    stored, queues = database.in_transaction(lambda: _enqueue_copies(database, jobs, job_ids))
     if queues:
         database.ring_after_commit(sorted(queues))
     return stored
+
+
+def _enqueue_copies(
+    database: Database, jobs: QuerySet[Any], job_ids: Sequence[int]
+) -> tuple[dict[int, EnqueuedJob], set[str]]:
+    """Return what has become of the copies, and their queues."""
+    rows = {
+        job.pk: job
+        for job in jobs.filter(pk__in=job_ids).exclude(task_path__in=OWN_TASKS).only(*OF_CALL)
+    }
+    limits = _present_limits(database, rows.values())
+    calls = {pk: _call(database, rows[pk], limits) for pk in sorted(rows)}
+    wanted = _without_conflicts(
+        database, {pk: call for pk, call in calls.items() if call is not None}
+    )
+    stored = _enqueue(database, wanted)
+    return stored, {wanted[pk].queue_name for pk in stored}
 
 
 def _enqueue(database: Database, wanted: Mapping[int, NewJob]) -> dict[int, EnqueuedJob]:

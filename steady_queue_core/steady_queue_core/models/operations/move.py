@@ -57,23 +57,29 @@ def move(jobs: QuerySet[Any], job_ids: Sequence[int], changes: Mapping[str, Any]
     wrongly.
     """
     database = Database.of(jobs.db)
-    with database.transaction():
-        held = _lock(database, job_ids, keys_of(jobs, job_ids).concurrency)
-        waiting = {pk: row for rows in held.values() for pk, row in rows.items()}
-        sealed = resealed(jobs, waiting, changes)
-        for state, rows in held.items():
-            found = [pk for pk in rows if pk not in sealed.refused]
-            executions = state._default_manager.using(jobs.db).filter(pk__in=found)
-            executions.update(**changes)
-            if state is ReadyExecution:
-                _give_turns(database, executions, found)
-        moved = [pk for pk in waiting if pk not in sealed.refused]
-        jobs.filter(pk__in=moved).update(**changes)
-        _store(jobs, sealed)
-    if held[ReadyExecution]:
-        queues = {row.queue_name for row in held[ReadyExecution].values()}
+    moved, queues = database.in_transaction(lambda: _move(database, jobs, job_ids, changes))
+    if queues:
         database.ring_after_commit(sorted({changes.get("queue_name", each) for each in queues}))
-    return sorted(moved)
+    return moved
+
+
+def _move(
+    database: Database, jobs: QuerySet[Any], job_ids: Sequence[int], changes: Mapping[str, Any]
+) -> tuple[list[int], set[str]]:
+    """Return the ids of the jobs that were moved, and the queues in which ready ones were."""
+    held = _lock(database, job_ids, keys_of(jobs, job_ids).concurrency)
+    waiting = {pk: row for rows in held.values() for pk, row in rows.items()}
+    sealed = resealed(jobs, waiting, changes)
+    for state, rows in held.items():
+        found = [pk for pk in rows if pk not in sealed.refused]
+        executions = state._default_manager.using(jobs.db).filter(pk__in=found)
+        executions.update(**changes)
+        if state is ReadyExecution:
+            _give_turns(database, executions, found)
+    moved = [pk for pk in waiting if pk not in sealed.refused]
+    jobs.filter(pk__in=moved).update(**changes)
+    _store(jobs, sealed)
+    return sorted(moved), {row.queue_name for row in held[ReadyExecution].values()}
 
 
 def _lock(

@@ -54,21 +54,27 @@ def reschedule(jobs: QuerySet[Any], job_ids: Sequence[int], due: datetime) -> li
     job that is claimed meanwhile is left alone.
     """
     database = Database.of(jobs.db)
-    with database.transaction():
-        keys = keys_of(jobs, job_ids).concurrency
-        later = [
-            *_move(database, WaitingExecution, job_ids, due_at=portable.storable(due), delay=None),
-            *_move(database, ScheduledExecution, job_ids, due_at=portable.storable(due)),
-        ]
-        left = sorted(set(job_ids).difference(later))
-        removed = remove_executions(database, (BlockedExecution, ReadyExecution), left, keys)
-        _insert(jobs, removed, due)
-        found = sorted([*later, *(row.pk for row in removed)])
-        jobs.filter(pk__in=found).update(scheduled_at=portable.storable(due))
-        admitted = database.admit(keys) if removed else 0
+    found, admitted = database.in_transaction(lambda: _reschedule(database, jobs, job_ids, due))
     if admitted:
         database.ring_after_commit([])
     return found
+
+
+def _reschedule(
+    database: Database, jobs: QuerySet[Any], job_ids: Sequence[int], due: datetime
+) -> tuple[list[int], int]:
+    """Return the ids of the jobs, and how many others were admitted by it."""
+    keys = keys_of(jobs, job_ids).concurrency
+    later = [
+        *_move(database, WaitingExecution, job_ids, due_at=portable.storable(due), delay=None),
+        *_move(database, ScheduledExecution, job_ids, due_at=portable.storable(due)),
+    ]
+    left = sorted(set(job_ids).difference(later))
+    removed = remove_executions(database, (BlockedExecution, ReadyExecution), left, keys)
+    _insert(jobs, removed, due)
+    found = sorted([*later, *(row.pk for row in removed)])
+    jobs.filter(pk__in=found).update(scheduled_at=portable.storable(due))
+    return found, database.admit(keys) if removed else 0
 
 
 def _move(

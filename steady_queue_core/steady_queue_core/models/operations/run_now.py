@@ -25,15 +25,18 @@ def run_now(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
     """Dispatch scheduled jobs as if they were due, and unblock blocked ones beyond their limit, in
     one transaction; return the count, which is lower if some have moved on meanwhile."""
     database = Database.of(jobs.db)
-    with database.transaction():
-        # Locked before the semaphores, as the dispatcher does. Dispatched after the jobs that are
-        # blocked now: one that exceeds its limit then becomes blocked as well.
-        scheduled = ScheduledExecution.objects.using(jobs.db).filter(pk__in=job_ids).order_by("pk")
-        due = list(database.lock_rows(scheduled, wait=True))
-        found = _unblock(database, job_ids, due) + _dispatch(database, [row.pk for row in due])
+    found = database.in_transaction(lambda: _run_now(database, job_ids))
     if found:
         database.ring_after_commit([])
     return found
+
+
+def _run_now(database: Database, job_ids: Sequence[int]) -> int:
+    # Locked before the semaphores, as the dispatcher does. Dispatched after the jobs that are
+    # blocked now: one that exceeds its limit then becomes blocked as well.
+    scheduled = ScheduledExecution.objects.using(database.alias).filter(pk__in=job_ids)
+    due = list(database.lock_rows(scheduled.order_by("pk"), wait=True))
+    return _unblock(database, job_ids, due) + _dispatch(database, [row.pk for row in due])
 
 
 def _dispatch(database: Database, job_ids: Sequence[int]) -> int:
