@@ -16,7 +16,7 @@ from steady_queue_core.dialects import EnqueuedJob, NewJob, get_logger
 
 from .clock import read
 from .enqueue_sql import ENQUEUE_LIMITED
-from .errors import is_contention
+from .errors import is_conflict, is_contention
 from .permits import admit_locked, discard_refused, set_limits
 from .prepared import fetch_named
 from .transactions import is_in_transaction, run_in_transaction
@@ -35,9 +35,9 @@ def enqueue_limited(
         try:
             enqueued, doubtful = _insert(connection, jobs, given, takes=True)
         except DatabaseError as error:
-            # In the isolation of the session, whose statements fail where those of READ COMMITTED
-            # would have waited.
-            if is_in_transaction(connection) or not is_contention(error):
+            # In the isolation of the session, statements fail where those of READ COMMITTED would
+            # have waited. A time-out was waited for already.
+            if not is_conflict(error) or is_in_transaction(connection):
                 raise
         else:
             return _admit_stored(connection, jobs, enqueued, doubtful) if doubtful else enqueued
@@ -59,20 +59,16 @@ def _admit_stored(
     try:
         return run_in_transaction(connection, lambda: _admit(connection, jobs, enqueued, limits))
     except DatabaseError as error:
-        if is_in_transaction(connection) or not is_contention(error):
+        if not is_contention(error) or is_in_transaction(connection):
             raise
-        if leaving := _leaving(jobs, enqueued, limits):
-            # Whoever gets the error may enqueue them again.
-            discard_refused(connection, leaving)
-            raise
-        # An error would have the caller enqueue them again.
+        # An error would have the caller enqueue all of them again.
         logger.warning(
             "Jobs whose concurrency limit has changed wait for the next permit that is given back, "
-            "since others have locked their limit: %s",
+            "or are discarded, since others have locked their limit: %s",
             error,
             extra={"event": "enqueue.not_admitted", "jobs": len(limits)},
         )
-        return enqueued
+        return _without_refused(connection, jobs, enqueued, limits)
 
 
 def _insert(
@@ -104,18 +100,21 @@ def _admit(
     if limits:
         set_limits(connection, limits)
         admit_locked(connection, limits.keys())
-    leaving = _leaving(jobs, enqueued, limits)
-    gone = discard_refused(connection, leaving) if leaving else set()
-    return [new._replace(job_id=None) if new.job_id in gone else new for new in enqueued]
+    return _without_refused(connection, jobs, enqueued, limits)
 
 
-def _leaving(
-    jobs: Sequence[NewJob], enqueued: Sequence[EnqueuedJob], limits: Mapping[str, int]
-) -> list[int]:
-    """Return those of the jobs that must not wait."""
-    return [
+def _without_refused(
+    connection: BaseDatabaseWrapper,
+    jobs: Sequence[NewJob],
+    enqueued: Sequence[EnqueuedJob],
+    limits: Mapping[str, int],
+) -> list[EnqueuedJob]:
+    """Discard those of the jobs that are blocked and must not wait."""
+    leaving = [
         new.job_id
         for new, job in zip(enqueued, jobs, strict=True)
         if new.job_id is not None and job.limit is not None and job.limit.discards
         and job.limit.key in limits
     ]  # fmt: skip
+    gone = discard_refused(connection, leaving) if leaving else set()
+    return [new._replace(job_id=None) if new.job_id in gone else new for new in enqueued]

@@ -6,7 +6,8 @@ from django.db import DatabaseError, InterfaceError, OperationalError
 
 #: Worth another attempt on the same connection: serialization failure, deadlock, lock timeout, and
 #: statement timeout, as set by an administrator.
-CONTENTION = frozenset({"40001", "40P01", "55P03", "57014"})
+CONFLICTS = frozenset({"40001", "40P01"})
+CONTENTION = CONFLICTS | {"55P03", "57014"}
 
 #: The server ends or refuses a session: shutdown, crash, start, timeouts of idle sessions and of
 #: transactions, and too many connections. Not 25006, a read-only server: it answers.
@@ -18,6 +19,11 @@ LOST_CLASS = "08"
 def is_contention(error: BaseException) -> bool:
     """Return whether another attempt may succeed once other transactions have ended."""
     return isinstance(error, DatabaseError) and _sqlstate(error) in CONTENTION
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Return whether the server has undone this transaction in favour of others."""
+    return isinstance(error, DatabaseError) and _sqlstate(error) in CONFLICTS
 
 
 def is_lost_connection(error: BaseException) -> bool:

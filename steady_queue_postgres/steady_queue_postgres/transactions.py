@@ -72,9 +72,10 @@ def planned_transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
 
 @contextmanager
 def _read_committed(connection: BaseDatabaseWrapper, joins: bool) -> Iterator[None]:
+    begins = not joins and not is_in_transaction(connection)
     with portable.transaction(connection):
         # At a higher level, a statement that waited for a lock fails once the lock is free.
-        if not joins and not _reads_committed(connection):
+        if begins and not _reads_committed(connection):
             with connection.cursor() as cursor:
                 cursor.execute(READ_COMMITTED)
         yield

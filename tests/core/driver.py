@@ -19,6 +19,8 @@ from steady_queue_core.processes.worker.executor import Executor, is_coroutine
 from steady_queue_core.processes.worker.expiry import had_expired
 from steady_queue_core.processes.worker.signal_sender import send_signals
 
+from ..positions import forget_positions
+
 
 class Driver:
     """Claims, runs and settles jobs when told to, with the parts that a worker is made of.
@@ -44,8 +46,9 @@ class Driver:
 
     def claim(self, *queues: str, limit: int = 100) -> list[ClaimedJob]:
         selector = QueueSelector(patterns=queues or ("*",))
-        dialect = dialect_for(self.using)
-        claimed = dialect.claim(connections[self.using], self.process, selector, limit)
+        connection = connections[self.using]
+        forget_positions(connection)
+        claimed = dialect_for(self.using).claim(connection, self.process, selector, limit)
         if claimed:
             self.clock.set(claimed[0].claimed_at)
         return claimed

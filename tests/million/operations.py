@@ -156,7 +156,7 @@ OPERATIONS: dict[str, Operation] = {
         100,
     ),
     "heartbeat": Operation(lambda p: process.beat(p.using, WORKER), 100),
-    "silent processes": Operation(lambda p: process.expired(p.using, DAY), 100),
+    "silent processes": Operation(lambda p: process.expired(p.using, p.present - DAY), 100),
     "claims of a process": Operation(lambda p: claims.held_by(p.using, 1, 200), 2_000),
     "claims of nobody": Operation(lambda p: claims.without_process(p.using, 200), 2_000),
     "claims of no job": Operation(lambda p: claims.discard_without_job(p.using, 200), 2_000),

@@ -14,6 +14,7 @@ from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import Job
 from steady_queue_core.models.process import register
 
+from ..positions import forget_positions
 from ..servers.kinds import KINDS
 
 
@@ -53,8 +54,7 @@ class Jobs:
 
     def forget_positions(self) -> None:
         """Forget how far claims on this connection, those of other tests too, have read."""
-        for name in ("steady_queue_claimers", "steady_queue_bookmarks"):
-            self.connection.__dict__.pop(name, None)
+        forget_positions(self.connection)
 
     @property
     def all(self) -> Any:

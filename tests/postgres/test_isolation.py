@@ -103,6 +103,18 @@ class TestRepeatableRead(DefaultCases, PostgresTestCase):
 class TestSerializable(DefaultCases, PostgresTestCase):
     isolation = "serializable"
 
+    def test_a_transaction_of_the_callers_is_left_as_it_is(self) -> None:
+        self.connection.set_autocommit(False)
+        try:
+            self.query(f"SELECT count(*) FROM {tables.JOBS}")
+            self.enqueue(limited_job(to=1), limited_job(to=1))
+            assert self.query("SHOW transaction_isolation") == [("serializable",)]
+            self.connection.commit()
+        finally:
+            self.connection.rollback()
+            self.connection.set_autocommit(True)
+        self.check_all(2, admitted=1)
+
 
 class TestContention(PostgresTestCase):
     """A deadlock between the insertion and the admission of a job whose limit has changed."""
@@ -143,16 +155,13 @@ class TestContention(PostgresTestCase):
         assert self.ids("Ready") == [job]
         self.check_permits()
 
-    def test_a_job_that_must_not_wait_is_taken_back(self) -> None:
-        job = limited_job(to=2, discards=True)
-        with (
-            self.deadlocks(1000),
-            mock.patch.object(contention, "PATIENCE", 0.05),
-            pytest.raises(OperationalError),
-        ):
-            self.enqueue(job)
-        assert (self.ids("Ready"), self.ids("Blocked")) == ([self.holder], [])
-        assert self.rows("Job").count() == 1
+    def test_a_job_that_must_not_wait_is_discarded_and_the_others_are_stored(self) -> None:
+        jobs = limited_job(to=2, discards=True), new_job()
+        with self.deadlocks(1000), mock.patch.object(contention, "PATIENCE", 0.05):
+            stored = self.dialect.enqueue(self.connection, jobs)
+        job, other = (new.job_id for new in stored)
+        assert (job, self.ids("Ready"), self.ids("Blocked")) == (None, [self.holder, other], [])
+        assert self.rows("Job").count() == 2
 
     def test_several_of_one_key_are_repeated_as_a_whole(self) -> None:
         with self.deadlocks(2):
