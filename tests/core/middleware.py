@@ -142,6 +142,11 @@ class Forgetful(Middleware):
         proceed(calls)
 
 
+class Inventive(Middleware):
+    def enqueue(self, calls: Any, proceed: Any) -> Any:
+        return [object() for _ in calls]
+
+
 class OfFunctions(Middleware):
     def execute(self, context: Any, proceed: Any) -> Any:
         return proceed()

@@ -10,8 +10,8 @@ from asgiref.sync import async_to_sync
 from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 
-from steady_queue_core import call, enqueue_many
-from steady_queue_core.compat import TaskResultStatus
+from steady_queue_core import call, chain, enqueue_many
+from steady_queue_core.compat import InvalidTask, TaskResultStatus
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.middleware import Middleware, install, uninstall
 from steady_queue_core.models import Job
@@ -175,6 +175,14 @@ def test_a_middleware_that_loses_the_results_is_named(settings: Any) -> None:
         f"{HERE}.Forgetful.enqueue() must return the list of results that proceed(calls) returns, "
         "one for each call, not NoneType"
     )
+
+
+@real_transactions
+def test_a_chain_whose_results_are_made_up_is_not_stored(settings: Any) -> None:
+    use(settings, "Inventive")
+    with pytest.raises(InvalidTask, match=r"without a call of proceed\(\)"):
+        chain(call(echo, 1), call(echo, 2)).enqueue()
+    assert not Job.objects.exists()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 import sys
@@ -21,7 +22,7 @@ from steady_queue_core.compat import (
 )
 from steady_queue_core.errors import UnregisteredTaskError
 from steady_queue_core.models import Job
-from steady_queue_core.tasks.definition import known_task
+from steady_queue_core.tasks.definition import known_task, unregistered
 
 from ..app.models import Item
 from . import samples
@@ -329,6 +330,24 @@ def test_a_pickle_takes_the_place_of_no_declared_task() -> None:
     gone = of_former_code.replace(b".echo", b".gone")
     with pytest.raises(ValueError, match="gone' to point to a Task instance"):
         pickle.loads(gone)
+
+
+def test_a_copy_of_a_task_is_the_task() -> None:
+    stand_in = unregistered("gone_shop.tasks.Error", "default")
+    for made in (limited, echo.using(priority=5), stand_in):
+        assert copy.copy(made) is copy.deepcopy(made) is made
+    assert "gone_shop" not in sys.modules
+    with pytest.raises(pickle.PicklingError, match="Error' is not declared"):
+        pickle.dumps(stand_in)
+
+
+def test_another_task_in_the_place_of_one_is_none_of_its_kind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # What a renamed task is still called, for jobs that were enqueued before.
+    monkeypatch.setattr(sys.modules[__name__], "old", limited, raising=False)
+    with pytest.raises(pickle.PicklingError):
+        pickle.dumps(unregistered(f"{__name__}.old", "default"))
 
 
 @real_transactions

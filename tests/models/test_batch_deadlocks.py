@@ -301,12 +301,15 @@ def test_what_follows_the_commit_repeats_nothing(using: str, attempts: Attempts)
         transaction.on_commit(fail, using=using)
 
     task_enqueued.connect(receive)
+    batch = Batch()
     try:
         with pytest.raises(OperationalError, match=DEADLOCK):
-            Batch().add([call(work)])
+            batch.add([call(work)])
     finally:
         task_enqueued.disconnect(receive)
     assert (attempts.deadlocks, count(using, Job)) == (0, 1)
+    batch.add([call(work)])
+    assert (batch.total, count(using, JobBatch)) == (2, 1)
 
 
 @on_every_database

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -85,18 +85,20 @@ class Batch(BatchHandle):
         Raises what ``enqueue_many()`` raises, and ``AlreadyFinished``.
         """
         given, database = list(calls), Database.of(self.using)
-        is_stored = False
+        stored: list[bool] = []
         try:
             with missing_tables_named(database):
                 results = in_transaction_on(
                     database,
                     lambda: self._add(database, given),
                     repeats=all(map(self._stores_beside, given)),
+                    # Hooks of the project may raise after that.
+                    when_committed=partial(stored.append, True),
                 )
-            is_stored = True
+            stored.append(True)
         finally:
             if not self._opened:
-                self._end_block(is_stored=is_stored)
+                self._end_block(is_stored=bool(stored))
         return results
 
     def _stores_beside(self, each: Call) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..compat import InvalidTask
 from ..dialects.database import Database
 from ..tasks import current_batch
 from .graph import Graph
@@ -29,5 +30,9 @@ def enqueue_graph(graph: Graph) -> BatchResult:
             in_transaction_on(database, insert_all)
 
     store.store_by(insert)
-    assert graph.batch_id is not None
+    if graph.batch_id is None:
+        raise InvalidTask(
+            "Nothing was stored: enqueue() of a middleware returned results without a call of "
+            "proceed(). For a chain, group or workflow it has to call it, or to raise an exception."
+        )
     return BatchResult.stored(graph.batch_id, backend)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import Any, TypeVar
 
 from django.db import transaction
@@ -23,16 +22,26 @@ def transaction_on(database: Database) -> AbstractContextManager[Any]:
     return database.transaction()
 
 
-def in_transaction_on(database: Database, operation: Callable[[], T], *, repeats: bool = True) -> T:
+def in_transaction_on(
+    database: Database,
+    operation: Callable[[], T],
+    *,
+    repeats: bool = True,
+    when_committed: Callable[[], object] = lambda: None,
+) -> T:
     """Run ``operation``, in which code of the project may run, in such a transaction, and repeat it
     after a deadlock, unless it is part of the caller's or does more than that can undo."""
     connection, joins = database.connection, database.connection.in_atomic_block
     committed: list[bool] = []
 
+    def note_commit() -> None:
+        committed.append(True)
+        when_committed()
+
     def run() -> T:
         with transaction_on(database):
             if connection.in_atomic_block and not joins:
-                transaction.on_commit(partial(committed.append, True), using=database.alias)
+                transaction.on_commit(note_commit, using=database.alias)
             return operation()
 
     def is_worth_it(connection: BaseDatabaseWrapper, error: BaseException) -> bool:

@@ -6,6 +6,9 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
+from importlib import import_module
+from pickle import PicklingError
+from types import ModuleType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -15,6 +18,7 @@ from typing import (
     Never,
     ParamSpec,
     Protocol,
+    Self,
     TypeVar,
     cast,
     overload,
@@ -116,13 +120,22 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what differs from the declared task: limits and keys may have functions without a
         name."""
-        declared, path = _declared(self.module_path), self.module_path
-        names = _field_names(type(self)) - {"func"}
-        changes = {name: getattr(self, name) for name in sorted(names)}
-        if type(declared) is type(self):
-            known = {name: getattr(declared, name) for name in names}
-            changes = {name: each for name, each in changes.items() if each != known[name]}
+        path = self.module_path
+        declared = _declared(path, sys.modules.get(path.rpartition(".")[0]))
+        if type(declared) is not type(self):
+            raise PicklingError(f"Task {path!r} is not declared in this process.")
+        changes = {
+            name: getattr(self, name)
+            for name in sorted(_field_names(type(self)) - {"func"})
+            if getattr(self, name) != getattr(declared, name)
+        }
         return unpickled, (path, changes)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
     def using(
         self,
@@ -484,18 +497,22 @@ def rebuilt(task: Task, **changes: Any) -> Any:
 def unpickled(path: str, changes: dict[str, Any]) -> Any:
     """Return the task that is declared at ``path`` with ``changes``. Raises ``ValueError``, as the
     tasks of Django do."""
-    declared = _declared(path)
+    try:
+        module = import_module(path.rpartition(".")[0])
+    except (ImportError, ValueError):
+        module = None
+    declared = _declared(path, module)
     if declared is None:
         raise ValueError(f"Expected {path!r} to point to a Task instance.")
     return rebuilt(declared, **changes)
 
 
-def _declared(path: str) -> Task | None:
-    try:
-        found = import_string(path)
-    except ImportError:
-        found = None
-    return found if isinstance(found, SteadyQueueTask) else known_task(path)
+def _declared(path: str, module: ModuleType | None) -> Task | None:
+    """Return the task that a module has by this path, or that is registered by it."""
+    found = getattr(module, path.rpartition(".")[2], None)
+    if issubclass(type(found), SteadyQueueTask) and found.module_path == path:
+        return cast("Task", found)
+    return known_task(path)
 
 
 def unregistered(path: str, backend: str) -> Task:
