@@ -154,6 +154,7 @@ def test_a_list_goes_on_only_where_one_of_its_kind_has_ended() -> None:
         assert "is not where this list goes on" in told.err
     told = invoke("jobs", "--state", "scheduled", "--after", 'after["yesterday", 1, 2]', "--json")
     assert told.code == 2
+    assert invoke("jobs", "--state", "ready", "--after", cursor).code == 2
     assert len(invoke("jobs", "--after", cursor, "--json").json["databases"][0]["jobs"]) == 2
 
 

@@ -110,3 +110,24 @@ def test_a_fork_that_the_system_refuses_is_tried_again(
     assert list(tmp_path.iterdir()) == []
     assert children.restarts.take_due() == []
     assert START_RETRY_PAUSE - 1 < children.restarts.pause <= START_RETRY_PAUSE
+
+
+@pytest.mark.parametrize(
+    ("launcher", "refused"),
+    [(ForkLauncher(list), "os.pipe"), (ThreadLauncher(list, lambda: None), "socket.socketpair")],
+    ids=["fork", "thread"],
+)
+def test_a_start_without_descriptors_leaves_none_behind(
+    launcher: Any, refused: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    options = Configuration.Options(state_directory=tmp_path).resolve()
+    children = ManagedProcesses(options, "default", launcher)
+    monkeypatch.setattr(refused, refuse)
+    children.start(spec_of(options), None)
+    assert not children
+    opened = proc.open_files(os.getpid()).values()
+    assert [path for path in opened if str(tmp_path) in path] == []
+    assert list(tmp_path.iterdir()) == []

@@ -97,7 +97,8 @@ class JobListing:
 
     def has_cursor(self, cursor: str) -> bool:
         """Whether this is where a page of the list, or of one in the same order, may start."""
-        return any(order.parse(cursor).key is not None for order in (self.order, self._by_id))
+        order = self._by_id if self._is_damaged else self.order
+        return any(each.parse(cursor).key is not None for each in (self.order, order))
 
     def page(self, cursor: str, size: int) -> Page:
         try:
@@ -107,6 +108,16 @@ class JobListing:
                 raise
             # A timestamp of the ordering was damaged by a manual edit.
             return self._page(self._by_id, cursor, size)
+
+    @property
+    def _is_damaged(self) -> bool:
+        try:
+            self._page(self.order, "", 1)
+        except ERRORS as error:
+            if not is_damage(error):
+                raise
+            return True
+        return False
 
     def _page(self, order: Order, cursor: str, size: int) -> Page:
         start = order.parse(cursor)

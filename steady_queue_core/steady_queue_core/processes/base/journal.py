@@ -90,6 +90,11 @@ class RunJournal:
             os.close(self._descriptor)
             self._descriptor = None
 
+    def discard(self) -> None:
+        """Release the descriptor and delete the file: nobody is going to write it."""
+        self.close()
+        remove_journal(self.path)
+
     def set_owner(self, pid: int) -> None:
         """Record the pid of the process that writes the journal."""
         self._header[1] = pid
@@ -200,8 +205,12 @@ def _map_nameless(size: int) -> tuple[mmap.mmap, None, int | None]:
     if not hasattr(os, "memfd_create"):
         return mmap.mmap(-1, size), None, None
     descriptor = os.memfd_create("steady-queue-journal")
-    os.ftruncate(descriptor, size)
-    return mmap.mmap(descriptor, size), None, descriptor
+    try:
+        os.ftruncate(descriptor, size)
+        return mmap.mmap(descriptor, size), None, descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def _map_new_file(path: Path, size: int) -> tuple[mmap.mmap, int]:

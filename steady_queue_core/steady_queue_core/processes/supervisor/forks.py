@@ -17,7 +17,6 @@ from ...logging import about, get_logger
 from ..base.connection_setup import close_connections, prepare_only
 from ..base.forking import describe_exit, flush_output, fork
 from ..base.journal import RunJournal, folder_for
-from ..base.journal_reader import remove_journal
 from ..base.registration import new_name
 from .forked_context import ForkedContext, exit_now
 from .managed_process import ManagedProcess, ProcessSpec
@@ -94,7 +93,11 @@ class ForkLauncher:
         """Fork a process for ``spec``."""
         name = new_name(spec.kind)
         journal = RunJournal.create(name, spec.capacity, folder_for(options.state_directory))
-        read_end, write_end = os.pipe()
+        try:
+            read_end, write_end = os.pipe()
+        except OSError:
+            journal.discard()
+            raise
         os.set_blocking(read_end, False)
         parent = os.getpid()
         # Parent and child must not share a connection; the maintenance opens another when needed.
@@ -104,8 +107,7 @@ class ForkLauncher:
         except OSError:
             os.close(read_end)
             os.close(write_end)
-            journal.close()
-            remove_journal(journal.path)
+            journal.discard()
             raise
         if pid == 0:
             # Nothing that happens here may unwind into the supervisor's code.

@@ -203,6 +203,7 @@ class Maintenance:
                 self._next_exited_check = now + EXITED_CHECK_INTERVAL
                 self._prune_exited()
             if self._clock_is_steady() and now >= self._next_prune:
+                self._beat()  # The check before may have waited for locks.
                 self._next_prune = now + self.pruner.interval
                 self._prune_expired()
             store_statistics(self.statistics, self.database)

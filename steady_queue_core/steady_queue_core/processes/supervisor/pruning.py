@@ -43,7 +43,7 @@ class Pruner:
         self.database, self.rescuer, self.threshold = database, rescuer, threshold
         self.clock = SteadyClock(threshold)
         #: Those that are tried again, since somebody has locked their rows.
-        self.silent, self.exited = HeldUp(), HeldUp()
+        self.silent, self.exited = HeldUp(threshold), HeldUp(threshold)
 
     @property
     def interval(self) -> float:
@@ -87,12 +87,13 @@ class Pruner:
         _, last = self.database.run(partial(_signs_of_life, process))
         if not self._declare_dead(process, limit):
             return
-        logger.warning(
-            "%s sent no heartbeat for %s; its jobs are recovered",
-            process,
-            self.threshold,
-            extra=about("process.pruned", lost_process=process.name, kind=process.kind),
-        )
+        if process not in self.silent:
+            logger.warning(
+                "%s sent no heartbeat for %s; its jobs are recovered",
+                process,
+                self.threshold,
+                extra=about("process.pruned", lost_process=process.name, kind=process.kind),
+            )
         error = ProcessPrunedError(
             f"The process {process} was found dead: it sent no heartbeat for {self.threshold}."
         )
@@ -119,11 +120,12 @@ class Pruner:
         snapshot = read_journal(ProcessLocation.of(process).journal)
         if snapshot is None and process.supervisor_id in living:
             return  # Its supervisor, another user's, can read the journal.
-        logger.warning(
-            "%s ended without its supervisor; its jobs are recovered",
-            process,
-            extra=about("process.found_dead", lost_process=process.name, kind=process.kind),
-        )
+        if process not in self.exited:
+            logger.warning(
+                "%s ended without its supervisor; its jobs are recovered",
+                process,
+                extra=about("process.found_dead", lost_process=process.name, kind=process.kind),
+            )
         error = ProcessExitError(f"The process {process} ended while running this job.")
         reason = Reason(FOUND, "It had ended when it was looked for; nobody saw how.")
         self.rescuer.rescue_process(process.name, snapshot, error, reason)

@@ -17,7 +17,6 @@ from ...logging import about, get_logger
 from ..base.connection_setup import as_control_thread
 from ..base.context import ProcessContext
 from ..base.journal import RunJournal, folder_for
-from ..base.journal_reader import remove_journal
 from ..base.registration import new_name
 from ..base.thread_interrupt import TaskInterrupted, interrupt
 from .managed_process import ManagedProcess, ProcessSpec
@@ -146,18 +145,22 @@ class ThreadLauncher:
         journal = RunJournal.create(name, spec.capacity, folder_for(options.state_directory))
         journal.set_owner(os.getpid())
         timeout = options.fork_startup_timeout.total_seconds()
-        context = ProcessContext(
-            options=options,
-            using=using,
-            kind=spec.kind,
-            name=name,
-            journal=journal,
-            report=lambda process_id: child.note_alive(timeout, ready=process_id is not None),
-            report_at_work=lambda: setattr(child, "is_at_work", True),
-            report_used_up=lambda: setattr(child, "wants_successor", True),
-            supervisor_id=supervisor_id,
-            titled=False,
-        )
+        try:
+            context = ProcessContext(
+                options=options,
+                using=using,
+                kind=spec.kind,
+                name=name,
+                journal=journal,
+                report=lambda process_id: child.note_alive(timeout, ready=process_id is not None),
+                report_at_work=lambda: setattr(child, "is_at_work", True),
+                report_used_up=lambda: setattr(child, "wants_successor", True),
+                supervisor_id=supervisor_id,
+                titled=False,
+            )
+        except OSError:
+            journal.discard()
+            raise
         child = ThreadedProcess(
             spec, name, os.getpid(), journal, context=context, wake_supervisor=self.wake_supervisor
         )
@@ -166,8 +169,7 @@ class ThreadLauncher:
             child.start()
         except RuntimeError:
             context.waiter.close()
-            journal.close()
-            remove_journal(journal.path)
+            journal.discard()
             raise
         return child
 
