@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from datetime import timedelta
 from typing import Any
+from unittest import mock
 
 import pytest
 from django.db import connections
@@ -14,10 +15,12 @@ from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import ReadyExecution, Sample, Statistic
 from steady_queue_core.statistics import quarters, recent_hours, storage
 from steady_queue_core.statistics import sampler as sampler_module
+from steady_queue_core.statistics import sums as sums_module
 from steady_queue_core.statistics.recent_hours import RecentHours, sum_up
 from steady_queue_core.statistics.sampler import Sampler
 from steady_queue_core.statistics.spans import ALL_TIME, HOUR, MINUTE, QUARTER_SUM, RECENT_HOUR
 from steady_queue_core.statistics.storage import RollUp, roll_up, store
+from steady_queue_core.statistics.sums import Sums
 from steady_queue_core.statistics.tally import Tally
 
 from .everywhere import Jobs, on_every_database
@@ -376,3 +379,72 @@ def test_six_hours_are_summed_up_again_if_counts_of_them_are_stored_late(using: 
     assert sums(using, QUARTER_SUM) == [(quarter, "mail", 1)]
     sum_all_up(using)
     assert [each[-1] for each in sums(using, QUARTER_SUM)] == [1, 3, 1]
+
+
+@on_every_database
+def test_sums_that_were_made_while_the_clock_was_ahead_are_made_again(using: str) -> None:
+    present = present_minute(using)
+    quarter = present // 360 * 360
+    ahead = {"writer": 0, "stored_minute": present + 500}
+    keep(using, row(quarter - 100, 1), row(quarter - 90, 2))
+    for span, minute in ((RECENT_HOUR, quarter - 120), (QUARTER_SUM, quarter - 360)):
+        keep(using, row(minute, 1, span=span, **ahead))
+    keep(using, row(quarter + 360, 4, span=QUARTER_SUM, **ahead))
+    sum_all_up(using)
+    if present >= quarter + 3:
+        assert sums(using, QUARTER_SUM) == [(quarter - 360, "mail", 3)]
+        assert sums(using, RECENT_HOUR) == [(quarter - 120, "mail", 3)]
+
+
+@on_every_database
+@pytest.mark.parametrize("span", [RECENT_HOUR, QUARTER_SUM])
+def test_what_is_stored_while_it_is_summed_up_is_not_left_out(using: str, span: int) -> None:
+    quarter = present_minute(using) // 360 * 360 - 4 * 360
+    keep(using, row(quarter + 5, 1))
+    if span == QUARTER_SUM:
+        assert sum_up(connections[using], dialect_for(using)) == 1
+    late = [row(quarter + 7, 2)]
+    add = Sums.add
+
+    def add_late(of: Sums, rows: Any) -> None:
+        add(of, list(rows))
+        if late:
+            keep(using, late.pop())
+
+    with mock.patch.object(Sums, "add", add_late):
+        sum_all_up(using)
+    assert sums(using, span) == [(quarter, "mail", 3)]
+
+
+@on_every_database
+def test_many_sums_are_stored_all_or_none(using: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    hour = present_minute(using) // 60 * 60 - 4 * 60
+    keep(using, *(row(hour + 5, 1, queue_name=f"q{number}") for number in range(5)))
+    monkeypatch.setattr(sums_module, "BATCH", 2)
+    stored: list[Any] = []
+
+    def fail(*given: Any) -> None:
+        stored.append(given)
+        if len(stored) == 2:
+            raise LookupError
+        store(*given)
+
+    with mock.patch.object(sums_module, "store", fail), pytest.raises(LookupError):
+        sum_all_up(using)
+    assert sums(using, RECENT_HOUR) == []
+    sum_all_up(using)
+    assert len(sums(using, RECENT_HOUR)) == 5
+
+
+@pytest.mark.django_db(transaction=True)
+def test_times_of_nonsense_do_not_stop_the_sums() -> None:
+    hour = present_minute("default") // 360 * 360 - 4 * 360
+    keep("default", row(hour + 5, 1))
+    for span in (MINUTE, HOUR, RECENT_HOUR):
+        keep("default", row(hour + 1_000, 1, span=span, writer=3))
+    with connections["default"].cursor() as cursor:
+        cursor.execute("UPDATE steady_queue_statistics SET minute = 'x' WHERE writer = 3")
+    keep("default", row(hour - 360 + 7, 2, span=HOUR, writer=0))
+    sum_all_up("default")
+    found = [each[3] for each in kept("default") if each[0] == QUARTER_SUM]
+    assert found == [2, 1]

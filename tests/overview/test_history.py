@@ -93,6 +93,29 @@ def test_a_week_is_added_up_by_quarters_of_days(using: str, garden: Garden) -> N
 
 
 @on_every_database
+def test_the_last_failure_of_a_week_is_told_by_the_hour(using: str, garden: Garden) -> None:
+    for ago in (6, 8):
+        garden.count(ago * 60, span=RECENT_HOUR, failed=1)
+    garden.count(5 * 60, "other", "t", span=RECENT_HOUR, failed=1)
+    garden.count(50 * 60, span=HOUR, failed=1)
+    garden.count(6 * 60, span=QUARTER_SUM, failed=2)
+    hour = garden.minute // 60 * 60
+    assert garden.look(window=WEEK).history.by_task[TASK].last_failure == hour - 6 * 60
+    garden.count(3, failed=1)
+    assert garden.look(window=WEEK).history.by_task[TASK].last_failure == garden.minute - 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_hours_of_nonsense_count_as_nothing(garden: Garden) -> None:
+    garden.count(30 * 60, span=HOUR, failed=3, finished=7)
+    with garden.connection.cursor() as cursor:
+        cursor.execute("UPDATE steady_queue_statistics SET failed = 'many', retried = -4")
+    seen = garden.look(window=WEEK).history
+    step = next(each for each in seen.steps.values() if each.attempts)
+    assert (step.finished, step.failed, step.retried) == (7, 0, 0)
+
+
+@on_every_database
 def test_hours_after_the_last_six_that_are_summed_up_are_added(using: str, garden: Garden) -> None:
     garden.count(100 * 60, span=HOUR, finished=1)
     garden.count(100 * 60, span=QUARTER_SUM, finished=1)

@@ -16,6 +16,7 @@ from .history_rows import (
     COLUMNS,
     COUNTED_HOUR,
     COUNTED_RECENT_HOUR,
+    LAST_FAILED,
     NAMES,
     SAMPLE,
     history_rows,
@@ -58,6 +59,8 @@ class History:
     #: Outcomes by hour: of a day, whatever the scope; and of a week.
     before: dict[int, Total] = field(default_factory=dict)
     counted: dict[int, Total] = field(default_factory=dict)
+    #: The last hours of a week in which tasks have failed, since six hours do not tell when.
+    last_failed: dict[str, int] = field(default_factory=dict)
     #: By minute, of all queues together.
     samples: dict[int, Length] = field(default_factory=dict)
     #: About ten minutes ago, by queue.
@@ -73,10 +76,16 @@ class History:
         by_kind = defaultdict(list)
         for row in _sound(rows):
             by_kind[row[0]].append(row)
-        cells = {what: [*_cells(each)] for what, each in by_kind.items() if what != SAMPLE}
+        cells = {
+            what: [*_cells(each, is_dated=what != QUARTER_SUM)]
+            for what, each in by_kind.items()
+            if what != SAMPLE
+        }
         for _, at, queue, _, *counts in by_kind[SAMPLE]:
             found._add_sample(at, queue, Length(*map(number, counts[:2])))
         found.minutes, found.quarters = cells.get(MINUTE, []), cells.get(QUARTER_SUM, [])
+        for minute, _, task, _ in cells.get(LAST_FAILED, ()):
+            found.last_failed[task] = max(minute, found.last_failed.get(task, 0))
         found.before = _by_minute(cells.get(BEFORE, ()))
         # Hours may still be there by their minutes' sums, too.
         found.hours = cells.get(RECENT_HOUR, [])
@@ -138,7 +147,12 @@ class History:
     @cached_property
     def by_task(self) -> dict[str, Total]:
         """The totals of the window by task."""
-        return _joined((task, total) for (_, task), total in self._by_pair.items())
+        found = _joined((task, total) for (_, task), total in self._by_pair.items())
+        for task, hour in self.last_failed.items():
+            if task in found:
+                total = found[task]
+                found[task] = total._replace(last_failure=max(hour, total.last_failure))
+        return found
 
     @cached_property
     def by_queue(self) -> dict[str, Total]:
@@ -243,13 +257,14 @@ def _sound(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return [row for row in rows if type(row[1]) is int and type(row[2]) is type(row[3]) is str]
 
 
-def _cells(rows: Sequence[tuple[Any, ...]]) -> Iterable[Cell]:
+def _cells(rows: Sequence[tuple[Any, ...]], *, is_dated: bool) -> Iterable[Cell]:
     if not rows:
         return ()
     # By columns: there are ten thousand rows.
     columns = [*zip(*rows, strict=True)][1:]
     names, minutes = columns[: len(NAMES)], columns[COLUMNS.index("minute")]
-    totals = Total.of_each(minutes, columns[len(NAMES) :])
+    dates = minutes if is_dated else [0] * len(rows)
+    totals = Total.of_each(dates, columns[len(NAMES) :])
     return map(partial(tuple.__new__, Cell), zip(*names, totals, strict=True))
 
 

@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from django.db.models import BigIntegerField, Exists, Q, QuerySet, Subquery, Sum, Value
-from django.db.models.functions import Cast, Coalesce, Least
+from django.db.models import (
+    BigIntegerField,
+    Case,
+    Exists,
+    F,
+    Max,
+    Q,
+    QuerySet,
+    Subquery,
+    Sum,
+    Value,
+    When,
+)
+from django.db.models.functions import Cast, Coalesce
 
 from ..listings.damage import ERRORS, is_damage
 from ..models import Sample, Statistic
@@ -21,8 +33,9 @@ MOST = 50_000
 #: What a row counts at most where the database adds: more would not fit.
 MOST_COUNTED = 10**12
 #: What rows are, where that is not their span: samples; the outcomes of hours, whatever the scope,
-#: and of those in the scope that have become hours, or are beside their minutes.
-SAMPLE, BEFORE, COUNTED_HOUR, COUNTED_RECENT_HOUR = range(10, 14)
+#: and of those in the scope that have become hours, or are beside their minutes; and the last hours
+#: in which tasks have failed.
+SAMPLE, BEFORE, COUNTED_HOUR, COUNTED_RECENT_HOUR, LAST_FAILED = range(10, 15)
 NAMES = ("minute", "queue_name", "task_path")
 #: After what a row is.
 COLUMNS = (*NAMES, *COUNTED)
@@ -78,7 +91,15 @@ def _week(scope: Scope, known: QuerySet[Statistic], first: int) -> list[Part]:
         hours = known.filter(span=span)
         parts.append(_each(span, hours.filter(unsummed)))
         parts.append(_together(counted, hours.filter(**within)))
+        parts.append(_last_failed(hours.filter(**within)))
     return parts
+
+
+def _last_failed(hours: QuerySet[Any, Any]) -> Part:
+    filling = ", ".join("''" if each in HISTOGRAMS else "0" for each in COUNTED)
+    text = f"SELECT {LAST_FAILED}, last_minute, '', task_path, {filling} FROM {{rows}}"
+    failed = hours.filter(failed__gt=0).order_by().values("task_path")
+    return text, failed.annotate(last_minute=Max("minute"))
 
 
 def _samples(scope: Scope, minute: int) -> list[Part]:
@@ -101,10 +122,15 @@ def _each(what: int, rows: QuerySet[Any, Any]) -> Part:
 def _together(what: int, rows: QuerySet[Any, Any]) -> Part:
     """Return what selects the outcomes of each hour, of all these rows together."""
     sums = {
-        f"sum_of_{name}": Cast(Sum(Least(name, Value(MOST_COUNTED))), BigIntegerField())
+        f"sum_of_{name}": Cast(Sum(Case(_sound(name), default=Value(0))), BigIntegerField())
         for name in OUTCOMES
     }
     counted = [f"sum_of_{each}" if each in OUTCOMES else "''" if each in HISTOGRAMS else "0"
                for each in COUNTED]  # fmt: skip
     text = f"SELECT {what}, minute, '', '', {', '.join(counted)} FROM {{rows}}"
     return text, rows.order_by().values("minute").annotate(**sums)
+
+
+def _sound(name: str) -> When:
+    """Return a column where it has a number that is not too large, nor a text on SQLite."""
+    return When(**{f"{name}__gte": 0, f"{name}__lte": MOST_COUNTED}, then=F(name))

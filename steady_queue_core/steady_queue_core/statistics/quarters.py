@@ -21,9 +21,10 @@ def sum_up_quarter(
         return 0
     if _has_unsummed_minutes(rows, quarter):
         return 0
-    sums = Sums()
+    hours = rows.filter(span__in=(RECENT_HOUR, HOUR))
+    sums = Sums(hours.filter(minute__gte=quarter, minute__lt=quarter + QUARTER))
     for hour in range(quarter, quarter + QUARTER, HOUR):
-        sums.add(_of_hour(rows, hour))
+        sums.add(_of_hour(hours, hour))
     return sums.store(connection, dialect, QUARTER_SUM, quarter, present)
 
 
@@ -34,7 +35,7 @@ def _next_quarter(rows: QuerySet[Statistic], present: int) -> int | None:
 
     def next_hour(start: int) -> int | None:
         found = [
-            rows.filter(span=span, minute__gte=start)
+            rows.filter(span=span, minute__gte=start, minute__lte=present)
             .order_by("minute")
             .values_list("minute", flat=True)
             .first()
@@ -56,8 +57,8 @@ def _has_unsummed_minutes(rows: QuerySet[Statistic], quarter: int) -> bool:
     )
 
 
-def _of_hour(rows: QuerySet[Statistic], hour: int) -> list[Statistic]:
+def _of_hour(hours: QuerySet[Statistic], hour: int) -> list[Statistic]:
     """Return the sum of its minutes, which may have become an hour meanwhile."""
-    found = list(rows.filter(span__in=(RECENT_HOUR, HOUR), minute=hour))
+    found = list(hours.filter(minute__gte=hour, minute__lt=hour + HOUR))
     recent = [each for each in found if each.span == RECENT_HOUR]
     return recent or found

@@ -10,9 +10,9 @@ from django.db.models import Q, QuerySet
 from ..dialects import Dialect
 from ..models import Statistic
 from .quarters import sum_up_quarter
-from .spans import GRACE, HOUR, KEPT, MINUTE, QUARTER_SUM, RECENT_HOUR
+from .spans import GRACE, HOUR, KEPT, MINUTE, QUARTER, QUARTER_SUM, RECENT_HOUR
 from .storage import BATCH
-from .sums import Sums, first_unsummed
+from .sums import Sums, first_unsummed, forget
 
 
 def sum_up(connection: BaseDatabaseWrapper, dialect: Dialect) -> int:
@@ -21,6 +21,7 @@ def sum_up(connection: BaseDatabaseWrapper, dialect: Dialect) -> int:
     same sums."""
     present = int(dialect.current_time(connection).timestamp() // 60)
     rows = Statistic.objects.using(connection.alias)
+    _forget_of_the_future(rows, present)
     past = Q()
     for span in (RECENT_HOUR, QUARTER_SUM):
         past |= Q(span=span, minute__lt=present - KEPT[span])
@@ -32,15 +33,22 @@ def sum_up(connection: BaseDatabaseWrapper, dialect: Dialect) -> int:
     )
 
 
+def _forget_of_the_future(rows: QuerySet[Statistic], present: int) -> None:
+    """Delete sums that were made while the clock was ahead, perhaps before the hours were over."""
+    sums = rows.filter(span__in=(RECENT_HOUR, QUARTER_SUM), minute__gt=present - 2 * QUARTER)
+    forget(sums.filter(stored_minute__gt=present + 1))
+
+
 def _sum_up_hour(
     connection: BaseDatabaseWrapper, dialect: Dialect, rows: QuerySet[Statistic], present: int
 ) -> int:
     hour = _next_hour(rows, present)
     if hour is None or present < hour + HOUR + GRACE:
         return 0
-    sums = Sums()
+    minutes = rows.filter(span=MINUTE)
+    sums = Sums(minutes.filter(minute__gte=hour, minute__lt=hour + HOUR))
     for minute in range(hour, hour + HOUR):  # At once, they could be a hundred thousand.
-        sums.add(rows.filter(span=MINUTE, minute=minute))
+        sums.add(minutes.filter(minute=minute))
     return sums.store(connection, dialect, RECENT_HOUR, hour, present)
 
 
@@ -49,7 +57,8 @@ def _next_hour(rows: QuerySet[Statistic], present: int) -> int | None:
     oldest = -(-(present - KEPT[MINUTE]) // HOUR) * HOUR
     recent = rows.filter(span=RECENT_HOUR, minute__gte=oldest, minute__lte=present)
     summed = set(recent.order_by().values_list("minute", flat=True).distinct())
-    minutes = rows.filter(span=MINUTE).order_by("minute").values_list("minute", flat=True)
+    minutes = rows.filter(span=MINUTE, minute__lte=present)
+    minutes = minutes.order_by("minute").values_list("minute", flat=True)
     return first_unsummed(
         lambda start: minutes.filter(minute__gte=start).first(), summed, HOUR, oldest, present
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from operator import itemgetter
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Count, QuerySet, Sum
 
 from ..dialects import Dialect
 from ..models import Statistic
@@ -14,9 +15,10 @@ from .tally import Tally
 
 
 class Sums:
-    """Sums by queue and task."""
+    """Sums by queue and task of what is in ``parts``, all of which is added."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts: QuerySet[Statistic]) -> None:
+        self._parts, self._seen = parts, _seen(parts)
         self._tallies: dict[tuple[str, str], Tally] = {}
 
     def add(self, rows: Iterable[Statistic]) -> None:
@@ -33,7 +35,8 @@ class Sums:
         minute: int,
         present: int,
     ) -> int:
-        """Store the sums as rows of this span; return how many they are."""
+        """Store the sums as rows of this span; return how many they are. If parts were stored
+        meanwhile, they have to be made again."""
         found = [
             Statistic(
                 span=span, minute=minute, queue_name=queue, task_path=task, writer=NOBODY,
@@ -41,9 +44,23 @@ class Sums:
             )
             for (queue, task), tally in sorted(self._tallies.items(), key=itemgetter(0))
         ]  # fmt: skip
-        for start in range(0, len(found), BATCH):
-            store(connection, dialect, found[start : start + BATCH])
+        with dialect.transaction(connection):
+            for start in range(0, len(found), BATCH):
+                store(connection, dialect, found[start : start + BATCH])
+        # Parts that are stored from now on take the sums away, if these are not in time for them.
+        if _seen(self._parts) != self._seen:
+            forget(Statistic.objects.using(connection.alias).filter(span=span, minute=minute))
         return len(found)
+
+
+def forget(sums: QuerySet[Statistic]) -> None:
+    """Delete sums: they are made again."""
+    sums._raw_delete(sums.db)
+
+
+def _seen(parts: QuerySet[Statistic]) -> dict[str, int | None]:
+    """Return what changes when parts are stored."""
+    return parts.aggregate(Count("pk"), Sum("stored_minute"))
 
 
 def first_unsummed(
