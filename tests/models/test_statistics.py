@@ -403,12 +403,13 @@ def test_what_is_stored_while_it_is_summed_up_is_not_left_out(using: str, span: 
     keep(using, row(quarter + 5, 1))
     if span == QUARTER_SUM:
         assert sum_up(connections[using], dialect_for(using)) == 1
-    late = [row(quarter + 7, 2)]
+    late = [row(quarter + 5, 2, writer=8)]
     add = Sums.add
 
     def add_late(of: Sums, rows: Any) -> None:
-        add(of, list(rows))
-        if late:
+        parts = list(rows)
+        add(of, parts)
+        if parts and late:
             keep(using, late.pop())
 
     with mock.patch.object(Sums, "add", add_late):
