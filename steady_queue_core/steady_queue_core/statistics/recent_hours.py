@@ -57,8 +57,8 @@ def _next_hour(rows: QuerySet[Statistic], present: int) -> int | None:
     oldest = -(-(present - KEPT[MINUTE]) // HOUR) * HOUR
     recent = rows.filter(span=RECENT_HOUR, minute__gte=oldest, minute__lte=present)
     summed = set(recent.order_by().values_list("minute", flat=True).distinct())
-    minutes = rows.filter(span=MINUTE, minute__lte=present)
-    minutes = minutes.order_by("minute").values_list("minute", flat=True)
+    known = rows.filter(span=MINUTE, minute__lte=present)
+    minutes = known.order_by("minute").values_list("minute", flat=True)
     return first_unsummed(
         lambda start: minutes.filter(minute__gte=start).first(), summed, HOUR, oldest, present
     )

@@ -509,7 +509,7 @@ def unpickled(path: str, changes: dict[str, Any]) -> Any:
 
 def _declared(path: str, module: ModuleType | None) -> Task | None:
     """Return the task that a module has by this path, or that is registered by it."""
-    found = getattr(module, path.rpartition(".")[2], None)
+    found: Any = getattr(module, path.rpartition(".")[2], None)
     if issubclass(type(found), SteadyQueueTask) and found.module_path == path:
         return cast("Task", found)
     return known_task(path)
