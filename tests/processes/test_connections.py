@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 
 from steady_queue_core.logging import RunningTask, running_task
 from steady_queue_core.processes.base.connection_setup import preparing_connections
@@ -32,6 +33,8 @@ SETTINGS = {
 @pytest.fixture(autouse=True)
 def a_task_runs() -> Iterator[None]:
     watch_connections()
+    # The first test of a process finds a connection that was made before.
+    connection_created.send(type(connection), connection=connections["default"])
     token = running_task.set(RunningTask("shop.tasks.sell", "7", 1))
     yield
     running_task.reset(token)
