@@ -20,6 +20,9 @@ STICKING_OUT = """() => {
     return [`${scrollWidth} of ${clientWidth} pixels`,
         ...wide.slice(0, 5).map((each) => each.outerHTML.slice(0, 120))];
 }"""
+HANDLERS = """() => [...document.querySelectorAll("*")]
+    .filter((each) => each.getAttributeNames().some((name) => name.startsWith("on")))
+    .map((each) => each.outerHTML.slice(0, 120))"""
 #: What Chromium says where an address answers with an error: the answer is noted already.
 ANSWERED = "Failed to load resource"
 
@@ -154,6 +157,11 @@ class Tab:
     def sticking_out(self) -> list[str]:
         """What makes the page wider than the window; nothing if it is not."""
         return [str(each) for each in self.evaluate(STICKING_OUT)]
+
+    @property
+    def handlers(self) -> list[str]:
+        """The elements with scripts in attributes, of which a browser tells when these are due."""
+        return [f"a handler: {each}" for each in self.evaluate(HANDLERS)]
 
     def evaluate(self, script: str, *given: Any) -> Any:
         return self.do(lambda page: page.evaluate(script, *given))

@@ -49,6 +49,13 @@ def test_what_goes_wrong_is_noted(tab: Tab, body: str, said: str) -> None:
     assert tab.take_troubles() == []
 
 
+def test_a_handler_in_an_attribute_is_named(tab: Tab) -> None:
+    show(tab, "<h1>Well</h1>")
+    assert tab.handlers == []
+    show(tab, "<p onclick='1'>x</p>")
+    assert tab.handlers == ['a handler: <p onclick="1">x</p>']
+
+
 def test_an_error_of_a_script_is_noted(tab: Tab) -> None:
     show(tab, "<h1>Well</h1>")
     tab.evaluate("void setTimeout(() => { throw new Error('oh') })")

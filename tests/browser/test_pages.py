@@ -67,7 +67,7 @@ def _walk(tab: Tab, place: Place, situation: Situation) -> list[str]:
     """Go to a page and make it narrow; return what is wrong there."""
     tab.resize(WIDE)
     place.visit(tab, situation)
-    found = tab.take_troubles() + tab.sticking_out
+    found = tab.take_troubles() + tab.handlers + tab.sticking_out
     tab.resize(NARROW)
     return found + tab.take_troubles() + tab.sticking_out
 
