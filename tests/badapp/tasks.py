@@ -208,6 +208,18 @@ async def spawns_an_exit() -> None:
 
 
 @task
+async def leaves_an_exit_behind() -> None:
+    async def stay() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise SystemExit("from what the task has left behind") from None
+
+    asyncio.ensure_future(stay())  # noqa: RUF006
+    await asyncio.sleep(0)
+
+
+@task
 async def stops_the_loop() -> None:
     asyncio.get_running_loop().stop()
     await asyncio.sleep(0)

@@ -309,6 +309,20 @@ def test_a_transaction_that_a_coroutine_left_open_keeps_nobody_out(messy: Run) -
     assert [messy.results[name]["status"] for name in ("open", "next")] == ["SUCCESSFUL"] * 2
 
 
+def test_loops_of_task_processes_outlive_what_a_task_does_to_them(
+    template: Path, tmp_path: Path
+) -> None:
+    run = Run(tmp_path, template, threads=1, executor="processes")
+    try:
+        names = ["spawns_an_exit", "leaves_an_exit_behind", "stops_the_loop"]
+        run.enqueue({name: Bad(name) for name in names})
+        run.drain()
+        for name in names:
+            assert (run.results[name]["status"], run.results[name]["errors"]) == ("SUCCESSFUL", [])
+    finally:
+        run.project.close()
+
+
 DEATHS = {
     "exit code 0": "ended with exit code 0 while it was running this job",
     "exit code 3": "ended with exit code 3 while it was running this job",

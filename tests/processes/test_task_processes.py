@@ -141,6 +141,22 @@ def test_functions_and_coroutines_run_in_child_processes(
     wait_gone([*pids, worker], 5)
 
 
+def test_a_default_time_out_of_sockets_is_none_of_a_task(make_project: MakeProject) -> None:
+    hasty = {"hasty.py": "import socket\n\nsocket.setdefaulttimeout(0.3)\n"}
+    modules = ["tests.faultapp.tasks", "hasty"]
+    project = make_project(in_processes(1, task_modules=modules), files=hasty)
+    _, worker = start(project)
+    jobs = project.enqueue("work", [1.0])
+    project.wait_done()
+    [pid] = {each.pid for each in task_processes(worker)}
+    time.sleep(0.6)  # Nothing is to happen in this time.
+    jobs += project.enqueue("work", [0.0])
+    project.wait_done()
+    assert [attempt.job_id for attempt in project.attempts()] == jobs
+    assert {attempt.pid for attempt in project.attempts()} == {pid}
+    stop_all(project)
+
+
 def test_a_killed_task_process_costs_one_job_and_is_replaced(make_project: MakeProject) -> None:
     project = make_project(in_processes())
     supervisor, worker = start(project)

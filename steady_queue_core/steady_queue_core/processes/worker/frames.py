@@ -10,9 +10,10 @@ _CHUNK = 65_536
 
 
 class Frames:
-    """Sends and receives frames, none longer than ``largest`` bytes, over a blocking socket."""
+    """Sends and receives frames, none longer than ``largest`` bytes, over a socket."""
 
     def __init__(self, connection: socket.socket, largest: int) -> None:
+        connection.settimeout(None)  # The project may have set a default.
         self.connection, self.largest = connection, largest
         self._received = bytearray()
 

@@ -30,6 +30,8 @@ class Nursery:
         a task process. Raises ``OSError``."""
         self._lock = Lock()
         self._control, theirs = socket.socketpair()
+        for control in (self._control, theirs):
+            control.settimeout(None)  # The project may have set a default.
         worker = os.getpid()
         self.pid = fork()
         if self.pid == 0:
@@ -55,6 +57,8 @@ class Nursery:
         pid = _number(answer)
         if pid < 0:
             raise NurseryLost(f"no task process could be forked: {os.strerror(-pid)}")
+        if not descriptors:
+            raise NurseryLost("a task process was forked, but there is no descriptor left for it")
         return pid, socket.socket(fileno=descriptors[0])
 
     def reap(self, pid: int) -> int:

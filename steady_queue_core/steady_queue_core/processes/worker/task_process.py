@@ -33,11 +33,14 @@ class TaskProcess:
         """Have a job run; return its outcome. Raises ``NotStarted`` and ``EndedAtWork``."""
         try:
             self._frames.send(job)
-            answer = self._frames.receive()
         except OSError as error:
+            raise NotStarted from error
+        try:
+            answer = self._frames.receive()
+        except ConnectionResetError as error:
             # The system resets the connection of a process that ends with something unread.
             raise NotStarted from error
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             raise EndedAtWork(str(error)) from error
         if answer == FAREWELL:
             raise NotStarted

@@ -8,14 +8,18 @@ import os
 import random
 import signal
 import socket
+from collections.abc import Coroutine
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from threading import Thread, get_ident
 from types import FrameType
+from typing import Any
 
 from ...configuration import Configuration
 from ...dialects import ClaimedJob
+from ...internal_errors import log_internal_error
+from ...logging import about, get_logger
 from ...signals import ProcessLifecycle, send, task_process_started, task_process_stopped
 from ..base import diagnosis
 from ..base.connections import THREAD_PREFIX, close_own_connections
@@ -39,6 +43,8 @@ from .frames import Frames
 from .recycling import Recycling
 from .task_process import FAREWELL
 from .wire import read_job, write_outcome
+
+logger = get_logger("steady_queue.worker")
 
 #: Larger than any job: the worker holds each of them in its memory already.
 LARGEST_JOB = 1 << 40
@@ -144,6 +150,38 @@ class TaskServer:
         task = self.executor.task_of(claim)
         if not is_coroutine(task):
             return self.executor.run(claim, task)
-        # A loop for each job: what a task leaves on it ends with the task.
-        with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            return runner.run(self.executor.arun(claim, task))
+        run = self.executor.arun(claim, task)
+        results: list[RunResult] = []
+        try:
+            # A loop for each job: what a task leaves on it ends with the task.
+            with asyncio.Runner(loop_factory=new_event_loop) as runner:
+                results.append(_completed(run, runner.get_loop(), claim))
+        except BaseException as error:
+            if not results:
+                raise
+            _log_broken_loop(claim, error)  # By an exit of what the task has left behind.
+        return results[0]
+
+
+def _completed(
+    run: Coroutine[Any, Any, RunResult], loop: asyncio.AbstractEventLoop, claim: ClaimedJob
+) -> RunResult:
+    """Run a coroutine to its end, though it may stop the loop, or what it has begun may exit."""
+    task = loop.create_task(run)
+    while not task.done():
+        try:
+            loop.run_until_complete(task)
+        except BaseException as error:
+            if not task.done():
+                _log_broken_loop(claim, error)
+    return task.result()
+
+
+def _log_broken_loop(claim: ClaimedJob, error: BaseException) -> None:
+    log_internal_error(
+        logger,
+        "The event loop of job #%d was interrupted",
+        claim.job_id,
+        error=error,
+        extra=about("worker.loop_interrupted"),
+    )
