@@ -8,13 +8,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connections, transaction
+from django.test.utils import CaptureQueriesContext
 
-from steady_queue_core import schedule_recurring_task
+from steady_queue_core import recurring, schedule_recurring_task, unschedule_recurring_task
 from steady_queue_core.dialects import portable
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.models import FailedExecution, Job, ReadyExecution, RecurringExecution
-from steady_queue_core.models.operations.clear import FailedJobs
+from steady_queue_core.models.operations.clear import FailedJobs, PastRuns
 from steady_queue_core.models.operations.retry import retry as retry_jobs
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.dispatcher import retention
@@ -66,22 +67,48 @@ def test_each_backends_jobs_are_kept_for_its_own_time(
 
 
 @on_every_database
-def test_slots_are_cleared_but_for_the_last_of_each_schedule(using: str, settings: Any) -> None:
+def test_slots_are_cleared_but_for_the_last_of_each_schedule_that_exists(
+    using: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recurring_task, "_registry", {})
     settings.TASKS = tasks(using, default=timedelta(0))
+    settings.STEADY_QUEUE = {"scheduler": {"dynamic_tasks_enabled": True}}
+    recurring(schedule="@yearly", key="yearly")(greet)
+    for key in ("daily", "weekly", "once"):
+        schedule_recurring_task(key, greet, schedule=HOUR)
+    unschedule_recurring_task("once")
     jobs = Jobs(using)
     present = jobs.dialect.current_time(jobs.connection)
-    slots = RecurringExecution.objects.using(using)
-    for key, days in (("daily", (4, 3, 2, 0)), ("yearly", (400, 35)), ("young", (0,))):
+    slots = {"daily": (4, 3, 2, 0), "weekly": (8,), "yearly": (400, 35), "once": (9, 8)}
+    for key, days in slots.items():
         for age in days:
-            run_at = portable.storable(present - timedelta(days=age))
-            slots.create(task_key=key, run_at=run_at, created_at=run_at)
+            record_run(using, key, present - timedelta(days=age))
 
     for _, sweep in expired(using, present):
         sweep.clear(100)
 
-    left = slots.order_by("task_key").values_list("task_key", "run_at")
-    ages = [(key, (present - portable.aware(run_at)).days) for key, run_at in left]
-    assert ages == [("daily", 0), ("yearly", 35), ("young", 0)]
+    left = RecurringExecution.objects.using(using).order_by("task_key")
+    ages = [(row.task_key, (present - portable.aware(row.run_at)).days) for row in left]
+    assert ages == [("daily", 0), ("weekly", 8), ("yearly", 35)]
+
+
+@on_every_database
+def test_the_last_slots_of_schedules_that_are_gone_are_cleared_together(using: str) -> None:
+    present = Jobs(using).present(using)
+    for number in range(50):
+        record_run(using, f"gone {number}", present - timedelta(days=2))
+    sweep = PastRuns(using, present - timedelta(days=1), [])
+
+    with CaptureQueriesContext(connections[using]) as queries:
+        assert sweep.clear(100) == 50
+
+    assert len(queries) < 10
+
+
+def record_run(using: str, key: str, instant: datetime) -> None:
+    """Store the record of a run at ``instant``."""
+    run_at = portable.storable(instant)
+    RecurringExecution.objects.using(using).create(task_key=key, run_at=run_at, created_at=run_at)
 
 
 @on_every_database

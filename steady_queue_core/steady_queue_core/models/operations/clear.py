@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..base import unfiltered
 from ..batch import BatchMember, JobBatch
 from ..checkpoint import Checkpoint
 from ..execution import FailedExecution
-from ..recurring import RecurringExecution
+from ..recurring import RecurringExecution, RecurringTask
 from ..retention import Retention
 from ..step import Step
 
@@ -225,11 +225,12 @@ class StraySteps(Strays):
 
 
 class PastRuns(Sweep):
-    """The runs of recurring tasks before a point in time, except the last run of each task, from
-    which the next one is computed."""
+    """The runs of recurring tasks before a point in time, except the last run of each task that is
+    there still, in a row or with one of the ``keys_in_code``: from it the next one is computed."""
 
-    def __init__(self, using: str, before: datetime) -> None:
+    def __init__(self, using: str, before: datetime, keys_in_code: Collection[str] = ()) -> None:
         super().__init__(using, before)
+        self.keys_in_code = frozenset(keys_in_code)
         self._any_past = False
         #: The primary key of the last run of each task that was looked up so far.
         self._last: dict[str, int | None] = {}
@@ -255,11 +256,19 @@ class PastRuns(Sweep):
         past = runs.filter(pk__range=(keys[0], keys[-1]), run_at__lt=self.before).order_by()
         tasks = dict(past.values_list("pk", "task_key"))
         self._any_past = bool(tasks)
-        kept = [pk for pk, task_key in tasks.items() if pk == self._last_of(task_key)]
+        existing = self._existing(set(tasks.values()))
+        kept = [pk for pk, key in tasks.items() if key in existing and pk == self._last_of(key)]
         if len(kept) == len(tasks):
             return 0
         with self.database.transaction():
             return past.exclude(pk__in=kept)._raw_delete(self.using)
+
+    def _existing(self, task_keys: set[str]) -> set[str]:
+        """Return those of the keys whose tasks are there."""
+        others = task_keys - self.keys_in_code
+        rows = RecurringTask.objects.using(self.using).filter(pk__in=others)
+        stored = set(rows.values_list("pk", flat=True)) if others else set()
+        return task_keys & self.keys_in_code | stored
 
     def _last_of(self, task_key: str) -> int | None:
         if task_key not in self._last:

@@ -107,7 +107,8 @@ def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
     if longest is not None:
         yield "FinishedBatches", FinishedBatches(using, present - longest)
         kept = max(longest, _longest_catch_up(using) + RUNS_BEYOND)
-        yield "slots", PastRuns(using, present - kept)
+        in_code = [each.key for each in recurring_tasks_on(using)]
+        yield "slots", PastRuns(using, present - kept, in_code)
     yield "PastEnds", PastEnds(using, present)
 
 
