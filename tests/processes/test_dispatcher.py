@@ -15,13 +15,20 @@ from steady_queue_core.configuration import Configuration
 from steady_queue_core.dialects import Dialect, dialect_for, portable
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.conformance.base import limited_job, new_job
-from steady_queue_core.models import BlockedExecution, Permit, ReadyExecution, ScheduledExecution
+from steady_queue_core.models import (
+    BlockedExecution,
+    FailedExecution,
+    Permit,
+    ReadyExecution,
+    ScheduledExecution,
+)
 from steady_queue_core.processes.base.context import ProcessContext
 from steady_queue_core.processes.base.database import QueueDatabase
 from steady_queue_core.processes.base.events import Events
 from steady_queue_core.processes.dispatcher.dispatcher import Dispatcher
 
-from ..models.everywhere import on_every_database, on_every_server
+from ..models.everywhere import Jobs, on_every_database, on_every_server
+from ..models.recurrence import tasks
 
 
 def dispatcher_of(using: str, **settings: Any) -> Dispatcher:
@@ -120,3 +127,41 @@ def test_it_looks_after_limits_at_its_start_and_only_where_it_shall(
     dialect.enqueue(connection, [limited_job()])
     dispatcher._round()
     assert BlockedExecution.objects.using(using).count() == waiting + 1
+
+
+@pytest.mark.parametrize(
+    ("using", "damage"),
+    [
+        pytest.param(
+            using, damage, marks=pytest.mark.django_db(databases=[using], transaction=True)
+        )
+        for using, damage in [("default", "'2'"), ("postgres", "'-infinity'")]
+    ],
+)
+def test_a_damaged_row_keeps_it_from_no_other_duty(
+    using: str, damage: str, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.TASKS = tasks(using, clear_finished_jobs_after=60, clear_failed_jobs_after=60)
+    jobs = Jobs(using)
+    [damaged], [failed] = jobs.finished(), jobs.failed()
+    past = portable.storable(jobs.present(using) - timedelta(days=1))
+    FailedExecution.objects.using(using).update(created_at=past)
+    with jobs.connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE steady_queue_jobs SET finished_at = {damage} WHERE id = %s", [damaged]
+        )
+    for _ in range(2):
+        jobs.dialect.enqueue(jobs.connection, [limited_job()])
+    ReadyExecution.objects.using(using).all().delete()
+    dispatcher = dispatcher_of(using)
+
+    dispatcher._round()
+
+    assert not BlockedExecution.objects.using(using).exists()
+    for _ in range(40):
+        dispatcher._round()
+    assert not jobs.all.filter(pk=failed).exists()
+    assert jobs.all.filter(pk=damaged).exists()
+    events = [record.__dict__.get("event") for record in caplog.records]
+    assert 1 <= events.count("dispatcher.not_cleared") <= 2
+    assert dispatcher.cleaner.clean(jobs.connection, jobs.dialect) > 0.0

@@ -13,6 +13,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from ...configured_backends import backends_on, recurring_tasks_on
 from ...dialects import Dialect, fair_queues_in
 from ...durations import LONGEST
+from ...internal_errors import log_internal_error
+from ...listings.damage import ERRORS, is_damage
 from ...logging import about, get_logger
 from ...models import Job, RecurringTask
 from ...models.operations.batch_maintenance import FinishedBatches
@@ -77,14 +79,30 @@ class Cleaner:
         self._left = left
 
     def _clear(self, name: str, sweep: Sweep) -> None:
-        cleared = sweep.clear(BATCH)
+        try:
+            cleared = sweep.clear(BATCH)
+        except ERRORS as error:
+            if not is_damage(error):
+                raise
+            log_internal_error(
+                logger,
+                "Could not clear %s: a row is damaged",
+                name,
+                extra=about("dispatcher.not_cleared"),
+            )
+            self._leave(name, sweep)
+            return
         if cleared:
             logger.debug(
                 "Cleared %d rows", cleared, extra=about("dispatcher.cleared", rows=cleared)
             )
         if sweep.exhausted:
-            self._positions[name] = sweep.position
-            self._left.pop(0)
+            self._leave(name, sweep)
+
+    def _leave(self, name: str, sweep: Sweep) -> None:
+        """Leave what follows to the next pass."""
+        self._positions[name] = sweep.position
+        self._left.pop(0)
 
 
 def expired(using: str, present: datetime) -> Iterator[tuple[str, Sweep]]:
