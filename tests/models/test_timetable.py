@@ -218,6 +218,54 @@ def test_what_was_added_is_not_looked_at_unless_that_is_enabled(using: str) -> N
 
 
 @on_every_database
+def test_a_single_run_whose_time_comes_before_its_commit_is_late_rather_than_lost(
+    plan: Plan,
+) -> None:
+    both = [plan.due_times, plan.start()]
+    for each in both:
+        each.refresh(plan.clock)
+    # Committed now, and seen after the last look.
+    schedule_recurring_task("k", greet, schedule=plan.clock - 30 * SECOND)
+    assert plan.row("k").active_since is not None
+    for _ in range(2):
+        plan.clock += 5 * SECOND
+        for each in both:
+            each.refresh(plan.clock)
+            each.enqueue_due(plan.clock)
+    assert plan.slots_from("k", plan.clock) == [-40 * SECOND]
+    assert len(plan.jobs()) == 1
+
+
+@on_every_database
+@pytest.mark.parametrize("has_run", [False, True], ids=["new", "known"])
+@pytest.mark.parametrize(
+    ("policy", "made_up"), [("skip", []), (MINUTE, [-20 * SECOND, -10 * SECOND, 0 * SECOND])]
+)
+def test_what_passes_before_the_commit_of_a_task_is_made_up_for_if_the_task_says_so(
+    plan: Plan, policy: Any, made_up: list[Any], has_run: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody is warned, even if there was another task of that key."""
+    if has_run:
+        schedule_recurring_task("k", greet, schedule=MINUTE)
+        plan.begin()
+        plan.pass_by(MINUTE)
+        unschedule_recurring_task("k")
+        plan.clock += HOUR
+    plan.look()
+    began = plan.clock
+    schedule_recurring_task("k", greet, schedule=10 * SECOND, catch_up=policy)
+    plan.since("k", began - 25 * SECOND)
+    plan.clock += 5 * SECOND
+    plan.look()
+    for _ in range(5):
+        plan.pass_by(0 * SECOND)
+    assert plan.slots_from("k", began)[has_run:] == made_up
+    plan.pass_by(5 * SECOND)
+    assert plan.slots_from("k", began)[has_run:] == [*made_up, 10 * SECOND]
+    assert [each for each in caplog.messages if "missed" in each] == []
+
+
+@on_every_database
 def test_two_schedulers_enqueue_each_slot_of_what_was_added_once(plan: Plan) -> None:
     schedule_recurring_task("k", greet, schedule=SECOND)
     both = [plan.start(), plan.start()]

@@ -44,6 +44,8 @@ class DueTimes:
         self._waiting: set[str] = set()
         #: Those that have run as often as they repeat.
         self._complete: set[str] = set()
+        #: Since when the slots of each task count, as its row said when they were looked at.
+        self._since: dict[str, datetime | None] = {}
         self._refreshed: datetime | None = None
         #: Whether a task has changed since the last refresh.
         self.outdated = False
@@ -56,6 +58,7 @@ class DueTimes:
                 self._set_next(entry.definition, self._first(entry.definition, present))
         for key in self._next.keys() - self.schedule.entries.keys():
             del self._next[key]
+            self._since.pop(key, None)
         self._waiting &= self._next.keys()
         self._complete &= self._next.keys()
         self._refreshed, self.outdated = present, False
@@ -117,16 +120,21 @@ class DueTimes:
             last, since, waiting = self.database.run(
                 lambda connection, _: _known_slots(connection, definition)
             )
+            told = since if since != self._since.get(definition.key) else None
+            self._since[definition.key] = since
             if waiting is not None and waiting == last:
                 return waiting
-            # A task that was added or rescheduled since the last refresh has missed nothing before
-            # that refresh.
-            known = [instant for instant in (last, since, self._refreshed) if instant is not None]
+            # A task that was added or rescheduled counts from when its row says: it may have been
+            # committed after the last refresh. Any other has missed nothing before that refresh.
+            seen = self._refreshed if told is None else None
+            known = [instant for instant in (last, since, seen) if instant is not None]
             if known:
+                is_added = told is not None and self._refreshed is not None
+                has_run = last is not None and (not is_added or max(known) == last)
                 # Another scheduler may be about to store a slot that has just become due.
                 grace = JUST_NOW + (present - self._refreshed if self._refreshed else timedelta(0))
                 return self._following(
-                    definition, max(known), present, grace if last else timedelta.max
+                    definition, max(known), present, grace if has_run else timedelta.max
                 )
         except (ValueError, TypeError, AttributeError, OverflowError):
             log_internal_error(
