@@ -147,7 +147,7 @@ OPERATIONS: dict[str, Operation] = {
     "clear slots": Operation(lambda p: p.sweep(PastRuns(p.using, p.present - DAY)), 2_500),
     "semaphore maintenance": Operation(lambda p: SemaphoreMaintenance(p.using).do(), 12_000),
     # A scheduler.
-    "last slot": Operation(lambda p: _known_slots(p.connection, SCHEDULE), 100),
+    "last slot": Operation(lambda p: _known_slots(p.connection, SCHEDULE, p.present), 100),
     # A supervisor.
     "register": Operation(
         lambda p: process.register(

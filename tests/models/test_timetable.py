@@ -505,6 +505,66 @@ def test_a_task_misses_slots_from_when_it_was_added(
     assert [each for each in caplog.messages if "missed" in each] == []
 
 
+# --- the clock is set back -------------------------------------------------------------------
+
+
+@on_every_database
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize(
+    ("policy", "made_up"), [("skip", []), ("last", [3 * MINUTE]), (DAY, [2 * MINUTE, 3 * MINUTE])]
+)
+def test_schedules_go_on_when_the_clock_was_ahead_and_is_set_right(
+    plan: Plan, policy: Any, made_up: list[Any], restarted: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    schedule_recurring_task("k", greet, schedule=MINUTE)
+    plan.begin()
+    began = plan.clock
+    plan.pass_by(MINUTE)
+    plan.clock += HOUR
+    plan.due_times = plan.start()
+    plan.look()
+    plan.pass_by(3 * MINUTE)
+    ahead = plan.slots_from("k", began)
+    assert ahead[-1] >= HOUR
+    change_recurring_task("k", catch_up=policy)
+    plan.look()
+
+    plan.clock = began + 3.5 * MINUTE
+    if restarted:
+        plan.due_times = plan.start()
+    else:
+        assert plan.pass_by(0 * SECOND) is None
+        assert plan.due_times.outdated
+    plan.look()
+    for _ in range(4):
+        plan.pass_by(0 * SECOND)
+    assert [each for each in plan.slots_from("k", began)[1:] if each < 5 * MINUTE] == made_up
+    plan.pass_by(MINUTE)
+    assert 4 * MINUTE in plan.slots_from("k", began)
+    # What was enqueued early is not enqueued again.
+    plan.clock = began + HOUR
+    for _ in range(70):
+        plan.pass_by(MINUTE)
+    assert set(ahead) < set(plan.slots_from("k", began))
+    assert len(plan.jobs()) == len(plan.slots("k"))
+    events = [record.__dict__.get("event") for record in caplog.records]
+    assert events.count("recurring.clock_set_back") == (not restarted)
+
+
+@on_every_database
+def test_a_clock_that_is_set_back_by_a_little_changes_nothing(
+    plan: Plan, caplog: pytest.LogCaptureFixture
+) -> None:
+    schedule_recurring_task("k", greet, schedule=MINUTE)
+    plan.begin()
+    due = plan.pass_by(MINUTE)
+    assert plan.pass_by(-5 * SECOND) == due
+    plan.look()
+    assert not plan.due_times.outdated
+    assert plan.pass_by(SECOND) == due
+    assert "set back" not in caplog.text
+
+
 # --- rows of strangers -----------------------------------------------------------------------
 
 HOSTILE: dict[str, dict[str, Any]] = {

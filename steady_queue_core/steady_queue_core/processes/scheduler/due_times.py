@@ -7,7 +7,6 @@ from typing import Any
 
 from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Max
 
 from ...dialects import portable
 from ...internal_errors import log_internal_error
@@ -30,6 +29,9 @@ JUST_NOW = timedelta(seconds=1)
 BUSY_PAUSE = timedelta(seconds=0.2)
 #: Pause before the question again whether the run has ended that a slot waits for.
 WAITING_PAUSE = timedelta(seconds=1)
+#: How far the database's clock is set back before due times are computed anew. By less, they are
+#: only as much late.
+CLOCK_STEP = timedelta(seconds=10)
 
 
 class DueTimes:
@@ -47,11 +49,16 @@ class DueTimes:
         #: Since when the slots of each task count, as its row said when they were looked at.
         self._since: dict[str, datetime | None] = {}
         self._refreshed: datetime | None = None
-        #: Whether a task has changed since the last refresh.
+        #: The latest time of the database's clock, and whether it was set back since the last
+        #: refresh.
+        self._latest: datetime | None = None
+        self._was_set_back = False
+        #: Whether a task or the clock has changed since the last refresh.
         self.outdated = False
 
     def refresh(self, present: datetime) -> None:
         """Reload the schedule and compute the due times of new tasks. Raises ``Unavailable``."""
+        self._heed_clock(present)
         self.database.run(self.schedule.reload)
         for key, entry in list(self.schedule.entries.items()):
             if self._is_new(key, entry.definition):
@@ -61,13 +68,14 @@ class DueTimes:
             self._since.pop(key, None)
         self._waiting &= self._next.keys()
         self._complete &= self._next.keys()
-        self._refreshed, self.outdated = present, False
+        self._refreshed, self._was_set_back, self.outdated = present, False, False
 
     def enqueue_due(self, present: datetime) -> datetime | None:
         """Enqueue one slot of each task that is due, and return the next due time, if any.
 
         Raises ``Unavailable``.
         """
+        self._heed_clock(present)
         nearest = []
         for key, (_, due) in list(self._next.items()):
             if due is not None and due <= present:
@@ -75,6 +83,22 @@ class DueTimes:
             if due is not None:
                 nearest.append(due)
         return min(nearest, default=None)
+
+    def _heed_clock(self, present: datetime) -> None:
+        """Forget all due times if the clock was set back: they would be too far in the future."""
+        latest, self._latest = self._latest, max(present, self._latest or present)
+        if latest is None or latest - present < CLOCK_STEP:
+            return
+        logger.warning(
+            "The clock of the database was set back from %s to %s: due times are computed anew",
+            latest,
+            present,
+            extra=about("recurring.clock_set_back"),
+        )
+        self._next.clear()
+        self._since.clear()
+        self._latest, self._refreshed = present, None
+        self._was_set_back = self.outdated = True
 
     def _enqueue_slot(self, entry: Entry, due: datetime, present: datetime) -> datetime | None:
         """Enqueue a slot that is due; return when there is something to do for the task next."""
@@ -118,7 +142,7 @@ class DueTimes:
     def _first(self, definition: RecurringDefinition, present: datetime) -> datetime | None:
         try:
             last, since, waiting = self.database.run(
-                lambda connection, _: _known_slots(connection, definition)
+                lambda connection, _: _known_slots(connection, definition, present)
             )
             told = since if since != self._since.get(definition.key) else None
             self._since[definition.key] = since
@@ -173,6 +197,8 @@ class DueTimes:
         return slot
 
     def _reason(self, key: str, late: timedelta) -> str:
+        if self._was_set_back:
+            return "the clock of the database was ahead"
         if key in self._waiting:
             return "its previous run had not ended"
         if self.database.was_unavailable(late.total_seconds()):
@@ -228,14 +254,18 @@ class DueTimes:
 
 
 def _known_slots(
-    connection: BaseDatabaseWrapper, definition: RecurringDefinition
+    connection: BaseDatabaseWrapper, definition: RecurringDefinition, present: datetime
 ) -> tuple[datetime | None, datetime | None, datetime | None]:
-    """Return the last enqueued slot, the time before which no slot counts as missed, and the slot
-    that waits for the end of the previous run."""
+    """Return the last enqueued slot that has passed, the time before which no slot counts as
+    missed, and the slot that waits for the end of the previous run."""
     using = connection.alias
-    slots = RecurringExecution.objects.using(using).filter(task_key=definition.key)
+    # There are later ones if the clock of the database was ahead.
+    passed = portable.storable(present + JUST_NOW)
+    slots = RecurringExecution.objects.using(using).filter(
+        task_key=definition.key, run_at__lte=passed
+    )
     rows = RecurringTask.objects.using(using).filter(pk=definition.key)
-    last: datetime | None = slots.aggregate(last=Max("run_at"))["last"]
+    last = slots.order_by("-run_at").values_list("run_at", flat=True).first()
     columns = ["active_since", "waiting_at"][: 2 if definition.overlap == "queue" else 1]
     row = rows.values(*columns).first() or {}
     since, waiting = row.get("active_since"), row.get("waiting_at")
