@@ -337,6 +337,80 @@ def test_a_slot_whose_job_is_refused_is_not_recorded(
     assert len(plan.jobs()) == 2
 
 
+FAILURES: list[Exception] = []
+
+
+def key_that_may_fail() -> str:
+    if FAILURES:
+        raise FAILURES.pop()
+    return "one"
+
+
+@limits_concurrency(key=key_that_may_fail, to=99)
+@task
+def of_a_key() -> None:
+    """Do nothing."""
+
+
+@pytest.fixture
+def failures() -> Iterator[list[Exception]]:
+    """What the next calls of the key function raise."""
+    yield FAILURES
+    FAILURES.clear()
+
+
+@on_every_database
+def test_a_run_that_cannot_be_enqueued_is_tried_again_if_it_is_not_to_be_lost(
+    plan: Plan, failures: list[Exception], caplog: pytest.LogCaptureFixture
+) -> None:
+    slot = plan.clock + MINUTE
+    schedule_recurring_task("k", of_a_key, schedule=slot)
+    plan.begin()
+    failures += [LookupError("no"), LookupError("no")]
+    assert plan.pass_by(MINUTE) == plan.clock + SECOND
+    assert plan.pass_by(SECOND / 2) == plan.clock + SECOND / 2
+    assert len(failures) == 1
+    plan.look()
+    assert plan.pass_by(SECOND / 2) == plan.clock + 2 * SECOND
+    assert plan.slots("k") == []
+    assert plan.pass_by(2 * SECOND) is None
+    assert plan.slots("k") == [slot]
+    assert caplog.text.count("could not be enqueued") == 2
+
+
+@on_every_database
+@pytest.mark.parametrize(("policy", "first"), [("skip", 3), ("last", 2), (HOUR, 1)])
+def test_catching_up_begins_with_runs_that_could_not_be_enqueued(
+    plan: Plan, failures: list[Exception], policy: Any, first: int
+) -> None:
+    schedule_recurring_task("k", of_a_key, schedule=MINUTE, catch_up=policy)
+    plan.begin()
+    began = plan.clock
+    failures += [LookupError("no")] * 99
+    plan.pass_by(MINUTE)
+    for _ in range(64):
+        plan.pass_by(SECOND)
+    failures.clear()
+    for _ in range(90):
+        plan.pass_by(SECOND)
+    assert plan.slots_from("k", began) == [n * MINUTE for n in range(first, 4)]
+
+
+@on_every_database
+def test_a_run_that_can_never_be_enqueued_is_given_up(
+    plan: Plan, failures: list[Exception]
+) -> None:
+    schedule_recurring_task("k", of_a_key, schedule=plan.clock + MINUTE)
+    plan.begin()
+    failures += [LookupError("no")] * 99
+    due = plan.pass_by(MINUTE)
+    while due is not None:
+        assert SECOND <= due - plan.clock <= MINUTE
+        due = plan.pass_by(due - plan.clock)
+    assert len(failures) == 99 - 10
+    assert plan.slots("k") == []
+
+
 # --- disabled and enabled --------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from ...schedules.span import Span
 from ...signals import Recurring, recurring_enqueued, recurring_missed, send
 from ..base.connections import tidy_connections
 from ..base.database import QueueDatabase, Unavailable
+from .failed_slots import FailedSlots
 from .recurring_run import Attempt, EnqueueResult, RecurringRun
 from .recurring_schedule import Entry, RecurringSchedule
 from .run_log import log_attempt, log_finished
@@ -48,6 +49,8 @@ class DueTimes:
         self._complete: set[str] = set()
         #: Since when the slots of each task count, as its row said when they were looked at.
         self._since: dict[str, datetime | None] = {}
+        #: The slots that could not be enqueued and are tried again.
+        self._failed = FailedSlots()
         self._refreshed: datetime | None = None
         #: The latest time of the database's clock, and whether it was set back since the last
         #: refresh.
@@ -66,6 +69,7 @@ class DueTimes:
         for key in self._next.keys() - self.schedule.entries.keys():
             del self._next[key]
             self._since.pop(key, None)
+            self._failed.forget(key)
         self._waiting &= self._next.keys()
         self._complete &= self._next.keys()
         self._refreshed, self._was_set_back, self.outdated = present, False, False
@@ -77,9 +81,10 @@ class DueTimes:
         """
         self._heed_clock(present)
         nearest = []
-        for key, (_, due) in list(self._next.items()):
-            if due is not None and due <= present:
-                due = self._enqueue_slot(self.schedule.entries[key], due, present)
+        for key, (_, slot) in list(self._next.items()):
+            due = slot and self._failed.due(key, slot)
+            if slot is not None and due is not None and due <= present:
+                due = self._enqueue_slot(self.schedule.entries[key], slot, present)
             if due is not None:
                 nearest.append(due)
         return min(nearest, default=None)
@@ -97,6 +102,7 @@ class DueTimes:
         )
         self._next.clear()
         self._since.clear()
+        self._failed.clear()
         self._latest, self._refreshed = present, None
         self._was_set_back = self.outdated = True
 
@@ -115,6 +121,10 @@ class DueTimes:
         if result is EnqueueResult.FINISHED:
             self._complete.add(definition.key)
             return self._set_next(definition, None)
+        if result is EnqueueResult.FAILED and self._is_made_up_for(definition, slot, present):
+            again = self._failed.pause(definition.key, present)
+            if again is not None:
+                return again
         if slot < due:
             # That was one which had waited; this one is still due.
             return present
@@ -123,6 +133,16 @@ class DueTimes:
         following = self._following(definition, slot, present)
         self._waiting.discard(definition.key)
         return self._set_next(definition, following)
+
+    def _is_made_up_for(
+        self, definition: RecurringDefinition, slot: datetime, present: datetime
+    ) -> bool:
+        """Whether a slot is late rather than lost: the task's policy says so, and does not make up
+        for another one instead."""
+        if definition.catch_up != "last":
+            return definition.catch_up != "skip"
+        following = definition.following(slot, present)
+        return following is None or following > present
 
     def _is_new(self, key: str, definition: RecurringDefinition) -> bool:
         """Whether the next slot is to be found anew: of a task that was added or rescheduled, or is
@@ -133,6 +153,7 @@ class DueTimes:
 
     def _set_next(self, definition: RecurringDefinition, due: datetime | None) -> datetime | None:
         self._next[definition.key] = definition.span, due
+        self._failed.forget(definition.key)
         if due is None:
             log_finished(definition.key)
         else:
