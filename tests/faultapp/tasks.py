@@ -56,15 +56,6 @@ async def await_thread(context: Any, seconds: float) -> int:
 
 
 @task(takes_context=True)
-async def occupy_thread(context: Any, seconds: float) -> int:
-    """Keep the thread that serves all coroutines from doing anything else."""
-    record("start", context)
-    await sync_to_async(time.sleep)(seconds)
-    record("end", context)
-    return context.token
-
-
-@task(takes_context=True)
 async def block_loop(context: Any, seconds: float) -> int:
     """Block the event loop, which a coroutine should not do."""
     record("start", context)

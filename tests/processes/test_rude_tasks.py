@@ -73,23 +73,6 @@ def test_coroutines_that_end_leave_the_transaction_of_one_that_runs_alone(
     assert "left a transaction open" not in supervisor.errors()
 
 
-def test_coroutines_that_end_do_not_wait_for_the_thread_that_another_occupies(
-    make_project: MakeProject,
-) -> None:
-    project = rude_project(make_project, "default")
-    supervisor = project.start()
-    supervisor.wait_ready()
-    project.enqueue("rude:anote", ["from the thread of all coroutines"])
-    project.wait_done()
-    [slow] = project.enqueue("occupy_thread", [5.0])
-    project.wait_started(slow)
-    quick = project.enqueue("awork", *[[0.0]] * 5)
-    wait_for(lambda: project.unfinished() == 1, 4, "the end of the others")
-    assert {project.state_of(job_id) for job_id in quick} == {"finished"}
-    project.wait_done()
-    assert supervisor.stop() == 0
-
-
 @pytest.mark.parametrize("fresh", [False, True])
 def test_a_worker_can_give_each_task_connections_of_its_own(
     make_project: MakeProject, fresh: bool

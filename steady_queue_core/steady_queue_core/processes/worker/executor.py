@@ -307,20 +307,11 @@ class Executor:
 
     async def arun(self, claim: ClaimedJob, task: Task) -> RunResult:
         """Run a job on the running event loop. Async version of :meth:`run`."""
-        result = await self.arun_only(claim, task)
-        await self.atidy()
-        return result
-
-    async def arun_only(self, claim: ClaimedJob, task: Task) -> RunResult:
-        """Run a job on the running event loop; :meth:`atidy` is to follow."""
         attempt = self._begin(claim, task)
         with running_coroutine(running_of(claim)):
-            return await self._arun(attempt, task)
-
-    async def atidy(self) -> None:
-        """Remove all traces of a job from the connections that coroutines share. It waits for the
-        thread that serves them all, which another one may occupy."""
+            result = await self._arun(attempt, task)
         await atidy_connections(fresh=self.fresh_connections)
+        return result
 
     async def _arun(self, attempt: Attempt, task: Task) -> RunResult:
         try:

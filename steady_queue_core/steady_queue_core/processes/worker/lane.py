@@ -7,7 +7,6 @@ import math
 import time
 from collections import deque
 from collections.abc import Coroutine, Iterable, Iterator
-from contextlib import suppress
 from typing import Protocol
 
 from ...compat import Task
@@ -323,7 +322,7 @@ class Lanes:
             result = self.executor.expired(claim)
         elif self._may_start(claim, limit):
             try:
-                result = self._cancelled_at_start(claim, limit) or await self.executor.arun_only(
+                result = self._cancelled_at_start(claim, limit) or await self.executor.arun(
                     claim, task
                 )
             except BaseException as error:
@@ -339,8 +338,6 @@ class Lanes:
         self._finish(result, self.loop, seconds)
         if following is not None:
             self._event_loop.submit_next(following)
-        with suppress(BaseException):  # It is logged there, and the job has ended.
-            await self.executor.atidy()
 
     def _following(self, result: RunResult, *, on_loop: bool) -> Work | None:
         """Take the job that follows one that has ended; before the main thread hears of its end,
