@@ -220,6 +220,13 @@ async def leaves_an_exit_behind() -> None:
 
 
 @task
+async def breaks_the_loop() -> None:
+    loop: Any = asyncio.get_running_loop()
+    os.close(loop._selector.fileno())
+    await asyncio.sleep(60)
+
+
+@task
 async def stops_the_loop() -> None:
     asyncio.get_running_loop().stop()
     await asyncio.sleep(0)

@@ -315,8 +315,9 @@ def test_loops_of_task_processes_outlive_what_a_task_does_to_them(
     run = Run(tmp_path, template, threads=1, executor="processes")
     try:
         names = ["spawns_an_exit", "leaves_an_exit_behind", "stops_the_loop"]
-        run.enqueue({name: Bad(name) for name in names})
+        run.enqueue({name: Bad(name) for name in [*names, "breaks_the_loop"]})
         run.drain()
+        assert run.results["breaks_the_loop"]["status"] == "FAILED"
         for name in names:
             assert (run.results[name]["status"], run.results[name]["errors"]) == ("SUCCESSFUL", [])
     finally:

@@ -38,7 +38,7 @@ from ..base.system import set_title
 from .attempt import RunResult
 from .event_loop import new_event_loop
 from .executor import Executor, is_coroutine
-from .forked_copies import end_daemons
+from .forked_copies import end_daemons, end_if_copy
 from .frames import Frames
 from .recycling import Recycling
 from .task_process import FAREWELL
@@ -155,33 +155,35 @@ class TaskServer:
         try:
             # A loop for each job: what a task leaves on it ends with the task.
             with asyncio.Runner(loop_factory=new_event_loop) as runner:
-                results.append(_completed(run, runner.get_loop(), claim))
+                results.append(self._completed(run, runner.get_loop(), claim))
         except BaseException as error:
             if not results:
                 raise
-            _log_broken_loop(claim, error)  # By an exit of what the task has left behind.
+            self._note_interruption(claim, error)  # By an exit of what the task has left behind.
         return results[0]
 
+    def _completed(
+        self, run: Coroutine[Any, Any, RunResult], loop: asyncio.AbstractEventLoop, job: ClaimedJob
+    ) -> RunResult:
+        """Run a coroutine to its end, though it may stop the loop, or what it has begun may exit.
+        Raises what ends a loop for good."""
+        task = loop.create_task(run)
+        while not task.done():
+            try:
+                loop.run_until_complete(task)
+            except (SystemExit, KeyboardInterrupt, RuntimeError) as error:
+                if loop.is_closed():
+                    raise
+                if not task.done():
+                    self._note_interruption(job, error)
+        return task.result()
 
-def _completed(
-    run: Coroutine[Any, Any, RunResult], loop: asyncio.AbstractEventLoop, claim: ClaimedJob
-) -> RunResult:
-    """Run a coroutine to its end, though it may stop the loop, or what it has begun may exit."""
-    task = loop.create_task(run)
-    while not task.done():
-        try:
-            loop.run_until_complete(task)
-        except BaseException as error:
-            if not task.done():
-                _log_broken_loop(claim, error)
-    return task.result()
-
-
-def _log_broken_loop(claim: ClaimedJob, error: BaseException) -> None:
-    log_internal_error(
-        logger,
-        "The event loop of job #%d was interrupted",
-        claim.job_id,
-        error=error,
-        extra=about("worker.loop_interrupted"),
-    )
+    def _note_interruption(self, claim: ClaimedJob, error: BaseException) -> None:
+        end_if_copy(self.executor.pid, error)
+        log_internal_error(
+            logger,
+            "The event loop of job #%d was interrupted",
+            claim.job_id,
+            error=error,
+            extra=about("worker.loop_interrupted"),
+        )
