@@ -10,10 +10,11 @@ import pytest
 from ..servers import client
 from ..servers.kinds import KINDS
 from .conftest import MakeProject
-from .harness import Project
+from .harness import Project, Supervisor
 from .scenarios import durations, queue, stop_all, verdict
 from .storage import ServerDatabase
 from .test_limits import on_every_database
+from .waiting import wait_for
 
 JOBS = 300
 TOLD = "were in no state"
@@ -24,16 +25,19 @@ COLUMNS = (
 )
 
 
-def work_under_a_sweep(project: Project, mutant: str) -> None:
-    """Run jobs that are claimed, retried, limited and scheduled."""
+def start_under_a_sweep(project: Project, mutant: str) -> Supervisor:
     project.mutant = mutant
     supervisor = project.start()
     supervisor.wait_ready(2)
+    return supervisor
+
+
+def work(project: Project) -> None:
+    """Run jobs that are claimed, retried, limited and scheduled."""
     project.enqueue("work", *durations(JOBS // 2, 0.01))
     project.enqueue("in_pairs", *durations(JOBS // 4, 0.01, seed=2))
     project.enqueue("work", *durations(JOBS // 4, 0.01, seed=3), delay=0.5)
     project.wait_done(120)
-    stop_all(project)
 
 
 @on_every_database
@@ -41,7 +45,9 @@ def test_no_job_that_is_on_its_way_is_taken_for_one_without_a_state(
     make_project: MakeProject, where: dict[str, str]
 ) -> None:
     project = make_project(queue(processes=2, threads=2), **where)
-    work_under_a_sweep(project, "hasty sweep")
+    start_under_a_sweep(project, "hasty sweep")
+    work(project)
+    stop_all(project)
     assert verdict(project) == []
     assert len(project.attempts()) == len(project.enqueued)
     assert not any(TOLD in supervisor.errors() for supervisor in project.supervisors)
@@ -51,8 +57,14 @@ def test_a_sweep_that_reads_one_state_after_the_other_takes_jobs_away(
     make_project: MakeProject,
 ) -> None:
     project = make_project(queue(processes=2, threads=2))
-    work_under_a_sweep(project, "careless sweep")
-    assert TOLD in project.supervisors[0].errors()
+    supervisor = start_under_a_sweep(project, "careless sweep")
+
+    def takes_away() -> bool:
+        work(project)
+        return TOLD in supervisor.errors()
+
+    wait_for(takes_away, 60, "a job that is taken away")
+    stop_all(project)
     assert verdict(project) != []
 
 
