@@ -68,7 +68,7 @@ def test_a_worker_never_holds_more_than_it_can_run_and_its_prefetch(
     make_project: MakeProject, prefetch: int
 ) -> None:
     project = make_project({"workers": [{"threads": 2, "coroutines": 1, "prefetch": prefetch}]})
-    project.enqueue("work", *[[0.0]] * 500)
+    project.enqueue("work", *[[0.005]] * 500)  # They take as long as many looks.
     project.start().wait_ready(1)
     most = 0
     while project.unfinished():
