@@ -215,7 +215,7 @@ async def leaves_an_exit_behind() -> None:
         except asyncio.CancelledError:
             raise SystemExit("from what the task has left behind") from None
 
-    asyncio.ensure_future(stay())  # noqa: RUF006
+    asyncio.ensure_future(stay())  # noqa: RUF006 - it is to be left behind
     await asyncio.sleep(0)
 
 

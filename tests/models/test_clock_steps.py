@@ -146,7 +146,7 @@ def test_a_supervisor_sees_a_step_soon_after_its_start(
 ) -> None:
     jobs = Supervised(using, clock)
     options = Configuration.Options().resolve()
-    maintenance = Maintenance(options, using, [], "supervisor")  # type: ignore[arg-type]
+    maintenance = Maintenance(options, using, [], "supervisor")  # type: ignore[arg-type]  # no children
     if how == "gone on with":
         maintenance.resume("worker-1", jobs.worker.id, ())
         maintenance.step()

@@ -97,8 +97,9 @@ class JobListing:
 
     def has_cursor(self, cursor: str) -> bool:
         """Whether this is where a page of the list, or of one in the same order, may start."""
-        order = self._by_id if self._is_damaged else self.order
-        return any(each.parse(cursor).key is not None for each in (self.order, order))
+        if self.order.parse(cursor).key is not None:
+            return True
+        return self._by_id.parse(cursor).key is not None and self._is_damaged()
 
     def page(self, cursor: str, size: int) -> Page:
         try:
@@ -109,8 +110,8 @@ class JobListing:
             # A timestamp of the ordering was damaged by a manual edit.
             return self._page(self._by_id, cursor, size)
 
-    @property
     def _is_damaged(self) -> bool:
+        """Whether pages are in the order of ids instead."""
         try:
             self._page(self.order, "", 1)
         except ERRORS as error:
