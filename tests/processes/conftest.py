@@ -58,7 +58,10 @@ def server_templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[
 
 @pytest.fixture
 def make_project(
-    tmp_path: Path, template: Path, server_templates: dict[str, str]
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    template: Path,
+    server_templates: dict[str, str],
 ) -> Iterator[MakeProject]:
     """Make projects with a ``STEADY_QUEUE`` of their own; kill their processes in the end.
 
@@ -66,6 +69,7 @@ def make_project(
     else it is a file. ``files``: what stands in its folder, by name.
     """
     made: list[Project] = []
+    is_fresh = request.node.get_closest_marker("fresh") is not None
 
     def make(queue: dict[str, Any] | None = None, *, extra: str = "", **options: Any) -> Project:
         server = options.get("at")
@@ -74,7 +78,11 @@ def make_project(
             server, source = KINDS[options["on"]].given(), server_templates[options["on"]]
         source = options.get("template", source)
         folder, files = tmp_path / str(len(made)), options.get("files")
-        made.append(Project(folder, source, queue or {}, extra, server=server, files=files))
+        made.append(
+            Project(
+                folder, source, queue or {}, extra, server=server, files=files, is_fresh=is_fresh
+            )
+        )
         return made[-1]
 
     yield make

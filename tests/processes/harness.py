@@ -12,23 +12,24 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import django
 
 from ..servers.address import Address
 from . import proc
 from .checker import Attempt, Kill, Snapshot, read_effects
+from .forked import ForkedProcess, environment, fork_server
 from .storage import ServerDatabase, SQLiteFile
 from .waiting import wait_for
 
-WORKSPACE = Path(__file__).resolve().parent.parent.parent
 #: Multiplies the number of jobs, and the length of the faults, of the large tests.
 SCALE = float(os.environ.get("STEADY_QUEUE_FAULT_SCALE", "1"))
 
@@ -65,7 +66,7 @@ class Supervisor:
     """A supervisor that a test has started, and its children."""
 
     project: Project
-    process: subprocess.Popen[bytes]
+    process: ForkedProcess | subprocess.Popen[bytes]
     out: Path
     err: Path
     birth: int
@@ -171,27 +172,26 @@ class Client:
     """A process of the project that does what a web process does. See ``faultapp.client``."""
 
     def __init__(self, project: Project) -> None:
-        with open(project.folder / "client.err", "ab") as errors:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.faultapp.client"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                cwd=project.folder,
-                env=project.environment(),
-                start_new_session=True,
-                text=True,
+        questions, self._questions = os.pipe()
+        self._answers, answers = os.pipe()
+        with (
+            open(project.folder / "client.err", "ab") as errors,
+            open(questions, "rb") as stdin,
+            open(answers, "wb") as stdout,
+        ):
+            self._process = project.spawn(
+                "tests.faultapp.client", stdin=stdin, stdout=stdout, stderr=errors
             )
+        self._ask = open(self._questions, "w")  # noqa: SIM115 (closed with the client)
+        self._hear = open(self._answers)  # noqa: SIM115
 
     def begin(self, function: str, **arguments: Any) -> None:
         """Have a function called; ``finish`` returns its value."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps([function, arguments]) + "\n")
-        self._process.stdin.flush()
+        self._ask.write(json.dumps([function, arguments]) + "\n")
+        self._ask.flush()
 
     def finish(self) -> Any:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        line = self._hear.readline()
         answer = json.loads(line) if line else {"error": "the client has ended"}
         if "error" in answer:
             raise AssertionError(answer["error"])
@@ -203,7 +203,10 @@ class Client:
 
     def close(self) -> None:
         self._process.kill()
-        self._process.communicate()
+        self._process.wait()
+        self._hear.close()
+        with suppress(BrokenPipeError):
+            self._ask.close()
 
 
 class Project:
@@ -221,8 +224,11 @@ class Project:
         *,
         server: Address | None = None,
         files: Mapping[str, str] | None = None,
+        is_fresh: bool = False,
     ) -> None:
         self.folder = folder
+        #: Whether each of its processes is an interpreter of its own, as a user would start it.
+        self.is_fresh = is_fresh
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in (files or {}).items():
             (folder / name).write_text(text)
@@ -252,12 +258,9 @@ class Project:
     # --- processes ---------------------------------------------------------------------------
 
     def environment(self) -> dict[str, str]:
-        kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONWARNINGS")
-        inherited = filter(None, [os.environ.get("PYTHONPATH")])
         return {
-            **{name: os.environ[name] for name in kept if name in os.environ},
+            **environment(self.folder),
             "DJANGO_SETTINGS_MODULE": "project_settings",
-            "PYTHONPATH": os.pathsep.join([str(self.folder), str(WORKSPACE), *inherited]),
             "STEADY_QUEUE_EFFECT_LOG": str(self.effect_log),
             "STEADY_QUEUE_MUTANT": self.mutant,
         }
@@ -268,33 +271,57 @@ class Project:
 
     def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a management command to its end."""
-        return subprocess.run(
-            [sys.executable, "-m", "django", *arguments],
+        with (
+            open(os.devnull, "rb") as stdin,
+            tempfile.TemporaryFile("w+") as stdout,
+            tempfile.TemporaryFile("w+") as stderr,
+        ):
+            command = ("django", *arguments)
+            process = self.spawn(*command, stdin=stdin, stdout=stdout, stderr=stderr)
+            try:
+                code = process.wait(60)
+            finally:
+                process.kill()
+            texts = [file.seek(0) or file.read() for file in (stdout, stderr)]
+        return subprocess.CompletedProcess(command, code, *texts)
+
+    def spawn(
+        self,
+        *command: str,
+        stdin: IO[Any],
+        stdout: IO[Any],
+        stderr: IO[Any],
+        under: Sequence[str] = (),
+    ) -> ForkedProcess | subprocess.Popen[bytes]:
+        """Run ``python -m COMMAND`` in the project, in a session of its own."""
+        if not (self.is_fresh or under):
+            return fork_server().start(
+                command, self.folder, self.environment(), (stdin, stdout, stderr)
+            )
+        return subprocess.Popen(
+            [*under, sys.executable, "-m", *command],
             cwd=self.folder,
             env=self.environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
         )
 
     def start(self, *arguments: str, under: Sequence[str] = ()) -> Supervisor:
         """Start a supervisor, in a session of its own; ``under``: a command that becomes it."""
         number = len(self.supervisors)
         out, err = (self.folder / f"supervisor-{number}.{kind}" for kind in ("out", "err"))
-        with open(out, "wb") as out_file, open(err, "wb") as err_file:
-            process = subprocess.Popen(
-                [*under, sys.executable, "-m", "django", "steady_queue", *arguments],
-                cwd=self.folder,
-                env=self.environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=out_file,
-                stderr=err_file,
-                start_new_session=True,
-            )
-        found = proc.stat(process.pid)
-        assert found is not None
-        supervisor = Supervisor(self, process, out, err, found.birth)
+        with (
+            open(os.devnull, "rb") as stdin,
+            open(out, "wb") as stdout,
+            open(err, "wb") as stderr,
+        ):
+            process = self.spawn(
+                "django", "steady_queue", *arguments,
+                under=under, stdin=stdin, stdout=stdout, stderr=stderr,
+            )  # fmt: skip
+        supervisor = Supervisor(self, process, out, err, proc.birth(process.pid))
         self.supervisors.append(supervisor)
         return supervisor
 

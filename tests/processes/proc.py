@@ -32,6 +32,12 @@ def stat(pid: int) -> Stat | None:
     return Stat(pid, fields[0], int(fields[1]), int(fields[3]), int(fields[19]))
 
 
+def birth(pid: int) -> int:
+    """Return when a process began, to tell it from a later one of its number; -1: it has ended."""
+    found = stat(pid)
+    return found.birth if found is not None else -1
+
+
 def everything() -> list[Stat]:
     found = (stat(int(name)) for name in os.listdir("/proc") if name.isdigit())
     return [each for each in found if each is not None]

@@ -7,6 +7,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from .conftest import MakeProject
 from .harness import Project, Supervisor
 from .scenarios import queue
@@ -51,6 +53,7 @@ def wait_said(supervisor: Supervisor, what: str) -> None:
     wait_for(lambda: what in supervisor.output(), 30, what)
 
 
+@pytest.mark.fresh
 def test_changed_code_is_taken_when_it_passes_the_checks(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1), extra='INSTALLED_APPS.append("changing")')
     write(project, "old")
@@ -74,6 +77,7 @@ def test_changed_code_is_taken_when_it_passes_the_checks(make_project: MakeProje
     assert project.count("processes") == 0
 
 
+@pytest.mark.fresh
 def test_code_that_breaks_between_the_checks_and_the_start_is_waited_for(
     make_project: MakeProject,
 ) -> None:

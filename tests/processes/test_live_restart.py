@@ -20,6 +20,8 @@ from .harness import SCALE, Project, Supervisor
 from .scenarios import queue, refusal, stop_all, verdict
 from .waiting import wait_for
 
+#: What takes the place of a supervisor gets the environment that this was started with.
+pytestmark = pytest.mark.fresh
 #: Settings that have the tasks of ``deployed.py`` in the project's folder.
 VERSIONED = {"task_modules": ["tests.faultapp.versioned"]}
 #: Becomes the program of its arguments, with the terminal of that name.

@@ -11,6 +11,7 @@ import pytest
 from .conftest import MakeProject
 from .scenarios import queue, stop_all
 
+pytestmark = pytest.mark.fresh
 ROLLUP = Path("/proc/self/smaps_rollup")
 
 #: Writes down what a worker has imported that its supervisor had not, all that it has imported, and

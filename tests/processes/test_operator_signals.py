@@ -143,6 +143,7 @@ def test_workers_more_and_fewer(make_project: MakeProject) -> None:
     assert [len(project.attempts_at(job)) for job in jobs] == [1, 1]
 
 
+@pytest.mark.fresh
 def test_a_worker_more_is_replaced_when_it_dies_and_gone_after_a_restart(
     make_project: MakeProject,
 ) -> None:

@@ -597,6 +597,7 @@ def restart(project: Project) -> None:
 
 
 @row("USR1, or INT and `detach_wait`")
+@pytest.mark.fresh
 def test_hup_lets_tasks_end_beside_new_workers(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1, threads=1, shutdown_timeout=0.1))
     project.start()
@@ -611,6 +612,7 @@ def test_hup_lets_tasks_end_beside_new_workers(make_project: MakeProject) -> Non
 
 
 @row("HUP: immediate restart")
+@pytest.mark.fresh
 def test_hup_with_no_time_to_drain_starts_tasks_anew(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1, threads=1, drain_timeout=0))
     project.start()

@@ -164,6 +164,7 @@ def test_without_the_library_metrics_say_what_to_install(make_project: MakeProje
     assert "could not be answered" not in supervisor.errors()
 
 
+@pytest.mark.fresh
 def test_a_restart_leaves_no_probe_unanswered(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1))
     port = free_port()

@@ -82,6 +82,7 @@ def titles(pids: list[int]) -> set[str]:
     return {title(pid) for pid in pids if proc.alive(pid)}
 
 
+@pytest.mark.fresh
 def test_processes_have_titles(make_project: MakeProject) -> None:
     project = make_project(
         {"workers": [{"queues": "mail,b*", "processes": 1}], "dispatchers": [{}]}

@@ -65,7 +65,7 @@ def make_old(tmp_path: Path, older_code: OlderCode) -> Iterator[MakeOld]:
 
     def make(where: dict[str, Any]) -> UpgradedProject:
         server = KINDS[where["on"]].given() if where else None
-        project = Made(tmp_path / "project", None, queue(processes=2), server=server)
+        project = Made(tmp_path / "project", None, queue(processes=2), server=server, is_fresh=True)
         made.append(project)
         if server is None:
             project.migrate()

@@ -206,6 +206,7 @@ def test_a_drain_ends_when_both_are_empty(make_shards: Any, mode: str) -> None:
     assert project.unfinished() == shards.unfinished() == 0
 
 
+@pytest.mark.fresh
 def test_hup_and_worker_counts_concern_both(make_shards: Any) -> None:
     shards = make_shards()
     project, supervisor = shards.project, shards.start()
@@ -233,6 +234,7 @@ def test_hup_and_worker_counts_concern_both(make_shards: Any) -> None:
     assert len(shards.rows("supervisor")) == 0
 
 
+@pytest.mark.fresh
 def test_hup_adds_a_database_and_takes_none_away(make_shards: Any) -> None:
     shards = make_shards(extra="west = TASKS.pop('west')\n")
     project = shards.project

@@ -103,6 +103,7 @@ def test_a_pidfile_in_an_impossible_place_is_refused(make_project: MakeProject) 
     assert "file/queue.pid" in refusal(project, "--pidfile", "file/queue.pid")
 
 
+@pytest.mark.fresh
 def test_of_several_supervisors_that_start_at_once_exactly_one_runs(
     make_project: MakeProject,
 ) -> None:
@@ -234,6 +235,7 @@ atexit.register(tell)
 
 
 @pytest.mark.parametrize("words", [("--drain",), ("--drain", "--skip-recurring")])
+@pytest.mark.fresh
 def test_the_queue_starts_without_its_subcommands(
     words: tuple[str, ...], make_project: MakeProject
 ) -> None:
@@ -283,6 +285,7 @@ os.register_at_fork(before=note)
 """
 
 
+@pytest.mark.fresh
 def test_nothing_of_the_database_is_carried_over_a_fork(make_project: MakeProject) -> None:
     project = make_project(queue(processes=2, threads=2, **PIDFILE), extra=FORK_NOTES)
     supervisor = project.start()
@@ -320,6 +323,7 @@ os.register_at_fork(before=count_threads)
 """
 
 
+@pytest.mark.fresh
 def test_no_other_thread_lives_while_a_process_is_forked(make_project: MakeProject) -> None:
     """Neither at the start nor later: the child would inherit the locks that it holds."""
     project = make_project(queue(processes=1, dispatchers=[]), extra=WATCHING_FORKS)
