@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from .scopes import million_rows
 from .thinning import thinned
 
 HERE = Path(__file__).resolve().parent
@@ -54,14 +55,6 @@ class Shares:
         """Say whether a shared test is ours, the same in every run."""
         common = million_rows(nodeid) or nodeid
         return zlib.crc32(common.encode()) % self.shares + 1 in self.numbers
-
-
-def million_rows(nodeid: str) -> str | None:
-    """Return what tests of the same million rows have in common: one process builds these once."""
-    if not nodeid.startswith("tests/million/"):
-        return None
-    database = nodeid.rstrip("]").rpartition("-")[2].rpartition("[")[2]
-    return f"tests/million/{database}"
 
 
 def _is_shared(item: pytest.Item, each_pair: set[str]) -> bool:

@@ -11,31 +11,35 @@ from .thinning import thinned
 NAMES = [f"tests/models/test_x.py::test_{number}" for number in range(200)]
 
 
-def test_a_test_of_all_databases_keeps_the_default_one_and_a_server() -> None:
-    left = thinned(f"{name}[{each}-0]" for name in NAMES for each in ["default", *KINDS])
-    assert len(left) == 2 * len(NAMES)
-    assert {f"{name}[default-0]" for name in NAMES} < left
-    assert {each.partition("[")[0] for each in left if "default" not in each} == {*NAMES}
-    counts = [sum(f"[{each}-" in name for name in left) for each in KINDS]
-    assert min(counts) > len(NAMES) / 5
+def left_of(module: str, *databases: str) -> list[str]:
+    """Return on which of these databases a test of ``module`` is left to run."""
+    names = {f"{module}::test_x[{each}-0]": each for each in databases}
+    assert thinned(names) == thinned(reversed(names))
+    return [names[each] for each in names if each in thinned(names)]
 
 
-def test_the_order_of_tests_decides_nothing() -> None:
-    names = [f"{name}[{each}]" for name in NAMES for each in KINDS]
-    assert thinned(names) == thinned(names[::-1])
+@pytest.mark.parametrize(
+    ("module", "left"),
+    [
+        ("tests/models/test_x.py", ["default", "postgres"]),
+        ("tests/models/test_unique_races.py", ["default", "postgres", "mysql"]),
+        ("tests/processes/test_x.py", ["postgres"]),
+        ("tests/processes/test_kills.py", ["postgres", "mysql"]),
+        ("tests/mysql/test_x.py", ["default", *KINDS]),
+    ],
+)
+def test_a_test_of_all_databases_runs_where_it_may_break(module: str, left: list[str]) -> None:
+    assert left_of(module, "default", *KINDS) == left
 
 
-def test_the_parameters_of_a_test_are_divided_by_themselves() -> None:
+def test_a_test_that_runs_nowhere_else_runs_somewhere() -> None:
+    assert left_of("tests/processes/test_x.py", "sqlite") == ["sqlite"]
+    assert left_of("tests/models/test_x.py", "mysql", "mariadb") == ["mysql"]
+
+
+def test_the_parameters_of_a_test_are_kept() -> None:
     left = thinned(f"{NAMES[0]}[{number}-{each}]" for number in range(50) for each in KINDS)
-    assert len(left) == 50
-    assert all(any(each.endswith(f"-{kind}]") for each in left) for kind in KINDS)
-
-
-def test_a_test_of_processes_keeps_one_database() -> None:
-    names = [f"tests/processes/test_x.py::test_{number}" for number in range(50)]
-    left = thinned(f"{name}[{each}]" for name in names for each in ["sqlite", *KINDS])
-    assert sorted(each.partition("[")[0] for each in left) == sorted(names)
-    assert all(any(f"[{each}]" in name for name in left) for each in ["sqlite", *KINDS])
+    assert left == {f"{NAMES[0]}[{number}-postgres]" for number in range(50)}
 
 
 @pytest.mark.parametrize(

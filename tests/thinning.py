@@ -1,14 +1,14 @@
-"""What a run for a merge needs of tests that there are for several databases.
+"""What a merge needs of tests that there are for several databases, by what may break there.
 
-What builds on the dialects runs on SQLite and one server, which the name of a test decides, instead
-of three; tests of processes and of a million jobs, which take long, on one of the four databases.
-Tests of the dialects themselves run on all. Tests that are marked ``thorough`` are left out.
+What the dialects promise runs on each database. What is built on them, of models and queries alone,
+runs on SQLite and PostgreSQL, and where it is about locks on MySQL too, which has other ones. Tests
+of processes and of a million jobs, which take long, run on PostgreSQL, those about locks on MySQL
+too. Tests that are marked ``thorough`` are left out.
 """
 
 from __future__ import annotations
 
 import re
-import zlib
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -18,22 +18,30 @@ from .servers.kinds import KINDS
 OF_DATABASES = {
     "conformance", "databases", "dialects", "golden_sql", "mysql", "postgres", "servers",
 }  # fmt: skip
-#: Folders where SQLite is one of the databases to choose from.
+#: Folders whose tests take long.
 LONG = {"million", "processes"}
+#: Names of modules whose tests wait for each other's locks.
+LOCKS = re.compile(r"/test_\w*(?:races|deadlocks|locked|kills|contention|unique|limits|rates)")
 SQLITE = ("default", "sqlite")
+DATABASE = re.compile(rf"(?<=[\[-])({'|'.join([*SQLITE, *KINDS])})(?=[\]-])")
 
 
 def thinned(nodeids: Iterable[str]) -> set[str]:
     """Return the tests that are left."""
-    variants: dict[str, list[str]] = defaultdict(list)
-    for nodeid in sorted(nodeids):  # Each run has them in another order.
-        variants[_without_database(nodeid)].append(nodeid)
-    return {each[zlib.crc32(name.encode()) % len(each)] for name, each in variants.items()}
+    variants: dict[str, dict[str, str]] = defaultdict(dict)
+    for nodeid in nodeids:
+        database = DATABASE.search(nodeid)
+        named = database[0] if database and _folder(nodeid) not in OF_DATABASES else ""
+        variants[DATABASE.sub("*", nodeid) if named else nodeid][named] = nodeid
+    return {each[name] for test, each in variants.items() for name in _needed(test, [*each])}
 
 
-def _without_database(nodeid: str) -> str:
-    folder = nodeid.removeprefix("tests/").partition("/")[0]
-    if folder in OF_DATABASES:
-        return nodeid
-    names = [*KINDS, *(SQLITE if folder in LONG else ())]
-    return re.sub(rf"(?<=[\[-])({'|'.join(names)})(?=[\]-])", "*", nodeid)
+def _needed(test: str, there: list[str]) -> list[str]:
+    wanted = ["postgres"] if _folder(test) in LONG else ["", *SQLITE, "postgres"]
+    if LOCKS.search(test):
+        wanted.append("mysql")
+    return [name for name in there if name in wanted] or sorted(there)[-1:]
+
+
+def _folder(nodeid: str) -> str:
+    return nodeid.removeprefix("tests/").partition("/")[0]
