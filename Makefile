@@ -6,6 +6,7 @@
 #   VENV         the environment (.venv); give another Python another one
 #   CONSTRAINTS  pinned versions (default: by the interpreter: Django 5.2 up to Python 3.11, then 6.1)
 #   PYTEST_ARGS  arguments for pytest
+#   WORKERS      processes of pytest at once (default: one a core, eight at most)
 
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -14,22 +15,22 @@ VENV ?= .venv
 CONSTRAINTS ?= $(shell $(or $(PYTHON),false) -c 'import sys; \
 	print("constraints.txt" if sys.version_info < (3, 12) else "constraints-3.13.txt")' 2>/dev/null)
 PYTEST_ARGS ?=
-# Percent of the lines that the tests reach at least, those in processes of their own not counted.
-FLOOR ?= 75
+WORKERS ?= $(shell python3 -c 'import os; print(min(8, os.cpu_count() or 1))' 2>/dev/null || echo 2)
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PIP_INSTALL := $(PIP) -c "$(CONSTRAINTS)"
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS)
 SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_queue_sqlite tests \
 	$(wildcard benchmarks examples docs)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment bench guard demo serve quick test sql soak clusters coverage matrix postgres mysqlclient
+.PHONY: help environment bench guard demo serve quick test test-whole sql soak clusters matrix postgres mysqlclient
 .PHONY: browser pictures minimum lint format types pyright contracts clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) \
-	| while IFS='	' read -r target text; do printf 'make %-10s %s\n' "$$target" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) \
+	| while IFS='	' read -r target text; do printf 'make %-11s %s\n' "$$target" "$$text"; done
 
 demo: $(VENV)/.demo-installed ## run tasks through real worker processes and check the outcome
 	$(BIN)/steady-queue demo
@@ -42,19 +43,17 @@ pictures: browser ## take the pictures of the dashboard in docs/images, with the
 
 environment: $(VENV)/.installed ## make the environment
 
-test: $(VENV)/.installed ## run the whole test suite
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+test: $(VENV)/.installed ## run the tests that a merge needs
+	$(PYTEST) --thin $(PYTEST_ARGS)
 
-quick: lint contracts ## what shows most mistakes in about a minute: no servers, no processes
-	$(BIN)/dmypy run
-	$(BIN)/python -m pytest -q --numprocesses 2 --no-servers -m "not slow and not alone" \
-		tests/core tests/dialects tests/models tests/admin tests/testing tests/sharding $(PYTEST_ARGS)
+test-whole: $(VENV)/.installed ## run all tests, each on every database that it is for
+	$(PYTEST) $(PYTEST_ARGS)
+
+quick: lint contracts ## run what a change touches, in a minute: style, imports, the nearest tests
+	$(PYTEST) -q --touched 40 $(PYTEST_ARGS)
 
 clusters: $(VENV)/.installed ## break clusters of databases while the queue is at work: make clusters CLUSTERS_ARGS="--fault kill"
 	$(BIN)/python -m tests.clusters $(CLUSTERS_ARGS)
-
-coverage: $(VENV)/.installed ## run the suite and say how many lines its own processes reach, by Python 3.12 or newer
-	COVERAGE_CORE=sysmon $(BIN)/python -m pytest --cov --cov-fail-under $(FLOOR) $(PYTEST_ARGS)
 
 soak: $(VENV)/.installed ## search for rare faults for an hour: more runs, kills, and longer outages
 	STEADY_QUEUE_TEST_RUNS=200 STEADY_QUEUE_FAULT_SCALE=5 $(BIN)/python -m pytest --timeout 7200 \

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from .browser.session import BrowserSession
+from .durations import Durations
 from .emptying import Emptying
 from .servers.session import ServerSession
 from .shares import Shares
@@ -27,6 +28,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--thin", action="store_true", help="run what a merge needs")
     parser.addoption(
+        "--touched", type=float, help="run the tests nearest to a change, for so many seconds"
+    )
+    parser.addoption(
+        "--write-durations", action="store_true", help="write tests/durations.json anew"
+    )
+    parser.addoption(
         "--no-servers", action="store_true", help="leave out the tests that need database servers"
     )
 
@@ -42,6 +49,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ServerSession(), "database-servers")
     config.pluginmanager.register(BrowserSession(), "browser")
     config.pluginmanager.register(Emptying(), "emptying")
+    durations = Durations(config)
+    config.pluginmanager.register(durations, "durations-here")
+    if seconds := config.getoption("--touched"):
+        from .touched import Touched
+
+        config.pluginmanager.register(Touched(seconds, durations), "touched")
     if config.pluginmanager.has_plugin("xdist"):
         from .streams import Streams
 
