@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from time import sleep
 from typing import Any
 from unittest import mock
@@ -16,6 +15,7 @@ from django.test import TransactionTestCase
 from steady_queue_core.dialects.conformance.base import TABLES, ConformanceCase
 from steady_queue_core.dialects.portable import Bookmarks
 
+from .files import difference, form_of, golden, write
 from .layout import (
     FIRST_BATCH,
     FIRST_DEPENDENCY,
@@ -26,7 +26,6 @@ from .layout import (
 )
 from .recorder import Sent, recorded
 
-HERE = Path(__file__).resolve().parent
 #: The aliases of the databases, with the titles of their classes and their folders.
 DATABASES = {
     "default": ("SQLite", "sqlite"),
@@ -70,13 +69,12 @@ class GoldenCase(ConformanceCase):
 
     def compare(self, name: str) -> None:
         """Compare what was recorded with the file ``name``, or write the file."""
-        text = page(self.sections)
-        path = HERE / DATABASES[self.using][1] / f"{name}.sql"
+        folder = DATABASES[self.using][1]
+        form = form_of(page(self.sections), folder, name)
         if self.writes:
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text)
-        golden = path.read_text() if path.exists() else ""
-        assert golden == text, f"{path.name} is out of date: `make sql` writes it anew"
+            write(folder, name, form)
+        found = difference(golden(folder, name), form)
+        assert not found, f"{folder}/{name} is out of date: `make sql` writes it anew\n{found}"
 
     def _empty_tables(self) -> None:
         """Delete all rows, and let ids begin where no other number is."""

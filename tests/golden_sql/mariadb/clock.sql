@@ -1,3 +1,0 @@
--- -------- the present time
-
-SELECT UTC_TIMESTAMP(6);

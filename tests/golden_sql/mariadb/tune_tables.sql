@@ -1,3 +1,0 @@
--- -------- as the migration does
-
-
