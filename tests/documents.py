@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 WORKSPACE = Path(__file__).resolve().parent.parent
@@ -27,14 +29,23 @@ def blocks(path: Path, language: str) -> list[str]:
     return [text for name, text in FENCE.findall(path.read_text()) if name == language]
 
 
+@cache
 def prose(path: Path) -> str:
-    """Return the text without code blocks."""
-    return FENCE.sub("", path.read_text())
+    """Return the text with empty lines where its code blocks are."""
+    return FENCE.sub(lambda block: "\n" * block[0].count("\n"), path.read_text())
 
 
+@cache
 def headings(path: Path) -> list[str]:
     """Return the texts of the headings."""
     return [text for _, text in HEADING.findall(prose(path))]
+
+
+def places(pattern: str | re.Pattern[str], path: Path) -> Iterator[tuple[str, re.Match[str]]]:
+    """Find a pattern in the text without code blocks; say of each match where it begins."""
+    for found in re.finditer(pattern, prose(path)):
+        line = 1 + found.string.count("\n", 0, found.start())
+        yield f"{path.relative_to(WORKSPACE)}:{line}", found
 
 
 def section(path: Path, heading: str) -> str:

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, get_overloads
@@ -34,6 +35,7 @@ from steady_queue_core.testing.fixture import TaskQueueFixture
 
 from . import documents
 from .documents import PAGES, WORKSPACE, page
+from .findings import report
 
 CONFIGURATION = page("configuration.md")
 PACKAGES = [
@@ -49,31 +51,37 @@ UNITS = {"ms": 0.001, "s": 1, "min": 60, "day": 86_400}
 # --- links and code -------------------------------------------------------------------------------
 
 
-def path_id(path: Path) -> str:
-    return path.name
+def test_links_lead_to_pages_and_headings_that_exist() -> None:
+    report(each for path in PAGES for each in wrong_links(path))
 
 
-@pytest.mark.parametrize("path", PAGES, ids=path_id)
-def test_links_lead_to_pages_and_headings_that_exist(path: Path) -> None:
-    for link in documents.LINK.findall(documents.prose(path)):
+def wrong_links(path: Path) -> Iterator[str]:
+    for place, found in documents.places(documents.LINK, path):
+        link = found[1]
         if link.startswith("https:"):
             continue
         name, _, anchor = link.partition("#")
         target = (path.parent / name).resolve() if name else path
-        assert target.exists(), link
-        if anchor:
-            assert anchor in map(documents.anchor, documents.headings(target)), link
+        if not target.exists():
+            yield f"{place}: a link to {name}, which is not there"
+        elif anchor and anchor not in map(documents.anchor, documents.headings(target)):
+            yield f"{place}: a link to {link}, but that page has no such heading"
 
 
-@pytest.mark.parametrize("path", PAGES, ids=path_id)
-def test_pictures_are_there_are_small_and_have_words(path: Path) -> None:
-    text = documents.prose(path)
-    for picture in re.findall(r'(?:src|srcset|href)="([^"]+)"', text):
-        target = path.parent / picture
-        assert target.exists(), picture
-        assert target.suffix != ".png" or target.stat().st_size < 300_000, picture
-    for image in re.findall(r"<img[^>]*>", text):
-        assert re.search(r'alt="[^"]{20,}"', image), image
+def test_pictures_are_there_are_small_and_have_words() -> None:
+    report(each for path in PAGES for each in wrong_pictures(path))
+
+
+def wrong_pictures(path: Path) -> Iterator[str]:
+    for place, found in documents.places(r'(?:src|srcset|href)="([^"]+)"', path):
+        target = path.parent / found[1]
+        if not target.exists():
+            yield f"{place}: {found[1]} is not there"
+        elif target.suffix == ".png" and target.stat().st_size >= 300_000:
+            yield f"{place}: {found[1]} has more than 300,000 bytes"
+    for place, found in documents.places("<img[^>]*>", path):
+        if not re.search(r'alt="[^"]{20,}"', found[0]):
+            yield f"{place}: say in an alt of 20 characters or more what the picture shows"
 
 
 def test_the_readme_shows_the_dashboard_in_light_and_dark() -> None:
@@ -82,18 +90,27 @@ def test_the_readme_shows_the_dashboard_in_light_and_dark() -> None:
         assert f'"docs/images/overview-{scheme}.png"' in text
 
 
-@pytest.mark.parametrize("path", PAGES, ids=path_id)
-def test_python_blocks_are_python(path: Path) -> None:
+def test_python_blocks_are_python() -> None:
+    report(each for path in PAGES for each in wrong_blocks(path))
+
+
+def wrong_blocks(path: Path) -> Iterator[str]:
     for block in documents.blocks(path, "python"):
-        ast.parse(block, str(path))
+        try:
+            ast.parse(block)
+        except SyntaxError as error:
+            yield f"{path.relative_to(WORKSPACE)}: {error.msg} in a block of Python: {error.text!r}"
 
 
-@pytest.mark.parametrize("path", PAGES, ids=path_id)
-def test_lines_are_short_and_nothing_is_left_to_be_done(path: Path) -> None:
-    text = path.read_text()
-    assert not re.search(r"\bTODO\b|\bTBD\b|\bFIXME\b", text)
-    for line in documents.prose(path).splitlines():
-        assert len(line) <= 110 or line.startswith("|"), line
+def test_lines_are_short_and_nothing_is_left_to_be_done() -> None:
+    report(each for path in PAGES for each in wrong_lines(path))
+
+
+def wrong_lines(path: Path) -> Iterator[str]:
+    for place, found in documents.places(r"(?m)^[^|\n].{110,}", path):
+        yield f"{place}: break this line of {len(found[0])} characters, 110 are enough"
+    for word in re.findall(r"\b(?:TODO|TBD|FIXME)\b", path.read_text()):
+        yield f"{path.relative_to(WORKSPACE)}: a {word} is left"
 
 
 # --- configuration --------------------------------------------------------------------------------
@@ -117,17 +134,27 @@ def parameters(function: Any) -> dict[str, Any]:
     return {each.name: each.default for each in inspect.signature(function).parameters.values()}
 
 
-def assert_documents(heading: str, expected: dict[str, Any]) -> None:
-    rows = documents.rows(documents.section(CONFIGURATION, heading))
-    assert rows.keys() == expected.keys()
-    for key, cells in rows.items():
-        assert documented_value(cells[-2] if len(cells) > 1 else cells[0]) == expected[key], key
+def assert_documents(path: Path, heading: str, expected: dict[str, Any]) -> None:
+    """Compare a table of options with those that there are, and their defaults."""
+    table = documents.rows(documents.section(path, heading))
+    report(f"{path.name}, {heading}: {each}" for each in wrong_options(table, expected))
+
+
+def wrong_options(table: dict[str, list[str]], expected: dict[str, Any]) -> Iterator[str]:
+    for key in sorted(expected.keys() - table.keys()):
+        yield f"`{key}` has no row"
+    for key, cells in table.items():
+        default = documented_value(cells[-2] if len(cells) > 1 else cells[0])
+        if key not in expected:
+            yield f"`{key}` has a row, but is no option"
+        elif default != expected[key]:
+            yield f"`{key}` has the default {expected[key]!r}, not {default!r}"
 
 
 def test_every_option_of_a_backend_is_documented_with_its_default() -> None:
     expected = parameters(BackendOptions)
     del expected["alias"]
-    assert_documents("OPTIONS", expected)
+    assert_documents(CONFIGURATION, "OPTIONS", expected)
 
 
 def test_every_option_of_a_task_is_documented() -> None:
@@ -138,25 +165,16 @@ def test_every_option_of_a_task_is_documented() -> None:
     assert set(re.findall(r"`(\w+)`", listed)) == set(SteadyQueueTask.using.__kwdefaults__)
 
 
-def test_every_option_of_payloads_is_documented_with_its_default() -> None:
-    table = documents.rows(documents.section(page("payloads.md"), "Options"))
-    expected = parameters(PayloadOptions)
-    assert table.keys() == expected.keys()
-    for key, cells in table.items():
-        assert documented_value(cells[-2]) == expected[key], key
-
-
 @pytest.mark.parametrize(
-    ("name", "options"), [("tracing.md", TracingOptions), ("sentry.md", SentryOptions)]
+    ("name", "options"),
+    [
+        ("payloads.md", PayloadOptions),
+        ("tracing.md", TracingOptions),
+        ("sentry.md", SentryOptions),
+    ],
 )
-def test_every_option_of_integrations_is_documented_with_its_default(
-    name: str, options: Any
-) -> None:
-    table = documents.rows(documents.section(page(name), "Options"))
-    expected = parameters(options)
-    assert table.keys() == expected.keys()
-    for key, cells in table.items():
-        assert documented_value(cells[-2]) == expected[key], key
+def test_every_option_of_a_part_is_documented_with_its_default(name: str, options: Any) -> None:
+    assert_documents(page(name), "Options", parameters(options))
 
 
 def test_every_key_of_steady_queue_is_documented_with_its_default() -> None:
@@ -164,7 +182,7 @@ def test_every_key_of_steady_queue_is_documented_with_its_default() -> None:
     expected |= {key: DEFAULTS[key] for key in DEFAULTS.keys() & expected.keys()}
     expected |= dict.fromkeys(["workers", "dispatchers"], "one with the defaults")
     expected |= {"scheduler": "the defaults", "dialects": {}}
-    assert_documents("STEADY_QUEUE", expected)
+    assert_documents(CONFIGURATION, "STEADY_QUEUE", expected)
 
 
 @pytest.mark.parametrize("name", ["Worker", "Dispatcher", "Scheduler"])
@@ -172,11 +190,11 @@ def test_every_key_of_a_process_is_documented_with_its_default(name: str) -> Non
     expected = parameters(getattr(Configuration, name))
     if "queues" in expected:
         [expected["queues"]] = expected["queues"]
-    assert_documents(name if name == "Scheduler" else f"{name}s", expected)
+    assert_documents(CONFIGURATION, name if name == "Scheduler" else f"{name}s", expected)
 
 
 def test_every_module_level_setting_is_documented_with_its_default() -> None:
-    assert_documents("Module-level settings", DEFAULTS)
+    assert_documents(CONFIGURATION, "Module-level settings", DEFAULTS)
 
 
 def test_every_option_of_the_command_line_is_documented() -> None:
@@ -250,15 +268,18 @@ def test_the_map_names_files_and_methods_that_exist() -> None:
         for folder in (*PACKAGES, "tests", "examples")
         for path in (WORKSPACE / folder).rglob("*.py")
     }
-    for path in (page("architecture.md"), *(WORKSPACE / "docs" / "decisions").glob("*.md")):
-        text = path.read_text()
-        for name in re.findall(r"`([\w/]+\.py)`", text):
-            assert any(f"/{source}".endswith(f"/{name}") for source in sources), name
-        for owner, method in re.findall(r"`([A-Z]\w+)\.(\w+)\(\)`", text):
-            assert any(
-                f"class {owner}" in source and f"def {method}(" in source
-                for source in sources.values()
-            ), f"{owner}.{method}"
+    pages = (page("architecture.md"), *(WORKSPACE / "docs" / "decisions").glob("*.md"))
+    report(each for path in pages for each in wrong_names(path, sources))
+
+
+def wrong_names(path: Path, sources: dict[str, str]) -> Iterator[str]:
+    for place, found in documents.places(r"`([\w/]+\.py)`", path):
+        if not any(f"/{source}".endswith(f"/{found[1]}") for source in sources):
+            yield f"{place}: there is no {found[1]}"
+    for place, found in documents.places(r"`([A-Z]\w+)\.(\w+)\(\)`", path):
+        owner, method = f"class {found[1]}", f"def {found[2]}("
+        if not any(owner in source and method in source for source in sources.values()):
+            yield f"{place}: there is no {found[1]}.{found[2]}()"
 
 
 def test_the_index_of_decisions_names_each_of_them() -> None:
@@ -455,12 +476,9 @@ def test_a_queue_is_spread_over_databases_as_shown(project: Project) -> None:
 
 
 def test_every_option_of_a_sharded_backend_is_documented_with_its_default() -> None:
-    table = documents.rows(documents.section(page("sharding.md"), "TASKS"))
     expected = parameters(ShardingOptions)
     del expected["alias"]
-    assert table.keys() == expected.keys()
-    for key, cells in table.items():
-        assert documented_value(cells[-2]) == expected[key], key
+    assert_documents(page("sharding.md"), "TASKS", expected)
 
 
 @pytest.mark.slow
@@ -676,13 +694,13 @@ def test_the_tests_shown_pass(project: Project) -> None:
 
 def test_every_name_of_the_testing_kit_is_documented() -> None:
     text = page("testing.md").read_text()
-    for name in testing.__all__:
-        assert f"{name}" in text, name
-        assert getattr(testing, name).__doc__
-    for name in vars(testing.TaskAssertions):
-        assert not name.startswith("assert") or f"`{name}(" in text
-    for name in vars(TaskQueueFixture):
-        assert name.startswith("_") or name == "arun" or f"`{name}" in text, name
+    named = [name for name in testing.__all__ if name not in text]
+    called = [name for name in vars(testing.TaskAssertions) if name.startswith("assert")]
+    called = [name for name in called if f"`{name}(" not in text]
+    own = [name for name in vars(TaskQueueFixture) if name != "arun" and name[0] != "_"]
+    own = [name for name in own if f"`{name}" not in text]
+    report(f"testing.md does not name {name}" for name in [*named, *called, *own])
+    assert [name for name in testing.__all__ if not getattr(testing, name).__doc__] == []
 
 
 def test_the_configurations_shown_are_valid() -> None:
@@ -733,15 +751,22 @@ def logs(function: ast.expr) -> bool:
 
 
 def test_every_log_record_says_what_happened_and_what_it_says_is_documented() -> None:
-    events = set()
-    for path, call in log_calls():
-        [extra] = [each.value for each in call.keywords if each.arg == "extra"] or [None]
-        assert extra is not None, f"{path}:{call.lineno}: a log record without an event"
-        events |= set(re.findall(r"""['"]([a-z]+\.[a-z_]+)['"]""", ast.unparse(extra)))
-        assert "arguments" not in ast.unparse(call), "arguments are never logged"
+    events: set[str] = set()
+    report(each for path, call in log_calls() for each in wrong_call(path, call, events))
     text = documents.section(page("logs.md"), "Records")
     documented = set(re.findall(r"`([a-z]+\.[a-z_]+)`", text.partition("| event |")[2]))
     assert events | {"task.finished", "task.failed"} == documented
+
+
+def wrong_call(path: Path, call: ast.Call, events: set[str]) -> Iterator[str]:
+    """Add the events of a log record to ``events``; say what is wrong with the record."""
+    place = f"{path.relative_to(WORKSPACE)}:{call.lineno}"
+    extra = " ".join(ast.unparse(each.value) for each in call.keywords if each.arg == "extra")
+    events |= set(re.findall(r"""['"]([a-z]+\.[a-z_]+)['"]""", extra))
+    if not extra:
+        yield f"{place}: a log record without an event"
+    if "arguments" in ast.unparse(call):
+        yield f"{place}: arguments are never logged"
 
 
 def test_every_attribute_of_a_record_is_documented() -> None:
