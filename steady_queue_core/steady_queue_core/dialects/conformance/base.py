@@ -1,4 +1,4 @@
-"""Helpers of all cases: making jobs, and inspecting the tables through the models."""
+"""Helpers of all cases: making jobs, and the operations by short names."""
 
 from __future__ import annotations
 
@@ -7,35 +7,21 @@ from concurrent.futures import Future
 from datetime import datetime, timedelta
 from itertools import count
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from django.db import DatabaseError, connections
-from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db import DatabaseError
 
 from .. import portable
 from ..dialect import Dialect
 from ..outcome import Ending, Outcome
-from ..portable.models import model
 from ..records import ClaimedJob, EnqueuedJob, Limit, NewJob, ProcessIdentity, QueueSelector
 from ..registry import dialect_for
 from . import threads
-
-if TYPE_CHECKING:
-    from django.test import TransactionTestCase as _Base
-else:
-    _Base = object
+from .inspection import InspectingCase
 
 T = TypeVar("T")
 
 FINGERPRINT = "0123456789abcdef"
-
-#: The tables in which a job has a row: exactly one of them, which is its state.
-STATES = ("Waiting", "Ready", "Scheduled", "Blocked", "Claimed", "Failed")
-TABLES = (
-    "Job", *(f"{state}Execution" for state in STATES), "Semaphore", "Permit", "Retention",
-    "Checkpoint", "Step", "UniqueKey", "JobBatch", "BatchMember", "Dependency", "Turn", "Share",
-    "Pause", "Process",
-)  # fmt: skip
 
 
 def new_job(queue_name: str = "default", **fields: Any) -> NewJob:
@@ -74,11 +60,9 @@ def ending(ending: Ending, claim: ClaimedJob, **fields: Any) -> Outcome:
     return outcome._replace(**(known | fields))
 
 
-class ConformanceCase(_Base):
+class ConformanceCase(InspectingCase):
     """A case on the database under test, with short names for the operations."""
 
-    #: The alias of the database to test.
-    using = "default"
     #: Seconds to wait for a condition before a case fails.
     patience = 30.0
 
@@ -91,8 +75,8 @@ class ConformanceCase(_Base):
     def setUp(self) -> None:
         super().setUp()
         self._names: dict[int, str] = {}
-        #: Jobs that were claimed to follow others: they may run without a permit of their own.
-        self.followers: set[int] = set()
+        self._numbers = count()
+        self.followers = set()
         # Ids start over in emptied tables: anything remembered about earlier jobs is wrong.
         for name in ("scan_position", "bookmarks", "claimers"):
             vars(self.connection).pop(f"steady_queue_{name}", None)
@@ -102,17 +86,8 @@ class ConformanceCase(_Base):
         super().tearDown()
 
     @property
-    def connection(self) -> BaseDatabaseWrapper:
-        """The calling thread's connection."""
-        return connections[self.using]
-
-    @property
     def dialect(self) -> Dialect:
         return dialect_for(self.using)
-
-    def rows(self, name: str) -> Any:
-        """Return all rows of a model, by its class name."""
-        return model(name).objects.using(self.using).all()
 
     # --- operations
 
@@ -131,7 +106,7 @@ class ConformanceCase(_Base):
     def register(self, name: str = "worker") -> int:
         """Insert the row of a process; return its id."""
         present = self.stored(self.present())
-        number = self.rows("Process").count()
+        number = next(self._numbers)
         process = self.rows("Process").create(
             kind="Worker", name=f"{name}-{number}", pid=1, hostname="conformance",
             created_at=present, last_heartbeat_at=present,
@@ -193,53 +168,6 @@ class ConformanceCase(_Base):
     def aware(self, value: datetime) -> datetime:
         """Return a time from a model as aware, in UTC."""
         return portable.aware(value)
-
-    # --- inspection
-
-    def job(self, job_id: int) -> Any:
-        return self.rows("Job").get(pk=job_id)
-
-    def ids(self, state: str) -> list[int]:
-        """Return the ids of the jobs in a state such as ``"Ready"``, sorted."""
-        return sorted(self.rows(f"{state}Execution").values_list("pk", flat=True))
-
-    def everything(self) -> dict[str, list[Any]]:
-        """Return the content of all tables, to check that nothing changes."""
-        return {name: list(self.rows(name).order_by("pk").values()) for name in TABLES}
-
-    def check_states(self) -> None:
-        """Check that every job is in exactly one state, whatever a case has done."""
-        places: dict[int, list[str]] = {}
-        for state in STATES:
-            for job_id in self.ids(state):
-                places.setdefault(job_id, []).append(state)
-        jobs = dict(self.rows("Job").values_list("pk", "finished_at"))
-        for job_id, states in places.items():
-            self.assertEqual(len(states), 1, f"job {job_id} is in several states: {states}")
-            self.assertIn(job_id, jobs, f"{states[0]} job {job_id} has no job row")
-        for job_id, finished_at in jobs.items():
-            ended = places.get(job_id, ["Failed"]) == ["Failed"]
-            self.assertEqual(
-                finished_at is not None, ended, f"job {job_id}: finished_at {finished_at}, "
-                f"but its execution rows are {places.get(job_id, [])}",
-            )  # fmt: skip
-        stored = set(self.rows("Checkpoint").values_list("pk", flat=True))
-        stored |= set(self.rows("Step").values_list("job_id", flat=True))
-        self.assertLessEqual(stored, set(jobs), "what a job has stored has outlasted it")
-
-    def check_permits(self) -> None:
-        """Check that ready and running jobs with limits hold permits, and semaphores count them."""
-        holders = dict(self.rows("Permit").values_list("pk", "key"))
-        jobs = self.rows("Job").exclude(concurrency_key=None)
-        entitled = set(self.ids("Ready") + self.ids("Claimed"))
-        entitled -= self.followers.intersection(self.ids("Claimed")).difference(holders)
-        wanted = {job.pk: job.concurrency_key for job in jobs if job.pk in entitled}
-        self.assertEqual(holders, wanted)
-        for row in self.rows("Semaphore"):
-            held = list(holders.values()).count(row.key)
-            self.assertEqual(row.value, max(0, row.limit - held), f"of {row}, {held} are held")
-            waiting = self.rows("BlockedExecution").filter(concurrency_key=row.key)
-            self.assertFalse(row.value and waiting.exists(), f"of {row}, a job waits for one")
 
     # --- other threads
 
