@@ -11,22 +11,41 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase, override_settings
 
 from steady_queue_core.dialects.conformance import DialectConformance
+from steady_queue_core.dialects.conformance.cancellation import CancellationCases
+from steady_queue_core.dialects.conformance.checkpoints import CheckpointCases
 from steady_queue_core.dialects.conformance.claim import ClaimCases
 from steady_queue_core.dialects.conformance.claim_sharing import ClaimSharingCases
+from steady_queue_core.dialects.conformance.clock import ClockCases
 from steady_queue_core.dialects.conformance.dispatch import DispatchCases
 from steady_queue_core.dialects.conformance.enqueue import EnqueueCases
 from steady_queue_core.dialects.conformance.errors import ErrorCases
+from steady_queue_core.dialects.conformance.expiry import ExpiryCases
 from steady_queue_core.dialects.conformance.isolation import IsolationCases
 from steady_queue_core.dialects.conformance.permits import PermitCases
+from steady_queue_core.dialects.conformance.retention import RetentionCases
+from steady_queue_core.dialects.conformance.sequels import SequelCases
 from steady_queue_core.dialects.conformance.settle import SettleCases
 from steady_queue_core.dialects.conformance.settle_and_claim import SettleAndClaimCases
 from steady_queue_core.dialects.conformance.settle_members import SettleMembersCases
+from steady_queue_core.dialects.conformance.steps import StepCases
 from steady_queue_core.dialects.conformance.transactions import TransactionCases
+from steady_queue_core.dialects.conformance.unique import UniqueKeyCases
+from steady_queue_core.dialects.conformance.upserts import UpsertCases
 from steady_queue_core.dialects.conformance.wakeup import WakeupCases
 from steady_queue_postgres import session
 
 from .aliases import ALIAS, another_alias
 from .poolers import pgbouncer
+
+#: How sessions begin, wait for each other, are handed over and end.
+SESSIONS = (
+    TransactionCases, ErrorCases, ClaimSharingCases, PermitCases, WakeupCases, IsolationCases,
+)  # fmt: skip
+#: Where instants are given, stored, compared and read, by SQL or by the ORM.
+INSTANTS = (
+    ClockCases, EnqueueCases, DispatchCases, ExpiryCases, RetentionCases, CheckpointCases,
+    StepCases, UniqueKeyCases, UpsertCases, CancellationCases, SequelCases,
+)  # fmt: skip
 
 
 class PostgresCase:
@@ -53,6 +72,8 @@ class Configured(
     databases = {ALIAS, "configured"}
     options: dict[str, Any] = {}
     changes: dict[str, Any] = {}
+    #: What a run for a merge tests (see ``conftest``); nothing stands for all.
+    matters_to: tuple[type, ...] = ()
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -86,12 +107,14 @@ class TestRepeatableRead(Configured, TransactionTestCase):
     """With the project's transactions in another isolation than PostgreSQL's own."""
 
     options = {"isolation_level": 3}
+    matters_to = SESSIONS
 
 
 class TestPool(Configured, TransactionTestCase):
     """With Django's connection pool, whose connections are handed from thread to thread."""
 
     options = {"pool": {"min_size": 0, "max_size": 12, "timeout": 10}}
+    matters_to = SESSIONS
 
 
 @contextmanager
@@ -108,6 +131,8 @@ def zoneless() -> Any:
 class TestWithoutTimeZones(PostgresCase, DialectConformance, TransactionTestCase):
     """All cases: instants are everywhere."""
 
+    matters_to = INSTANTS
+
     @classmethod
     def setUpClass(cls) -> None:
         cls.enterClassContext(zoneless())
@@ -121,6 +146,7 @@ class TestPgbouncer(Configured, TransactionTestCase):
     using = "behind_pooler"
     databases = {ALIAS, "behind_pooler"}
     changes = {"DISABLE_SERVER_SIDE_CURSORS": True}
+    matters_to = SESSIONS
 
     @classmethod
     def setUpClass(cls) -> None:
