@@ -19,7 +19,6 @@ from steady_queue_core.models import (
     RecurringExecution,
 )
 
-DIGITS = " UNION ALL ".join(f"SELECT {digit} AS x" for digit in range(10))
 #: Rows from 1 to a number.
 NUMBERS = {
     "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})",
@@ -73,8 +72,14 @@ def numbers_of(count: int) -> str:
     MariaDB ends it early."""
     places = range(len(str(count)))
     terms = " + ".join(f"{10**place} * d{place}.x" for place in places)
-    digits = " STRAIGHT_JOIN ".join(f"({DIGITS}) AS d{place}" for place in reversed(places))
+    digits = " STRAIGHT_JOIN ".join(
+        f"({_digits_to(min(9, count // 10**place))}) AS d{place}" for place in reversed(places)
+    )
     return f"SELECT 1 + {terms} AS i FROM {digits}"
+
+
+def _digits_to(last: int) -> str:
+    return " UNION ALL ".join(f"SELECT {digit} AS x" for digit in range(last + 1))
 
 
 def build(using: str, shape: Shape) -> None:
