@@ -6,6 +6,8 @@ from collections import Counter
 from datetime import timedelta
 from typing import Any
 
+from django.db.models import F
+
 from steady_queue_core import arguments
 from steady_queue_core.models import BatchMember, Dependency, Job, JobBatch, Step, WaitingExecution
 
@@ -34,11 +36,7 @@ class BatchTables(Tables):
 
     def age(self, by: timedelta) -> None:
         super().age(by)
-        for pk, *instants in self.rows(JobBatch).values_list("pk", *INSTANTS):
-            known = {
-                name: each and each - by for name, each in zip(INSTANTS, instants, strict=True)
-            }
-            self.rows(JobBatch).filter(pk=pk).update(**known)
+        self.rows(JobBatch).update(**{field: F(field) - by for field in INSTANTS})
         for step in self.rows(Step).filter(is_sleep=True):
             until: Any = arguments.decode(step.data, resolve_models=False)
             data = arguments.encode(until - by, root="sleep")
@@ -57,20 +55,20 @@ class BatchTables(Tables):
         """Each job is in one place."""
         found: Counter[int] = Counter()
         for model in (*PLACES.values(), WaitingExecution):
-            found.update(self.rows(model).values_list("pk", flat=True))
-        for pk, finished_at in self.rows(Job).values_list("pk", "finished_at"):
+            found.update(self.keys(model))
+        for pk, finished_at in self.read(Job, "pk", "finished_at"):
             assert found[pk] in ((0, 1) if finished_at is not None else (1,)), (pk, found[pk])
         assert max(found.values(), default=1) == 1, found
 
     def _check_waiting(self, ledger: BatchLedger) -> None:
         fields = ("pk", "queue_name", "rank", "token", "concurrency_key")
-        found = {pk: tuple(rest) for pk, *rest in self.rows(WaitingExecution).values_list(*fields)}
+        found = {pk: tuple(rest) for pk, *rest in self.read(WaitingExecution, *fields)}
         expected = {
             each.job_id: (each.wanted.queue, each.wanted.rank, each.token, each.wanted.key)
             for each in ledger.of(WAITING)
         }
         assert found == expected, f"waiting: {differing(found, expected)}"
-        rows = self.rows(Dependency).values_list("job_id", "parent_id", "run_when", "state")
+        rows = self.read(Dependency, "job_id", "parent_id", "run_when", "state")
         waits = {(job, parent): (RUN_WHEN[how], DEPENDENCIES[state])
                  for job, parent, how, state in rows}  # fmt: skip
         wanted = {
@@ -83,13 +81,14 @@ class BatchTables(Tables):
             assert OPEN in states, f"job {pk} waits for nothing"
 
     def _check_batches(self, ledger: BatchLedger) -> None:
+        fields = ("started_at", "cancelled_at", "finished_at", "total", "failed")
         found = {
-            row.pk: (
-                row.kind, row.member_id if row.member_id in ledger.members else None,
-                row.started_at is not None, row.cancelled_at is not None,
-                row.finished_at is not None, row.total, row.failed,
+            pk: (
+                kind, member if member in ledger.members else None, started is not None,
+                cancelled is not None, finished is not None, total, failed,
             )
-            for row in self.rows(JobBatch)
+            for pk, kind, member, started, cancelled, finished, total, failed
+            in self.read(JobBatch, "pk", "kind", "member_id", *fields)
         }  # fmt: skip
         expected = {
             each.batch_id: (
@@ -102,7 +101,7 @@ class BatchTables(Tables):
         assert found == expected, f"batches: {differing(found, expected)}"
 
     def _check_members(self, ledger: BatchLedger) -> None:
-        rows = self.rows(BatchMember).values_list("pk", "batch_id", "job_id", "state")
+        rows = self.read(BatchMember, "pk", "batch_id", "job_id", "state")
         found = {pk: (batch, job, STATES[state]) for pk, batch, job, state in rows}
         expected = {
             each.member_id: (each.batch, each.job, each.state) for each in ledger.members.values()
@@ -113,25 +112,26 @@ class BatchTables(Tables):
         """What holds of the rows, whatever the ledger says."""
         members = {
             pk: (batch, STATES[state])
-            for pk, batch, state in self.rows(BatchMember).values_list("pk", "batch_id", "state")
+            for pk, batch, state in self.read(BatchMember, "pk", "batch_id", "state")
         }
-        for row in self.rows(JobBatch):
-            states = [state for batch, state in members.values() if batch == row.pk]
-            is_over = row.started_at is not None and PENDING not in states
-            assert (row.finished_at is not None) is is_over, f"batch {row.pk}: {states}"
-            counted = (len(states), sum(each in FAILURES for each in states))
-            assert (row.total, row.failed) == (counted if is_over else (None, None)), row.pk
-        opened = self.rows(Dependency).filter(state=DEPENDENCIES.index(OPEN))
-        for job, parent in opened.values_list("job_id", "parent_id"):
-            state = members[parent][1]
+        rows = self.read(JobBatch, "pk", "started_at", "finished_at", "total", "failed")
+        for pk, started_at, finished_at, *counts in rows:
+            states = [state for batch, state in members.values() if batch == pk]
+            is_over = started_at is not None and PENDING not in states
+            assert (finished_at is not None) is is_over, f"batch {pk}: {states}"
+            counted = [len(states), sum(each in FAILURES for each in states)]
+            assert counts == (counted if is_over else [None, None]), pk
+        for job, parent, how in self.read(Dependency, "job_id", "parent_id", "state"):
+            state = members[parent][1] if how == DEPENDENCIES.index(OPEN) else PENDING
             assert state == PENDING, f"job {job} waits for member {parent}, which has {state}"
 
     def _check_steps(self, ledger: Ledger) -> None:
         found: dict[int, list[tuple[int, int]]] = {}
-        for row in self.rows(Step).order_by("job_id", "position"):
-            taken = found.setdefault(row.job_id, [])
-            name = f"{'sleep' if row.is_sleep else 'step'} {len(taken)}"
-            assert (row.name, row.position) == (name, len(taken))
-            taken.append((row.token, NAP if row.is_sleep else int(row.data)))
+        rows = self.read(Step, "job_id", "position", "name", "is_sleep", "token", "data")
+        for job_id, position, name, is_sleep, token, data in sorted(rows):
+            taken = found.setdefault(job_id, [])
+            kind = "sleep" if is_sleep else "step"
+            assert (name, position) == (f"{kind} {len(taken)}", len(taken))
+            taken.append((token, NAP if is_sleep else int(data)))
         wanted = {each.job_id: each.steps for each in ledger.jobs.values() if each.steps}
         assert found == wanted, f"steps: {differing(found, wanted)}"

@@ -429,13 +429,15 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(odd=st.sampled_from([None, True, False]))
     def prune(self, odd: bool | None) -> None:
-        """Of the dead, ``odd`` jobs had started, or even ones; ``None``: nobody knows."""
+        """Of the dead, every other job had started, an ``odd`` one or the next; ``None``: nobody
+        knows."""
         database = QueueDatabase(self.using)
         recovery = Rescuer(database)
         pruning = Pruner(database, recovery, SILENT * HOUR)
+        known = sorted(self.ledger.jobs)
 
         def started(job_id: int) -> bool:
-            return odd is None or bool(job_id % 2) is odd
+            return odd is None or bool(known.index(job_id) % 2) is odd
 
         running = frozenset(filter(started, self.ledger.ids(CLAIMED)))
         pruning.prune(

@@ -7,6 +7,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from django.db import connections
+from django.db.models import F
+
 from steady_queue_core.models import (
     BlockedExecution,
     Checkpoint,
@@ -65,6 +68,18 @@ class Tables:
     def rows(self, model: Any) -> Any:
         return model._default_manager.using(self.using)
 
+    def read(self, model: Any, *fields: str) -> list[Any]:
+        """Return all rows without the models, which would take longer than what is tested."""
+        meta, connection = model._meta, connections[self.using]
+        known = [meta.pk if name == "pk" else meta.get_field(name) for name in fields]
+        columns = ", ".join(connection.ops.quote_name(field.column) for field in known)
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT {columns} FROM {meta.db_table}")
+            return list(cursor.fetchall())
+
+    def keys(self, model: Any) -> set[Any]:
+        return {key for (key,) in self.read(model, "pk")}
+
     def clear(self) -> None:
         for model in MODELS:
             self.rows(model).all()._raw_delete(self.using)
@@ -72,9 +87,7 @@ class Tables:
     def age(self, by: timedelta) -> None:
         """Make all instants earlier: so time passes for the queue."""
         for model, field in INSTANTS:
-            for pk, instant in self.rows(model).values_list("pk", field):
-                if instant is not None:
-                    self.rows(model).filter(pk=pk).update(**{field: instant - by})
+            self.rows(model).update(**{field: F(field) - by})
 
     def check(self, ledger: Ledger) -> None:
         """Raise ``AssertionError`` unless everything is where the ledger says."""
@@ -83,13 +96,13 @@ class Tables:
         self._check_metadata(ledger)
         self._check_checkpoints(ledger)
         self._check_steps(ledger)
-        paused = set(self.rows(Pause).values_list("pk", flat=True))
+        paused = self.keys(Pause)
         assert paused == ledger.paused, f"paused: {paused}, not {ledger.paused}"
-        registered = set(self.rows(Process).values_list("pk", flat=True))
+        registered = self.keys(Process)
         assert registered == set(ledger.heard), f"processes: {registered}, not {ledger.heard}"
 
     def _check_jobs(self, ledger: Ledger) -> None:
-        jobs = self.rows(Job).values_list("pk", "finished_at", "attempts")
+        jobs = self.read(Job, "pk", "finished_at", "attempts")
         ended = {job_id: (finished_at is not None, count) for job_id, finished_at, count in jobs}
         expected = {
             each.job_id: (each.state in (FINISHED, FAILED), each.attempts)
@@ -98,7 +111,7 @@ class Tables:
         assert ended == expected, f"ended, attempts: {differing(ended, expected)}"
         for state, model in PLACES.items():
             fields = ["pk", *DETAILS.get(state, {})]
-            found = {pk: tuple(rest) for pk, *rest in self.rows(model).values_list(*fields)}
+            found = {pk: tuple(rest) for pk, *rest in self.read(model, *fields)}
             wanted = {
                 each.job_id: tuple(detail(each) for detail in DETAILS.get(state, {}).values())
                 for each in ledger.of(state)
@@ -107,7 +120,7 @@ class Tables:
 
     def _check_metadata(self, ledger: Ledger) -> None:
         """What a job keeps beyond its columns, when it may start, and how long it is kept."""
-        rows = dict(self.rows(Job).values_list("pk", "metadata"))
+        rows = dict(self.read(Job, "pk", "metadata"))
         read = {pk: JobMetadata.read(text) for pk, text in rows.items()}
         known = {
             pk: replace(metadata, crashes=(), on_success=None, on_failure=None)
@@ -131,7 +144,7 @@ class Tables:
             each.job_id: each.kept_until not in (None, math.inf)
             for each in ledger.jobs.values() if each.kept_until is not None
         }  # fmt: skip
-        found = dict(self.rows(Retention).values_list("pk", "expires_at"))
+        found = dict(self.read(Retention, "pk", "expires_at"))
         ends = {pk: expires_at is not None for pk, expires_at in found.items()}
         assert ends == kept, f"kept, and not for ever: {differing(ends, kept)}"
 
@@ -139,9 +152,7 @@ class Tables:
         """What attempts have stored; nothing of jobs that are gone."""
         found = {
             pk: (token, data and int(data), done)
-            for pk, token, data, done in self.rows(Checkpoint).values_list(
-                "pk", "token", "data", "done"
-            )
+            for pk, token, data, done in self.read(Checkpoint, "pk", "token", "data", "done")
         }
         wanted = {each.job_id: each.stored for each in ledger.jobs.values() if each.stored}
         assert found == wanted, f"checkpoints: {differing(found, wanted)}"
@@ -149,18 +160,21 @@ class Tables:
     def _check_steps(self, ledger: Ledger) -> None:
         """What the steps of jobs have returned; nothing of jobs that are gone."""
         found: dict[int, list[tuple[int, int]]] = {}
-        for row in self.rows(Step).order_by("job_id", "position"):
-            taken = found.setdefault(row.job_id, [])
-            assert (row.name, row.position) == (f"step {len(taken)}", len(taken))
-            taken.append((row.token, int(row.data)))
+        rows = self.read(Step, "job_id", "position", "name", "token", "data")
+        for job_id, position, name, token, data in sorted(rows):
+            taken = found.setdefault(job_id, [])
+            assert (name, position) == (f"step {len(taken)}", len(taken))
+            taken.append((token, int(data)))
         wanted = {each.job_id: each.steps for each in ledger.jobs.values() if each.steps}
         assert found == wanted, f"steps: {differing(found, wanted)}"
 
     def _check_permits(self, ledger: Ledger) -> None:
-        permits = dict(self.rows(Permit).values_list("pk", "key"))
+        permits = dict(self.read(Permit, "pk", "key"))
         expected = {job_id: key for key, holders in ledger.holders.items() for job_id in holders}
         assert permits == expected, f"permits: {differing(permits, expected)}"
-        found = {key: (value, to) for key, value, to in self.rows(Semaphore).values_list()}
+        found = {
+            key: (value, to) for key, value, to in self.read(Semaphore, "pk", "value", "limit")
+        }
         known = {key: (ledger.left(key), to) for key, to in ledger.limits.items()}
         assert found == known, f"semaphores (left, of): {differing(found, known)}"
         for key in {each.wanted.key for each in ledger.of(BLOCKED)}:

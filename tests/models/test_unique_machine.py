@@ -6,36 +6,26 @@ from contextlib import AbstractContextManager
 from typing import Any
 from unittest import mock
 
-import hypothesis
 import pytest
-from hypothesis import settings
-from hypothesis.errors import Flaky
-from hypothesis.stateful import run_state_machine_as_test
 
-from steady_queue_core.dialects import KeyTaken, unique_enqueue, unique_keys
+from steady_queue_core.dialects import unique_enqueue, unique_keys
 from steady_queue_core.models.operations import cancel as cancelling
 from steady_queue_core.models.operations import discard as discarding
 from steady_queue_core.models.operations import retry as retrying
 
 from .everywhere import on_every_database
 from .recurrence import tasks
-from .test_machine import FEW, MANY, RUNS, unsynced
+from .searching import PATIENCE, another_seed, finds, search
 from .unique_machine import UniqueMachine
 
 
-def run(using: str, how: settings, seed: int | None = None) -> None:
-    machine = type("Machine", (UniqueMachine,), {"using": using})
-    if seed is not None:
-        machine = hypothesis.seed(seed)(machine)
-    with unsynced(using):
-        run_state_machine_as_test(machine, settings=how)
-
-
-@pytest.mark.timeout(3600 if RUNS else 240)
+@pytest.mark.timeout(PATIENCE)
 @on_every_database
-def test_at_most_one_live_job_has_a_key(using: str, settings: Any) -> None:
+def test_at_most_one_live_job_has_a_key(
+    using: str, settings: Any, pytestconfig: pytest.Config
+) -> None:
     settings.TASKS = tasks(using, backoff=0)
-    run(using, MANY if RUNS else FEW)
+    search(UniqueMachine, using, pytestconfig, seeds=SEEDS.values())
 
 
 def nothing(*args: Any, **kwargs: Any) -> None:
@@ -70,23 +60,18 @@ WRONGS: dict[str, AbstractContextManager[Any]] = {
 
 #: As in ``test_machine``.
 SEEDS = {
-    "the end of a job leaves its key": 2,
+    "the end of a job leaves its key": 72,
     "a cancelled job has its key": 15,
     "a discarded job has its key": 12,
-    "a retry takes a key that another job has": 7,
-    "a retry takes no key": 2,
-    "keys are not kept": 2,
+    "a retry takes a key that another job has": 15,
+    "a retry takes no key": 12,
+    "keys are not kept": 72,
     "who begins keeps its key": 12,
-    "a key that is free is not taken": 1,
-    "a started job is replaced": 2,
-    "a job that waits is not replaced": 5,
+    "a key that is free is not taken": 72,
+    "a started job is replaced": 7,
+    "a job that waits is not replaced": 15,
     "a key is kept for ever": 72,
 }
-
-
-def replay_or_search(seed: int) -> None:
-    run("default", settings(FEW, max_examples=2, derandomize=False), seed)
-    run("default", settings(FEW, max_examples=40))
 
 
 @pytest.mark.thorough
@@ -94,5 +79,5 @@ def replay_or_search(seed: int) -> None:
 @pytest.mark.parametrize("wrong", WRONGS)
 def test_the_machine_finds_that(wrong: str, settings: Any) -> None:
     settings.TASKS = tasks("default", backoff=0)
-    with WRONGS[wrong], pytest.raises((AssertionError, Flaky, KeyTaken)):
-        replay_or_search(SEEDS[wrong])
+    with WRONGS[wrong]:
+        assert finds(UniqueMachine, SEEDS[wrong]), another_seed(UniqueMachine)

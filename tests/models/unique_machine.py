@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from django.db.models import F
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
@@ -243,7 +244,7 @@ class UniqueMachine(QueueMachine):
 
     @invariant()
     def at_most_one_live_job_has_a_key(self) -> None:
-        rows = UniqueKey.objects.using(self.using).values_list("pk", "job_id", "expires_at")
+        rows = self.tables.read(UniqueKey, "pk", "job_id", "expires_at")
         found = {key: (job_id, expires_at is not None) for key, job_id, expires_at in rows}
         for key in {w.unique for e in self.ledger.jobs.values() if (w := key_of(e)) is not None}:
             holder = self.ledger.holder(key)  # Which raises if there are two.
@@ -264,7 +265,4 @@ class AgingTables(Tables):
 
     def age(self, by: timedelta) -> None:
         super().age(by)
-        for row in UniqueKey.objects.using(self.using).exclude(expires_at=None):
-            UniqueKey.objects.using(self.using).filter(pk=row.pk).update(
-                expires_at=row.expires_at - by
-            )
+        self.rows(UniqueKey).update(expires_at=F("expires_at") - by)
