@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from typing import Any
@@ -19,18 +18,22 @@ from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import BatchMember, Job, JobBatch
 
 from ..core.driver import Driver
+from ..sizes import runs
 from .everywhere import on_every_database, on_every_server
 from .recurrence import tasks
 
 THREADS = 8
-#: ``make soak`` has more of them.
-ROUNDS = int(os.environ.get("STEADY_QUEUE_TEST_RUNS", "20"))
 PATIENCE = 120
 
 
 @pytest.fixture(autouse=True)
 def _project(using: str, settings: Any) -> None:
     settings.TASKS = tasks(using, backoff=0)
+
+
+@pytest.fixture
+def rounds(pytestconfig: pytest.Config) -> int:
+    return runs(pytestconfig, merge=6, whole=20)
 
 
 @task
@@ -77,10 +80,12 @@ def has_ended(using: str, batch: Batch) -> bool:
 @both_ways
 @on_every_database
 @pytest.mark.timeout(PATIENCE + 60)
-def test_members_that_end_at_once_end_their_batch_once(using: str, *, also_claims: bool) -> None:
+def test_members_that_end_at_once_end_their_batch_once(
+    using: str, rounds: int, *, also_claims: bool
+) -> None:
     driver = Driver(using)
     claimer = driver if also_claims else None
-    for number in range(ROUNDS):
+    for number in range(rounds):
         with Batch(on_finish=after) as batch:
             enqueue_many([call(work) for _ in range(THREADS)])
         claims = [claim for claim in driver.claim() if claim.link and not claim.link.is_callback]
@@ -94,13 +99,13 @@ def test_members_that_end_at_once_end_their_batch_once(using: str, *, also_claim
 @on_every_database
 @pytest.mark.timeout(PATIENCE + 60)
 def test_settlements_of_many_batches_within_batches_do_not_deadlock(
-    using: str, *, also_claims: bool
+    using: str, rounds: int, *, also_claims: bool
 ) -> None:
     driver = Driver(using)
     claimer = driver if also_claims else None
     chance = random.Random(1)
     batches = []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         with Batch(on_finish=after) as outer:
             for _ in range(3):
                 with Batch(on_finish=after) as inner:
@@ -108,8 +113,8 @@ def test_settlements_of_many_batches_within_batches_do_not_deadlock(
                 batches.append(inner)
             work.enqueue()
         batches.append(outer)
-    claims = driver.claim(limit=ROUNDS * 13)
-    assert len(claims) == ROUNDS * 13
+    claims = driver.claim(limit=rounds * 13)
+    assert len(claims) == rounds * 13
     chance.shuffle(claims)
     parts: list[list[Callable[[], None]]] = [[] for _ in range(THREADS)]
     while claims:

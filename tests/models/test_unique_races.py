@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -19,12 +18,11 @@ from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import Job, ReadyExecution, UniqueKey
 
 from ..core.driver import Driver
+from ..sizes import runs, sized
 from .everywhere import on_every_database, on_every_server, where_snapshots_are_old
 from .recurrence import tasks
 
 THREADS = 50
-#: ``make soak`` has 200 of them.
-ROUNDS = int(os.environ.get("STEADY_QUEUE_TEST_RUNS", "15"))
 FEW = 4
 #: Seconds until a test is given up.
 PATIENCE = 600
@@ -123,8 +121,8 @@ def race(using: str, way: Callable[..., Any], rounds: int) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(PATIENCE + 60)
 @on_every_database
-def test_many_at_once_make_one_job_in_each_round(using: str) -> None:
-    race(using, in_atomic, ROUNDS)
+def test_many_at_once_make_one_job_in_each_round(using: str, pytestconfig: pytest.Config) -> None:
+    race(using, in_atomic, runs(pytestconfig, merge=3, whole=15))
 
 
 @on_every_database
@@ -246,9 +244,10 @@ def assert_waits(future: Any) -> None:
 @pytest.mark.timeout(120)
 @on_every_database
 @pytest.mark.parametrize("kind", [work, latest, in_line], ids=["existing", "replace", "started"])
-def test_at_most_one_job_of_a_key_lives(using: str, kind: Any) -> None:
+def test_at_most_one_job_of_a_key_lives(using: str, kind: Any, pytestconfig: pytest.Config) -> None:
     """Seen from outside, while some enqueue it and others run it."""
-    until, dialect = time.monotonic() + 4, dialect_for(using)
+    until = time.monotonic() + sized(pytestconfig, merge=1.5, whole=4.0)
+    dialect = dialect_for(using)
     made: list[str] = []
 
     def enqueue() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
@@ -17,11 +16,11 @@ from steady_queue_core.dialects.registry import dialect_for
 from steady_queue_core.models import Job, WaitingExecution
 
 from ..core.driver import Driver
+from ..sizes import runs
 from .everywhere import on_every_database, where_snapshots_are_old
 from .recurrence import tasks
 
-#: ``make soak`` has more of them.
-ROUNDS, PATIENCE = int(os.environ.get("STEADY_QUEUE_TEST_RUNS", "30")), 60
+PATIENCE = 60
 
 
 @pytest.fixture(autouse=True)
@@ -35,9 +34,9 @@ def work(number: int = 0) -> None:
 
 
 @on_every_database
-def test_node_after_one_that_is_ending_runs(using: str) -> None:
+def test_node_after_one_that_is_ending_runs(using: str, pytestconfig: pytest.Config) -> None:
     driver = Driver(using)
-    for _ in range(ROUNDS):
+    for _ in range(runs(pytestconfig, merge=8, whole=30)):
         workflow = Workflow()
         workflow.add(call(work), name="ending")
         workflow.add(call(work), name="open")
