@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from steady_queue_core.admin import JobAdmin, actions
-from steady_queue_core.dialects import JobKey
+from steady_queue_core.dialects import JobKey, contention
 from steady_queue_core.listings import job_listing
 from steady_queue_core.models import (
     BlockedExecution,
@@ -258,6 +258,7 @@ def test_contention_is_told_and_other_errors_are_not_hidden(using: str, scene: S
     with (
         mock.patch.object(type(scene.dialect), "lock_rows", side_effect=OperationalError("away")),
         mock.patch.object(type(scene.dialect), "is_contention", return_value=True),
+        mock.patch.object(contention, "PATIENCE", 0.05),
     ):
         page = visitor.act("retry", failed, state="failed")
         one = visitor.post(visitor.url("job", "retry", failed[0]))

@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from steady_queue_core import Batch, Workflow, call, chain, group
 from steady_queue_core.admin import BatchAdmin, batch_listing, batch_page, batches
+from steady_queue_core.dialects import contention
 from steady_queue_core.models import BatchMember, FailedExecution, Job, JobBatch, WaitingExecution
 
 from ..app.tasks import add, noop
@@ -325,6 +326,7 @@ def test_contention_is_told_and_stops_an_action(using: str, scene: Scene) -> Non
     with (
         mock.patch.object(type(scene.dialect), "lock_rows", side_effect=OperationalError("away")),
         mock.patch.object(type(scene.dialect), "is_contention", return_value=True),
+        mock.patch.object(contention, "PATIENCE", 0.05),
     ):
         data = {"confirmed": "yes"}
         one = visitor.post(visitor.url("jobbatch", "cancel", batch.id), data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,11 +18,13 @@ from steady_queue_core.models import (
     FailedExecution,
     Job,
     JobBatch,
+    Pause,
     Process,
     Rate,
     RecurringTask,
     Semaphore,
 )
+from steady_queue_core.models.process import register
 
 from ..app.tasks import noop
 from .places import HOUR, Scene, on_every_database
@@ -124,22 +127,35 @@ def test_text_of_any_length_is_cut(using: str, scene: Scene) -> None:
     assert len(visitor.list(state="failed").source) < 50_000
 
 
-@pytest.mark.django_db
-@pytest.mark.parametrize(
-    "text",
-    ["", "{", "null", "[1", '{"args":7,"kwargs":{}}', '{"args":[{"__sq_no__":1}],"kwargs":{}}',
-     "[" * 5_000, '{"args":[' + "[" * 5_000, "7", '"x"', "[[1, 2, 3]]", "{}"],
+TEXTS = (
+    "", "{", "null", "[1", '{"args":7,"kwargs":{}}', '{"args":[{"__sq_no__":1}],"kwargs":{}}',
+    "[" * 5_000, '{"args":[' + "[" * 5_000, "7", '"x"', "[[1, 2, 3]]", "{}",
 )  # fmt: skip
-def test_json_that_is_none_breaks_no_page(scene: Scene, text: str) -> None:
-    [failed], [claim] = scene.failed(1), scene.claimed(1)
-    Job.objects.update(
-        arguments=text, return_value=text, errors=text, worker_ids=text,
-    )  # fmt: skip
-    Process.objects.update(metadata=text)
+
+
+@pytest.mark.django_db
+def test_json_that_is_none_breaks_no_page(scene: Scene) -> None:
+    failed, claimed = scene.failed(len(TEXTS)), scene.claimed(len(TEXTS))
+    jobs = [*failed, *[claim.job_id for claim in claimed]]
+    processes = [a_process(number) for number in range(len(TEXTS))]
+    for job, text in zip(jobs, TEXTS * 2, strict=True):
+        Job.objects.filter(pk=job).update(
+            arguments=text, return_value=text, errors=text, worker_ids=text
+        )
+    for process, text in zip(processes, TEXTS, strict=True):
+        Process.objects.filter(pk=process).update(metadata=text)
     visitor = Visitor(*EVERYTHING)
-    for page in all_pages(visitor, [failed, claim.job_id]):
-        assert page.status == 200
-    assert visitor.see(visitor.url("process", "change", scene.worker.id)).status == 200
+    pages = all_pages(visitor, jobs)
+    pages += [visitor.see(visitor.url("process", "change", each)) for each in processes]
+    for page in pages:
+        assert page.status == 200, page.response.request["PATH_INFO"]
+
+
+def a_process(number: int) -> int:
+    return register(
+        "default", kind="worker", name=f"worker-{number + 2}", pid=1, hostname="here",
+        supervisor_id=None, metadata="{}",
+    ).id  # fmt: skip
 
 
 #: What somebody may have written into a file of SQLite, which checks no types.
@@ -172,7 +188,6 @@ def test_no_column_of_a_damaged_job_breaks_a_page(value: str, scene: Scene) -> N
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize(
     ("state", "column"),
     [
@@ -188,18 +203,17 @@ def test_no_column_of_a_damaged_job_breaks_a_page(value: str, scene: Scene) -> N
     ],
 )
 def test_no_column_of_a_damaged_execution_breaks_a_page(
-    state: str, column: str, value: str, scene: Scene
+    state: str, column: str, scene: Scene
 ) -> None:
+    count = len(VALUES) + 2
     make = {
-        "ready": lambda: scene.ready(3),
-        "scheduled": lambda: scene.ready(3, delay=HOUR),
-        "failed": lambda: scene.failed(3),
-        "claimed": lambda: [claim.job_id for claim in scene.claimed(3)],
+        "ready": lambda: scene.ready(count),
+        "scheduled": lambda: scene.ready(count, delay=HOUR),
+        "failed": lambda: scene.failed(count),
+        "claimed": lambda: [claim.job_id for claim in scene.claimed(count)],
     }
-    first, *_ = jobs = make[state]()
-    with connections["default"].cursor() as cursor:
-        table = f"steady_queue_{state}_executions"
-        cursor.execute(f"UPDATE {table} SET {column} = {value} WHERE job_id = {first}")
+    jobs = make[state]()
+    damage(f"{state}_executions", column, "job_id", jobs)
     visitor = Visitor(*EVERYTHING)
     page = visitor.list(state={"claimed": "running"}.get(state, state))
     assert sorted(page.ids) == jobs
@@ -209,55 +223,59 @@ def test_no_column_of_a_damaged_execution_breaks_a_page(
         assert visitor.client.get(visitor.url("job", "change", job), follow=True).status_code == 200
 
 
+def damage(table: str, column: str, key: str, rows: Iterable[Any]) -> None:
+    """Write each of the values into one of the rows."""
+    with connections["default"].cursor() as cursor:
+        for value, row in zip(VALUES, rows, strict=False):
+            cursor.execute(
+                f"UPDATE steady_queue_{table} SET {column} = {value} WHERE {key} = %s", [row]
+            )
+
+
+#: Of each model the table, its key, and the columns that are damaged.
+OTHERS = {
+    "process": ("processes", "id", ["last_heartbeat_at", "name"]),
+    "semaphore": ("semaphores", "key", ["[limit]", "value"]),
+    "rate": ("rates", "key", ["gate", "line", "shift", "[limit]", "period", "burst"]),
+    "recurringtask": ("recurring_tasks", "key", ["updated_at", "schedule"]),
+    "pause": ("pauses", "queue_name", ["created_at"]),
+}
+
+
+def another_row(model: str, number: int) -> Any:
+    """Make a row, and return its key."""
+    key, present = f"row{number}", datetime(2026, 1, 1, tzinfo=UTC)
+    if model == "process":
+        return a_process(number)
+    if model == "semaphore":
+        return Semaphore.objects.create(key=key, value=1, limit=1).pk
+    if model == "rate":
+        return Rate.objects.create(
+            key=key, gate=1, line=1, shift=1, limit=1, period=1_000_000, burst=1
+        ).pk
+    if model == "pause":
+        return Pause.objects.create(queue_name=key, created_at=portable.storable(present)).pk
+    return RecurringTask.objects.create(
+        key=key, task_path="a.b", schedule="@daily", timezone="UTC", arguments="",
+        backend_name="default", queue_name="q", created_at=present, updated_at=present,
+    ).pk  # fmt: skip
+
+
 @pytest.mark.django_db
-@pytest.mark.parametrize("value", VALUES)
-@pytest.mark.parametrize(
-    ("model", "table", "column"),
-    [
-        ("process", "processes", "last_heartbeat_at"),
-        ("process", "processes", "name"),
-        ("semaphore", "semaphores", "[limit]"),
-        ("semaphore", "semaphores", "value"),
-        ("rate", "rates", "gate"),
-        ("rate", "rates", "line"),
-        ("rate", "rates", "shift"),
-        ("rate", "rates", "[limit]"),
-        ("rate", "rates", "period"),
-        ("rate", "rates", "burst"),
-        ("recurringtask", "recurring_tasks", "updated_at"),
-        ("recurringtask", "recurring_tasks", "schedule"),
-        ("pause", "pauses", "created_at"),
-    ],
-)
-def test_no_column_of_another_damaged_row_breaks_its_list(
-    model: str, table: str, column: str, value: str, scene: Scene
-) -> None:
-    present = "2026-01-01 00:00:00"
-    with connections["default"].cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO steady_queue_semaphores (key, value, [limit]) VALUES ('k', 1, 1)"
-        )
-        cursor.execute(
-            "INSERT INTO steady_queue_rates (key, gate, line, shift, [limit], period, burst) "
-            "VALUES ('k', 1, 1, 1, 1, 1000000, 1)"
-        )
-        cursor.execute("INSERT INTO steady_queue_pauses VALUES (%s, 'mail')", [present])
-    RecurringTask.objects.create(
-        key="daily", task_path="a.b", schedule="@daily", timezone="UTC", arguments="",
-        backend_name="default", queue_name="q",
-        created_at=f"{present}Z", updated_at=f"{present}Z",
-    )  # fmt: skip
-    with connections["default"].cursor() as cursor:
-        cursor.execute(f"UPDATE steady_queue_{table} SET {column} = {value}")
+@pytest.mark.parametrize("model", OTHERS)
+def test_no_column_of_another_damaged_row_breaks_its_list(model: str, scene: Scene) -> None:
+    for each in OTHERS:
+        another_row(each, 100)
+    table, key, columns = OTHERS[model]
+    rows = [another_row(model, number) for number in range(len(VALUES) * len(columns))]
+    for number, column in enumerate(columns):
+        damage(table, column, key, rows[number * len(VALUES) :])
     visitor = Visitor(*EVERYTHING)
-    keys = {
-        "process": scene.worker.id, "semaphore": "k", "rate": "k", "recurringtask": "daily",
-        "pause": "mail",
-    }  # fmt: skip
-    for each in keys:
+    for each in OTHERS:
         assert visitor.list(each).status == 200
-    url = visitor.url(model, "change", keys[model])
-    assert visitor.client.get(url, follow=True).status_code == 200
+    for row in rows:
+        url = visitor.url(model, "change", row)
+        assert visitor.client.get(url, follow=True).status_code == 200, row
 
 
 @on_every_database
