@@ -11,7 +11,7 @@ import pytest
 from .browser.session import BrowserSession
 from .durations import Durations
 from .emptying import Emptying
-from .servers.session import ServerSession
+from .servers import session
 from .shares import Shares
 
 
@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(
         Shares(config.getoption("--share"), is_thin=config.getoption("--thin")), "shares"
     )
-    config.pluginmanager.register(ServerSession(), "database-servers")
+    config.pluginmanager.register(session.plugin(config), "database-servers")
     config.pluginmanager.register(BrowserSession(), "browser")
     config.pluginmanager.register(Emptying(), "emptying")
     durations = Durations(config)

@@ -7,12 +7,13 @@ import shlex
 import shutil
 import socket
 import subprocess
+from contextlib import closing
 
 import pytest
 
 from tests import documents
 from tests.servers.address import Address
-from tests.servers.client import query
+from tests.servers.client import connect, query
 from tests.servers.kinds import KINDS
 
 FOLDER = documents.WORKSPACE / "examples" / "clusters"
@@ -105,13 +106,17 @@ def test_a_server_of_no_cluster_lets_the_check_in_and_is_no_writer(engine: str, 
     address = KINDS[alias].given()
     assert address is not None
     statements = (FOLDER / engine / "users.sql").read_text().split(";")
-    for statement in statements:
-        if "TO haproxy_check" in statement or "CREATE USER haproxy_check" in statement:
-            query(address, statement)
-    try:
-        check = Check(engine)
-        answer = check.answer(address)
-    finally:
-        query(address, "DROP USER haproxy_check@'%'")
+    check = Check(engine)
+    # Users are the whole server's, and another run may test the same.
+    with closing(connect(address)) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute("SELECT GET_LOCK('haproxy_check', 60)")
+        assert cursor.fetchall() == [(1,)]
+        for statement in statements:
+            if "TO haproxy_check" in statement or "CREATE USER haproxy_check" in statement:
+                query(address, statement)
+        try:
+            answer = check.answer(address)
+        finally:
+            query(address, "DROP USER haproxy_check@'%'")
     assert b"answer" in answer  # The name of the column.
     assert check.steps[-1][2].encode() not in answer

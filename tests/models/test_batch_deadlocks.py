@@ -28,6 +28,7 @@ from steady_queue_core.models.operations import batches as retrying
 from steady_queue_core.models.semaphore import Semaphore
 
 from ..core.driver import Driver
+from ..waiters import waiters
 from .deadlocks import DEADLOCK, Attempts, attempts, deadlock_after
 from .everywhere import on_every_database, on_every_server
 from .recurrence import tasks
@@ -60,14 +61,6 @@ def hurried() -> None:
     """Do nothing."""
 
 
-#: Whether somebody waits for a row.
-WAITS = {
-    "postgresql": "SELECT '', count(*) FROM pg_stat_activity "
-    "WHERE datname = current_database() AND wait_event_type = 'Lock'",
-    "mysql": "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'",
-}
-
-
 class Rival:
     """Locks the last of two semaphores, and the first one once somebody waits for the last. The
     server then ends the transaction of whoever has waited longer, or has changed less."""
@@ -94,13 +87,9 @@ class Rival:
 
     def _wait_for_a_waiter(self) -> None:
         until = time.monotonic() + PATIENCE
-        with connections[self.using].cursor() as cursor:
-            while True:
-                cursor.execute(WAITS[connections[self.using].vendor])
-                if int(cursor.fetchone()[1]):
-                    return
-                assert time.monotonic() < until, "nobody waits"
-                time.sleep(0.01)
+        while not waiters(connections[self.using]):
+            assert time.monotonic() < until, "nobody waits"
+            time.sleep(0.01)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from steady_queue_mysql.claim import Claim
 from steady_queue_mysql.errors import translated_errors
 from steady_queue_mysql.transactions import Transaction
 
+from ..waiters import waiters
 from .cases import ServerCase, on_each_server
 
 
@@ -98,29 +99,6 @@ class Failures(ServerCase):
         self.enqueue(*[new_job(arguments="x" * 900_000) for _ in range(3)])
         self.assertEqual(len(self.ids("Ready")), 3)
 
-    def test_what_only_the_server_finds_too_large_is_an_error_of_data_too(self) -> None:
-        """A proxy may have a limit of its own; the server ends the connection."""
-        [(largest,)] = self.sql("SELECT @@max_allowed_packet")
-        self.connection.ensure_connection()
-        known = server.server_of(self.connection)
-        large = server.Server(known.text, known.version, known.is_mariadb, 1 << 30)
-        wrapper: Any = self.connection
-        self.sql("SET GLOBAL max_allowed_packet = 1048576")
-        try:
-            self.connection.close()
-            with mock.patch.object(server, "_ask", return_value=large):
-                server.server_of(self.connection)
-                with self.assertRaises(DatabaseError) as raised:
-                    self.enqueue(new_job(arguments="x" * 3_000_000))
-                told_in_time = isinstance(raised.exception, DataError)
-                lost = self.dialect.is_lost_connection(wrapper, raised.exception)
-                self.assertNotEqual(told_in_time, lost, repr(raised.exception))
-        finally:
-            self.connection.close()
-            self.sql(f"SET GLOBAL max_allowed_packet = {int(largest)}")
-        self.connection.close()
-        self.assertEqual(len(self.enqueue_many(1)), 1)
-
     def test_many_and_large_outcomes_are_settled_together(self) -> None:
         self.enqueue_many(450)
         claims = self.claim()
@@ -187,11 +165,10 @@ class Failures(ServerCase):
         def lock() -> None:
             self.sql("SELECT id FROM steady_queue_jobs WHERE id = %s FOR UPDATE", job_id)
 
-        waits = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'"
         with self.holding(lock):
             claiming = self.begin(lambda: self.claim(process_id=worker))
             self.wait_until(
-                lambda: claiming.done() or int(self.sql(waits)[0][1]) > 0, "the claim to get there"
+                lambda: claiming.done() or waiters(self.connection) > 0, "the claim to get there"
             )
         claims = claiming.result(timeout=self.patience)
         self.assertEqual([claim.job_id for claim in claims], [job_id])

@@ -14,9 +14,8 @@ from .. import documents
 from ..processes.waiting import wait_for
 from ..servers import client
 from ..servers.address import Address
-from ..servers.kinds import KINDS
+from ..servers.own import own_server
 from ..servers.private import PrivateServer, free_port
-from ..servers.programs import NotFound
 from .aliases import ALIAS
 
 pytestmark = [
@@ -43,15 +42,9 @@ def documented() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def reader(django_db_setup: None) -> Iterator[PrivateServer]:
     """A server that refuses writes, as a standby does."""
-    try:
-        server = PrivateServer(KINDS[ALIAS].find())
-    except NotFound as error:
-        pytest.skip(str(error))
-    try:
+    with own_server(ALIAS) as server:
         prepare(server.address)
         yield server
-    finally:
-        server.close()
 
 
 def prepare(address: Address) -> None:

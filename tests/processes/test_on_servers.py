@@ -66,6 +66,10 @@ CLAIM = """
 INSERT INTO steady_queue_claimed_executions
   (job_id, process_id, token, queue_name, "rank", created_at)
 VALUES (%s, 0, 0, 'default', 0, now())"""
+#: Transactions are the whole server's.
+WAITING = """
+SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE locktype = 'transactionid' AND NOT granted AND datname = current_database()"""
 
 
 @pytest.mark.server("postgres")
@@ -92,8 +96,7 @@ def test_a_claim_that_a_killed_worker_had_under_way_costs_no_attempt(
             cursor.execute(CLAIM, [job + 1])
             job += 1
             assert project.enqueue("work") == [job]
-            waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted"
-            wait_for(lambda: project.query(waiting), 20, "a claim that waits")
+            wait_for(lambda: project.query(WAITING), 20, "a claim that waits")
             supervisor.send(signal.SIGKILL, killed)
             with suppress(AssertionError):  # The claim itself waits for two seconds at most.
                 wait_pruned(project, killed, seconds=1.5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 
 from . import client
 from .address import Address, BadAddress
@@ -32,6 +33,9 @@ class Fleet:
         self._given: dict[str, Address] = {}
         self._recipes: dict[str, Recipe] = {}
         self._private: dict[str, PrivateServer] = {}
+        #: Held while a server starts: who else wants it waits.
+        self._starting = {alias: Lock() for alias in KINDS}
+        self._is_closed = False
         for alias in KINDS:
             self._find(alias)
         self._insist()
@@ -47,16 +51,18 @@ class Fleet:
         return self._private[alias].took if alias in self._private else 0.0
 
     def start(self, aliases: Collection[str]) -> None:
-        """Start private servers, side by side, and name them in the environment."""
-        wanted = [alias for alias in KINDS if alias in aliases and alias not in self.running]
+        """Start private servers, side by side and each once, and name them in the environment."""
         with ThreadPoolExecutor(max_workers=len(KINDS)) as threads:
-            list(threads.map(self._start, wanted))
+            list(threads.map(self._start_once, aliases))
         self._insist()
 
     def close(self) -> None:
-        """End what was started."""
-        for server in self._private.values():
-            server.release()
+        """End what was started, and what others are starting."""
+        self._is_closed = True
+        for alias, starting in self._starting.items():
+            with starting:
+                if alias in self._private:
+                    self._private[alias].release()
         for alias, server in self._private.items():
             server.close()
             os.environ.pop(KINDS[alias].variable, None)
@@ -73,6 +79,13 @@ class Fleet:
             raise Unusable(f"{kind.variable}: {error}") from None
         except NotFound as error:
             self.missing[alias] = str(error)
+
+    def _start_once(self, alias: str) -> None:
+        with self._starting[alias]:
+            if self._is_closed:
+                raise Unusable("The servers have ended.")
+            if alias not in self.running and alias not in self.missing:
+                self._start(alias)
 
     def _start(self, alias: str) -> None:
         if address := self._given.get(alias):

@@ -1,7 +1,7 @@
 """The servers of one session of pytest: started when the tests that were chosen need them.
 
-With pytest-xdist each worker starts its own, so that no test meets the sessions or the settings of
-another worker's, and the controlling process reports what one of them has found.
+With pytest-xdist the controlling process has them, and its workers ask it. Each of them has
+databases of its own there.
 """
 
 from __future__ import annotations
@@ -18,37 +18,27 @@ import pytest
 from django.conf import settings
 from django.db import connections
 
-from .address import mysql_driver
+from .address import Address, mysql_driver
+from .desk import Desk, Place
 from .fleet import Fleet, Unusable
 from .kinds import KINDS, Kind
 
 #: A file to which a session adds a line about the databases that it has tested.
 MATRIX = "STEADY_QUEUE_TEST_MATRIX"
-#: Where a worker of pytest-xdist leaves what it has found.
-FOUND = "steady_queue_databases"
+#: Where a worker of pytest-xdist finds the desk at which to ask.
+DESK = "steady_queue_servers"
+
+#: Addresses of servers that answer, and why others are missing, by alias.
+Provided = tuple[dict[str, str], dict[str, str]]
 
 
-class ServerSession:
-    """A plugin of pytest."""
-
-    def __init__(self) -> None:
-        try:
-            self.fleet = Fleet()
-        except Unusable as error:
-            raise pytest.UsageError(str(error)) from None
-        #: How many of the tests need a server, by alias.
-        self._tests: Counter[str] = Counter()
+class ServerTests:
+    """A plugin of pytest: gives the tests the servers that they need."""
 
     def pytest_configure(self, config: pytest.Config) -> None:
         config.addinivalue_line(
             "markers", "server(*aliases): needs these database servers, as do databases=[alias]"
         )
-
-    def pytest_report_header(self) -> list[str]:
-        return [
-            f"{kind.title}: {self.fleet.missing.get(alias) or self.fleet.origin(alias)}"
-            for alias, kind in KINDS.items()
-        ]
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(
@@ -63,49 +53,82 @@ class ServerSession:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         if session.config.option.collectonly:
             return
-        self._tests = Counter(alias for item in session.items for alias in needs(item))
-        self._start(set(self._tests))
-        if hasattr(session.config, "workeroutput"):
-            session.config.workeroutput[FOUND] = self._found()
+        tests = Counter(alias for item in session.items for alias in needs(item))
+        try:
+            running, missing = self.provide(tests) if tests else ({}, {})
+        except Unusable as error:
+            raise pytest.UsageError(str(error)) from None
+        for alias, address in running.items():
+            os.environ[KINDS[alias].variable] = address
+            settings.DATABASES[alias] = Address.parse(address, KINDS[alias].scheme).settings()
+        # Django has read the settings already, and completes what has come since.
+        connections.configure_settings(connections.settings)
         for item in session.items:
-            for alias in needs(item) & self.fleet.missing.keys():
+            for alias in needs(item) & missing.keys():
                 reason = f"no {KINDS[alias].title} here; the summary of the databases says why"
                 item.add_marker(pytest.mark.skip(reason=reason))
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        """Take over what a worker of pytest-xdist has found; each one has collected all tests."""
-        found = getattr(node, "workeroutput", {}).get(FOUND)
-        if found is not None:
-            self.fleet.versions, self.fleet.missing, tests = found
-            self._tests = Counter(tests)
+    def provide(self, tests: dict[str, int]) -> Provided:
+        """Start the servers that so many tests need."""
+        raise NotImplementedError
 
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
-    ) -> None:
+
+class WorkerServers(ServerTests):
+    """The plugin of a worker of pytest-xdist, which shares the servers with the others."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def provide(self, tests: dict[str, int]) -> Provided:
+        running, missing = self._place.ask(tests)
+        return running, missing
+
+
+class ServerSession(ServerTests):
+    """The plugin of a session: starts the servers, ends them, and reports them."""
+
+    def __init__(self) -> None:
+        try:
+            self.fleet = Fleet()
+        except Unusable as error:
+            raise pytest.UsageError(str(error)) from None
+        #: How many of the tests need a server, by alias.
+        self._tests: dict[str, int] = {}
+        self._desk: Desk | None = None
+        self._refusal = ""
+
+    def pytest_report_header(self) -> list[str]:
+        return [
+            f"{kind.title}: {self.fleet.missing.get(alias) or self.fleet.origin(alias)}"
+            for alias, kind in KINDS.items()
+        ]
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker of pytest-xdist where to ask."""
+        self._desk = self._desk or Desk(self.provide)
+        node.workerinput[DESK] = [self._desk.place.port, self._desk.place.word]
+
+    def provide(self, tests: dict[str, int]) -> Provided:
+        # Each worker has collected all tests.
+        self._tests = tests
+        self.fleet.start(tests)
+        running = {alias: str(self.fleet.running[alias]) for alias in tests
+                   if alias in self.fleet.running}  # fmt: skip
+        return running, self.fleet.missing
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("databases")
         terminalreporter.line(f"{_sqlite()}: the default")
         for alias, kind in KINDS.items():
             terminalreporter.line(self._report(alias, kind.title))
-        # The workers of pytest-xdist get here as well.
-        if (path := os.environ.get(MATRIX)) and not hasattr(config, "workerinput"):
+        if path := os.environ.get(MATRIX):
             self._add_to_matrix(Path(path))
 
     def pytest_unconfigure(self) -> None:
+        if self._desk is not None:
+            self._desk.close()
         self.fleet.close()
-
-    def _found(self) -> list[dict[str, Any]]:
-        return [self.fleet.versions, self.fleet.missing, dict(self._tests)]
-
-    def _start(self, aliases: set[str]) -> None:
-        try:
-            self.fleet.start(aliases)
-        except Unusable as error:
-            raise pytest.UsageError(str(error)) from None
-        for alias, address in self.fleet.running.items():
-            settings.DATABASES[alias] = address.settings()
-        # Django has read the settings already, and completes what has come since.
-        connections.configure_settings(connections.settings)
 
     def _report(self, alias: str, title: str) -> str:
         if alias in self.fleet.missing:
@@ -126,6 +149,12 @@ class ServerSession:
         python = f"Python {platform.python_version()}, Django {django.get_version()}"
         with path.open("a") as matrix:
             matrix.write(f"{python}: {', '.join([_sqlite(), *servers])}\n")
+
+
+def plugin(config: pytest.Config) -> ServerTests:
+    """Return the plugin for this process."""
+    workerinput = getattr(config, "workerinput", None)
+    return ServerSession() if workerinput is None else WorkerServers(Place(*workerinput[DESK]))
 
 
 def needs(item: pytest.Item) -> set[str]:

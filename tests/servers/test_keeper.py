@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -108,26 +109,40 @@ def test_nothing_is_served_from_a_folder_that_cannot_be_prepared(tmp_path: Path)
     assert not folder.exists()
 
 
-@pytest.mark.server("postgres")
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGKILL], ids=["interrupt", "kill"])
-def test_no_server_outlives_a_session_that_is_cut_short(
-    tmp_path: Path, signum: signal.Signals
-) -> None:
-    environment = {
+def without_servers() -> dict[str, str]:
+    """Return an environment in which a session starts servers of its own."""
+    return {
         name: value for name, value in os.environ.items()
         if not name.startswith(("STEADY_QUEUE_TEST_", "PYTEST_"))
     }  # fmt: skip
-    with subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-q", "tests/postgres/test_conformance.py"],
+
+
+@pytest.mark.server("postgres")
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGKILL], ids=["interrupt", "kill"])
+def test_no_server_outlives_a_session_that_is_cut_short(
+    tmp_path: Path, signum: signal.Signals, workers: list[str]
+) -> None:
+    told = tmp_path / "told"
+    with told.open("w") as out, subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-v", *workers, "tests/postgres/test_conformance.py"],
         cwd=WORKSPACE,
-        env={**environment, "TMPDIR": str(tmp_path)},
-        stdout=subprocess.DEVNULL,
+        env={**without_servers(), "TMPDIR": str(tmp_path)},
+        stdout=out,
         start_new_session=True,
-    ) as session:
+    ) as session:  # fmt: skip
         kept = wait_for(lambda: keepers(session.pid), 30, "the keeper")
+        folders = [folder_of(each) for each in kept]
         family = kept | wait_for(lambda: children(*kept), 30, "the server")
-        session.send_signal(signum)
+        wait_for(lambda: "PASSED" in told.read_text(), 60, "tests")
+        if signum == signal.SIGINT:
+            os.killpg(session.pid, signum)  # As a terminal does.
+            assert session.wait(30) == pytest.ExitCode.INTERRUPTED
+            assert re.search(r"^PostgreSQL .* s, \d+ tests$", told.read_text(), re.MULTILINE)
+        else:
+            session.send_signal(signum)
     wait_for(lambda: not any(map(proc.alive, family)), 20, f"the end of {sorted(family)}")
+    wait_for(lambda: not any(each.exists() for each in folders), 20, f"the end of {folders}")
 
 
 def children(*parents: int) -> set[int]:
@@ -143,3 +158,9 @@ def keepers(parent: int) -> set[int]:
             if keeper.__file__.encode() in words:
                 found.add(pid)
     return found
+
+
+def folder_of(pid: int) -> Path:
+    """Return where the server of a keeper has its data."""
+    order = Path(f"/proc/{pid}/cmdline").read_text().split("\0")[2]
+    return Path(json.loads(order)["folder"])
