@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -117,32 +117,63 @@ def without_servers() -> dict[str, str]:
     }  # fmt: skip
 
 
+#: A test of a session that is cut short. Each worker of pytest-xdist gets a class.
+LONG = """
+import pathlib, time
+import pytest
+from tests.servers.client import version
+from tests.servers.kinds import KINDS
+
 @pytest.mark.server("postgres")
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])
+class TestLong{number}:
+    def test(self):
+        begun = pathlib.Path(__file__).with_name("{number}.begun")
+        begun.write_text(version(KINDS["postgres"].given()))
+        time.sleep(99)
+"""
+
+
+@pytest.mark.server("postgres")
+@pytest.mark.parametrize("workers", [1, 2], ids=["alone", "xdist"])
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGKILL], ids=["interrupt", "kill"])
 def test_no_server_outlives_a_session_that_is_cut_short(
-    tmp_path: Path, signum: signal.Signals, workers: list[str]
+    tmp_path: Path, signum: signal.Signals, workers: int
 ) -> None:
-    told = tmp_path / "told"
-    with told.open("w") as out, subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-v", *workers, "tests/postgres/test_conformance.py"],
-        cwd=WORKSPACE,
-        env={**without_servers(), "TMPDIR": str(tmp_path)},
-        stdout=out,
-        start_new_session=True,
-    ) as session:  # fmt: skip
-        kept = wait_for(lambda: keepers(session.pid), 30, "the keeper")
-        folders = [folder_of(each) for each in kept]
-        family = kept | wait_for(lambda: children(*kept), 30, "the server")
-        wait_for(lambda: "PASSED" in told.read_text(), 60, "tests")
+    tests = tmp_path / "test_long.py"
+    tests.write_text("".join(LONG.format(number=number) for number in range(workers)))
+    session, told = started(tmp_path, "-n", str(workers if workers > 1 else 0), str(tests))
+    with session, ExitStack() as stack:
+        stack.callback(session.kill)
+        wait_for(lambda: len(list(tmp_path.glob("*.begun"))) == workers, 60, "the tests")
+        [kept] = keepers(session.pid)
+        folder, family = folder_of(kept), {kept, *children(kept)}
+        assert len(family) > 1
         if signum == signal.SIGINT:
             os.killpg(session.pid, signum)  # As a terminal does.
-            assert session.wait(30) == pytest.ExitCode.INTERRUPTED
-            assert re.search(r"^PostgreSQL .* s, \d+ tests$", told.read_text(), re.MULTILINE)
+            assert session.wait(40) == pytest.ExitCode.INTERRUPTED
+            told_of = rf"^PostgreSQL .* in .* s, {workers} tests$"
+            assert re.search(told_of, told.read_text(), re.MULTILINE)
         else:
             session.send_signal(signum)
     wait_for(lambda: not any(map(proc.alive, family)), 20, f"the end of {sorted(family)}")
-    wait_for(lambda: not any(each.exists() for each in folders), 20, f"the end of {folders}")
+    wait_for(lambda: not folder.exists(), 20, f"the end of {folder}")
+
+
+def started(folder: Path, *arguments: str) -> tuple[subprocess.Popen[bytes], Path]:
+    """Start a session for tests that are in no package; return it, and where its output goes."""
+    told = folder / "told"
+    with told.open("wb") as out:
+        session = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "pyproject.toml"),
+                *arguments,
+            ],
+            cwd=WORKSPACE,
+            env={**without_servers(), "TMPDIR": str(folder)},
+            stdout=out,
+            start_new_session=True,
+        )
+    return session, told
 
 
 def children(*parents: int) -> set[int]:
