@@ -117,13 +117,14 @@ EVERYWHERE = [
 ]
 
 
-@pytest.fixture(scope="session", params=EACH_SERVER)
+@pytest.fixture(scope="module", params=EACH_SERVER)
 def running_plant(
     request: pytest.FixtureRequest,
     breakable_servers: dict[str, BreakableServer],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Plant]:
-    """A project on each of them, at work during all tests of a module."""
+    """A project on each of them, at work during all tests of a module, and no longer: its short
+    leases keep it busy."""
     made = Plant(breakable_servers[request.param], tmp_path_factory.mktemp(request.param))
     yield made
     made.close()
