@@ -299,6 +299,7 @@ class Project:
         self.folder = folder
         if source is None:
             self.run("-m", "django", "startproject", "mysite", ".")
+            self.manage("startapp", "shop")
         else:
             shutil.copytree(source.folder, folder, dirs_exist_ok=True)
 
@@ -325,6 +326,11 @@ class Project:
     def shell(self, code: str) -> list[str]:
         return self.manage("shell", "--no-imports", "-c", code)
 
+    def commands(self, *lines: str) -> list[str]:
+        """Run several commands in one process; return the lines that they print."""
+        calls = [f"call_command({', '.join(map(repr, line.split()))})" for line in lines]
+        return self.shell("\n".join(["from django.core.management import call_command", *calls]))
+
     def write(self, block: str) -> None:
         """Put a block into the file that its first line names."""
         comment = block.partition("\n")[0]
@@ -343,17 +349,21 @@ class Project:
             settings.write(f"\nINSTALLED_APPS += {names!r}\n")
 
 
+@pytest.fixture(scope="module")
+def new_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return Project(tmp_path_factory.mktemp("new"))
+
+
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project(tmp_path)
+def project(new_project: Project, tmp_path: Path) -> Project:
+    return Project(tmp_path, new_project)
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def shop(new_project: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A migrated project with the settings of the README."""
-    shop = Project(tmp_path_factory.mktemp("shop"))
+    shop = Project(tmp_path_factory.mktemp("shop"), new_project)
     settings, *_ = documents.blocks(page("README.md"), "python")
-    shop.manage("startapp", "shop")
     shop.write(settings)
     shop.configure()
     shop.manage("migrate")
@@ -361,13 +371,10 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 @pytest.mark.slow
-def test_the_example_of_the_readme_runs(project: Project) -> None:
-    settings, tasks, call = documents.blocks(page("README.md"), "python")
-    project.manage("startapp", "shop")
-    project.write(settings)
+def test_the_example_of_the_readme_runs(shop: Project, tmp_path: Path) -> None:
+    _, tasks, call = documents.blocks(page("README.md"), "python")
+    project = Project(tmp_path, shop)
     project.write(tasks)
-    project.configure()
-    project.manage("migrate")
     assert project.manage("check") == ["System check identified no issues (0 silenced)."]
 
     ids = project.shell(f"{call}\nprint(result.id)")
@@ -394,12 +401,10 @@ def test_the_readme_names_targets_of_the_makefile() -> None:
 @pytest.mark.slow
 def test_the_quickstart_leads_to_a_task_that_has_run(project: Project) -> None:
     settings, tasks, call, results = documents.blocks(page("quickstart.md"), "python")
-    project.manage("startapp", "shop")
     project.write(settings)
     project.configure()
     project.write(tasks)
-    project.manage("migrate")
-    project.manage("check", "--database", "default")
+    project.commands("migrate", "check --database default")
 
     assert project.shell(call) == ["1 READY"]
     output = project.manage("steady_queue", "--drain")
@@ -414,13 +419,11 @@ def test_the_quickstart_leads_to_a_task_that_has_run(project: Project) -> None:
 @pytest.mark.slow
 def test_the_queue_moves_into_a_database_of_its_own_as_shown(project: Project) -> None:
     settings, tasks, calls = documents.blocks(page("separate-database.md"), "python")
-    project.manage("startapp", "shop")
     project.write(settings)
     project.write(tasks)
     project.configure("shop")
-    project.manage("migrate")
-    project.manage("migrate", "--database", "queue")
-    project.manage("check", "--database", "default", "--database", "queue")
+    check = "check --database default --database queue"
+    project.commands("migrate", "migrate --database queue", check)
 
     tables = (
         "from django.db import connections\n"
@@ -450,10 +453,9 @@ def test_a_queue_is_spread_over_databases_as_shown(project: Project) -> None:
     project.write(settings)
     project.write(function)
     project.configure()
-    for using in ("default", "east", "west"):
-        project.manage("migrate", "--database", using)
-    clean = "System check identified no issues (0 silenced)."
-    assert project.manage("check", "--database", "east", "--database", "west") == [clean]
+    migrate = [f"migrate --database {using}" for using in ("default", "east", "west")]
+    *_, checked = project.commands(*migrate, "check --database east --database west")
+    assert checked == "System check identified no issues (0 silenced)."
     deployed = project.run("manage.py", "check", "--deploy", check=False)
     assert "security.W018" in deployed.stderr
     assert "steady_queue" not in deployed.stdout + deployed.stderr
@@ -481,29 +483,61 @@ def test_every_option_of_a_sharded_backend_is_documented_with_its_default() -> N
     assert_documents(page("sharding.md"), "TASKS", expected)
 
 
+#: Pages whose code needs no settings but those of the README.
+PLAIN = [
+    "signals.md",
+    "concurrency.md",
+    "rate-limits.md",
+    "index.md",
+    "delivery.md",
+    "callbacks.md",
+    "checkpoints.md",
+    "durable-steps.md",
+    "unique-jobs.md",
+    "failover.md",
+    "batches.md",
+    "workflows.md",
+]
+
+#: Runs the code of each page in a process that has Django ready, and a database of its own.
+RUN_EACH = """
+import os, sys
+from django.conf import settings
+from steady_queue_core import call, task
+failed = []
+for folder in {folders}:
+    if not (child := os.fork()):
+        os.chdir(folder)
+        sys.path.insert(0, folder)
+        settings.DATABASES["default"]["NAME"] = f"{{folder}}/db.sqlite3"
+        import page
+        sys.exit()
+    if os.waitpid(child, 0)[1]:
+        failed.append(os.path.basename(folder))
+if failed:
+    sys.exit(f"FAILED: {{failed}}")
+"""
+
+
+@pytest.mark.slow
+def test_the_code_of_pages_runs(shop: Project, tmp_path: Path) -> None:
+    for name in PLAIN:
+        copy = Project(tmp_path / name, shop)
+        (copy.folder / "page.py").write_text("\n\n".join(documents.blocks(page(name), "python")))
+    shop.shell(RUN_EACH.format(folders=[str(tmp_path / name) for name in PLAIN]))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
-        "signals.md",
         "tracing.md",
         "sentry.md",
         "tasks.md",
-        "concurrency.md",
-        "rate-limits.md",
         "recurring.md",
         "payloads.md",
-        "index.md",
-        "delivery.md",
-        "callbacks.md",
-        "checkpoints.md",
-        "durable-steps.md",
-        "unique-jobs.md",
-        "failover.md",
         "back-pressure.md",
         "fair-queues.md",
-        "batches.md",
-        "workflows.md",
     ],
 )
 def test_the_code_of_a_page_runs(name: str, shop: Project, tmp_path: Path) -> None:
@@ -655,14 +689,11 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.mark.slow
-def test_the_tests_shown_pass(project: Project) -> None:
-    settings, *_ = documents.blocks(page("README.md"), "python")
+def test_the_tests_shown_pass(shop: Project, tmp_path: Path) -> None:
+    project = Project(tmp_path, shop)
     of_a_view, *others = documents.blocks(page("testing.md"), "python")
     [of_settings] = [block for block in others if block.startswith("# mysite/test_settings.py")]
     others.remove(of_settings)
-    project.manage("startapp", "shop")
-    project.write(settings)
-    project.configure()
     with (project.folder / "mysite" / "settings.py").open("a") as file:
         file.write("ROOT_URLCONF = 'shop.urls'\n")
     for name, text in CHECKOUT.items():
