@@ -123,6 +123,8 @@ Ended = tuple[int, Ending, float, bool, int | None]
 class QueueMachine(RuleBasedStateMachine):
     #: Alias of the database.
     using = "default"
+    #: Whether this is the replay of a seed, in which less is looked at after each step.
+    is_replayed = False
 
     @initialize(processes=st.integers(1, 3))
     def begin(self, processes: int) -> None:

@@ -78,7 +78,8 @@ def another_seed(machine: type[QueueMachine]) -> str:
 
 
 def run(machine: type[QueueMachine], using: str, how: settings, seed: int | None = None) -> None:
-    machine = type("Machine", (machine,), {"using": using})
+    of_run = {"using": using, "is_replayed": seed is not None}
+    machine = type("Machine", (machine,), of_run)
     if seed is not None:
         machine = hypothesis.seed(seed)(machine)
     with unsynced(using):

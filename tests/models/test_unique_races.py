@@ -23,7 +23,6 @@ from .everywhere import on_every_database, on_every_server, where_snapshots_are_
 from .recurrence import tasks
 
 THREADS = 50
-FEW = 4
 #: Seconds until a test is given up.
 PATIENCE = 600
 HOUR = timedelta(hours=1)
@@ -32,6 +31,11 @@ HOUR = timedelta(hours=1)
 @pytest.fixture(autouse=True)
 def _project(using: str, settings: Any) -> None:
     settings.TASKS = tasks(using, backoff=0)
+
+
+@pytest.fixture
+def few(pytestconfig: pytest.Config) -> int:
+    return sized(pytestconfig, merge=2, whole=4)
 
 
 @task(unique=Unique(key=lambda number, by=0: number))
@@ -128,8 +132,8 @@ def test_many_at_once_make_one_job_in_each_round(using: str, pytestconfig: pytes
 @on_every_database
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("way", [alone, in_atomic, sometimes_rolled_back])
-def test_a_few_rounds(using: str, way: Callable[..., Any]) -> None:
-    race(using, way, FEW)
+def test_a_few_rounds(using: str, way: Callable[..., Any], few: int) -> None:
+    race(using, way, few)
 
 
 @where_snapshots_are_old
@@ -157,11 +161,11 @@ def test_a_job_that_is_newer_than_the_snapshot_stays_in_its_batch(using: str) ->
 
 @on_every_server
 @pytest.mark.timeout(120)
-def test_a_few_rounds_of_those_that_have_read_old_snapshots(using: str) -> None:
+def test_a_few_rounds_of_those_that_have_read_old_snapshots(using: str, few: int) -> None:
     """On PostgreSQL such a transaction fails whatever it changes that is newer."""
     if connections[using].vendor == "postgresql":
         pytest.skip("a transaction of this isolation has to be repeated by its caller")
-    race(using, with_a_snapshot, FEW)
+    race(using, with_a_snapshot, few)
 
 
 @on_every_server
@@ -246,12 +250,16 @@ def assert_waits(future: Any) -> None:
 @pytest.mark.parametrize("kind", [work, latest, in_line], ids=["existing", "replace", "started"])
 def test_at_most_one_job_of_a_key_lives(using: str, kind: Any, pytestconfig: pytest.Config) -> None:
     """Seen from outside, while some enqueue it and others run it."""
-    until = time.monotonic() + sized(pytestconfig, merge=1.5, whole=4.0)
-    dialect = dialect_for(using)
+    least, dialect = sized(pytestconfig, merge=1.5, whole=4.0), dialect_for(using)
     made: list[str] = []
+    began = time.monotonic()
+
+    def goes_on() -> bool:
+        passed = time.monotonic() - began
+        return passed < least or (len(made) <= 3 and passed < 40)
 
     def enqueue() -> None:
-        while time.monotonic() < until:
+        while goes_on():
             result = kind.enqueue(1)
             if not result.duplicate:
                 made.append(result.id)
@@ -260,7 +268,7 @@ def test_at_most_one_job_of_a_key_lives(using: str, kind: Any, pytestconfig: pyt
 
     def run() -> None:
         driver = Driver(using)
-        while time.monotonic() < until:
+        while goes_on():
             claims = driver.claim(limit=5)
             busy = dialect.free_started_keys(connections[using], claims)
             for claim in claims:
@@ -270,7 +278,7 @@ def test_at_most_one_job_of_a_key_lives(using: str, kind: Any, pytestconfig: pyt
 
     def look() -> int:
         most, alive = 0, Job.objects.using(using).filter(finished_at=None)
-        while time.monotonic() < until:
+        while goes_on():
             most = max(
                 most, alive.filter(**({"started_at": None} if kind is in_line else {})).count()
             )
