@@ -14,6 +14,7 @@ from steady_queue_core.listings.redaction import HIDDEN, Redactor
 from steady_queue_core.models import Job, RecurringTask
 
 from ..app.tasks import make_token, noop, sign_up
+from ..findings import for_each
 from .places import Scene, on_every_database
 from .visitor import EVERYTHING, Page, Visitor
 
@@ -96,8 +97,8 @@ def test_text_that_cannot_be_read_is_not_shown(scene: Scene, stored: str) -> Non
     assert len(page.source) < 100_000
 
 
-@pytest.mark.parametrize(
-    ("name", "hidden"),
+@for_each(
+    "name, hidden",
     [
         ("password", True), ("API_KEY", True), ("pwd", True), ("db_pwd", True), ("otp", True),
         ("otp2", True), ("dsn", True), ("SENTRY_DSN", True), ("card_number", True),

@@ -19,6 +19,7 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from functools import partial
+from itertools import product
 from typing import Any
 from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
@@ -49,6 +50,8 @@ from steady_queue_core.arguments.encoder import Encoder
 from steady_queue_core.arguments.limits import DEFAULT_LIMITS
 from steady_queue_core.arguments.plain import plain_call
 from tests.app.models import Item, NamedItem, Parcel
+
+from ..findings import for_each
 
 BERLIN = ZoneInfo("Europe/Berlin")
 STORABLE = (
@@ -617,7 +620,7 @@ def test_a_caller_with_no_stack_left_gets_a_refusal() -> None:
 # Reading what was not written here
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         None,
@@ -642,7 +645,6 @@ def test_a_caller_with_no_stack_left_gets_a_refusal() -> None:
         '{"__sq_": 1}',
         '{"__sq_' + "x" * 10**6 + '": 1}',
     ],
-    ids=lambda text: repr(text)[:24],
 )
 def test_text_that_is_not_ours_is_refused(text: Any) -> None:
     unreadable(text)
@@ -664,31 +666,29 @@ TAGS = [
 ]
 
 
-@pytest.mark.parametrize("tag", TAGS)
-@pytest.mark.parametrize(
-    "stored",
-    [
-        None,
-        True,
-        1.5,
-        "x" * 100_000,
-        {"a": 1},
-        [1],
-        [[1], 2, 3, 4, 5],
-        ["2025-01-01", "../../etc/passwd", 0],
-        ["2025-01-01", "Nowhere/Atlantis", 0],
-        ["2025-01-01", 7, 0],
-        ["10:00", None, 2],
-        [10**30, 0, 0],
-        ["x", {}, 3],
-        ["auth", "user", None],
-        ["auth", "user", [1]],
-        "NaN",
-        "\u00e9",
-        {"__sq_set__": [1]},
-    ],
-    ids=lambda stored: repr(stored)[:24],
-)
+STORED = [
+    None,
+    True,
+    1.5,
+    "x" * 100_000,
+    {"a": 1},
+    [1],
+    [[1], 2, 3, 4, 5],
+    ["2025-01-01", "../../etc/passwd", 0],
+    ["2025-01-01", "Nowhere/Atlantis", 0],
+    ["2025-01-01", 7, 0],
+    ["10:00", None, 2],
+    [10**30, 0, 0],
+    ["x", {}, 3],
+    ["auth", "user", None],
+    ["auth", "user", [1]],
+    "NaN",
+    "\u00e9",
+    {"__sq_set__": [1]},
+]
+
+
+@for_each("tag, stored", product(TAGS, STORED))
 def test_a_tag_takes_its_own_form_or_is_refused(tag: str, stored: Any) -> None:
     text = json.dumps({f"__sq_{tag}__": stored})
     try:
@@ -744,37 +744,36 @@ def test_any_json_is_read_or_refused(data: Any) -> None:
 ALIKE = [(2**61 - 1) * number for number in range(20_000)]
 
 
-@pytest.mark.parametrize(
-    "stored",
-    [
-        {tags.SET: ALIKE},
-        {tags.FROZENSET: ALIKE},
-        {tags.DICT: [each for number in ALIKE for each in (number, 0)]},
-        {tags.SET: [float(number) for number in ALIKE[:200]] + ALIKE},
-        {tags.SET: [{tags.DECIMAL: str(number)} for number in ALIKE]},
-        {tags.SET: [{tags.UUID: str(UUID(int=number))} for number in ALIKE]},
-        {tags.SET: [{tags.TUPLE: [number]} for number in ALIKE]},
-    ],
-    ids=lambda stored: next(iter(stored)),
-)
-def test_hashes_that_are_chosen_to_be_equal_are_refused(stored: Any) -> None:
+#: What makes containers of members that have equal hashes.
+CHOSEN: dict[str, Callable[[], Any]] = {
+    "set": lambda: {tags.SET: ALIKE},
+    "frozenset": lambda: {tags.FROZENSET: ALIKE},
+    "dict": lambda: {tags.DICT: [each for number in ALIKE for each in (number, 0)]},
+    "floats": lambda: {tags.SET: [float(number) for number in ALIKE[:200]] + ALIKE},
+    "decimals": lambda: {tags.SET: [{tags.DECIMAL: str(number)} for number in ALIKE]},
+    "uuids": lambda: {tags.SET: [{tags.UUID: str(UUID(int=number))} for number in ALIKE]},
+    "tuples": lambda: {tags.SET: [{tags.TUPLE: [number]} for number in ALIKE]},
+}
+
+
+@pytest.mark.parametrize("members", CHOSEN)
+def test_hashes_that_are_chosen_to_be_equal_are_refused(members: str) -> None:
     """To build one of these containers takes some 20 seconds."""
     with pytest.raises(DeserializationError, match="no proper value"):
-        decode(json.dumps(stored))
+        decode(json.dumps(CHOSEN[members]()))
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        set(range(-50_000, 50_000)),
-        {number * 0.5: number for number in range(50_000)},
-        {timedelta(seconds=number) for number in range(5_000)},
-        {(number, number % 7) for number in range(20_000)},
-    ],
-    ids=lambda value: type(next(iter(value))).__name__,
-)
-def test_large_sets_and_dicts_come_back(value: Any) -> None:
-    limits = PayloadLimits(max_bytes=2**24)
+LARGE: dict[str, Callable[[], Any]] = {
+    "set": lambda: set(range(-50_000, 50_000)),
+    "dict": lambda: {number * 0.5: number for number in range(50_000)},
+    "durations": lambda: {timedelta(seconds=number) for number in range(5_000)},
+    "tuples": lambda: {(number, number % 7) for number in range(20_000)},
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_sets_and_dicts_come_back(name: str) -> None:
+    value, limits = LARGE[name](), PayloadLimits(max_bytes=2**24)
     assert decode(encode(value, limits=limits)) == value
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from steady_queue_core.schedules.cron import InvalidScheduleError, Schedule
 
+from ..findings import for_each
 from .expressions import EXPRESSIONS
 
 pytestmark = pytest.mark.shared
@@ -50,8 +51,8 @@ def following(expression: str, count: int) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("expression", "expected"),
+@for_each(
+    "expression, expected",
     [
         ("5-5 6-6/3 1-1 2-2 *", "02-01 06:05"),
         ("0 22-2/2 * * *", "01-01 02:00, 01-01 22:00, 01-02 00:00"),
@@ -121,8 +122,8 @@ def test_a_naive_start_is_refused() -> None:
         Schedule("* * * * *", "UTC").next_after(datetime(2025, 1, 1))
 
 
-@pytest.mark.parametrize(
-    ("expression", "message"),
+@for_each(
+    "expression, message",
     [
         ("", "0 fields"),
         ("* * * *", "4 fields"),

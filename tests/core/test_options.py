@@ -13,6 +13,8 @@ from steady_queue_core import retries
 from steady_queue_core.backend_options import BackendOptions
 from steady_queue_core.configuration import ConfigurationError
 
+from ..findings import for_each
+
 
 def five_seconds(exception: BaseException, task_result: Any) -> float:
     return 5
@@ -112,8 +114,8 @@ def test_unknown_and_wrong_options_are_reported_together() -> None:
     assert problems_of([]) == ["TASKS['default']['OPTIONS']: expected a dict, got list []"]
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
+@for_each(
+    "key, value",
     [
         ("alias", "default"),
         ("max_attempts", 1001),
