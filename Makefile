@@ -21,6 +21,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PIP_INSTALL := $(PIP) -c "$(CONSTRAINTS)"
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS)
+# Without bytecode each run would compile all tests anew.
+unexport PYTHONDONTWRITEBYTECODE
 SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_queue_sqlite tests \
 	$(wildcard benchmarks examples docs)
 

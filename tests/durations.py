@@ -32,8 +32,9 @@ class Durations:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        cache = config.cache
-        here = cache.get(CACHE, {}) if cache is not None else {}
+        #: None where pytest is told to have no cache.
+        self.cache: pytest.Cache | None = getattr(config, "cache", None)
+        here = self.cache.get(CACHE, {}) if self.cache is not None else {}
         self.seen: Seen = {**json.loads(FILE.read_text()), **here}
         self._counts: Counter[str] = Counter()
         self._seconds: Counter[str] = Counter()
@@ -83,9 +84,8 @@ class Durations:
         }  # fmt: skip
         if self.config.getoption("--write-durations"):
             self._write({**self.seen, **found})
-        elif self.config.cache is not None:
-            here = self.config.cache.get(CACHE, {})
-            self.config.cache.set(CACHE, {**here, **found})
+        elif self.cache is not None:
+            self.cache.set(CACHE, {**self.cache.get(CACHE, {}), **found})
 
     def _each(self, scope: str) -> float:
         count, seconds = self.seen.get(scope, (1, UNKNOWN))
