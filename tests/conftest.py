@@ -51,6 +51,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(session.plugin(config), "database-servers")
     config.pluginmanager.register(BrowserSession(), "browser")
     config.pluginmanager.register(Emptying(), "emptying")
+    if config.getoption("--thin"):
+        # Read by tests of faults: how many jobs, and how long the faults.
+        os.environ.setdefault("STEADY_QUEUE_FAULT_SCALE", "0.4")
     durations = Durations(config)
     config.pluginmanager.register(durations, "durations-here")
     if seconds := config.getoption("--touched"):

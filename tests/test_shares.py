@@ -24,7 +24,7 @@ def left_of(module: str, *databases: str) -> list[str]:
         ("tests/models/test_x.py", ["default", "postgres"]),
         ("tests/models/test_unique_races.py", ["default", "postgres", "mysql"]),
         ("tests/processes/test_x.py", ["postgres"]),
-        ("tests/processes/test_kills.py", ["postgres", "mysql"]),
+        ("tests/processes/test_locked.py", ["postgres"]),
         ("tests/mysql/test_x.py", ["default", *KINDS]),
     ],
 )

@@ -2,8 +2,8 @@
 
 What the dialects promise runs on each database. What is built on them, of models and queries alone,
 runs on SQLite and PostgreSQL, and where it is about locks on MySQL too, which has other ones. Tests
-of processes and of a million jobs, which take long, run on PostgreSQL, those about locks on MySQL
-too. Tests that are marked ``thorough`` are left out.
+of processes and of a million jobs, which take long, run on PostgreSQL alone. Tests that are marked
+``thorough`` are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OF_DATABASES = {
 #: Folders whose tests take long.
 LONG = {"million", "processes"}
 #: Names of modules whose tests wait for each other's locks.
-LOCKS = re.compile(r"/test_\w*(?:races|deadlocks|locked|kills|contention|unique|limits|rates)")
+LOCKS = re.compile(r"/test_\w*(?:races|deadlocks|locked|machine|unique)")
 SQLITE = ("default", "sqlite")
 DATABASE = re.compile(rf"(?<=[\[-])({'|'.join([*SQLITE, *KINDS])})(?=[\]-])")
 
@@ -37,9 +37,9 @@ def thinned(nodeids: Iterable[str]) -> set[str]:
 
 
 def _needed(test: str, there: list[str]) -> list[str]:
-    wanted = ["postgres"] if _folder(test) in LONG else ["", *SQLITE, "postgres"]
-    if LOCKS.search(test):
-        wanted.append("mysql")
+    wanted = {"postgres"} if _folder(test) in LONG else {"", *SQLITE, "postgres"}
+    if _folder(test) not in LONG and LOCKS.search(test):
+        wanted.add("mysql")
     return [name for name in there if name in wanted] or sorted(there)[-1:]
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.conf import settings
 
 
 class FaultAppConfig(AppConfig):
@@ -11,3 +12,7 @@ class FaultAppConfig(AppConfig):
         from . import mutants
 
         mutants.install()
+        if (grace := getattr(settings, "FAULTAPP_GRACE", None)) is not None:
+            from steady_queue_core.processes.supervisor import maintenance
+
+            maintenance.HEARTBEAT_GRACE = grace

@@ -17,6 +17,9 @@ from .waiting import wait_for
 
 #: Leases short enough for a test to outlast them.
 SHORT_LEASE = {"process_heartbeat_interval": 0.3, "process_alive_threshold": 1.5}
+#: More settings, for a supervisor that looks for the dead at once. Others wait for ten seconds after
+#: they have started, and after an outage: processes may be about to come back.
+SOON = "FAULTAPP_GRACE = 1.0"
 
 
 def queue(processes: int = 2, threads: int = 2, **options: Any) -> dict[str, Any]:

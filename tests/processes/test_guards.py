@@ -11,6 +11,7 @@ from .conftest import MakeProject
 from .harness import Project
 from .scenarios import (
     SHORT_LEASE,
+    SOON,
     claimed_by,
     freeze,
     queue,
@@ -78,7 +79,7 @@ def resume_a_worker_whose_job_runs_elsewhere(project: Project) -> list[str]:
 def test_without_the_token_check_a_lost_claim_decides_the_outcome(
     make_project: MakeProject,
 ) -> None:
-    project = make_project(queue(processes=1, threads=1, **SHORT_LEASE))
+    project = make_project(queue(processes=1, threads=1, **SHORT_LEASE), extra=SOON)
     project.mutant = "no token check"
     complaints = resume_a_worker_whose_job_runs_elsewhere(project)
     assert "with the result of the attempt " in "; ".join(complaints)
@@ -100,7 +101,7 @@ def resume_a_worker_with_a_backlog(project: Project) -> list[str]:
 def test_a_worker_that_was_asleep_starts_nothing_that_it_had_claimed(
     make_project: MakeProject,
 ) -> None:
-    project = make_project(queue(processes=1, threads=1, **SHORT_LEASE))
+    project = make_project(queue(processes=1, threads=1, **SHORT_LEASE), extra=SOON)
     assert resume_a_worker_with_a_backlog(project) == []
 
 
@@ -125,7 +126,7 @@ def resume_a_worker_with_waiting_coroutines(project: Project) -> list[str]:
 def test_coroutines_that_waited_in_a_stopped_worker_do_not_start_when_it_resumes(
     make_project: MakeProject,
 ) -> None:
-    project = make_project(queue(processes=1, threads=1, **SHORT_LEASE))
+    project = make_project(queue(processes=1, threads=1, **SHORT_LEASE), extra=SOON)
     project.mutant = "no giving back"
     assert resume_a_worker_with_waiting_coroutines(project) == []
 
@@ -134,7 +135,7 @@ def test_coroutines_that_waited_in_a_stopped_worker_do_not_start_when_it_resumes
 def test_without_the_lease_check_a_worker_that_was_asleep_runs_jobs_again(
     make_project: MakeProject,
 ) -> None:
-    project = make_project(queue(processes=1, threads=1, **SHORT_LEASE))
+    project = make_project(queue(processes=1, threads=1, **SHORT_LEASE), extra=SOON)
     project.mutant = "no giving back,no lease check"
     complaints = resume_a_worker_with_waiting_coroutines(project)
     assert "started with token " in "; ".join(complaints)

@@ -13,6 +13,7 @@ from .conftest import MakeProject
 from .harness import SCALE
 from .scenarios import (
     SHORT_LEASE,
+    SOON,
     busy_worker,
     durations,
     freeze,
@@ -121,12 +122,13 @@ def test_a_supervisor_killed_while_it_starts_leaves_nothing_behind(
 def test_a_stopped_worker_loses_its_jobs_and_records_nothing_when_it_resumes(
     make_project: MakeProject,
 ) -> None:
-    project = make_project(queue(processes=2, threads=2, **SHORT_LEASE))
+    project = make_project(queue(processes=2, threads=2, **SHORT_LEASE), extra=SOON)
     supervisor = project.start()
     supervisor.wait_ready(2)
     for seed in range(max(1, int(SCALE))):
-        [once] = project.enqueue("work", [1.2])
-        [again] = project.enqueue("work_again", [1.2])
+        # Longer than it may take to find a moment to stop their worker.
+        [once] = project.enqueue("work", [4.0])
+        [again] = project.enqueue("work_again", [4.0])
         stopped = project.wait_started(again).pid
         project.wait_started(once)
         project.enqueue("work", *durations(150, 0.02, seed))
@@ -152,7 +154,7 @@ def test_a_stopped_worker_loses_its_jobs_and_records_nothing_when_it_resumes(
 def test_a_worker_stopped_in_a_transaction_does_not_hold_up_the_others_for_ever(
     make_project: MakeProject,
 ) -> None:
-    project = make_project(queue(processes=2, threads=1, **SHORT_LEASE))
+    project = make_project(queue(processes=2, threads=1, **SHORT_LEASE), extra=SOON)
     supervisor = project.start()
     supervisor.wait_ready(2)
     [freezer] = project.enqueue("freeze_in_transaction")
@@ -170,7 +172,7 @@ def test_a_worker_stopped_in_a_transaction_does_not_hold_up_the_others_for_ever(
 def test_a_stopped_supervisor_with_all_its_processes_loses_its_jobs_and_comes_back(
     make_project: MakeProject,
 ) -> None:
-    project = make_project(queue(processes=1, threads=2, **SHORT_LEASE))
+    project = make_project(queue(processes=1, threads=2, **SHORT_LEASE), extra=SOON)
     first, second = project.start(), project.start()
     for supervisor in (first, second):
         supervisor.wait_ready(1)

@@ -16,6 +16,7 @@ from .conftest import EACH_SERVER, MakeProject
 from .harness import SCALE, Project
 from .scenarios import (
     SHORT_LEASE,
+    SOON,
     durations,
     one_state_each,
     queue,
@@ -147,7 +148,7 @@ def test_a_permit_of_a_process_that_is_silent_for_its_duration_is_given_to_the_n
 def test_jobs_that_are_due_take_their_permits_one_after_the_other(
     make_project: MakeProject,
 ) -> None:
-    project = make_project(queue(processes=2, threads=2, **SHORT_LEASE))
+    project = make_project(queue(processes=2, threads=2, **SHORT_LEASE), extra=SOON)
     project.start().wait_ready(2)
     ids = {"one_by_one": project.enqueue("one_by_one", *[[0.05]] * 5, delay=0.3)}
     project.wait_done(20)

@@ -8,7 +8,16 @@ from typing import Any
 
 from .conftest import MakeProject
 from .harness import Project
-from .scenarios import SHORT_LEASE, busy_worker, freeze, queue, stop_all, thaw, work_with_a_backlog
+from .scenarios import (
+    SHORT_LEASE,
+    SOON,
+    busy_worker,
+    freeze,
+    queue,
+    stop_all,
+    thaw,
+    work_with_a_backlog,
+)
 from .waiting import wait_for
 
 COLUMNS = "pid, kind, reason, held, lost, details, supervisor_id, process_id"
@@ -68,7 +77,7 @@ def test_a_worker_that_exits_in_a_task_leaves_its_status(make_project: MakeProje
 def test_a_frozen_worker_is_told_of_once_though_it_is_killed_later(
     make_project: MakeProject,
 ) -> None:
-    project = make_project(queue(processes=1, threads=1, **SHORT_LEASE))
+    project = make_project(queue(processes=1, threads=1, **SHORT_LEASE), extra=SOON)
     supervisor = project.start()
     supervisor.wait_ready(1)
     project.enqueue("work_again", [8.0])

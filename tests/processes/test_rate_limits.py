@@ -18,7 +18,7 @@ MODULE = ["tests.faultapp.rates"]
 #: Those of ``rates.work``.
 TO, BURST, PER = 100, 20, 1_000_000_000
 #: ``make soak`` has 5,000.
-JOBS = round(600 + 1100 * (SCALE - 1))
+JOBS = max(300, round(600 + 1100 * (SCALE - 1)))
 #: The share of the rate that is reached. A few jobs say little of it.
 LEAST = 0.95 if JOBS >= 5000 else 0.7
 

@@ -10,7 +10,7 @@ import pytest
 
 from .conftest import MakeProject
 from .harness import Project, Supervisor
-from .scenarios import SHORT_LEASE, queue, refusal, stop_all, verdict, wait_gone
+from .scenarios import SHORT_LEASE, SOON, queue, refusal, stop_all, verdict, wait_gone
 from .waiting import wait_for
 
 #: Lets only the first worker start its work; each later one waits for a file.
@@ -136,7 +136,7 @@ def test_a_worker_killed_while_its_successor_starts_gets_no_second_one(
 def test_a_worker_that_freezes_while_it_retires_gets_no_second_successor(
     make_project: MakeProject,
 ) -> None:
-    project = make_project(recycled(recycle_after=1) | SHORT_LEASE)
+    project = make_project(recycled(recycle_after=1) | SHORT_LEASE, extra=SOON)
     supervisor, first = start(project)
     [long] = project.enqueue("work_again", [60.0])
     project.wait_started(long)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ..processes import proc
-from ..processes.harness import WORKSPACE
+from ..processes.forked import WORKSPACE
 from ..processes.waiting import wait_for
 from . import keeper
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ..processes.harness import WORKSPACE
+from ..processes.forked import WORKSPACE
 from .address import Address
 from .client import connect
 from .kinds import KINDS
