@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from itertools import count
 from time import sleep
 from typing import Any
 from unittest import mock
@@ -78,7 +79,8 @@ class GoldenCase(ConformanceCase):
         assert not found, f"{folder}/{name} is out of date: `make sql` writes it anew\n{found}"
 
     def _empty_tables(self) -> None:
-        """Delete all rows, and let ids begin where no other number is."""
+        """Delete all rows, let ids begin where no other number is, and names of processes anew."""
+        self._numbers = count()
         for name in TABLES:
             self.rows(name).delete()
         present = self.stored(self.present())

@@ -17,7 +17,7 @@ from .waiting import wait_for
 
 #: Leases short enough for a test to outlast them.
 SHORT_LEASE = {"process_heartbeat_interval": 0.3, "process_alive_threshold": 1.5}
-#: More settings, for a supervisor that looks for the dead at once. Others wait for ten seconds after
+#: More settings, for a supervisor that looks for the dead at once. Others wait for ten seconds once
 #: they have started, and after an outage: processes may be about to come back.
 SOON = "FAULTAPP_GRACE = 1.0"
 
