@@ -32,9 +32,11 @@ class Observer:
 
     def look(self) -> None:
         """Print a line for every event since the last look."""
+        jobs = list(Job.objects.select_related("checkpoint").order_by("pk"))
+        # Only now: a job that fails between the two is one that we have seen unfinished.
         failed = set(FailedExecution.objects.values_list("pk", flat=True))
         lines: list[tuple[datetime, str]] = []
-        for job in Job.objects.select_related("checkpoint").order_by("pk"):
+        for job in jobs:
             if job.pk not in self._ended:
                 lines += self._news(job, failed=job.pk in failed)
         for _, line in sorted(lines, key=lambda each: each[0]):
