@@ -208,8 +208,6 @@ TOO_LARGE = re.compile(
 )
 
 
-# Counts processor time, which the measuring of coverage adds to.
-@pytest.mark.alone
 @pytest.mark.parametrize(
     "make",
     [

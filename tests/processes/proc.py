@@ -86,11 +86,11 @@ def open_files(pid: int) -> dict[int, str]:
 
 
 def wake_ups(pid: int) -> int:
-    """Return how often threads of a process have gone to sleep, or been put aside, so far."""
+    """Return how often threads of a process have gone to sleep so far."""
     total = 0
     for name in os.listdir(f"/proc/{pid}/task"):
         with suppress(FileNotFoundError), open(f"/proc/{pid}/task/{name}/status") as file:
-            total += sum(int(line.split()[1]) for line in file if "ctxt_switches" in line)
+            total += sum(int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt"))
     return total
 
 

@@ -96,7 +96,6 @@ def write_in_a_crowd(project: Project, crowd: Client) -> dict[str, Any]:
     return web
 
 
-@pytest.mark.alone  # It measures how long a write takes.
 def test_a_web_process_beside_four_workers_never_waits_long_or_finds_the_file_locked(
     make_project: MakeProject,
 ) -> None:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import time
 from statistics import median
 
-import pytest
-
 from . import proc
 from .conftest import MakeProject
 from .harness import Project
 from .scenarios import stop_all, verdict
+from .starvation import watch_starvation
 from .waiting import wait_for
-
-# Counts wake-ups, and tens of milliseconds: what else runs on the machine shows in both.
-pytestmark = pytest.mark.alone
 
 #: Seconds between two looks of a worker that nothing wakes.
 POLLING = 5.0
@@ -49,13 +45,15 @@ def test_jobs_start_at_once_though_the_worker_polls_rarely(make_project: MakePro
     # It looks at ever longer intervals: 1 s, 2 s and 4 s after it began to wait, to name the last.
     time.sleep(2.3)
     for count in (1, 19):
-        committed = project.client.call("enqueue_one_by_one", count=count, pause=0.02)
-        project.enqueued += [job_id for job_id, _ in committed]
-        project.wait_done(20)
+        with watch_starvation(project.folder) as starvation:
+            committed = project.client.call("enqueue_one_by_one", count=count, pause=0.02)
+            project.enqueued += [job_id for job_id, _ in committed]
+            project.wait_done(20)
         found = latencies(project, committed)
         print(f"\n{count} jobs: median {median(found) * 1000:.1f} ms, worst {max(found):.3f} s")
         assert max(found) < 1.0
-    assert median(found) < 0.05
+    # Beside what the machine kept an idle thread waiting: the worker, and who tells it.
+    assert median(found) < 0.05 + 2 * starvation.worst
     stop_all(project)
     assert verdict(project) == []
 

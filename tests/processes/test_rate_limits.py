@@ -45,7 +45,6 @@ def fullest(starts: list[int], per: int = PER) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.alone  # A rate is reached by processes that are not kept waiting for a processor.
 @pytest.mark.parametrize("where", EVERYWHERE)
 def test_no_second_has_more_starts_than_it_may(
     make_project: MakeProject, where: dict[str, str]

@@ -216,7 +216,6 @@ def test_drain_mode_ends_when_nothing_is_left_to_run(make_project: MakeProject) 
     assert project.count("processes") == 0
 
 
-@pytest.mark.alone
 def test_drain_mode_ends_at_once_when_there_is_nothing(make_project: MakeProject) -> None:
     project = make_project()
     began = time.monotonic()

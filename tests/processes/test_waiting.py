@@ -43,7 +43,6 @@ def test_a_wait_ends_soon_after_its_job(
     stop_all(project)
 
 
-@pytest.mark.alone
 @both_ways
 def test_a_wait_without_a_worker_ends_in_time_with_an_error_that_names_the_job(
     make_project: MakeProject, asynchronously: bool
