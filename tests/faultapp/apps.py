@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from importlib import import_module
+
 from django.apps import AppConfig
 from django.conf import settings
 
@@ -12,7 +14,7 @@ class FaultAppConfig(AppConfig):
         from . import mutants
 
         mutants.install()
-        if (grace := getattr(settings, "FAULTAPP_GRACE", None)) is not None:
-            from steady_queue_core.processes.supervisor import maintenance
-
-            maintenance.HEARTBEAT_GRACE = grace
+        for path, value in getattr(settings, "FAULTAPP_CONSTANTS", {}).items():
+            module, _, name = path.rpartition(".")
+            assert hasattr(import_module(module), name), path
+            setattr(import_module(module), name, value)

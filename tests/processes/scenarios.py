@@ -17,9 +17,18 @@ from .waiting import wait_for
 
 #: Leases short enough for a test to outlast them.
 SHORT_LEASE = {"process_heartbeat_interval": 0.3, "process_alive_threshold": 1.5}
-#: More settings, for a supervisor that looks for the dead at once. Others wait for ten seconds once
-#: they have started, and after an outage: processes may be about to come back.
-SOON = "FAULTAPP_GRACE = 1.0"
+
+
+def with_constants(**constants: float) -> str:
+    """Return settings under which constants of the product have other values: those are chosen for
+    servers, and a test would wait for them. Names have ``__`` for the dots of their modules."""
+    paths = {f"steady_queue_core.{name.replace('__', '.')}": constants[name] for name in constants}
+    return f"FAULTAPP_CONSTANTS = {paths!r}"
+
+
+#: A supervisor that looks for the dead at once. Others wait for ten seconds once they have started,
+#: and after an outage: processes may be about to come back.
+SOON = with_constants(processes__supervisor__maintenance__HEARTBEAT_GRACE=1.0)
 
 
 def queue(processes: int = 2, threads: int = 2, **options: Any) -> dict[str, Any]:

@@ -201,7 +201,7 @@ def test_a_stopped_worker_is_replaced_though_another_supervisor_has_pruned_it(
     patient = make_project(queue(processes=1, **SHORT_LEASE | {"process_alive_threshold": 60}))
     strict = make_project(
         queue(processes=1, **SHORT_LEASE),
-        extra=f"DATABASES['default']['NAME'] = {str(patient.database)!r}",
+        extra=f"DATABASES['default']['NAME'] = {str(patient.database)!r}\n{SOON}",
         template=None,
     )
     first, second = patient.start(), strict.start()

@@ -9,8 +9,11 @@ import pytest
 
 from .conftest import EVERYWHERE, MakeProject
 from .harness import Project
-from .scenarios import queue, stop_all
+from .scenarios import queue, stop_all, with_constants
 from .waiting import wait_for
+
+#: Counts that are stored each second, not each ten.
+OFTEN = with_constants(statistics__collector__INTERVAL=1.0)
 
 
 def counted(project: Project, *columns: str) -> tuple[int, ...]:
@@ -48,7 +51,7 @@ def test_a_stop_leaves_nothing_uncounted(make_project: MakeProject, where: dict[
 
 
 def test_a_kill_counts_nothing_twice_and_loses_seconds(make_project: MakeProject) -> None:
-    project = make_project(queue(processes=2, threads=2))
+    project = make_project(queue(processes=2, threads=2), extra=OFTEN)
     supervisor = project.start()
     workers = supervisor.wait_ready(2)
     early = project.enqueue("work", *[[0.0]] * 100)
@@ -69,7 +72,7 @@ def test_a_kill_counts_nothing_twice_and_loses_seconds(make_project: MakeProject
 
 
 def test_a_table_that_is_missing_is_told_once_and_jobs_go_on(make_project: MakeProject) -> None:
-    project = make_project(queue(processes=1, threads=2))
+    project = make_project(queue(processes=1, threads=2), extra=OFTEN)
     supervisor = project.start()
     [worker] = supervisor.wait_ready()
     [first] = wait_for(lambda: dispatchers(project), 10, "a dispatcher")
@@ -100,13 +103,13 @@ def dispatchers(project: Project) -> set[int]:
 
 
 def test_an_outage_keeps_the_counts(make_project: MakeProject) -> None:
-    project = make_project(queue(processes=1, threads=2))
+    project = make_project(queue(processes=1, threads=2), extra=OFTEN)
     supervisor = project.start()
     supervisor.wait_ready()
     project.enqueue("work", *[[0.0]] * 20)
     project.wait_done()
     with project.write_lock():
-        time.sleep(11)  # The counts become due, and cannot be stored.
+        time.sleep(2)  # The counts become due, and cannot be stored.
         assert counted(project, "finished") == (0,)
     wait_for(lambda: counted(project, "finished") == (20,), 30, "the counts")
     stop_all(project)

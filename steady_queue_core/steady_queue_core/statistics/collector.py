@@ -162,9 +162,9 @@ class Collector:
             **tally.values(),
         )
 
-    def postpone(self, seconds: float = INTERVAL) -> None:
+    def postpone(self, seconds: float | None = None) -> None:
         """Store nothing for a while: it was stored just now, or could not be."""
-        self._next_store = time.monotonic() + seconds
+        self._next_store = time.monotonic() + (INTERVAL if seconds is None else seconds)
 
     def _tally(self, names: Names) -> Tally:
         """Return the tally of the present minute that is to change."""
