@@ -82,7 +82,7 @@ matrix: ## run the whole test suite with one pair: make matrix PYTHON=python3.14
 	@test -n "$(DJANGO)" || { echo "Name a version of Django: make matrix DJANGO=6.0" >&2; exit 1; }
 	$(MAKE) environment CONSTRAINTS=$(if $(filter 5.%,$(DJANGO)),constraints.txt,constraints-3.13.txt)
 	$(PIP) "Django~=$(DJANGO).0" $(if $(filter 5.%,$(DJANGO)),"django-tasks>=0.12")
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(PYTEST) $(PYTEST_ARGS)
 
 minimum: $(VENV)/.installed ## install the lowest versions of all dependencies, for the tests (give it a VENV)
 	$(PIP) -r requirements-minimum.txt
