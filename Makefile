@@ -18,7 +18,8 @@ PYTEST_ARGS ?=
 WORKERS ?= $(shell python3 -c 'import os; print(min(8, os.cpu_count() or 1))' 2>/dev/null || echo 2)
 
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# What is imported is compiled then.
+PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
 PIP_INSTALL := $(PIP) -c "$(CONSTRAINTS)"
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS)
 # Without bytecode each run would compile all tests anew.
@@ -112,12 +113,14 @@ clean: ## remove the environment, caches and build results
 $(VENV)/.demo-installed: $(CONSTRAINTS) steady_queue_core/pyproject.toml steady_queue_sqlite/pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found; name one: make PYTHON=..." >&2; exit 1; }
 	test -x "$(BIN)/python" || $(PYTHON) -m venv "$(VENV)"
-	$(PIP_INSTALL) -e ./steady_queue_core -e ./steady_queue_sqlite
+	$(PIP_INSTALL) hatchling editables
+	$(PIP_INSTALL) --no-build-isolation -e ./steady_queue_core -e ./steady_queue_sqlite
 	@touch "$@"
 
 $(VENV)/.installed: $(VENV)/.demo-installed requirements-test.txt steady_queue_postgres/pyproject.toml \
 		steady_queue_mysql/pyproject.toml
-	$(PIP_INSTALL) -r requirements-test.txt -e ./steady_queue_postgres -e ./steady_queue_mysql
+	$(PIP_INSTALL) --no-build-isolation -r requirements-test.txt \
+		-e ./steady_queue_postgres -e ./steady_queue_mysql
 	@touch "$@"
 
 bench: ## measure against other queues; needs Python 3.12 or newer: make bench PYTHON=python3.13
