@@ -1,9 +1,9 @@
 """Which tests a change touches: ``pytest --touched SECONDS`` runs the nearest that fit in.
 
 A change is what differs from the upstream branch, or else from the last commit. Near is a test
-whose module imports what has changed, directly or through few others, or is named like it. Tests
-of servers run where a change is in their dialect. With no change, tests of the core and SQLite's
-conformance run.
+whose module imports what has changed, directly or through few others, or that is named like it, or
+in a folder of its name. Tests of servers run where a change is in their dialect. With no change,
+tests of the core and SQLite's conformance run.
 """
 
 from __future__ import annotations
@@ -112,8 +112,11 @@ def distances(changed: Iterable[str]) -> dict[str, int]:
         for module in level:
             found.setdefault(f"{module.replace('.', '/')}.py", distance)
     tests = [str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")]
-    beside = (test for test in tests for path in changed if _is_beside(test, path))
-    found.update({test: min(found.get(test, 1), 1) for test in beside})
+    for test in tests:
+        if any(_is_beside(test, path) for path in changed):
+            found[test] = min(found.get(test, 1), 1)
+        elif any(Path(test).parent.name in Path(path).parts[2:-1] for path in changed):
+            found[test] = min(found.get(test, 2), 2)
     return {path: distance for path, distance in found.items() if _is_test(path)}
 
 
