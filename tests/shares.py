@@ -20,7 +20,9 @@ from .thinning import thinned
 EACH_PAIR = {
     "contrib", "core", "dialects", "mysql", "test_cli.py", "test_versions.py",
 }  # fmt: skip
-EACH_PAIR_OF_MERGE = EACH_PAIR - {"core", "dialects"}
+EACH_PAIR_OF_MERGE = EACH_PAIR - {"core", "dialects", "mysql"}
+#: What is run with both drivers of MySQL, which the pairs have.
+EACH_DRIVER = "tests/mysql/test_conformance.py::TestMySQLConformance::"
 
 
 class Shares:
@@ -59,4 +61,6 @@ def _is_shared(item: pytest.Item, each_pair: set[str]) -> bool:
     if item.get_closest_marker("shared"):
         return True
     folder, _, rest = item.nodeid.partition("/")
+    if item.nodeid.startswith(EACH_DRIVER):
+        return False
     return folder == "tests" and rest.partition("/")[0].partition("::")[0] not in each_pair

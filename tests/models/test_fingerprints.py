@@ -150,12 +150,12 @@ def test_a_damaged_path_keeps_no_job_from_being_cancelled(using: str) -> None:
 @on_every_database
 def test_cancelling_takes_as_many_statements_for_any_number(using: str) -> None:
     counts = []
-    for number in (1, 20):
+    for number in (1, 1, 20):  # The first one asks once for what a session remembers.
         ids = [int(rests.enqueue().id) for _ in range(number)]
         with CaptureQueriesContext(connections[using]) as captured:
             assert Job.objects.using(using).filter(pk__in=ids).cancel() == number
         counts.append(len(captured))
-    assert counts[0] == counts[1]
+    assert counts[1] == counts[2]
     assert set(fingerprints(using).values()) == {expected(EXCEPTION, CANCELLED_BEFORE_START, rests)}
 
 
