@@ -56,7 +56,8 @@ def successor(project: Project, *others: int) -> int:
 
 
 def run_by(project: Project, jobs: list[int]) -> set[int]:
-    return {project.attempts_at(job_id)[0].pid for job_id in jobs}
+    first = {attempt.job_id: attempt.pid for attempt in reversed(project.attempts())}
+    return {first[job_id] for job_id in jobs}
 
 
 def finished_in_one_attempt(project: Project, jobs: list[int]) -> bool:
