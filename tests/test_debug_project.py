@@ -123,7 +123,9 @@ def project(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StockPro
     storage.close()
 
 
-@pytest.mark.parametrize("executor", ["threads", "processes"])
+@pytest.mark.parametrize(
+    "executor", ["threads", pytest.param("processes", marks=pytest.mark.thorough)]
+)
 def test_everything_works_and_nothing_warns(project: StockProject, executor: str) -> None:
     def run(*arguments: str) -> str:
         told = project.run("-W", "error", *arguments)
