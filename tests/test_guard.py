@@ -147,6 +147,7 @@ needs_harness = pytest.mark.skipif(
 
 @needs_harness
 @pytest.mark.slow
+@pytest.mark.thorough  # The guard itself runs at the end of each CI.
 @pytest.mark.parametrize(
     "database", ["sqlite", pytest.param("postgres", marks=pytest.mark.server("postgres"))]
 )

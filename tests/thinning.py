@@ -21,7 +21,7 @@ OF_DATABASES = {
 #: Folders whose tests take long.
 LONG = {"million", "processes"}
 #: Names of modules whose tests wait for each other's locks.
-LOCKS = re.compile(r"/test_\w*(?:races|deadlocks|locked|machine|unique)")
+LOCKS = re.compile(r"/test_\w*(?:races|deadlocks|locked|unique_jobs)")
 SQLITE = ("default", "sqlite")
 DATABASE = re.compile(rf"(?<=[\[-])({'|'.join([*SQLITE, *KINDS])})(?=[\]-])")
 

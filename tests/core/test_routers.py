@@ -119,6 +119,7 @@ def split(settings: Any) -> None:
     return
 
 
+@pytest.mark.django_db  # Whoever asks first for the dialect of a database connects to it.
 def test_a_router_that_keeps_tables_out_of_the_database_is_an_error(split: None) -> None:
     [problem] = [each for each in run_checks() if each.id == "steady_queue.E009"]
     assert "steady_queue_jobs, steady_queue_pauses" in problem.msg
