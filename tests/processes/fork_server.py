@@ -119,8 +119,9 @@ def serve(orders: socket.socket) -> Order:
 def _leave(running: dict[int, tuple[int, int]]) -> NoReturn:
     """End with what was started: nobody is there to do so, however our client has ended."""
     for pid, _ in running.values():
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError):  # It may not have come to be a group yet.
             os.killpg(pid, signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
     sys.exit(0)
 
 
