@@ -44,7 +44,7 @@ def for_each(
 
         signature = inspect.signature(test)
         others = [each for each in signature.parameters.values() if each.name not in arguments]
-        of_all.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
+        of_all.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]  # inspect reads it
         return of_all
 
     return decorate

@@ -77,7 +77,7 @@ def _forget_settings() -> None:
 
     # Each model asks the default connection how long the name of a table may be.
     vars(connections).clear()
-    connections.__init__()  # type: ignore[misc]
+    connections.__init__()  # type: ignore[misc]  # as new
     settings._wrapped = empty
     apps.app_configs.clear()
     apps.apps_ready = apps.models_ready = apps.ready = False

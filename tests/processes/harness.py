@@ -183,7 +183,7 @@ class Client:
                 "tests.faultapp.client", stdin=stdin, stdout=stdout, stderr=errors
             )
         self._ask = open(self._questions, "w")  # noqa: SIM115 (closed with the client)
-        self._hear = open(self._answers)  # noqa: SIM115
+        self._hear = open(self._answers)  # noqa: SIM115 (closed with the client)
 
     def begin(self, function: str, **arguments: Any) -> None:
         """Have a function called; ``finish`` returns its value."""
