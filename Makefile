@@ -16,7 +16,7 @@ VENV ?= .venv
 CONSTRAINTS ?= $(shell $(or $(PYTHON),false) -c 'import sys; \
 	print("constraints.txt" if sys.version_info < (3, 12) else "constraints-3.13.txt")' 2>/dev/null)
 PYTEST_ARGS ?=
-WORKERS ?= $(shell python3 -c 'import os; print(min(12, (os.cpu_count() or 1) * 3 // 2))' 2>/dev/null || echo 2)
+WORKERS ?= $(shell python3 -c 'import os; print(min(12, (os.cpu_count() or 1) * 5 // 2))' 2>/dev/null || echo 2)
 
 BIN := $(VENV)/bin
 # What is imported is compiled then.

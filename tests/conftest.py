@@ -45,6 +45,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    # So does what nohup has started: it goes on after the signal, but its own processes heed it.
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN or hasattr(config, "workerinput"):
+        signal.signal(signal.SIGHUP, lambda *_: None)
     config.pluginmanager.register(
         Shares(config.getoption("--share"), is_thin=config.getoption("--thin")), "shares"
     )

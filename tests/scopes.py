@@ -15,3 +15,8 @@ def million_rows(nodeid: str) -> str | None:
         return None
     database = nodeid.rstrip("]").rpartition("-")[2].rpartition("[")[2]
     return f"tests/million/{database}"
+
+
+def waits(scope: str) -> bool:
+    """Say whether these tests wait for other processes for most of their time."""
+    return scope.startswith("tests/processes/")
