@@ -13,6 +13,7 @@ import zlib
 import pytest
 
 from .scopes import million_rows
+from .servers.session import missing_servers
 from .thinning import thinned
 
 #: Folders and modules whose tests run with each pair, unless they are marked ``shared``: what
@@ -21,6 +22,8 @@ EACH_PAIR = {
     "contrib", "core", "dialects", "mysql", "test_cli.py", "test_versions.py",
 }  # fmt: skip
 EACH_PAIR_OF_MERGE = EACH_PAIR - {"core", "dialects", "mysql"}
+#: Modules whose tests share what takes long to set up: a browser, a demo at work.
+ONE_SET_UP = ("tests/browser/", "tests/test_served_demo.py", "tests/test_packaging.py")
 #: What is run with both drivers of MySQL, which the pairs have.
 EACH_DRIVER = "tests/mysql/test_conformance.py::TestMySQLConformance::"
 
@@ -40,7 +43,7 @@ class Shares:
         """Leave out what is not ours."""
         chosen = items
         if self.is_thin:
-            needed = thinned(item.nodeid for item in items)
+            needed = thinned((item.nodeid for item in items), missing_servers(config))
             chosen = [item for item in items if item.nodeid in needed]
             chosen = [item for item in chosen if not item.get_closest_marker("thorough")]
         each_pair = EACH_PAIR_OF_MERGE if self.is_thin else EACH_PAIR
@@ -54,6 +57,8 @@ class Shares:
     def has(self, nodeid: str) -> bool:
         """Say whether a shared test is ours, the same in every run."""
         common = million_rows(nodeid) or nodeid
+        if nodeid.startswith(ONE_SET_UP):
+            common = nodeid.partition("::")[0]
         return zlib.crc32(common.encode()) % self.shares + 1 in self.numbers
 
 

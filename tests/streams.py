@@ -24,8 +24,9 @@ class Streams:
 
 
 class Scheduler(LoadScopeScheduling):
-    """Gives each worker whole scopes, as ``scope_of`` draws them. Every other worker begins with what
-    waits most of its time, and the others with what computes; at last they help each other."""
+    """Gives each worker whole scopes, as ``scope_of`` draws them. Every other worker begins with
+    what waits for most of its time, and the others with what computes; at last they help each
+    other."""
 
     def _split_scope(self, nodeid: str) -> str:
         return scope_of(nodeid)

@@ -97,7 +97,9 @@ def test_what_differs_from_the_plan_is_named_and_makes_it_fail(tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("_leaves_no_process")
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "signum", [pytest.param(signal.SIGINT, marks=pytest.mark.thorough), signal.SIGTERM]
+)
 def test_interrupted_it_stops_its_supervisor_and_removes_the_project(
     signum: signal.Signals, tmp_path: Path
 ) -> None:
@@ -115,6 +117,7 @@ def test_interrupted_it_stops_its_supervisor_and_removes_the_project(
     assert projects(tmp_path) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("_leaves_no_process")
 def test_killed_it_takes_its_supervisor_along(tmp_path: Path) -> None:
     if not sys.platform.startswith("linux"):

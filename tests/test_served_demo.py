@@ -235,7 +235,9 @@ def test_static_files_are_served_and_the_root_leads_to_the_overview(browser: Bro
 # --- the end --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "signum", [pytest.param(signal.SIGINT, marks=pytest.mark.thorough), signal.SIGTERM]
+)
 def test_a_signal_ends_it_and_nothing_is_left(signum: signal.Signals, tmp_path: Path) -> None:
     served = serve(tmp_path)
 
@@ -305,6 +307,7 @@ def test_killed_it_takes_its_processes_along(tmp_path: Path) -> None:
     assert not served.is_reachable()
 
 
+@pytest.mark.thorough
 def test_a_part_that_ends_by_itself_is_named_and_ends_it(tmp_path: Path) -> None:
     if not sys.platform.startswith("linux"):
         pytest.skip("the supervisor is found by its folder")
@@ -349,6 +352,7 @@ print(numbers["mail"], sum(numbers.values()), BlockedExecution.objects.count())
 """
 
 
+@pytest.mark.thorough
 def test_it_ends_by_itself_after_some_time_and_keeps_its_project(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

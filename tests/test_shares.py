@@ -18,12 +18,19 @@ def left_of(module: str, *databases: str) -> list[str]:
     return [names[each] for each in names if each in thinned(names)]
 
 
+def test_where_postgresql_is_missing_sqlite_takes_its_place() -> None:
+    names = [f"tests/processes/test_x.py::test_x[{each}]" for each in ("sqlite", *KINDS)]
+    assert thinned(names, {"postgres"}) == {names[0]}
+    assert thinned(names[1:], {"postgres"}) == {names[2]}
+
+
 @pytest.mark.parametrize(
     ("module", "left"),
     [
         ("tests/models/test_x.py", ["default", "postgres"]),
         ("tests/models/test_unique_races.py", ["default", "postgres", "mysql"]),
         ("tests/processes/test_x.py", ["postgres"]),
+        ("tests/admin/test_x.py", ["postgres"]),
         ("tests/processes/test_locked.py", ["postgres"]),
         ("tests/mysql/test_x.py", ["default", *KINDS]),
     ],

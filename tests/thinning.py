@@ -1,16 +1,17 @@
 """What a merge needs of tests that there are for several databases, by what may break there.
 
-What the dialects promise runs on each database. What is built on them, of models and queries alone,
-runs on SQLite and PostgreSQL, and where it is about locks on MySQL too, which has other ones. Tests
-of processes and of a million jobs, which take long, run on PostgreSQL alone. Tests that are marked
-``thorough`` are left out.
+What the dialects promise runs on each database. What is built on them, of models and queries
+alone, runs on SQLite and PostgreSQL, and where it is about locks on MySQL too, which has other
+ones. What is built on those again (pages, findings, commands), and tests of processes and of a
+million jobs, which take long, run on PostgreSQL alone, and on SQLite where there is none. Tests
+that are marked ``thorough`` are left out.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from .servers.kinds import KINDS
 
@@ -18,29 +19,35 @@ from .servers.kinds import KINDS
 OF_DATABASES = {
     "conformance", "databases", "dialects", "golden_sql", "mysql", "postgres", "servers",
 }  # fmt: skip
-#: Folders whose tests take long.
-LONG = {"million", "processes"}
+#: Folders whose tests run on one database.
+ON_ONE = {"admin", "command_line", "doctor", "million", "overview", "processes"}
 #: Names of modules whose tests wait for each other's locks.
 LOCKS = re.compile(r"/test_\w*(?:races|deadlocks|locked|unique_jobs)")
 SQLITE = ("default", "sqlite")
 DATABASE = re.compile(rf"(?<=[\[-])({'|'.join([*SQLITE, *KINDS])})(?=[\]-])")
 
 
-def thinned(nodeids: Iterable[str]) -> set[str]:
-    """Return the tests that are left."""
+def thinned(nodeids: Iterable[str], missing: Container[str] = ()) -> set[str]:
+    """Return the tests that are left, where these databases are missing."""
     variants: dict[str, dict[str, str]] = defaultdict(dict)
     for nodeid in nodeids:
         database = DATABASE.search(nodeid)
         named = database[0] if database and _folder(nodeid) not in OF_DATABASES else ""
         variants[DATABASE.sub("*", nodeid) if named else nodeid][named] = nodeid
-    return {each[name] for test, each in variants.items() for name in _needed(test, [*each])}
+    return {
+        each[name]
+        for test, each in variants.items()
+        for name in _needed(test, [name for name in each if name not in missing] or [*each])
+    }
 
 
 def _needed(test: str, there: list[str]) -> list[str]:
-    wanted = {"postgres"} if _folder(test) in LONG else {"", *SQLITE, "postgres"}
-    if _folder(test) not in LONG and LOCKS.search(test):
-        wanted.add("mysql")
-    return [name for name in there if name in wanted] or sorted(there)[-1:]
+    if _folder(test) in ON_ONE:
+        wanted = {"postgres"}
+    else:
+        wanted = {"", *SQLITE, "postgres", *(["mysql"] if LOCKS.search(test) else [])}
+    last = sorted(there, key=lambda name: (name in SQLITE, name))[-1:]
+    return [name for name in there if name in wanted] or last
 
 
 def _folder(nodeid: str) -> str:

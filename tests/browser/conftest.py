@@ -81,7 +81,7 @@ def plain_tab(unscripted: Tab, visitor: Visitor) -> Tab:
     return unscripted
 
 
-@pytest.fixture(params=["tab", "plain_tab"])
+@pytest.fixture(params=["tab", pytest.param("plain_tab", marks=pytest.mark.thorough)])
 def any_tab(request: pytest.FixtureRequest) -> Iterator[Tab]:
     """Each of them in turn, in which nothing may go wrong."""
     tab: Tab = request.getfixturevalue(request.param)

@@ -53,7 +53,7 @@ def situation(site: Site) -> Situation:
     return Situation("default").plant()
 
 
-@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("width", [WIDE, pytest.param(NARROW, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("place", [each for each in PLACES if each.title in TITLES], ids=str)
 def test_all_is_reached_by_tab(place: Place, width: int, situation: Situation, tab: Tab) -> None:
     tab.resize(width)

@@ -57,7 +57,6 @@ def test_a_page_is_well(place: Place, situation: Situation, tab: Tab) -> None:
     assert not found, "\n".join(found)
 
 
-# What a user does is tested without scripts in every merge.
 @pytest.mark.thorough
 @on_every_page
 def test_a_page_needs_no_scripts(place: Place, situation: Situation, plain_tab: Tab) -> None:

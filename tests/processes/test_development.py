@@ -77,6 +77,7 @@ def test_changed_code_is_taken_when_it_passes_the_checks(make_project: MakeProje
     assert project.count("processes") == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.fresh
 def test_code_that_breaks_between_the_checks_and_the_start_is_waited_for(
     make_project: MakeProject,

@@ -166,7 +166,13 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize(("code", "message"), BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        pytest.param(*case, id=name, marks=[] if name == "check" else pytest.mark.thorough)
+        for name, case in BROKEN.items()
+    ],
+)
 def test_broken_code_is_refused_and_the_old_goes_on(
     make_project: MakeProject, code: str, message: str
 ) -> None:
@@ -210,6 +216,7 @@ def test_another_mode_is_refused(make_project: MakeProject) -> None:
     stop_all(project)
 
 
+@pytest.mark.thorough
 def test_threads_start_anew_after_their_tasks(make_project: MakeProject) -> None:
     settings = queue(processes=1, shutdown_timeout=10, **VERSIONED)
     files = {"deployed.py": "VERSION = 1"}
@@ -272,6 +279,7 @@ def test_new_settings_that_cannot_be_had_do_not_end_it(make_project: MakeProject
     assert len(project.attempts_at(job)) == 1
 
 
+@pytest.mark.thorough
 def test_an_old_worker_that_is_killed_has_no_successor(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1))
     supervisor, old, job = busy(project, 60.0)
@@ -283,6 +291,7 @@ def test_an_old_worker_that_is_killed_has_no_successor(make_project: MakeProject
     assert [each.pid for each in project.attempts_at(job)] == [old, new]
 
 
+@pytest.mark.thorough
 def test_a_worker_without_a_journal_file_is_rescued_as_well(make_project: MakeProject) -> None:
     """Its journal is in memory, which the new code takes over."""
     settings = queue(processes=1, state_directory="/proc/no/such/folder")
@@ -297,6 +306,7 @@ def test_a_worker_without_a_journal_file_is_rescued_as_well(make_project: MakePr
     assert attempts == 1  # The attempt that was lost, and not the one that was broken off.
 
 
+@pytest.mark.thorough
 def test_a_journal_file_that_was_removed_keeps_no_code_from_taking_over(
     make_project: MakeProject,
 ) -> None:
@@ -317,6 +327,7 @@ def test_a_journal_file_that_was_removed_keeps_no_code_from_taking_over(
     assert attempts == 1
 
 
+@pytest.mark.thorough
 def test_a_frozen_old_worker_is_killed_in_the_end(make_project: MakeProject) -> None:
     settings = queue(processes=1, process_heartbeat_interval=0.3, process_alive_threshold=1.5)
     project = make_project(settings)
@@ -330,6 +341,7 @@ def test_a_frozen_old_worker_is_killed_in_the_end(make_project: MakeProject) -> 
     assert verdict(project) == []
 
 
+@pytest.mark.thorough
 def test_the_next_supervisor_recovers_what_a_killed_one_leaves(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1))
     supervisor, _, job = busy(project, 30.0)
@@ -342,6 +354,7 @@ def test_the_next_supervisor_recovers_what_a_killed_one_leaves(make_project: Mak
     stop_all(project)
 
 
+@pytest.mark.thorough
 def test_a_drain_may_be_limited(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1, drain_timeout=1.0))
     supervisor, old, job = busy(project, 60.0)
@@ -353,6 +366,7 @@ def test_a_drain_may_be_limited(make_project: MakeProject) -> None:
     assert attempts <= 1  # The interruption is no attempt.
 
 
+@pytest.mark.thorough
 def test_hangups_in_a_row_end_with_one_set_of_workers(make_project: MakeProject) -> None:
     project = make_project(queue(processes=2))
     supervisor = project.start()
@@ -372,6 +386,7 @@ def test_hangups_in_a_row_end_with_one_set_of_workers(make_project: MakeProject)
     assert len(project.attempts()) == len(jobs)
 
 
+@pytest.mark.thorough
 def test_the_pidfile_is_held_all_the_time(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1))
     pidfile = project.folder / "queue.pid"

@@ -611,6 +611,7 @@ def test_hup_lets_tasks_end_beside_new_workers(make_project: MakeProject) -> Non
     stop_all(project)
 
 
+@pytest.mark.thorough
 @row("HUP: immediate restart")
 @pytest.mark.fresh
 def test_hup_with_no_time_to_drain_starts_tasks_anew(make_project: MakeProject) -> None:

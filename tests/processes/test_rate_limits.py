@@ -72,8 +72,15 @@ def test_no_second_has_more_starts_than_it_may(
     assert rate >= LEAST * TO
 
 
-@pytest.mark.parametrize("executor", ["threads", "processes"])
-@pytest.mark.parametrize("name", ["work", "work_in_a_coroutine"])
+@pytest.mark.parametrize(
+    ("name", "executor"),
+    [
+        ("work", "processes"),
+        ("work_in_a_coroutine", "threads"),
+        pytest.param("work", "threads", marks=pytest.mark.thorough),
+        pytest.param("work_in_a_coroutine", "processes", marks=pytest.mark.thorough),
+    ],
+)
 def test_the_rate_holds_for_each_kind_of_task_and_executor(
     make_project: MakeProject, name: str, executor: str
 ) -> None:

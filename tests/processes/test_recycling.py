@@ -134,6 +134,7 @@ def test_a_worker_killed_while_its_successor_starts_gets_no_second_one(
     stop_all(project)
 
 
+@pytest.mark.thorough
 def test_a_worker_that_freezes_while_it_retires_gets_no_second_successor(
     make_project: MakeProject,
 ) -> None:

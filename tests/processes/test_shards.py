@@ -234,6 +234,7 @@ def test_hup_and_worker_counts_concern_both(make_shards: Any) -> None:
     assert len(shards.rows("supervisor")) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.fresh
 def test_hup_adds_a_database_and_takes_none_away(make_shards: Any) -> None:
     shards = make_shards(extra="west = TASKS.pop('west')\n")

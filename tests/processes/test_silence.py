@@ -44,6 +44,13 @@ print(queue.stop(), flush=True)
 """
 
 
+signals = pytest.mark.parametrize(
+    "signum",
+    [signal.SIGTERM, pytest.param(signal.SIGQUIT, marks=pytest.mark.thorough)],
+    ids=["TERM", "QUIT"],
+)
+
+
 class Line:
     """A project whose processes reach its server by a line that can go silent."""
 
@@ -149,7 +156,7 @@ def test_a_supervisor_that_was_cut_off_takes_nobody_for_dead(
     assert verdict(line.project) == []
 
 
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGQUIT], ids=["TERM", "QUIT"])
+@signals
 def test_a_stop_is_obeyed_whatever_the_database_does(line: Line, signum: int) -> None:
     """By processes and by threads; what they could not give back, the next supervisor does."""
     allowed = STOPPED + (SHUTDOWN if signum == signal.SIGTERM else 0)
@@ -181,7 +188,7 @@ def test_a_stop_is_obeyed_whatever_the_database_does(line: Line, signum: int) ->
 
 
 @pytest.mark.parametrize("mode", ["fork", "async"])
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGQUIT], ids=["TERM", "QUIT"])
+@signals
 def test_a_stop_is_obeyed_while_the_file_is_locked(
     make_project: MakeProject, signum: int, mode: str
 ) -> None:

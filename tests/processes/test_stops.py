@@ -173,6 +173,7 @@ def test_an_interrupt_of_the_whole_group_as_by_a_terminal_stops_gracefully(
     assert verdict(project) == []
 
 
+@pytest.mark.thorough
 def test_quit_during_a_graceful_stop_ends_it(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1, threads=1, shutdown_timeout=60))
     supervisor = project.start()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ..sizes import sized
 from . import proc
 from .checker import Kill
 from .conftest import EVERYWHERE, MakeProject
@@ -491,11 +492,13 @@ def test_a_worker_that_is_a_thread_refuses_task_processes(make_project: MakeProj
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
-def test_two_task_processes_compute_on_two_processors(make_project: MakeProject) -> None:
-    took = {}
+def test_two_task_processes_compute_on_two_processors(
+    make_project: MakeProject, pytestconfig: pytest.Config
+) -> None:
+    jobs, took = sized(pytestconfig, merge=200, whole=1000), {}
     for threads in (1, 2):
         project = make_project(in_processes(threads=threads))
-        project.enqueue("compute", *[[100_000]] * 1000)
+        project.enqueue("compute", *[[100_000]] * jobs)
         _, worker = start(project)
         wait_task_processes(worker, threads)
         wait_spread(worker, threads)
@@ -507,6 +510,6 @@ def test_two_task_processes_compute_on_two_processors(make_project: MakeProject)
         stop_all(project)
     # No bound: others may be at work on these processors.
     print(
-        f"\n1,000 jobs: {took[1]:.1f} s with one process, {took[2]:.1f} s with two, "
+        f"\n{jobs} jobs: {took[1]:.1f} s with one process, {took[2]:.1f} s with two, "
         f"{took[1] / took[2]:.2f} times as fast"
     )

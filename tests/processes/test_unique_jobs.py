@@ -44,7 +44,12 @@ def live(project: Project, where: str = "finished_at IS NULL") -> Counter[str]:
 @pytest.mark.parametrize("where", EVERYWHERE)
 @pytest.mark.parametrize(
     ("name", "executor"),
-    [("work", "threads"), ("work_once", "threads"), ("in_line", "threads"), ("work", "processes")],
+    [
+        ("work", "threads"),
+        pytest.param("work_once", "threads", marks=pytest.mark.thorough),
+        ("in_line", "threads"),
+        pytest.param("work", "processes", marks=pytest.mark.thorough),
+    ],
 )
 def test_at_most_one_job_of_a_key_lives_under_kills(
     make_project: MakeProject, where: dict[str, str], name: str, executor: str

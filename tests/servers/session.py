@@ -10,6 +10,7 @@ import os
 import platform
 import sqlite3
 from collections import Counter
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,21 @@ from .kinds import KINDS, Kind
 MATRIX = "STEADY_QUEUE_TEST_MATRIX"
 #: Where a worker of pytest-xdist finds the desk at which to ask.
 DESK = "steady_queue_servers"
+#: Which servers are missing, for a worker.
+MISSING = "steady_queue_missing_servers"
 
 #: Addresses of servers that answer, and why others are missing, by alias.
 Provided = tuple[dict[str, str], dict[str, str]]
+
+
+def missing_servers(config: pytest.Config) -> Container[str]:
+    """Return the aliases of the servers that the tests have to do without."""
+    if config.getoption("--no-servers"):
+        return KINDS
+    if (worker := getattr(config, "workerinput", None)) is not None:
+        return set(worker[MISSING])
+    sessions = config.pluginmanager.get_plugins()
+    return next(each.fleet.missing for each in sessions if isinstance(each, ServerSession))
 
 
 class ServerTests:
@@ -108,6 +121,7 @@ class ServerSession(ServerTests):
         """Tell a worker of pytest-xdist where to ask."""
         self._desk = self._desk or Desk(self.provide)
         node.workerinput[DESK] = [self._desk.place.port, self._desk.place.word]
+        node.workerinput[MISSING] = [*self.fleet.missing]
 
     def provide(self, tests: dict[str, int]) -> Provided:
         # Each worker has collected all tests.
