@@ -26,6 +26,15 @@ def show(tab: Tab, body: str) -> None:
     tab.do(lambda page: page.unroute(ADDRESS))
 
 
+def wait_told(tab: Tab, said: str) -> None:
+    """Wait until this is noted: a browser tells of what goes wrong when it has the time."""
+    troubles: list[str] = []
+    deadline = time.monotonic() + PATIENCE
+    while not any(said in each for each in troubles):
+        assert time.monotonic() < deadline, troubles
+        troubles += tab.take_troubles()
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -39,12 +48,7 @@ def show(tab: Tab, body: str) -> None:
 )
 def test_what_goes_wrong_is_noted(tab: Tab, body: str, said: str) -> None:
     show(tab, body)
-    # A browser tells of what it refuses when it has the time.
-    troubles: list[str] = []
-    deadline = time.monotonic() + PATIENCE
-    while not any(said in each for each in troubles):
-        assert time.monotonic() < deadline, troubles
-        troubles += tab.take_troubles()
+    wait_told(tab, said)
     show(tab, "<h1>Well</h1>")
     assert tab.take_troubles() == []
 
@@ -59,8 +63,7 @@ def test_a_handler_in_an_attribute_is_named(tab: Tab) -> None:
 def test_an_error_of_a_script_is_noted(tab: Tab) -> None:
     show(tab, "<h1>Well</h1>")
     tab.evaluate("void setTimeout(() => { throw new Error('oh') })")
-    tab.do(lambda page: page.wait_for_timeout(50))
-    assert tab.take_troubles() == ["uncaught: oh"]
+    wait_told(tab, "uncaught: oh")
 
 
 def test_what_sticks_out_is_named(tab: Tab) -> None:

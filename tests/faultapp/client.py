@@ -29,14 +29,15 @@ def enqueue(
     fair_key: str = "",
     backend: str = "default",
 ) -> Any:
-    """Enqueue a task (also ``module:name``) for each list of arguments; return the ids.
+    """Enqueue a task (also ``module:name``, of this app or by a full path) for each list of arguments; return the ids.
     ``periods``: options of ``using()`` in seconds."""
     from django.db import transaction
 
     from steady_queue_core.configured_backends import own_backend
 
     module, _, name = task.rpartition(":")
-    chosen = getattr(importlib.import_module(f".{module or 'tasks'}", __package__), name)
+    path = module if "." in module else f".{module or 'tasks'}"
+    chosen = getattr(importlib.import_module(path, __package__), name)
     if delay is not None:
         chosen = chosen.using(run_after=timedelta(seconds=delay))
     if queue:

@@ -110,3 +110,11 @@ def busy_processors(pid: int) -> set[int]:
             if fields[0] == "R":
                 found.add(int(fields[36]))
     return found
+
+
+def threads(pid: int) -> int:
+    """Return how many threads a process has; 0: it has ended."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,98 @@
+"""Tasks that go wrong where a test says so, and one that must not notice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steady_queue_core import Unique, limits_concurrency, task
+from steady_queue_core.middleware import Middleware
+
+from .switch import trip
+
+
+class Surrounding(Middleware):
+    """Goes wrong around faulty jobs."""
+
+    def execute(self, context: Any, proceed: Any) -> Any:
+        if context.task_result.task.queue_name == "faulty":
+            trip("middleware")
+        return proceed()
+
+    async def aexecute(self, context: Any, proceed: Any) -> Any:
+        if context.task_result.task.queue_name == "faulty":
+            trip("middleware of coroutines")
+        return await proceed()
+
+
+def report(error: BaseException, task_result: Any) -> None:
+    """Be told of failed jobs."""
+    trip("error reporter")
+
+
+class UntoldError(Exception):
+    """Has a text that cannot be found out."""
+
+    def __str__(self) -> str:
+        trip("text of an error")
+        return "on purpose"
+
+
+@task(queue_name="faulty")
+def function() -> None:
+    trip("function")
+
+
+@task(queue_name="faulty")
+async def coroutine() -> None:
+    trip("coroutine")
+
+
+@task(queue_name="faulty")
+def fail_untold() -> None:
+    raise UntoldError
+
+
+@task(queue_name="faulty")
+def fail() -> None:
+    raise ValueError("on purpose")
+
+
+def pause(attempts: int, *args: Any) -> float:
+    trip("back-off")
+    return 0.0
+
+
+@task(queue_name="faulty", max_attempts=2, backoff=pause)
+def fail_twice() -> None:
+    raise ValueError("on purpose")
+
+
+def key_of_call(*args: Any) -> str:
+    trip("key of a callback")
+    return "key"
+
+
+def unique_key_of_call(*args: Any) -> str:
+    trip("unique key of a callback")
+    return "key"
+
+
+@limits_concurrency(key=key_of_call)
+@task
+def limited(result_id: str) -> None:
+    pass
+
+
+@task(unique=Unique(key=unique_key_of_call))
+def unique(result_id: str) -> None:
+    pass
+
+
+@task(queue_name="faulty", on_success=limited)
+def with_limited_callback() -> None:
+    pass
+
+
+@task(queue_name="faulty", on_success=unique)
+def with_unique_callback() -> None:
+    pass
