@@ -11,6 +11,7 @@ from django.db.models import Model
 
 from .compat import InvalidTask
 from .dialects import is_storable
+from .project_code import contained
 
 Key = str | Callable[..., object]
 
@@ -35,7 +36,7 @@ def text_of(
     value: object = key
     if callable(key):
         try:
-            value = key(*args, **kwargs)
+            value = contained(key, *args, **kwargs)
         except Exception as error:
             raise InvalidTask(
                 f"{where} could not be computed: {type(error).__name__}: {error}. Its "

@@ -16,6 +16,7 @@ from datetime import UTC, date, datetime, time
 from typing import Any, NamedTuple
 
 from .printable import indented, printable, printable_value
+from .project_code import is_meant_for_us
 
 #: The loggers of the queue, and of the task framework.
 OURS = ("steady_queue", "django.tasks", "django_tasks")
@@ -75,8 +76,9 @@ class SafeLogger(logging.LoggerAdapter[logging.Logger]):
         try:
             if self.logger.isEnabledFor(level):
                 self.logger.handle(self._record(level, msg, args, **kwargs))
-        except Exception:
-            pass
+        except BaseException as error:
+            if is_meant_for_us(error):
+                raise
 
     def _record(
         self,

@@ -5,30 +5,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from django import dispatch
+from asgiref.sync import async_to_sync
 from django.db import transaction
+from django.dispatch import Signal as Signal
 
 from .logging import about, get_logger
+from .project_code import is_meant_for_us
 
 logger = get_logger("steady_queue")
-
-
-class Signal(dispatch.Signal):
-    """A signal that logs failing receivers in the queue's own log: Django's log is not shown unless
-    the project configures it."""
-
-    def _log_robust_failure(self, receiver: Any, err: Exception) -> None:
-        name = getattr(receiver, "__qualname__", repr(receiver))
-        logger.error(
-            "The receiver %s of a signal failed: %s",
-            name,
-            err,
-            exc_info=err,
-            extra=about("signal.receiver_failed", receiver=name, error_type=type(err).__name__),
-        )
 
 
 class ProcessLifecycle:
@@ -100,13 +88,46 @@ task_discarded = Signal()
 
 
 def send(signal: Signal, sender: type, **payload: Any) -> None:
-    """Send a signal; log the receivers that raise."""
+    """Send a signal to its receivers, each by itself, whatever the others raise; log those that do.
+
+    Unlike ``send_robust()``, also receivers that call ``sys.exit()``, and in the queue's own log:
+    Django's is not shown unless the project configures it.
+    """
     if not signal.receivers:
         return
+    dispatcher: Any = signal
+    functions, coroutines = dispatcher._live_receivers(sender)
+    for receiver in functions:
+        try:
+            receiver(signal=signal, sender=sender, **payload)
+        except BaseException as error:
+            _log_failure(receiver, error)
+    for receiver in coroutines:
+        call = partial(receiver, signal=signal, sender=sender, **payload)
+        if (failure := async_to_sync(_failure_of)(call)) is not None:
+            _log_failure(receiver, failure)
+
+
+async def _failure_of(call: Callable[[], Awaitable[object]]) -> BaseException | None:
+    """Await a receiver; return what it raises: it must not reach the loop, where tasks run."""
     try:
-        signal.send_robust(sender=sender, **payload)
-    except BaseException:  # A receiver that calls sys.exit() must not end a process.
-        logger.exception("A receiver of a signal failed", extra=about("signal.receiver_failed"))
+        await call()
+    except BaseException as error:
+        return error
+    return None
+
+
+def _log_failure(receiver: Any, error: BaseException) -> None:
+    if is_meant_for_us(error):
+        raise error
+    name = getattr(receiver, "__qualname__", repr(receiver))
+    logger.error(
+        "The receiver %s of a signal failed: %s",
+        name,
+        error,
+        exc_info=error,
+        extra=about("signal.receiver_failed", receiver=name, error_type=type(error).__name__),
+    )
 
 
 def send_after_commit(signal: Signal, sender: type, using: str, **payload: Any) -> None:

@@ -37,6 +37,8 @@ class Round:
 
     def rescue(self, process: Process) -> None:
         self.tried.append(process.name)
+        if process.name.startswith("broken"):
+            raise SystemExit("enough")
         if process.name in self.locked:
             raise Unavailable(0.0, lost=False)
         self.processes.remove(process)
@@ -71,3 +73,10 @@ def test_what_is_gone_is_forgotten() -> None:
     rounds.processes.clear()
     rounds.do()
     assert not rounds.held_up
+
+
+def test_one_that_cannot_be_rescued_keeps_no_other_from_it() -> None:
+    rounds = Round("broken", "free", "other")
+    assert rounds.do() == ["broken", "free", "other"]
+    rounds.processes.append(Process(name="next"))
+    assert rounds.do() == ["next", "broken"]

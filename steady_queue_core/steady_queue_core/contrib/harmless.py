@@ -7,6 +7,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from ..logging import about, get_logger
+from ..project_code import contained
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,7 +26,7 @@ def harmless(function: Callable[P, R]) -> Callable[P, R | None]:
     @wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R | None:
         try:
-            return function(*args, **kwargs)
+            return contained(function, *args, **kwargs)
         except Exception as error:
             _log(function.__qualname__, error)
             return None

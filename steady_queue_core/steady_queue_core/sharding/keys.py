@@ -7,6 +7,7 @@ from typing import Any
 
 from ..call_keys import text_of_value
 from ..compat import InvalidTask, Task
+from ..project_code import contained
 from ..tasks.shard_calls import OPTION, declared_shard_key, where_of
 from ..tasks.signature import signature_of
 from .options import KeyFunction, ShardingOptions
@@ -43,7 +44,7 @@ class ShardKeys:
     def _computed(self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]) -> object:
         if self._function is not None:
             try:
-                return self._function(task, list(args), dict(kwargs))
+                return contained(self._function, task, list(args), dict(kwargs))
             except Exception as error:
                 raise InvalidTask(
                     f"{where_of(task)} could not be computed: {type(error).__name__}: {error}. "

@@ -9,9 +9,7 @@ from django.dispatch import Signal
 
 from ..compat import TaskResult, framework_signals, task_enqueued, task_finished, task_started
 from ..log_readers import is_read
-from ..logging import about, get_logger
-
-logger = get_logger("steady_queue")
+from ..signals import send
 
 #: The framework's own receivers, which only log, and their level for a task that has not failed.
 _LOGGED = {
@@ -49,14 +47,7 @@ class Audience:
 
 def send_task_signal(signal: Signal, sender: type, result: TaskResult) -> None:
     """Send a signal of the task framework; log the receivers that raise."""
-    try:
-        signal.send_robust(sender=sender, task_result=result)
-    except BaseException:  # A receiver that calls sys.exit() must not end a worker.
-        logger.exception(
-            "A receiver of a task signal failed for task %s",
-            result.id,
-            extra=about("signal.receiver_failed", task_id=result.id),
-        )
+    send(signal, sender, task_result=result)
 
 
 async def asend_task_signal(signal: Signal, sender: type, result: TaskResult) -> None:
@@ -66,5 +57,4 @@ async def asend_task_signal(signal: Signal, sender: type, result: TaskResult) ->
         # Django's own receiver only logs, which is not worth switching threads.
         send_task_signal(signal, sender, result)
         return
-    # Not by asend_robust(): a receiver's SystemExit would end the event loop.
     await sync_to_async(send_task_signal)(signal, sender, result)

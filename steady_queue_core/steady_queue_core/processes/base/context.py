@@ -10,6 +10,7 @@ from typing import Protocol
 from ...configuration import ResolvedOptions
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger, process_name
+from ...project_code import contained
 from . import diagnosis
 from .connections import tidy_connections
 from .database import QueueDatabase, Unavailable
@@ -210,7 +211,7 @@ class ProcessContext:
                         extra=about("process.declared_dead"),
                     )
                     break
-                pause = min(run_round(), registration.until_beat)
+                pause = min(contained(run_round), registration.until_beat)
             except Unavailable as unavailable:
                 # Even with an overdue heartbeat: it cannot be sent sooner.
                 pause = unavailable.pause

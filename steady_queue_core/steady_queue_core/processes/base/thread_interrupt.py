@@ -6,13 +6,15 @@ import ctypes
 import sys
 from threading import Thread
 
+from ...project_code import Interruption
+
 #: Code that takes locks in steps of Python: who is interrupted between having got one and the
 #: ``try`` that gives it back keeps it, and everybody who writes to that log, or imports that
 #: module, waits for ever. Whoever waits for such a lock would be interrupted just there.
 LOCKING = ("logging", "importlib")
 
 
-class TaskInterrupted(BaseException):
+class TaskInterrupted(Interruption):
     """Raised inside a running task to end it, because the queue stops or its worker has ended. A
     task that catches it should raise it again."""
 

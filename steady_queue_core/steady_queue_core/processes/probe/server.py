@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
+from ...project_code import contained
 
 logger = get_logger("steady_queue.process")
 
@@ -112,7 +113,7 @@ class _Handler(BaseHTTPRequestHandler):
             known = ", ".join(self.server.routes)
             return Answer(404, f"There are {known}.\n".encode(), "text/plain; charset=utf-8")
         try:
-            return route(self.headers.get("Accept"))
+            return contained(route, self.headers.get("Accept"))
         except Exception as error:
             log_internal_error(logger, "A probe could not be answered", extra=about("probe.failed"))
             return Answer.of([f"{type(error).__name__}: see the log"])

@@ -12,6 +12,7 @@ from ...dialects import portable
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...models import RecurringExecution, RecurringTask
+from ...project_code import contained
 from ...schedules.definition import RecurringDefinition
 from ...schedules.span import Span
 from ...signals import Recurring, recurring_enqueued, recurring_missed, send
@@ -229,8 +230,7 @@ class DueTimes:
     def _enqueue(self, entry: Entry, due: datetime) -> Attempt:
         key = entry.definition.key
         try:
-            run = RecurringRun(entry, due, self._call(entry.definition))
-            attempt = self.database.run(run.enqueue)
+            attempt = contained(self._run, entry, due)
         except Unavailable:
             raise
         except Exception:
@@ -244,6 +244,10 @@ class DueTimes:
             return Attempt(EnqueueResult.FAILED, due)
         self._tell(key, attempt)
         return attempt
+
+    def _run(self, entry: Entry, due: datetime) -> Attempt:
+        run = RecurringRun(entry, due, self._call(entry.definition))
+        return self.database.run(run.enqueue)
 
     def _tell(self, key: str, attempt: Attempt) -> None:
         waits = attempt.result is EnqueueResult.WAITING

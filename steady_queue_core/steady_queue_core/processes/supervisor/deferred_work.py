@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
+from ...project_code import contained
 from ..base.database import Unavailable
 
 logger = get_logger("steady_queue.supervisor")
@@ -36,7 +37,7 @@ class DeferredWork:
         held_up = 0
         while len(self._work) > held_up:
             try:
-                self._work[0]()
+                contained(self._work[0])
             except Unavailable as unavailable:
                 self._retry_at = time.monotonic() + unavailable.pause
                 if unavailable.lost:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from threading import Lock
 
 from ...configuration import ResolvedOptions
@@ -14,6 +14,7 @@ from ...internal_errors import log_internal_error
 from ...logging import about, get_logger, process_name
 from ...models.process import Process
 from ...models.readiness import require_tables
+from ...project_code import contained
 from ...statistics.collector import Collector
 from ..base.counting import store_statistics
 from ..base.database import QueueDatabase, Unavailable
@@ -191,35 +192,53 @@ class Maintenance:
         """Do what is due: deferred work, the heartbeat, and the checks for dead processes."""
         self.memory_kills.look()
         self.deferred.run()
-        now = time.monotonic()
-        try:
-            if self.deferred:
-                if self.deferred.is_held_up:
-                    self._beat()  # Or others would declare us dead.
-                return
+        if self.deferred and not self.deferred.is_held_up:
+            return
+        # While some of it waits for a lock: or others would declare us dead.
+        parts = [self._beat]
+        if not self.deferred:
             self._clock_is_steady()
-            self._beat()
-            if now >= self._next_exited_check:
-                self._next_exited_check = now + EXITED_CHECK_INTERVAL
-                self._prune_exited()
-            if self._clock_is_steady() and now >= self._next_prune:
-                self._beat()  # The check before may have waited for locks.
-                self._next_prune = now + self.pruner.interval
-                self._prune_expired()
-            store_statistics(self.statistics, self.database)
-            self.sweep.step()
-            if self.drain is not None:
-                self.drained = self.drain.is_done(self.database, self.options)
+            parts += [self._check_exited, self._check_expired, self._count, self.sweep.step]
+            parts += [self._look_whether_drained]
+        try:
+            for part in parts:
+                self._do(part)
         except Unavailable as unavailable:
             self.lock_timed_out = not unavailable.lost
             self._postpone_pruning(unavailable.pause)
+
+    def _do(self, part: Callable[[], object]) -> None:
+        """Do one part of a step: the others do not depend on it. Raises ``Unavailable``."""
+        try:
+            contained(part)
+        except Unavailable:
+            raise
         except Exception:
             log_internal_error(
                 logger,
                 "The maintenance of the processes failed; retrying",
                 extra=about("supervisor.round_failed"),
             )
-            self._next_exited_check = self._next_prune = now + FAILURE_PAUSE
+            self._next_exited_check = self._next_prune = time.monotonic() + FAILURE_PAUSE
+
+    def _check_exited(self) -> None:
+        if time.monotonic() >= self._next_exited_check:
+            self._next_exited_check = time.monotonic() + EXITED_CHECK_INTERVAL
+            self._prune_exited()
+
+    def _check_expired(self) -> None:
+        now = time.monotonic()
+        if self._clock_is_steady() and now >= self._next_prune:
+            self._beat()  # The check before may have waited for locks.
+            self._next_prune = now + self.pruner.interval
+            self._prune_expired()
+
+    def _count(self) -> None:
+        store_statistics(self.statistics, self.database)
+
+    def _look_whether_drained(self) -> None:
+        if self.drain is not None:
+            self.drained = self.drain.is_done(self.database, self.options)
 
     def _beat(self) -> None:
         if self._registration is not None and not self._registration.beat_if_due():

@@ -25,6 +25,7 @@ from ...models import claims
 from ...models import process as processes
 from ...models.operations.stateless_jobs import NOBODY
 from ...models.process import Process
+from ...project_code import contained
 from ...tasks.metadata import delivery_of
 from ...tasks.results import task_of
 from ..base.database import QueueDatabase, Unavailable
@@ -270,23 +271,8 @@ class Rescuer:
 
 def _done(claim: ClaimedJob, snapshot: JournalSnapshot | None, death: Death) -> RunResult:
     """Return the result of a claim, even if its row is damaged: it has to end."""
-    worker = death.worker
     try:
-        if snapshot is not None and claim.job_id in snapshot.stuck:
-            attempt = _attempt(claim, worker)
-            limit = longest_of(claim, attempt.task, attempt.backend)
-            return attempt.failed(given_up(claim, limit), claim.claimed_at)
-        if snapshot is None or claim.job_id in snapshot.running:
-            attempt = _attempt(claim, worker)
-            lost = attempt.lost(death.error, claim.claimed_at, death.process)
-            return lost._replace(lost_process=worker)
-        finished = snapshot.finished.get(claim.job_id)
-        if finished is not None and finished.token == claim.token:
-            return _attempt(claim, worker).journaled(finished)
-        if delivery_of(claim) == AT_MOST_ONCE:
-            uncertain = _attempt(claim, worker).failed(_not_repeated(death), claim.claimed_at)
-            return uncertain._replace(lost_process=worker)
-        return RunResult(outcomes.released(claim))
+        return contained(_as_noted, claim, snapshot, death)
     except Exception as problem:
         log_internal_error(
             logger,
@@ -294,7 +280,27 @@ def _done(claim: ClaimedJob, snapshot: JournalSnapshot | None, death: Death) -> 
             claim.job_id,
             extra=about_job("task.damaged", claim),
         )
-        return RunResult(outcomes.unreadable(claim, worker, claim.claimed_at, problem))
+        return RunResult(outcomes.unreadable(claim, death.worker, claim.claimed_at, problem))
+
+
+def _as_noted(claim: ClaimedJob, snapshot: JournalSnapshot | None, death: Death) -> RunResult:
+    """Return the result of a claim as the journal of its process tells of it."""
+    worker = death.worker
+    if snapshot is not None and claim.job_id in snapshot.stuck:
+        attempt = _attempt(claim, worker)
+        limit = longest_of(claim, attempt.task, attempt.backend)
+        return attempt.failed(given_up(claim, limit), claim.claimed_at)
+    if snapshot is None or claim.job_id in snapshot.running:
+        attempt = _attempt(claim, worker)
+        lost = attempt.lost(death.error, claim.claimed_at, death.process)
+        return lost._replace(lost_process=worker)
+    finished = snapshot.finished.get(claim.job_id)
+    if finished is not None and finished.token == claim.token:
+        return _attempt(claim, worker).journaled(finished)
+    if delivery_of(claim) == AT_MOST_ONCE:
+        uncertain = _attempt(claim, worker).failed(_not_repeated(death), claim.claimed_at)
+        return uncertain._replace(lost_process=worker)
+    return RunResult(outcomes.released(claim))
 
 
 def _not_repeated(death: Death) -> NotRepeatedError:

@@ -14,6 +14,7 @@ from ...encoded_call import EncodedCall
 from ...internal_errors import log_internal_error
 from ...logging import get_logger
 from ...models.operations.cancel import EXCEPTION as CANCELLED
+from ...project_code import contained
 from ...tasks.callback_reference import Callback
 from ...tasks.definition import find_task, known_task, rebuilt
 from ...tasks.metadata import JobMetadata
@@ -28,12 +29,27 @@ logger = get_logger("steady_queue.worker")
 def with_callback(result: RunResult, claim: ClaimedJob) -> RunResult:
     """Return the result of a claim with the callback that follows from it, if there is one.
 
-    A job that was cancelled, or has discarded itself, has neither succeeded nor failed.
+    A job that was cancelled, or has discarded itself, has neither succeeded nor failed. Never
+    raises: a job ends, whatever becomes of its callback.
     """
-    outcome = result.outcome
     # Most jobs have no metadata.
-    if claim.metadata is None or not outcome.completes_job:
+    if claim.metadata is None or not result.outcome.completes_job:
         return result
+    try:
+        return contained(_with_callback, result, claim)
+    except Exception as error:
+        log_internal_error(
+            logger,
+            "The callback of job %d could not be stored",
+            claim.job_id,
+            error=error,
+            extra=about_job("task.callback_lost", claim, error_type=type(error).__name__),
+        )
+        return result
+
+
+def _with_callback(result: RunResult, claim: ClaimedJob) -> RunResult:
+    outcome = result.outcome
     metadata = JobMetadata.read(claim.metadata)
     args = [_result_id(claim)]
     if outcome.ending is Ending.FINISHED:
@@ -75,19 +91,7 @@ def _follow_up(
     callback: Callback, args: list[str], claim: ClaimedJob, headers: Mapping[str, str]
 ) -> FollowUp:
     try:
-        task = rebuilt(
-            find_task(callback.path),
-            queue_name=callback.queue_name,
-            priority=callback.priority,
-            backend=callback.backend,
-        )
-        if hasattr(task.get_backend(), "shard_beside"):  # A job from before there were shards.
-            task = beside(task, own_backend(claim.backend_name))
-        backend: Any = task.get_backend()
-        call = backend.encode(task, args, {})
-        if headers:
-            call = _with_headers(call, headers, claim)
-        return FollowUp(backend.new_job(call), call)
+        return contained(_as_called, callback, args, claim, headers)
     except Exception as error:
         log_internal_error(
             logger,
@@ -100,12 +104,31 @@ def _follow_up(
         return _as_described(callback, args)
 
 
+def _as_called(
+    callback: Callback, args: list[str], claim: ClaimedJob, headers: Mapping[str, str]
+) -> FollowUp:
+    """Return the job of a callback as if somebody had called it."""
+    task = rebuilt(
+        find_task(callback.path),
+        queue_name=callback.queue_name,
+        priority=callback.priority,
+        backend=callback.backend,
+    )
+    if hasattr(task.get_backend(), "shard_beside"):  # A job from before there were shards.
+        task = beside(task, own_backend(claim.backend_name))
+    backend: Any = task.get_backend()
+    call = backend.encode(task, args, {})
+    if headers:
+        call = _with_headers(call, headers, claim)
+    return FollowUp(backend.new_job(call), call)
+
+
 def _with_headers(call: EncodedCall, headers: Mapping[str, str], claim: ClaimedJob) -> EncodedCall:
     """Return the call of a callback with what it inherits of the headers of its job."""
     try:
         backend: Any = call.task.get_backend()
         chain = backend.middleware
-        inherited = {} if chain is None else chain.inherited(headers)
+        inherited = {} if chain is None else contained(chain.inherited, headers)
         return call.carrying(inherited) if inherited else call
     except Exception as error:  # Middleware is code of the project.
         log_internal_error(

@@ -10,6 +10,7 @@ from ...configured_backends import own_backend
 from ...dialects import FollowUp, NewJob, Outcome
 from ...encoded_call import EncodedCall
 from ...logging import about, get_logger
+from ...project_code import contained
 from ...tasks.results import task_of
 from ...tasks.task_signals import Audience, send_task_signal
 
@@ -35,7 +36,7 @@ def _tell(follow_up: FollowUp) -> None:
     job, call = follow_up.job, follow_up.call
     try:
         if call is None:
-            call = _call_of(job)
+            call = contained(_call_of, job)
         backend: Any = call.task.get_backend()
         result = backend.new_result(call, follow_up.stored)
     except Exception:
