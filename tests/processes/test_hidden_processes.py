@@ -68,6 +68,29 @@ def test_what_is_to_be_seen_has_ended_as_a_zombie_or_when_another_has_its_pid(
     assert system.has_ended(child.pid, born)
 
 
+NAMED = """
+import ctypes
+ctypes.CDLL(None).prctl(15, "fünf Körbe süßer Äpfel".encode()[:15], 0, 0, 0)
+print(flush=True)
+input()
+"""
+
+
+def test_a_name_that_the_system_has_cut_inside_of_a_letter_is_no_matter() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", NAMED], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        with pytest.raises(UnicodeDecodeError):
+            Path(f"/proc/{child.pid}/stat").read_text(encoding="utf-8")
+        born = system.start_time(child.pid)
+        assert born is not None
+        assert not system.has_ended(child.pid, born)
+        assert system.wakeups_of(child.pid, child.pid) is not None
+        child.kill()
+
+
 @pytest.mark.parametrize("pid", [0, 1 << 80])
 def test_a_pid_that_no_process_can_have_tells_nothing(pid: int) -> None:
     assert not system.has_ended(pid, "1")

@@ -82,9 +82,10 @@ def has_ended(pid: int, started: str | None = None) -> bool:
 def _status(pid: int) -> list[str] | None:
     """Return the fields of ``/proc/PID/stat`` from the state on; its start time is field 19."""
     try:
-        with open(f"{PROC}/{pid}/stat") as file:
-            # The field before is the program's name: in parentheses, with any content.
-            return file.read().rpartition(")")[2].split()
+        with open(f"{PROC}/{pid}/stat", "rb") as file:
+            # The field before is the program's name: in parentheses, with any content. The system
+            # cuts it after 15 bytes, which may be inside of a letter.
+            return file.read().rpartition(b")")[2].decode("ascii").split()
     except OSError:
         return None
 
@@ -100,9 +101,9 @@ def await_thread_exit(native_id: int | None) -> None:
 def wakeups_of(pid: int, thread: int) -> int | None:
     """Return how often a thread of a process has waited and gone on, or ``None`` if unknown."""
     try:
-        with open(f"{PROC}/{pid}/task/{thread}/status") as file:
+        with open(f"{PROC}/{pid}/task/{thread}/status", "rb") as file:
             for line in file:
-                if line.startswith("voluntary_ctxt_switches:"):
+                if line.startswith(b"voluntary_ctxt_switches:"):
                     return int(line.split()[1])
     except (OSError, ValueError):
         pass
