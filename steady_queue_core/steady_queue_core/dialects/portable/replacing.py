@@ -21,8 +21,8 @@ STATES = ("ScheduledExecution", "BlockedExecution", "ReadyExecution")
 #: What a job takes over from the one that replaces it.
 FIELDS = (
     "queue_name", "task_path", "backend_name", "rank", "arguments", "metadata", "max_attempts",
-    "enqueued_at", "scheduled_at", "concurrency_key", "concurrency_limit", "concurrency_duration",
-    "concurrency_discards",
+    "token", "enqueued_at", "scheduled_at", "concurrency_key", "concurrency_limit",
+    "concurrency_duration", "concurrency_discards",
 )  # fmt: skip
 
 
@@ -89,7 +89,9 @@ def _replace_jobs(
     for pk, job in new.items():
         due = due_at(job, present)
         row = replaced[pk] = job_row(job, present, due)
-        row.pk, row.token = pk, found[pk].token
+        # A claim may read the execution as of now, and its job as of a moment before: by another
+        # token it knows, and reads the job again.
+        row.pk, row.token = pk, found[pk].token + 1
         row.metadata = relinked(job.metadata, Link.read(old[pk][1]))
         jobs.filter(pk=pk).update(**{name: getattr(row, name) for name in FIELDS})
         execution = execution_row(job, row, due, storable(present))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.functions import Abs
 
 from ...dialects import JobKey
@@ -50,9 +50,15 @@ def _retry(
         _take(database, locked, {wanted[pk].key: pk for pk in found if pk in wanted})
     retried = jobs.filter(pk__in=found)
     present = database.storable_time()
-    rows = [_execution(job, present) for job in retried]
+    # Locked, to see what is newer than the snapshot of a caller's transaction.
+    locked_jobs = database.lock_rows(retried.order_by("pk"), wait=True)
+    rows = [_execution(job, present) for job in locked_jobs]
     retried.update(
-        attempts=0, finished_at=None, return_value=None, max_attempts=Abs("max_attempts")
+        attempts=0,
+        token=F("token") + 1,
+        finished_at=None,
+        return_value=None,
+        max_attempts=Abs("max_attempts"),
     )
     blocked = [row for row in rows if isinstance(row, BlockedExecution)]
     BlockedExecution.objects.using(using).bulk_create(blocked)
@@ -100,11 +106,13 @@ def _take(database: Database, locked: Mapping[str, Any], owners: Mapping[str, in
 
 def _execution(job: Any, present: datetime) -> ReadyExecution | BlockedExecution:
     """Return the row of a job that runs again; one with a limit has to get a new permit."""
+    # A claim may read the execution as of now, and its job as of a moment before: by another token
+    # it knows, and reads the job again.
     columns = {
         "job_id": job.pk,
         "queue_name": job.queue_name,
         "rank": job.rank,
-        "token": job.token,
+        "token": job.token + 1,
         "created_at": present,
     }
     if job.concurrency_key is None:
