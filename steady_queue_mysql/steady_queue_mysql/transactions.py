@@ -137,6 +137,11 @@ def reads_committed(connection: BaseDatabaseWrapper) -> bool:
     return bool(own or wrapper.isolation_level == "read committed")
 
 
+def sees_past(connection: BaseDatabaseWrapper) -> bool:
+    """Return whether the current transaction may see the past in all but locking reads."""
+    return not reads_committed(connection)
+
+
 def is_in_transaction(connection: BaseDatabaseWrapper) -> bool:
     """Return whether the caller has begun a transaction."""
     return connection.in_atomic_block or not connection.get_autocommit()

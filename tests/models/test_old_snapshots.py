@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.db import connections, transaction
 
-from steady_queue_core import Unique, task
+from steady_queue_core import Batch, Unique, Workflow, call, task
 from steady_queue_core.dialects.conformance import threads
-from steady_queue_core.models import Job
+from steady_queue_core.models import Job, ReadyExecution, WaitingExecution
 
 from ..core.driver import Driver
 from .everywhere import where_snapshots_are_old
@@ -37,13 +37,30 @@ def fail() -> None:
     raise ValueError("no")
 
 
+@task
+def fail_for_good() -> None:
+    raise ValueError("no")
+
+
+@task
+def work() -> None:
+    """Do nothing."""
+
+
+ACTS: dict[str, Callable[[Any], Any]] = {
+    "discard": lambda jobs: jobs.discard(),
+    "cancel": lambda jobs: jobs.cancel(),
+}
+LEVELS = ("REPEATABLE READ", "SERIALIZABLE")
+
+
 @contextmanager
-def sees_past(using: str) -> Iterator[None]:
+def sees_past(using: str, level: str = "REPEATABLE READ") -> Iterator[None]:
     """A transaction that goes on seeing what there is at its beginning."""
     connection: Any = connections[using]
     connection.isolation_level = None
     with connection.cursor() as cursor:
-        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {level}")
     try:
         with transaction.atomic(using=using):
             list(Job.objects.using(using).filter(pk=0))
@@ -83,3 +100,56 @@ def test_a_claim_knows_that_a_job_was_retried(using: str) -> None:
         elsewhere(using, cancel_and_retry)
         [claim] = driver.claim()
     assert (claim.attempts, claim.errors) == (0, jobs.get().errors)
+
+
+def run_next(using: str) -> None:
+    driver = Driver(using)
+    [claim] = driver.claim(limit=1)
+    driver.settle(driver.run(claim))
+
+
+@where_snapshots_are_old
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("act", ACTS)
+def test_who_takes_out_the_last_member_ends_the_batch(using: str, act: str, level: str) -> None:
+    with Batch() as batch:
+        fail_for_good.enqueue()
+        last = work.enqueue()
+    with sees_past(using, level):
+        elsewhere(using, lambda: run_next(using))
+        assert ACTS[act](Job.objects.using(using).filter(pk=last.id)) == 1
+    batch.refresh()
+    assert (str(batch.status), batch.failed) == ("failed", 1 + (act == "cancel"))
+
+
+@where_snapshots_are_old
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("act", ACTS)
+def test_who_takes_out_the_last_parent_moves_on_what_waits(
+    using: str, act: str, level: str
+) -> None:
+    workflow = Workflow()
+    parents = [workflow.add(call(work)) for _ in range(2)]
+    workflow.add(call(work), after=parents, run_when="finished")
+    result = workflow.enqueue()
+    last = ReadyExecution.objects.using(using).latest("pk")
+    with sees_past(using, level):
+        elsewhere(using, lambda: run_next(using))
+        assert ACTS[act](Job.objects.using(using).filter(pk=last.pk)) == 1
+    assert WaitingExecution.objects.using(using).count() == 0
+    run_next(using)
+    result.refresh()
+    assert result.finished_at is not None
+
+
+@where_snapshots_are_old
+def test_two_who_take_out_the_last_members_end_the_batch_once(using: str) -> None:
+    with Batch() as batch:
+        jobs = [Job.objects.using(using).filter(pk=work.enqueue().id) for _ in range(2)]
+    with sees_past(using):
+        with threads.holding(using, jobs[0].discard, PATIENCE) as end:
+            second = threads.start(using, lambda: end(commit=True))
+            assert jobs[1].discard() == 1
+            second.result(PATIENCE)
+    batch.refresh()
+    assert str(batch.status) == "succeeded"

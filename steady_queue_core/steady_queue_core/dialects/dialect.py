@@ -129,6 +129,12 @@ class Dialect:
             self._hooks.steady_queue_lock_rows(connection=connection, rows=rows, wait=wait),
         )
 
+    def sees_past(self, connection: BaseDatabaseWrapper) -> bool:
+        """Whether only locking reads of the current transaction see what others commit."""
+        if "steady_queue_sees_past" not in self._implemented:
+            return False
+        return bool(self._hooks.steady_queue_sees_past(connection=connection))
+
     def is_contention(self, connection: BaseDatabaseWrapper, error: BaseException) -> bool:
         return bool(self._hooks.steady_queue_is_contention(connection=connection, error=error))
 

@@ -69,6 +69,7 @@ OPTIONAL = frozenset(
         "steady_queue_limit_silence",
         "steady_queue_prepare",
         "steady_queue_share",
+        "steady_queue_sees_past",
         "steady_queue_settle_and_claim",
         "steady_queue_settle_members",
         "steady_queue_claim_followers",
@@ -155,6 +156,17 @@ def steady_queue_lock_rows(  # type: ignore[empty-body]
     Rows that are locked by another transaction are skipped if ``wait`` is false, and waited for if
     it is true. If transactions lock the whole database, return ``rows`` unchanged. Called inside a
     transaction only.
+    """
+
+
+@hookspec(firstresult=True)
+def steady_queue_sees_past(connection: BaseDatabaseWrapper) -> bool:  # type: ignore[empty-body]
+    """Optional. Return whether the current transaction goes on seeing the database as of its
+    beginning, and may yet lock and change what others have changed since.
+
+    The core then locks what it reads to decide by, which is read as of now. Without the hook, that
+    is taken to be never so: transactions see what was committed before each of their statements,
+    or fail when they lock what has changed. Called inside a transaction only, and runs no queries.
     """
 
 

@@ -34,6 +34,7 @@ from .membership import (
 from .operations import Operations
 from .portable import aware, storable
 from .portable.models import model, moved
+from .present_rows import PresentRows
 from .turns import Turns
 
 # Written out: each settlement of a worker sends it, and Django takes longer to compose it than most
@@ -57,6 +58,7 @@ class Joins:
 
     def __init__(self, connection: BaseDatabaseWrapper, dialect: Operations) -> None:
         self.connection, self.dialect = connection, dialect
+        self._present = PresentRows(connection, dialect)
         #: The queues of the jobs that were moved on.
         self.queue_names: dict[str, None] = {}
 
@@ -88,7 +90,8 @@ class Joins:
     def reopen(self, job_ids: Collection[int]) -> None:
         """Let the members whose jobs run again be pending, unless their batch has ended."""
         members = self._members.filter(job_id__in=job_ids).exclude(state=MemberState.PENDING)
-        batch_ids = set(members.values_list("batch_id", flat=True)) if job_ids else set()
+        ended = self._present.of(members.values_list("batch_id", flat=True))
+        batch_ids = set(ended) if job_ids else set()
         if not batch_ids:
             return
         rows = self._batches.filter(pk__in=batch_ids, finished_at=None).order_by("-pk")
@@ -114,8 +117,8 @@ class Joins:
         """Return the pending members of these jobs: their ids, jobs and batches."""
         found: list[tuple[int, int, int]] = []
         for some in _parts(ended):
-            rows = self._members.filter(job_id__in=some, state=MemberState.PENDING)
-            found += rows.order_by("pk").values_list("pk", "job_id", "batch_id")
+            rows = self._members.filter(job_id__in=some, state=MemberState.PENDING).order_by("pk")
+            found += self._present.of(rows.values_list("pk", "job_id", "batch_id"))
         return found
 
     def _with_skipped(self, ended: Mapping[int, MemberState]) -> dict[int, MemberState]:
@@ -124,7 +127,7 @@ class Joins:
         skipped: dict[int, bool] = {}
         for some in _parts(cancelled):
             unmet = self._dependencies.filter(job_id__in=some, state__in=UNMET_STATES)
-            for job_id, state in unmet.values_list("job_id", "state"):
+            for job_id, state in self._present.of(unmet.values_list("job_id", "state")):
                 skipped[job_id] = skipped.get(job_id, True) and state == DependencyState.UNMET
         return dict(ended) | {pk: MemberState.SKIPPED for pk, whole in skipped.items() if whole}
 
@@ -156,9 +159,8 @@ class Joins:
         for some in _parts(parents):
             rows = self._dependencies.filter(parent_id__in=some, state=DependencyState.OPEN)
             closed: dict[DependencyState, list[int]] = {}
-            for pk, job_id, parent_id, run_when in rows.order_by("pk").values_list(
-                "pk", "job_id", "parent_id", "run_when"
-            ):
+            columns = rows.order_by("pk").values_list("pk", "job_id", "parent_id", "run_when")
+            for pk, job_id, parent_id, run_when in self._present.of(columns):
                 state = RunWhen(run_when).after(parents[parent_id])
                 closed.setdefault(state, []).append(pk)
                 waiting.add(job_id)
@@ -199,7 +201,7 @@ class Joins:
         if batch is None or batch.started_at is None or batch.finished_at is not None:
             return None
         # In a new statement, which sees what was committed before the lock was granted.
-        return None if members.exists() else batch
+        return None if self._present.any_of(members) else batch
 
     def _is_left_to_another(self, pending: QuerySet[Any]) -> bool:
         """Lock one of these rows without waiting; return whether there was one. Whoever ends it
@@ -210,7 +212,7 @@ class Joins:
     def _finish(self, batch: Any) -> MemberState:
         """Write the end of a batch, and insert its callbacks."""
         counted = self._members.filter(batch_id=batch.pk).order_by().values_list("state")
-        numbers = dict(counted.annotate(Count("pk")))
+        numbers = dict(self._present.of(counted.annotate(Count("pk"))))
         failed = sum(numbers.get(state, 0) for state in FAILURES)
         present = storable(self.dialect.current_time(self.connection))
         self._batches.filter(pk=batch.pk).update(
@@ -231,7 +233,7 @@ class Joins:
         for some in _parts(sorted(job_ids)):
             rows = self._waiting.filter(pk__in=some).order_by("pk")
             left = [
-                row.pk for row in rows
+                row.pk for row in self._present.of(rows)
                 if many or row.width <= FEW or not self._is_left_to_another(self._open([row.pk]))
             ]  # fmt: skip
             if left:
@@ -242,7 +244,7 @@ class Joins:
         locked = list(self.dialect.lock_rows(self.connection, rows, wait=True))
         several = [row.pk for row in locked if row.width > 1]
         # In a new statement, as above.
-        held = set(self._open(several).values_list("job_id", flat=True)) if several else set()
+        held = self._held(several) if several else set()
         moving = [row for row in locked if row.pk not in held]
         if moving:
             self._cancel_unmet(moving)
@@ -251,12 +253,18 @@ class Joins:
                 self.connection.alias
             )
 
+    def _held(self, job_ids: Sequence[int]) -> set[int]:
+        """Return those of these jobs that wait for what has not ended."""
+        if self._present.need_locks:
+            return {pk for pk in job_ids if self._present.any_of(self._open([pk]))}
+        return set(self._open(job_ids).values_list("job_id", flat=True))
+
     def _cancel_unmet(self, waiting: Sequence[Any]) -> None:
         """Ask those of these jobs to end that are not to run: a worker claims and ends them, and
         so on with those that wait for them, however many these are."""
         job_ids = [row.pk for row in waiting]
         unmet = self._dependencies.filter(job_id__in=job_ids, state__in=UNMET_STATES)
-        skipped = set(unmet.values_list("job_id", flat=True))
+        skipped = set(self._present.of(unmet.values_list("job_id", flat=True)))
         if not skipped:
             return
         # A claim may read the execution as of now, and its job as of a moment before: by another

@@ -28,6 +28,10 @@ class Operations(Protocol):
         self, connection: BaseDatabaseWrapper, rows: QuerySet[Any], *, wait: bool
     ) -> QuerySet[Any]: ...
 
+    def is_contention(self, connection: BaseDatabaseWrapper, error: BaseException) -> bool: ...
+
+    def sees_past(self, connection: BaseDatabaseWrapper) -> bool: ...
+
     def upsert(
         self,
         connection: BaseDatabaseWrapper,
