@@ -146,10 +146,9 @@ def test_who_takes_out_the_last_parent_moves_on_what_waits(
 def test_two_who_take_out_the_last_members_end_the_batch_once(using: str) -> None:
     with Batch() as batch:
         jobs = [Job.objects.using(using).filter(pk=work.enqueue().id) for _ in range(2)]
-    with sees_past(using):
-        with threads.holding(using, jobs[0].discard, PATIENCE) as end:
-            second = threads.start(using, lambda: end(commit=True))
-            assert jobs[1].discard() == 1
-            second.result(PATIENCE)
+    with sees_past(using), threads.holding(using, jobs[0].discard, PATIENCE) as end:
+        second = threads.start(using, lambda: end(commit=True))
+        assert jobs[1].discard() == 1
+        second.result(PATIENCE)
     batch.refresh()
     assert str(batch.status) == "succeeded"

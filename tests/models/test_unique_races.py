@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connections, transaction
 
-from steady_queue_core import Batch, Unique, task
+from steady_queue_core import Batch, Unique, limits_concurrency, task
 from steady_queue_core.dialects import unique_enqueue
 from steady_queue_core.dialects.conformance import threads
 from steady_queue_core.dialects.registry import dialect_for
@@ -45,6 +45,18 @@ def work(number: int, by: int = 0) -> None:
 
 @task(unique=Unique(key="one", on_conflict="replace"))
 def latest(number: int = 0) -> None:
+    """Do nothing."""
+
+
+@limits_concurrency(key=lambda number: number, group="rooms")
+@task(unique=Unique(key="one", on_conflict="replace"))
+def move_to_room(number: int) -> None:
+    """Do nothing."""
+
+
+@limits_concurrency(key=lambda number: number, group="rooms")
+@task
+def use_room(number: int) -> None:
     """Do nothing."""
 
 
@@ -237,6 +249,53 @@ def test_a_job_that_is_claimed_meanwhile_is_not_replaced(using: str) -> None:
     assert second.result(20).id == first.id
     assert second.result(20).args == [1]
     assert ReadyExecution.objects.using(using).count() == 0
+
+
+ACTS: dict[str, Callable[[Any], Any]] = {
+    "discard": lambda jobs: jobs.discard(),
+    "cancel": lambda jobs: jobs.cancel(),
+    "reschedule": lambda jobs: jobs.reschedule(HOUR),
+    "replace": lambda jobs: move_to_room.enqueue(3),
+}
+
+
+@on_every_server
+@pytest.mark.parametrize("act", ACTS)
+def test_who_takes_out_what_was_just_replaced_passes_on_its_new_permit(
+    using: str, act: str
+) -> None:
+    first = move_to_room.enqueue(1)
+    jobs = Job.objects.using(using).filter(pk=first.id)
+
+    def replace() -> None:
+        move_to_room.enqueue(2)
+        use_room.enqueue(2)
+
+    with threads.holding(using, replace, 20) as end:
+        done = threads.start(using, lambda: ACTS[act](jobs))
+        assert_waits(done)
+        end(commit=True)
+    done.result(20)
+    ready = ReadyExecution.objects.using(using).exclude(pk=first.id)
+    assert ready.count() == 1
+
+
+@where_snapshots_are_old
+@pytest.mark.parametrize("act", ACTS)
+def test_who_has_an_old_snapshot_passes_on_the_present_permit(using: str, act: str) -> None:
+    first = move_to_room.enqueue(1)
+
+    def replace() -> None:
+        move_to_room.enqueue(2)
+        use_room.enqueue(2)
+
+    def replace_and_act() -> None:
+        threads.run_all(using, [replace], 20.0)
+        ACTS[act](Job.objects.using(using).filter(pk=first.id))
+
+    with_a_snapshot(using, replace_and_act, 1)
+    connections[using].close()
+    assert ReadyExecution.objects.using(using).exclude(pk=first.id).count() == 1
 
 
 def assert_waits(future: Any) -> None:

@@ -18,6 +18,7 @@ from .contention import until_free
 from .dialect import Dialect
 from .joins import Joins
 from .membership import MemberState
+from .present_rows import PresentRows
 from .registry import dialect_for
 from .turns import Turns
 from .unique_keys import UniqueKeys
@@ -92,6 +93,10 @@ class Database:
     @property
     def unique_keys(self) -> UniqueKeys:
         return UniqueKeys(self.connection, self.dialect)
+
+    @property
+    def present_rows(self) -> PresentRows:
+        return PresentRows(self.connection, self.dialect)
 
     @property
     def joins(self) -> Joins:

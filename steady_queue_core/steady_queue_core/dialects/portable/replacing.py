@@ -9,6 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from ..membership import Link, relinked
+from ..present_rows import PresentRows
 from ..records import NewJob
 from .clock import storable
 from .enqueue import due_at, execution_row, job_row
@@ -105,13 +106,10 @@ def _limits_and_metadata(
     connection: BaseDatabaseWrapper, dialect: Any, job_ids: Sequence[int]
 ) -> dict[int, tuple[str | None, str | None]]:
     jobs = model("Job").objects.using(connection.alias)
-    rows = jobs.filter(pk__in=job_ids).values_list("pk", "concurrency_key", "metadata")
-    found = {pk: (key, metadata) for pk, key, metadata in rows}
-    for job_id in sorted(set(job_ids) - found.keys()):
-        # It is newer than this transaction's snapshot: a lock looks at what is there.
-        for row in dialect.lock_rows(connection, jobs.filter(pk=job_id), wait=True):
-            found[job_id] = row.concurrency_key, row.metadata
-    return found
+    rows = jobs.filter(pk__in=job_ids).order_by("pk")
+    columns = rows.values_list("pk", "concurrency_key", "metadata")
+    found = PresentRows(connection, dialect).of(columns)
+    return {pk: (key, metadata) for pk, key, metadata in found}
 
 
 def _take_out(

@@ -25,7 +25,7 @@ from ..execution import (
     ScheduledExecution,
     WaitingExecution,
 )
-from .keys import free_unique_keys, keys_of, lock_unique_keys
+from .keys import free_unique_keys, lock_keys
 from .removal import remove_executions
 
 #: The states of jobs that wait. In the order in which jobs pass through them: a job that moves on
@@ -60,8 +60,7 @@ def end(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
 
 def _end(database: Database, jobs: QuerySet[Any], job_ids: Sequence[int]) -> tuple[int, int]:
     """Return how many jobs have ended, and how many others were admitted by it."""
-    keys, wanted, members = keys_of(jobs, job_ids)
-    unique = lock_unique_keys(database, wanted)
+    (keys, _, members), unique = lock_keys(database, jobs, job_ids)
     found = remove_executions(database, WAITING, job_ids, keys)
     free_unique_keys(database, unique, [row.pk for row in found])
     if found:

@@ -21,7 +21,7 @@ from ..execution import (
 )
 from ..retention import Retention
 from ..step import Step
-from .keys import free_unique_keys, keys_of, lock_unique_keys
+from .keys import free_unique_keys, lock_keys
 from .removal import remove_executions
 
 #: The states in which a job can be discarded: it is neither running nor finished. In the order in
@@ -50,8 +50,7 @@ def discard(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
 def _discard(database: Database, jobs: QuerySet[Any], job_ids: Sequence[int]) -> tuple[int, int]:
     """Return how many jobs were deleted, and how many others were admitted by it."""
     using = database.alias
-    keys, wanted, members = keys_of(jobs, job_ids)
-    unique = lock_unique_keys(database, wanted)
+    (keys, _, members), unique = lock_keys(database, jobs, job_ids)
     found = [row.pk for row in remove_executions(database, STATES, job_ids, keys)]
     free_unique_keys(database, unique, found)
     jobs.filter(pk__in=found)._raw_delete(using)

@@ -38,6 +38,24 @@ def keys_of(jobs: QuerySet[Any], job_ids: Sequence[int]) -> Keys:
     return Keys(sorted(concurrency), unique, members)
 
 
+def lock_keys(
+    database: Database, jobs: QuerySet[Any], job_ids: Sequence[int]
+) -> tuple[Keys, dict[str, int]]:
+    """Return the keys of these of all ``jobs``; lock the unique ones that they have, and return
+    which job has each.
+
+    Whoever replaces a job, and so changes the key of its limit, has locked its unique key: the
+    other keys are read once more under this lock.
+    """
+    keys = keys_of(jobs, job_ids)
+    locked = lock_unique_keys(database, keys.unique)
+    if locked:
+        limited = jobs.filter(pk__in=set(locked.values()), concurrency_key__isnull=False)
+        found = database.present_rows.of(limited.values_list("concurrency_key", flat=True))
+        keys = keys._replace(concurrency=sorted({*keys.concurrency, *found}))
+    return keys, locked
+
+
 def lock_unique_keys(database: Database, wanted: Mapping[int, JobKey]) -> dict[str, int]:
     """Lock those of the unique keys of these jobs that they have; return which job has each.
 

@@ -22,7 +22,7 @@ from ..execution import (
     WaitingExecution,
 )
 from . import move
-from .keys import keys_of
+from .keys import free_unique_keys, lock_keys
 from .removal import remove_executions
 
 STATES = move.STATES
@@ -64,7 +64,7 @@ def _reschedule(
     database: Database, jobs: QuerySet[Any], job_ids: Sequence[int], due: datetime
 ) -> tuple[list[int], int]:
     """Return the ids of the jobs, and how many others were admitted by it."""
-    keys = keys_of(jobs, job_ids).concurrency
+    (keys, *_), unique = lock_keys(database, jobs, job_ids)
     later = [
         *_move(database, WaitingExecution, job_ids, due_at=portable.storable(due), delay=None),
         *_move(database, ScheduledExecution, job_ids, due_at=portable.storable(due)),
@@ -73,6 +73,7 @@ def _reschedule(
     removed = remove_executions(database, (BlockedExecution, ReadyExecution), left, keys)
     _insert(jobs, removed, due)
     found = sorted([*later, *(row.pk for row in removed)])
+    free_unique_keys(database, unique, ())  # They stay, unless their job has just ended.
     jobs.filter(pk__in=found).update(scheduled_at=portable.storable(due))
     return found, database.admit(keys) if removed else 0
 

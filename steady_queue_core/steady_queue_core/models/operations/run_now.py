@@ -56,7 +56,8 @@ def _unblock(database: Database, job_ids: Sequence[int], due: Sequence[Scheduled
     # Also those of the jobs that are dispatched next: their turns are locked after all semaphores.
     later = {row.concurrency_key for row in due if row.concurrency_key is not None}
     lock_semaphores(database, sorted(later.union(keys)))
-    rows = list(database.lock_rows(blocked, wait=True))
+    # One that was replaced meanwhile may wait for another permit.
+    rows = list(database.lock_rows(blocked.filter(concurrency_key__in=keys), wait=True))
     unblock(database.connection, rows)
     database.admit(keys)  # Counts the permits anew.
     return len(rows)
