@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from steady_queue_core.logging import RunningTask, running_task
+from steady_queue_core.processes.base import execute_wrappers
 from steady_queue_core.processes.base.connection_setup import preparing_connections
 from steady_queue_core.processes.base.connections import tidy_connections, watch_connections
 from steady_queue_core.processes.worker.task_transaction import TaskTransaction
@@ -204,6 +206,69 @@ def test_settings_that_the_driver_tells_of_do_not_reach_the_next_task(
         assert connections[using].connection is not left, statement
     told = [record for record in caplog.records if "changed" in record.getMessage()]
     assert len(told) == len(SETTINGS.get(connections[using].vendor, []))
+
+
+def look(execute: Any, sql: Any, params: Any, many: bool, context: dict[str, Any]) -> Any:
+    return execute(sql, params, many, context)
+
+
+def watch(connection: BaseDatabaseWrapper, **kwargs: object) -> None:
+    """A receiver of the project that watches each connection."""
+    if look not in connection.execute_wrappers:
+        connection.execute_wrappers.append(look)
+
+
+def test_a_wrapper_of_another_thread_ends_with_its_block() -> None:
+    """A request begins without a connection: ours is added within the project's block."""
+    found: list[list[Any]] = []
+
+    def serve() -> None:
+        for _ in range(3):
+            connection.close()
+            with connection.execute_wrapper(look), connection.cursor() as cursor:
+                cursor.execute("SELECT 1")
+            found.append(list(connection.execute_wrappers))
+        connection.close()
+
+    thread = Thread(target=serve)
+    thread.start()
+    thread.join()
+    assert look not in found[-1]
+    assert found[0] == found[-1]
+
+
+@pytest.mark.parametrize("opened", [False, True], ids=["new", "open"])
+def test_wrappers_of_a_task_do_not_reach_the_next_one(
+    opened: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "steady_queue.worker")
+    usual = list(fresh("default").execute_wrappers)
+    if not opened:
+        connection.close()
+    connection.execute_wrappers.append(look)
+    left = connections["default"]
+    execute("default", "SELECT 1")
+    tidy_connections()
+    assert connections["default"] is not left
+    assert fresh("default").execute_wrappers == usual
+    [record] = caplog.records
+    assert record.getMessage().startswith("Task shop.tasks.sell #7 changed execute_wrappers on")
+
+
+def test_wrappers_that_each_connection_gets_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execute_wrappers, "_lasting", {})
+    connection_created.connect(watch)
+    try:
+        kept = fresh("default")
+        tidy_connections()
+        assert connections["default"] is kept
+        assert kept.connection is not None
+        connection.execute_wrappers.append(lambda execute, *args: execute(*args))
+        tidy_connections()
+        assert connections["default"] is not kept
+    finally:
+        connection_created.disconnect(watch)
+        del connections["default"]
 
 
 @on_every_database

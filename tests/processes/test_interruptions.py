@@ -170,6 +170,21 @@ def test_the_next_statement_is_refused_and_no_other(monkeypatch: pytest.MonkeyPa
     assert not [each for each in connection.execute_wrappers if isinstance(each, module.Refusal)]
 
 
+@pytest.mark.django_db
+def test_a_refusal_takes_the_place_of_no_wrapper(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection.ensure_connection()
+    monkeypatch.setattr(module, "is_within", lambda thread, *packages: True)
+    monkeypatch.setattr(module, "connections_of", lambda thread: [connection])
+    before, interruptions = list(connection.execute_wrappers), Interruptions()
+    interruptions.enter(1)
+    with connection.execute_wrapper(lambda execute, *args: execute(*args)):
+        interruptions.interrupt(1)
+    with pytest.raises(TaskCancelled), connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    assert interruptions.leave(1) is TaskCancelled
+    assert connection.execute_wrappers == before
+
+
 def wait_for_the_lock_of_a_log(
     interruptions: Interruptions, interrupt: Callable[[threading.Thread], None]
 ) -> list[str]:

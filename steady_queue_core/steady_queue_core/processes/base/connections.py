@@ -18,6 +18,7 @@ from django.db.backends.signals import connection_created
 
 from ...logging import RunningTask, about, get_logger, running_task
 from .driver_state import is_closed, is_in_transaction, settings_of
+from .execute_wrappers import add_wrapper, has_left_wrappers
 
 logger = get_logger("steady_queue.worker")
 
@@ -113,8 +114,7 @@ def _note_connection(connection: BaseDatabaseWrapper, **kwargs: object) -> None:
     if thread is not threading.main_thread() and not thread.name.startswith(THREAD_PREFIX):
         _served_coroutines.set()
         _openers[connection] = None
-        if _note_opener not in connection.execute_wrappers:
-            connection.execute_wrappers.append(_note_opener)
+        add_wrapper(connection, _note_opener)
     with suppress(Exception):  # Settings that the driver does not report are not restored.
         _first_settings[connection] = settings_of(connection)
 
@@ -134,6 +134,9 @@ def _tidy(connection: BaseDatabaseWrapper, fresh: bool) -> None:
     if connection.in_atomic_block or connection.closed_in_transaction:
         if connection.in_atomic_block:
             _log_left_open(connection, running_task.get())
+        _drop(connection)
+    elif has_left_wrappers(connection):
+        _log_changed(connection, ["execute_wrappers"])
         _drop(connection)
     elif connection.connection is None:
         return
@@ -161,13 +164,7 @@ def _was_changed(connection: BaseDatabaseWrapper) -> bool:
     settings = settings_of(connection)
     changed = [name for name in first if settings.get(name) != first[name]]
     if changed:
-        logger.info(
-            "%s changed %s on the connection to %r: the next task gets a new one",
-            _subject(running_task.get()),
-            ", ".join(changed),
-            connection.alias,
-            extra=_about("worker.session_changed", connection, running_task.get()),
-        )
+        _log_changed(connection, changed)
     return bool(changed)
 
 
@@ -213,6 +210,16 @@ def _log_left_open(connection: BaseDatabaseWrapper, task: RunningTask | None) ->
         _subject(task),
         connection.alias,
         extra=_about("worker.transaction_left_open", connection, task),
+    )
+
+
+def _log_changed(connection: BaseDatabaseWrapper, names: list[str]) -> None:
+    logger.info(
+        "%s changed %s on the connection to %r: the next task gets a new one",
+        _subject(running_task.get()),
+        ", ".join(names),
+        connection.alias,
+        extra=_about("worker.session_changed", connection, running_task.get()),
     )
 
 

@@ -10,6 +10,7 @@ from django.db import connections
 
 from ...errors import TaskCancelled, TaskTimeout
 from ..base.connections import connections_of
+from ..base.execute_wrappers import add_wrapper
 from ..base.thread_interrupt import LOCKING, clear_exception, is_within, raise_in
 from . import time_outs
 
@@ -78,7 +79,7 @@ class Interruptions:
                 return
             refusal = Refusal(reason)
             for connection in connections_of(thread):
-                connection.execute_wrappers.append(refusal)
+                add_wrapper(connection, refusal)
         Thread(target=self._pursue, args=[job_id, thread, refusal], daemon=True).start()
 
     def _pursue(self, job_id: int, thread: int, refusal: Refusal) -> None:

@@ -14,6 +14,7 @@ from django.db.transaction import TransactionManagementError, on_commit
 from ...dialects import Ending, dialect_for
 from ...errors import OutsideTransactionError, RollbackRequestedError, TransactionEndedError
 from ...logging import about, get_logger
+from ..base.execute_wrappers import add_wrapper
 from .attempt import RunResult
 from .sql_writes import is_write
 
@@ -194,7 +195,7 @@ def only_writes_to(using: str) -> Iterator[None]:
 
     others = [*_connections_but(using)]
     for connection in others:
-        connection.execute_wrappers.append(refuse)
+        add_wrapper(connection, refuse)
     try:
         yield
     finally:
