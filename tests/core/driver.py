@@ -8,7 +8,7 @@ from contextvars import copy_context
 from asgiref.sync import async_to_sync
 from django.db import connections
 
-from steady_queue_core.compat import TaskResult
+from steady_queue_core.compat import Task, TaskResult
 from steady_queue_core.dialects import ClaimedJob, QueueSelector, dialect_for
 from steady_queue_core.models import process as processes
 from steady_queue_core.processes.base.database import DatabaseClock
@@ -64,8 +64,15 @@ class Driver:
         if had_expired(claim):
             return self.executor.expired(claim)
         task = self.executor.task_of(claim)
-        run = async_to_sync(self.executor.arun) if is_coroutine(task) else self.executor.run
-        result: RunResult = copy_context().run(run, claim, task)
+        run = async_to_sync(self._arun) if is_coroutine(task) else self.executor.run
+        context = copy_context()
+        result: RunResult = context.run(run, claim, task)
+        context.run(self.executor.tidy)
+        return result
+
+    async def _arun(self, claim: ClaimedJob, task: Task) -> RunResult:
+        result = await self.executor.arun(claim, task)
+        await self.executor.atidy()
         return result
 
     def settle(self, done: RunResult) -> None:

@@ -8,12 +8,14 @@ import os
 import subprocess
 import sys
 import time
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import connection
 
 from steady_queue_core import task
 
+from .effects import record
 from .models import Note
 
 
@@ -135,3 +137,11 @@ def close_output() -> None:
     """Close both outputs, so that no error can be written."""
     sys.stdout.close()
     sys.stderr.close()
+
+
+@task(takes_context=True)
+async def occupy_queries(context: Any, seconds: float) -> None:
+    """Keep the thread that runs coroutines' queries from doing anything else."""
+    await Note.objects.acount()
+    record("start", context)
+    await sync_to_async(time.sleep)(seconds)

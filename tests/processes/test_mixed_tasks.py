@@ -118,3 +118,19 @@ def test_a_coroutine_that_is_kept_waiting_by_others_takes_that_long(
         time.sleep(0.02)
     stop_all(project)
     assert most < 80
+
+
+def test_what_has_returned_does_not_wait_for_the_queries_of_others(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(
+        worker(threads=1, coroutines=4)
+        | {"shutdown_timeout": 0.1, "task_modules": ["tests.faultapp.rude"]}
+    )
+    project.start().wait_ready(1)
+    [slow] = project.enqueue("rude:occupy_queries", [60.0])
+    project.wait_started(slow)
+    jobs = project.enqueue("awork", *[[0.0]] * 10)
+    for job in jobs:
+        wait_for(lambda job=job: project.state_of(job) == "finished", 5, "the end of a job")
+    stop_all(project)

@@ -29,6 +29,8 @@ THREAD_PREFIX = "steady-queue-"
 _connected = threading.local()
 #: Set when another thread, such as those of sync_to_async(), has connected to a database.
 _served_coroutines = threading.Event()
+#: Set while a call waits for such a thread, to tidy up after all that have ended by then.
+_waits_to_tidy = threading.Event()
 #: The connections that were opened, of all threads.
 _opened: WeakSet[BaseDatabaseWrapper] = WeakSet()
 _opening = threading.Lock()
@@ -88,11 +90,27 @@ def running_coroutine(task: RunningTask) -> Iterator[None]:
         _coroutines.discard(task)
 
 
+def has_to_atidy() -> bool:
+    """Whether there may be something to tidy that no call waits to tidy already."""
+    return _served_coroutines.is_set() and not _waits_to_tidy.is_set()
+
+
 async def atidy_connections(*, fresh: bool = False) -> None:
     """Async version of :func:`tidy_connections`, for the thread that runs coroutines' queries."""
-    if _served_coroutines.is_set():
-        with suppress(CancelledError):  # The task is over: a late cancellation has no effect.
-            await sync_to_async(tidy_connections)(fresh=fresh)
+    if has_to_atidy():
+        _waits_to_tidy.set()
+        try:
+            # The task is over: neither a late cancellation nor the end of that thread matters.
+            with suppress(CancelledError, RuntimeError):
+                await sync_to_async(_tidy_in_turn)(fresh=fresh)
+        finally:
+            _waits_to_tidy.clear()
+
+
+def _tidy_in_turn(*, fresh: bool) -> None:
+    # First: what ends from now on may have been looked at already.
+    _waits_to_tidy.clear()
+    tidy_connections(fresh=fresh)
 
 
 def connections_of(thread: int) -> list[BaseDatabaseWrapper]:

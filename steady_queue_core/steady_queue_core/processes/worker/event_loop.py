@@ -42,6 +42,8 @@ class EventLoop:
         self._waiting: deque[Work] = deque()
         #: The running asyncio tasks, each with its job and, until its first step, its coroutine.
         self._running: dict[asyncio.Task[None], tuple[Work, Coroutine[Any, Any, None] | None]] = {}
+        #: Those that have given their places to others.
+        self._leaving: set[asyncio.Task[None]] = set()
         self._context = copy_context()
         self._thread: Thread | None = None
         self._closing = self._cancelled = False
@@ -66,6 +68,16 @@ class EventLoop:
     def submit_next(self, work: Work) -> None:
         """Queue a job that starts as soon as the running one, which calls this, has ended."""
         self._waiting.appendleft(work)
+
+    def leave(self) -> None:
+        """Give the place of the running job, which calls this, to another one: all that it still
+        does is to tidy up."""
+        current = asyncio.current_task()
+        assert self._loop is not None
+        assert current is not None
+        self._running.pop(current, None)
+        self._leaving.add(current)
+        self._loop.call_soon(self._start)
 
     @property
     def waiting(self) -> int:
@@ -165,8 +177,12 @@ class EventLoop:
 
     def _end_if_idle(self) -> None:
         assert self._loop is not None
-        if self._closing and not self._running and not self._waiting:
+        if self._closing and self._is_idle and not self._waiting:
             self._loop.stop()
+
+    @property
+    def _is_idle(self) -> bool:
+        return not self._running and not self._leaving
 
     def _start(self) -> None:
         assert self._loop is not None
@@ -190,7 +206,8 @@ class EventLoop:
             self._forget(running)
         else:
             # The loop itself keeps only weak references to its tasks.
-            self._running.setdefault(running, (work, coroutine))
+            if running not in self._leaving:
+                self._running.setdefault(running, (work, coroutine))
             running.add_done_callback(self._ended)
 
     async def _execute(self, work: Work, coroutine: Coroutine[Any, Any, None]) -> None:
@@ -204,6 +221,9 @@ class EventLoop:
         self._start()
 
     def _forget(self, running: asyncio.Task[None]) -> None:
+        if running in self._leaving:
+            self._leaving.discard(running)
+            return
         work, coroutine = self._running.pop(running)
         if coroutine is not None:
             # Another task cancelled this one (or all tasks of the loop) before its first step.
@@ -212,7 +232,7 @@ class EventLoop:
 
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
-        while not (self._closing and not self._running):
+        while not (self._closing and self._is_idle):
             try:
                 loop.run_forever()
             except TaskInterrupted:

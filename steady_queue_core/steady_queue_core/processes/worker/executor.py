@@ -254,8 +254,11 @@ class Executor:
             return self._failed(attempt, error)
         else:
             return self._succeeded(attempt, value)
-        finally:
-            tidy_connections(fresh=self.fresh_connections)
+
+    def tidy(self) -> None:
+        """Remove what the job of the calling thread has left on its connections. To be called once
+        its outcome is noted: this may ask the database."""
+        tidy_connections(fresh=self.fresh_connections)
 
     def _call(self, attempt: Attempt, task: Task) -> Any:
         """Call the function of a task, through the middleware of its backend if there is any."""
@@ -309,9 +312,12 @@ class Executor:
         """Run a job on the running event loop. Async version of :meth:`run`."""
         attempt = self._begin(claim, task)
         with running_coroutine(running_of(claim)):
-            result = await self._arun(attempt, task)
+            return await self._arun(attempt, task)
+
+    async def atidy(self) -> None:
+        """Async version of :meth:`tidy`, which waits for the thread that runs coroutines'
+        queries."""
         await atidy_connections(fresh=self.fresh_connections)
-        return result
 
     async def _arun(self, attempt: Attempt, task: Task) -> RunResult:
         try:

@@ -20,7 +20,7 @@ from ...tasks.cancellation import is_requested
 from ...tasks.definition import registered_tasks
 from ...tasks.metadata import delivery_of
 from ...time_limits import TimeLimit
-from ..base.connections import close_own_connections
+from ..base.connections import close_own_connections, has_to_atidy
 from ..base.context import ProcessContext
 from ..base.log_context import about_job
 from ..base.registration import ProcessRegistration
@@ -285,6 +285,7 @@ class Lanes:
             self.time_outs.end(claim.job_id)
         following = self._following(result, on_loop=False)
         self._finish(result, self.threads, time.monotonic() - began)
+        self.executor.tidy()
         return following
 
     def _run_interruptibly(
@@ -338,6 +339,9 @@ class Lanes:
         self._finish(result, self.loop, seconds)
         if following is not None:
             self._event_loop.submit_next(following)
+        if has_to_atidy():
+            self._event_loop.leave()
+            await self.executor.atidy()
 
     def _following(self, result: RunResult, *, on_loop: bool) -> Work | None:
         """Take the job that follows one that has ended; before the main thread hears of its end,

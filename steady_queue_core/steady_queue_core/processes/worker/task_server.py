@@ -16,6 +16,7 @@ from threading import Thread, get_ident
 from types import FrameType
 from typing import Any
 
+from ...compat import Task
 from ...configuration import Configuration
 from ...dialects import ClaimedJob
 from ...internal_errors import log_internal_error
@@ -128,8 +129,9 @@ class TaskServer:
         with suppress(OSError):  # The worker has ended.
             while (job := self.frames.receive()) is not None:
                 # A copy for each job keeps one task's context variables from the next.
-                outcome = copy_context().run(self._run, job)
-                self.frames.send(outcome)
+                context = copy_context()
+                self.frames.send(context.run(self._run, job))
+                context.run(self.executor.tidy)
                 if self.recycling.is_due_after(1):
                     break
         close_own_connections()
@@ -150,7 +152,7 @@ class TaskServer:
         task = self.executor.task_of(claim)
         if not is_coroutine(task):
             return self.executor.run(claim, task)
-        run = self.executor.arun(claim, task)
+        run = self._run_coroutine(claim, task)
         results: list[RunResult] = []
         try:
             # A loop for each job: what a task leaves on it ends with the task.
@@ -161,6 +163,11 @@ class TaskServer:
                 raise
             self._note_interruption(claim, error)  # By an exit of what the task has left behind.
         return results[0]
+
+    async def _run_coroutine(self, claim: ClaimedJob, task: Task) -> RunResult:
+        result = await self.executor.arun(claim, task)
+        await self.executor.atidy()
+        return result
 
     def _completed(
         self, run: Coroutine[Any, Any, RunResult], loop: asyncio.AbstractEventLoop, job: ClaimedJob
