@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import concurrent.futures.thread  # noqa: F401 - what it does at the exit is to come after ours
 import logging
 import threading
 from datetime import timedelta
+from functools import cache
 from types import TracebackType
+from weakref import WeakSet
 
 from django.apps import apps
 
@@ -23,14 +26,17 @@ from .processes.supervisor.supervisor import Supervisor
 
 logger = get_logger("steady_queue.supervisor")
 
+#: The queues that were started here.
+_started: WeakSet[EmbeddedQueue] = WeakSet()
+
 
 class EmbeddedQueue:
     """Runs the configuration in ``STEADY_QUEUE`` in threads, from ``start`` to ``stop``.
 
     ``backend`` is an alias in ``TASKS``, or several with commas between, whose databases are
     served; ``None``: those of all backends.
-    ``start`` may be called from ``AppConfig.ready``. The queue stops when Python exits. A process
-    that is forked later has no queue.
+    ``start`` may be called from ``AppConfig.ready``. The queue stops when Python exits, as soon as
+    the main thread has ended. A process that is forked later has no queue.
     """
 
     def __init__(self, backend: str | None = None) -> None:
@@ -52,7 +58,7 @@ class EmbeddedQueue:
         self._supervisor = self._build() if apps.ready else None
         self._thread = threading.Thread(target=self._run, name="steady-queue-main", daemon=True)
         self._thread.start()
-        atexit.register(self.stop)
+        _stop_at_exit(self)
 
     def stop(self, timeout: float | timedelta | None = None) -> bool:
         """Stop gracefully, giving running tasks ``shutdown_timeout`` to finish.
@@ -60,7 +66,6 @@ class EmbeddedQueue:
         Returns ``False`` if the queue is still stopping after ``timeout`` seconds.
         """
         self._stopping = True
-        atexit.unregister(self.stop)
         if self._supervisor is not None:
             self._supervisor.stop()
         if self._thread is not None:
@@ -116,3 +121,22 @@ class EmbeddedQueue:
                 level=logging.CRITICAL,
                 extra=about("supervisor.failed"),
             )
+
+
+def _stop_at_exit(queue: EmbeddedQueue) -> None:
+    """Stop the queue when Python exits, as soon as the main thread has ended."""
+    _started.add(queue)
+    _register()
+
+
+@cache
+def _register() -> None:
+    # Before other threads are waited for, and before executors take no more calls, which tasks
+    # need: functions of atexit are called after both.
+    getattr(threading, "_register_atexit", atexit.register)(_stop_all)
+
+
+def _stop_all() -> None:
+    for queue in list(_started):
+        if queue.running:
+            queue.stop()

@@ -290,6 +290,24 @@ def test_embedded_the_queue_is_stopped_when_python_exits(make_project: MakeProje
     assert verdict_of_embedded(project) == ["finished"]
 
 
+def test_embedded_tasks_can_do_everything_until_they_have_ended(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1, task_modules=["tests.faultapp.rude"]))
+    run(
+        project,
+        """
+        from tests.faultapp.rude import in_own_transaction
+        queue = EmbeddedQueue()
+        queue.start()
+        in_own_transaction.enqueue("kept", 0.5)
+        wait_for(lambda: ClaimedExecution.objects.exists())
+        # It outlives the main thread, and the queue does not wait for it.
+        threading.Thread(target=wait_for, args=[lambda: not queue.running]).start()
+        """,
+    )
+    assert verdict_of_embedded(project) == ["finished"]
+    assert project.query("SELECT text FROM faultapp_note") == [("kept",)]
+
+
 APP = """
 import threading, time
 
