@@ -77,8 +77,20 @@ def test_discarding_many_gives_all_their_permits_back(using: str) -> None:
     ids = jobs.enqueue(4, to=2) + jobs.enqueue(3, to=1, key="other")
     assert jobs.all.filter(pk__in=[ids[0], ids[1], ids[4]]).discard(batch_size=2) == 3
     assert jobs.ids(ReadyExecution) == [ids[2], ids[3], ids[5]]
-    assert Queue("default", using).clear() == 4
+    assert Queue("default", using).clear() == 3
+    assert jobs.ids(Job) == jobs.ids(ReadyExecution) == [ids[6]]
+    assert Queue("default", using).clear() == 1
     assert jobs.ids(Job) == jobs.ids(Permit) == []
+
+
+@on_every_database
+def test_clearing_a_queue_leaves_alone_what_gets_the_permits_of_its_ready_jobs(using: str) -> None:
+    jobs = Limited(using)
+    _, *blocked = jobs.enqueue(3)
+    jobs.ready(4)
+    assert Queue("default", using).clear(batch_size=2) == 5
+    assert jobs.ids(Job) == blocked
+    assert (jobs.ids(ReadyExecution), jobs.ids(BlockedExecution)) == (blocked[:1], blocked[1:])
 
 
 @on_every_database

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -15,6 +16,7 @@ from .base import alters_data
 from .execution import ReadyExecution
 from .job import Job
 from .operations.discard import discard
+from .operations.successors import without_successors
 from .pause import Pause
 
 
@@ -74,16 +76,13 @@ class Queue:
 
     @alters_data
     def clear(self, batch_size: int = 500) -> int:
-        """Discard all ready jobs; return their number."""
+        """Discard all ready jobs; return their number. Blocked jobs that get the permits of these
+        are left alone."""
         if batch_size < 1:
             raise ValueError(f"clear(): batch_size is {batch_size}; it must be at least 1.")
-        first = self._ready().order_by("rank", "turn").values_list("pk", flat=True)
         jobs = Job.objects.using(self._alias)
-        total = 0
-        known: list[int] = []
-        while (ids := list(first[:batch_size])) and ids != known:
-            total, known = total + discard(jobs, ids), ids
-        return total
+        batches = without_successors(jobs, self._batches(batch_size))
+        return sum(discard(jobs, ids) for ids in batches)
 
     def _send(self, signal: Signal, changed: bool) -> None:
         send_after_commit(
@@ -100,6 +99,13 @@ class Queue:
 
     def _ready(self) -> QuerySet[ReadyExecution]:
         return ReadyExecution.objects.using(self._alias).filter(queue_name=self.name)
+
+    def _batches(self, batch_size: int) -> Iterator[list[int]]:
+        ready = self._ready().order_by("pk").values_list("pk", flat=True)
+        last = 0
+        while job_ids := list(ready.filter(pk__gt=last)[:batch_size]):
+            yield job_ids
+            last = job_ids[-1]
 
     def _pauses(self) -> QuerySet[Pause]:
         return Pause.objects.using(self._alias).filter(pk=self.name)
