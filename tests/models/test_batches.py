@@ -19,6 +19,7 @@ from steady_queue_core import (
     Fail,
     Unique,
     call,
+    chain,
     enqueue_many,
     limits_concurrency,
     task,
@@ -507,6 +508,38 @@ def test_what_others_have_damaged_is_repaired(using: str) -> None:
     assert repair(using) == 1
     batch.refresh()
     assert batch.status == "succeeded"
+    assert repair(using) == 0
+
+
+@pytest.mark.parametrize("end", ["sweep", "cancel"])
+@on_every_database
+def test_members_whose_jobs_or_batches_were_deleted_by_the_orm_end(using: str, end: str) -> None:
+    with Batch(**telling()) as batch:
+        job = work.enqueue(1)
+        with Batch() as nested:
+            work.enqueue(2)
+    Job.objects.using(using).get(pk=job.id).delete()
+    JobBatch.objects.using(using).get(pk=nested.id).delete()
+    if end == "sweep":
+        assert repair(using) == 2
+    else:
+        assert batch.cancel()
+    Driver(using).work()
+    batch.refresh()
+    status = "succeeded" if end == "sweep" else "cancelled"
+    assert (batch.status, batch.pending, batch.completed) == (status, 0, 2)
+    assert names() == ["success", "finish"]
+    assert repair(using) == 0
+
+
+@on_every_database
+def test_a_chain_goes_on_without_a_step_that_was_deleted_by_the_orm(using: str) -> None:
+    steps = chain(call(work, 1), call(work, 2)).enqueue()
+    Job.objects.using(using).order_by("pk")[0].delete()
+    assert repair(using) == 1
+    Driver(using).work()
+    steps.refresh()
+    assert steps.is_finished
     assert repair(using) == 0
 
 

@@ -13,6 +13,7 @@ from ..dialects import MemberState
 from ..dialects.database import Database
 from ..errors import AlreadyFinished
 from ..models import BatchMember, Job, JobBatch
+from ..models.operations.batch_maintenance import BatchMaintenance
 from ..models.operations.batches import retry_batch
 from ..models.readiness import require_tables
 from ..tasks.current_batch import OpenBatch
@@ -83,7 +84,9 @@ def cancel(database: Database, batch_id: int) -> bool:
         found = [each for each in nested.values_list("pk", flat=True) if each not in seen]
         known += found
         seen |= {*found}
+    maintenance = BatchMaintenance(database.alias, Job.objects.using(database.alias))
     for pk in reversed(cancelled):
+        maintenance.end_lost_members(pk)
         database.in_transaction(partial(database.end_if_done, pk))
     return batch_id in cancelled
 

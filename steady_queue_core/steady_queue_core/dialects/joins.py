@@ -80,6 +80,15 @@ class Joins:
         self._end_batches(set(batch_ids), waiting)
         self._move_on(waiting)
 
+    def end_lost(self, member_ids: Collection[int]) -> None:
+        """End members that have neither a job nor a batch any more."""
+        rows = self._members.filter(pk__in=member_ids, state=MemberState.PENDING)
+        lost = dict(rows.order_by("pk").values_list("pk", "batch_id"))
+        self._members.filter(pk__in=lost).update(state=MemberState.DISCARDED)
+        waiting = self._resolve(dict.fromkeys(lost, MemberState.DISCARDED))
+        self._end_batches(set(lost.values()), waiting)
+        self._move_on(waiting)
+
     def try_end(self, batch_id: int) -> bool:
         """End a batch if none of its members is pending; return whether it has ended now."""
         waiting = set[int]()

@@ -22,7 +22,7 @@ LONGEST_BLOCK = timedelta(hours=1)
 
 class BatchMaintenance:
     """Repairs the batches of one database: only the loss of a database's host, statements in SQL,
-    and limits that discard a job when it is due leave something to repair."""
+    Django's ``delete()``, and limits that discard a job when it is due leave something."""
 
     def __init__(self, using: str, jobs: QuerySet[Any]) -> None:
         self.using, self.jobs = using, jobs
@@ -47,16 +47,35 @@ class BatchMaintenance:
             with database.transaction():
                 rows = JobBatch.objects.using(self.using).filter(pk=batch.pk, started_at=None)
                 rows.update(started_at=database.storable_time())
-        repaired = 0
-        while lost := self._lost_members(batch.pk):
-            with database.transaction():
-                database.end_members(lost)
-            repaired += len(lost)
+        repaired = self.end_lost_members(batch.pk)
         with database.transaction():
             joins = database.joins
             has_ended = joins.try_end(batch.pk)
             database.dialect.ring_moved(database.connection, joins)
         return repaired + has_ended
+
+    def end_lost_members(self, batch_id: int) -> int:
+        """End the pending members of a batch that nothing else would end; return their number."""
+        database, ended = self.database, 0
+        while lost := self._lost_members(batch_id):
+            with database.transaction():
+                database.end_members(lost)
+            ended += len(lost)
+        while orphans := self._orphans(batch_id):
+            with database.transaction():
+                joins = database.joins
+                joins.end_lost(orphans)
+                database.dialect.ring_moved(database.connection, joins)
+            ended += len(orphans)
+        return ended
+
+    def _orphans(self, batch_id: int) -> list[int]:
+        """Return pending members that have lost their jobs, or batches, to Django's ``delete()``:
+        it sets the reference to these to NULL."""
+        members = BatchMember.objects.using(self.using).filter(
+            batch_id=batch_id, state=MemberState.PENDING, job_id=None, nested=None
+        )
+        return list(members.order_by("pk").values_list("pk", flat=True)[:BATCH])
 
     def _lost_members(self, batch_id: int) -> dict[int, MemberState]:
         """Return pending members whose jobs have ended, or are gone, and what became of these."""
