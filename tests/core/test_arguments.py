@@ -14,19 +14,20 @@ import sys
 import time as clock
 import tracemalloc
 from collections import Counter, OrderedDict, defaultdict, namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, User
-from django.db import models
+from django.db import connections, models
 from django.http import HttpRequest, QueryDict
 from django.test.utils import isolate_apps
 from django.utils.functional import SimpleLazyObject
@@ -51,6 +52,7 @@ from steady_queue_core.arguments.limits import DEFAULT_LIMITS
 from steady_queue_core.arguments.plain import plain_call
 from tests.app.models import Item, NamedItem, Parcel
 
+from ..aliases import added_alias
 from ..findings import for_each
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -848,6 +850,55 @@ def test_a_deleted_instance_is_reported() -> None:
         f"{Item._meta.label} with primary key {pk} does not exist: it was deleted after the job "
         "was enqueued, or enqueued before its transaction was committed."
     )
+
+
+@pytest.fixture
+def archive(tmp_path: Path, db: None, django_db_blocker: Any) -> Iterator[str]:
+    """Another database, in which the first item has another name."""
+    settings = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / "archive")}
+    with added_alias("archive", settings), django_db_blocker.unblock():
+        with connections["archive"].schema_editor() as editor:
+            editor.create_model(Item)
+        Item.objects.using("archive").create(pk=1, name="archived")
+        yield "archive"
+
+
+class Apart:
+    """Reads from a replica that lags behind."""
+
+    def db_for_read(self, model: Any, **hints: Any) -> str | None:
+        return "archive" if model is Item else None
+
+    def db_for_write(self, model: Any, **hints: Any) -> str:
+        return "default"
+
+
+def test_an_instance_is_fetched_from_the_database_it_was_read_from(archive: str) -> None:
+    Item.objects.create(pk=1, name="present")
+    archived = Item.objects.using(archive).get()
+    text = encode([archived, Item.objects.get()])
+    assert [each.name for each in decode(text)] == ["archived", "present"]
+    # A unique key or a limit tells one from the other.
+    references = decode(text, resolve_models=False)
+    assert references[0] == ModelReference("testapp", "item", 1, archive) != references[1]
+    assert encode(references) == text
+
+
+def test_an_instance_is_fetched_from_where_its_model_is_written_to(
+    archive: str, settings: Any
+) -> None:
+    settings.DATABASE_ROUTERS = [Apart()]
+    new = Item.objects.using("default").create(pk=1, name="new")
+    lagging = Item.objects.get()
+    assert [each.name for each in decode(encode([new, lagging]))] == ["new", "new"]
+
+
+def test_a_database_that_is_not_known_is_reported() -> None:
+    assert unreadable(encode(ModelReference("auth", "user", 1, "gone"))) == (
+        "auth.User was read from the database 'gone', which DATABASES does not name here."
+    )
+    for stored in ('["auth","user",1,2]', '["auth","user",1,"a","b"]'):
+        assert "no proper value" in unreadable(f'{{"__sq_model__":{stored}}}')
 
 
 @pytest.mark.django_db

@@ -162,6 +162,8 @@ class Encoder(Walk):
         self._enter(value, 3)
         self._steps[-1] = PRIMARY_KEY
         stored = [self._str(value.app_label), self._str(value.model), self.value(value.pk)]
+        if value.using:
+            stored.append(self._str(value.using))
         self._leave()
         return {tags.MODEL: stored}
 

@@ -22,6 +22,8 @@ class ModelReference:
     #: The model's name in lower case, as in ``Model._meta.model_name``.
     model: str
     pk: Any
+    #: The alias of the database it was read from; empty if the routers choose that for its model.
+    using: str = ""
 
     def __str__(self) -> str:
         return f"{quoted(self.app_label)}.{quoted(self.model)}"
@@ -45,7 +47,17 @@ def reference_to(instance: Any) -> ModelReference:
     meta, pk = instance._meta, instance.pk
     if (type(pk) is tuple and None in pk) or _is_new(instance):
         pk = None
-    return ModelReference(meta.app_label, meta.model_name, pk)
+    return ModelReference(meta.app_label, meta.model_name, pk, _alias_of(instance))
+
+
+def _alias_of(instance: Any) -> str:
+    """Return the database of an instance, unless it is one that the routers name for its model."""
+    from django.db import router
+
+    using, model = instance._state.db, instance._meta.concrete_model
+    if using is None or using in (router.db_for_write(model), router.db_for_read(model)):
+        return ""
+    return str(using)
 
 
 def _is_new(instance: Any) -> bool:
@@ -63,20 +75,23 @@ def _is_new(instance: Any) -> bool:
 
 
 def read(stored: Any) -> ModelReference:
-    """Return the reference that is stored as ``[app_label, model, pk]``.
+    """Return the reference that is stored as ``[app_label, model, pk]``, or with an alias after
+    these.
 
     :raises TypeError, ValueError: ``stored`` has another form
     """
-    app_label, model, pk = stored
-    if type(stored) is not list or type(app_label) is not str or type(model) is not str:
+    app_label, model, pk, *using = stored
+    names = [app_label, model, *using]
+    if type(stored) is not list or len(using) > 1 or any(type(each) is not str for each in names):
         raise TypeError("not a reference")
     if not isinstance(pk, _KEY_TYPES):
         raise TypeError("not a primary key")
-    return ModelReference(app_label, model, pk)
+    return ModelReference(app_label, model, pk, *using)
 
 
 def fetch(reference: ModelReference) -> Any:
-    """Return the instance behind ``reference``, read from the database the router names.
+    """Return the instance behind ``reference``, read from its database, or from that which the
+    routers name for writing: a replica may not have it yet.
 
     Uses the base manager, so rows that the default manager hides are found. Errors of the
     database itself, such as a lost connection, are passed on.
@@ -85,7 +100,7 @@ def fetch(reference: ModelReference) -> Any:
     """
     from django.apps import apps
     from django.core.exceptions import ObjectDoesNotExist, ValidationError
-    from django.db import DataError, router
+    from django.db import DataError, connections, router
 
     name = f"{quoted(reference.app_label)}, {quoted(reference.model)}"
     try:
@@ -97,8 +112,14 @@ def fetch(reference: ModelReference) -> Any:
     if model._meta.swapped or model._meta.abstract:
         raise DeserializationError(f"The model ({name}) has no table of its own.")
     label = model._meta.label
+    if reference.using and reference.using not in connections:
+        raise DeserializationError(
+            f"{label} was read from the database {quoted(reference.using)}, which DATABASES does "
+            "not name here."
+        )
+    using = reference.using or router.db_for_write(model)
     try:
-        return model._base_manager.using(router.db_for_read(model)).get(pk=reference.pk)
+        return model._base_manager.using(using).get(pk=reference.pk)
     except ObjectDoesNotExist:
         raise DeserializationError(
             f"{label} with primary key {_shown(reference.pk)} does not exist: it was deleted "
