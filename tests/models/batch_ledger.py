@@ -16,11 +16,17 @@ PENDING, SUCCEEDED, FAILED_MEMBER, CANCELLED, DISCARDED, SKIPPED = STATES = (
     "pending", "succeeded", "failed", "cancelled", "discarded", "skipped",
 )  # fmt: skip
 FAILURES = (FAILED_MEMBER, CANCELLED)
+#: What needs the success of each of its members.
+SEQUENCES = ("chain", "group")
 #: Whether a member that was awaited has ended, and as it had to; how it had to. As stored.
 OPEN, MET, UNMET, BY_FAILURE = DEPENDENCIES = ("open", "met", "unmet", "by failure")
 SUCCESS, FAILURE, ANY = RUN_WHEN = ("success", "failure", "finished")
 #: In the list of a job's steps, what stands for a sleep.
 NAP = -1
+
+
+def failures_of(kind: str) -> tuple[str, ...]:
+    return (*FAILURES, DISCARDED) if kind in SEQUENCES else FAILURES
 
 
 @dataclass
@@ -246,6 +252,7 @@ class BatchLedger(Ledger):
             known += [each.batch_id for each in self._within(pk) if each.member in mine]
         if not failed:
             return 0
+        gone = [each for pk in known for each in self._members(pk) if each.state == DISCARDED]
         self._reopen_batches(known)
         own = self.members.get(self.batches[batch_id].member or 0)
         if own is not None and self.batches[own.batch].finished_at is None:
@@ -253,7 +260,7 @@ class BatchLedger(Ledger):
         for member in failed:
             self._catch_up(member)
         again = [each.job for each in failed if each.job in self.ids(FAILED)]
-        parents = {each.member_id for each in failed}
+        parents = {each.member_id for each in [*failed, *gone]}
         for job_id in [each.job for each in failed]:
             for wait in self.waits.get(job_id or 0, []):
                 wait.state = OPEN if wait.parent in parents else wait.state
@@ -261,7 +268,7 @@ class BatchLedger(Ledger):
         for job_id in waiting:
             self._wait_again(self.jobs[job_id or 0])
         self.retry([pk for pk in again if pk is not None and pk not in waiting])
-        over = {each.member_id: each.state for each in failed if each.state != PENDING}
+        over = {each.member_id: each.state for each in [*failed, *gone] if each.state != PENDING}
         self._after(over, set(known))
         return len(again)
 
@@ -349,7 +356,7 @@ class BatchLedger(Ledger):
                     is_met = {
                         SUCCESS: state == SUCCEEDED, FAILURE: state in FAILURES, ANY: True
                     }  # fmt: skip
-                    by_failure = wait.run_when == SUCCESS and state in FAILURES
+                    by_failure = wait.run_when == SUCCESS and state != SKIPPED
                     wait.state = (
                         MET if is_met[wait.run_when] else BY_FAILURE if by_failure else UNMET
                     )
@@ -365,20 +372,22 @@ class BatchLedger(Ledger):
         if PENDING in states:
             return set()
         batch.finished_at = self.now
-        batch.total, batch.failed = len(states), sum(each in FAILURES for each in states)
-        chosen = ("failure" if batch.failed else "success", "finish")
+        failures = failures_of(batch.kind)
+        batch.total, batch.failed = len(states), sum(each in failures for each in states)
+        state = self._state_of(batch, states)
+        chosen = ({SUCCEEDED: "success", SKIPPED: ""}.get(state, "failure"), "finish")
         self.telling += [(batch_id, name) for name in chosen if name in batch.told]
         member = self.members.get(batch.member or 0)
         if member is None or member.state != PENDING:
             return set()
-        member.state = self._state_of(batch, states)
+        member.state = state
         waiting = self._resolve({member.member_id: member.state})
         return waiting | self._end_batch(member.batch)
 
     def _state_of(self, batch: Batch, states: Collection[str]) -> str:
         if batch.is_cancelled:
             return CANCELLED
-        if not batch.failed and SKIPPED in states and batch.kind in ("chain", "group"):
+        if not batch.failed and SKIPPED in states and batch.kind in SEQUENCES:
             return SKIPPED
         return FAILED_MEMBER if batch.failed else SUCCEEDED
 

@@ -528,18 +528,18 @@ def test_members_whose_jobs_or_batches_were_deleted_by_the_orm_end(using: str, e
     batch.refresh()
     status = "succeeded" if end == "sweep" else "cancelled"
     assert (batch.status, batch.pending, batch.completed) == (status, 0, 2)
-    assert names() == ["success", "finish"]
+    assert names() == ["success" if end == "sweep" else "failure", "finish"]
     assert repair(using) == 0
 
 
 @on_every_database
-def test_a_chain_goes_on_without_a_step_that_was_deleted_by_the_orm(using: str) -> None:
+def test_a_chain_ends_of_which_a_step_was_deleted_by_the_orm(using: str) -> None:
     steps = chain(call(work, 1), call(work, 2)).enqueue()
     Job.objects.using(using).order_by("pk")[0].delete()
     assert repair(using) == 1
     Driver(using).work()
     steps.refresh()
-    assert steps.is_finished
+    assert (str(steps.status), steps.failed) == ("failed", 2)
     assert repair(using) == 0
 
 

@@ -269,6 +269,80 @@ def test_skipped_branch_is_no_failure(using: str) -> None:
     assert str(result.status) == "succeeded"
 
 
+def discard_first(using: str) -> None:
+    Job.objects.using(using).order_by("pk")[0].discard()
+
+
+def told() -> dict[str, Any]:
+    names = ("success", "failure", "finish")
+    return {f"on_{name}": call(work, name) for name in names}
+
+
+@on_every_database
+def test_chain_of_which_a_step_is_discarded_has_failed(using: str) -> None:
+    result = chain(call(work, 1), call(work, 2), call(work, 3), **told()).enqueue()
+    discard_first(using)
+    result = finished(using, result)
+    assert ran == ["failure", "finish"]
+    assert (str(result.status), result.failed, result.completed) == ("failed", 3, 0)
+    # There is nothing that those which come after it could be given.
+    assert result.retry() == 2
+    result = finished(using, result)
+    assert (str(result.status), result.failed) == ("failed", 3)
+    assert ran == ["failure", "finish"] * 2
+
+
+@on_every_database
+def test_last_step_of_a_chain_is_needed_as_well(using: str) -> None:
+    result = chain(call(work, 1), call(work, 2), **told()).enqueue()
+    Job.objects.using(using).order_by("-pk")[0].discard()
+    result = finished(using, result)
+    assert ran == [1, "failure", "finish"]
+    assert (str(result.status), result.failed, result.retry()) == ("failed", 1, 0)
+
+
+@on_every_database
+def test_what_collects_a_group_does_not_run_without_a_member_that_is_discarded(using: str) -> None:
+    result = (group(call(work, 1), call(work, 2), **told()) | call(add)).enqueue()
+    discard_first(using)
+    result = finished(using, result)
+    assert ran == [2, "failure", "finish"]
+    assert (str(result.status), result.failed) == ("failed", 2)
+
+
+@on_every_database
+def test_node_that_needs_one_that_is_discarded_has_failed_and_others_have_not(using: str) -> None:
+    workflow = Workflow(**told())
+    first = workflow.add(call(work, 1))
+    after = workflow.add(call(work, 2), after=[first])
+    workflow.add(call(work, "mend"), after=[after], run_when="failure")
+    workflow.add(call(work, "never"), after=[first], run_when="failure")
+    workflow.add(call(work, "always"), after=[first], run_when="finished")
+    result = workflow.enqueue()
+    discard_first(using)
+    result = finished(using, result)
+    assert ran == ["always", "mend", "failure", "finish"]
+    assert (str(result.status), result.failed, result.completed) == ("failed", 1, 4)
+
+    ran.clear()
+    workflow = Workflow(**told())
+    workflow.add(call(work, 1))
+    workflow.add(call(work, 2))
+    result = workflow.enqueue()
+    Job.objects.using(using).filter(readyexecution__isnull=False).order_by("pk")[0].discard()
+    assert str(finished(using, result).status) == "succeeded"
+    assert ran == [2, "success", "finish"]
+
+
+@on_every_database
+def test_skipped_group_has_neither_succeeded_nor_failed(using: str) -> None:
+    workflow = Workflow()
+    first = workflow.add(call(work, 1))
+    workflow.add(group(call(work, 2), **told()), after=[first], run_when="failure")
+    assert str(finished(using, workflow.enqueue()).status) == "succeeded"
+    assert ran == [1, "finish"]
+
+
 @on_every_database
 def test_what_a_failure_has_cancelled_has_failed_though_the_failure_is_mended(using: str) -> None:
     moods[:] = [True]

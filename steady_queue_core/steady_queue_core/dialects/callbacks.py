@@ -10,12 +10,17 @@ from typing import Any
 from .. import arguments
 from ..arguments import DeserializationError, PayloadLimits
 from .fair_key import FairKey
-from .membership import Link, linked
+from .membership import Link, MemberState, linked
 from .records import Limit, NewJob
 
 ON_SUCCESS, ON_FAILURE, ON_FINISH = "on_success", "on_failure", "on_finish"
 #: The names of the callbacks, in the order in which they are enqueued.
 NAMES = (ON_SUCCESS, ON_FAILURE, ON_FINISH)
+#: Those that are for other ends than a success, and than none of either.
+_OTHERS = {
+    MemberState.SUCCEEDED: (ON_FAILURE,),
+    MemberState.SKIPPED: (ON_SUCCESS, ON_FAILURE),
+}
 
 #: When jobs with a limit are due: the dispatcher gives out permits.
 SOON = timedelta(milliseconds=2)
@@ -36,12 +41,12 @@ def encoded(jobs: Mapping[str, NewJob], limits: PayloadLimits) -> str | None:
     return arguments.encode(values, limits=limits, root="callbacks")
 
 
-def jobs_at_end(batch: Any, *, failed: bool) -> list[NewJob]:
-    """Return the jobs to insert when a batch ends; none if what is stored is damaged."""
+def jobs_at_end(batch: Any, state: MemberState) -> list[NewJob]:
+    """Return the jobs to insert when a batch ends so; none if what is stored is damaged."""
     try:
         stored: Any = arguments.decode(str(batch.callbacks), resolve_models=False)
-        names = [name for name in NAMES if name != (ON_SUCCESS if failed else ON_FAILURE)]
-        jobs = [_job(stored[name]) for name in names if name in stored]
+        others = _OTHERS.get(state, (ON_SUCCESS,))
+        jobs = [_job(stored[name]) for name in NAMES if name in stored and name not in others]
     except (DeserializationError, TypeError, KeyError, ValueError, AttributeError):
         return []
     link = Link(batch.pk, is_callback=True)

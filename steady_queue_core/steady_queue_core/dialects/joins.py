@@ -24,12 +24,12 @@ from . import tables
 from .batches import MOST_JOBS
 from .callbacks import jobs_at_end
 from .membership import (
-    FAILURES,
     SEQUENCES,
     UNMET_STATES,
     DependencyState,
     MemberState,
     RunWhen,
+    failures_of,
 )
 from .operations import Operations
 from .portable import aware, storable
@@ -222,19 +222,16 @@ class Joins:
         """Write the end of a batch, and insert its callbacks."""
         counted = self._members.filter(batch_id=batch.pk).order_by().values_list("state")
         numbers = dict(self._present.of(counted.annotate(Count("pk"))))
-        failed = sum(numbers.get(state, 0) for state in FAILURES)
+        failed = sum(numbers.get(state, 0) for state in failures_of(batch.kind))
         present = storable(self.dialect.current_time(self.connection))
         self._batches.filter(pk=batch.pk).update(
             finished_at=present, total=sum(numbers.values()), failed=failed
         )
-        if batch.callbacks is not None and (jobs := jobs_at_end(batch, failed=bool(failed))):
+        state = _state_of(batch, numbers, failed=bool(failed))
+        if batch.callbacks is not None and (jobs := jobs_at_end(batch, state)):
             self.dialect.insert_jobs(self.connection, jobs)
             self.queue_names |= dict.fromkeys(job.queue_name for job in jobs)
-        if batch.cancelled_at is not None:
-            return MemberState.CANCELLED
-        if not failed and batch.kind in SEQUENCES and numbers.get(MemberState.SKIPPED):
-            return MemberState.SKIPPED
-        return MemberState.FAILED if failed else MemberState.SUCCEEDED
+        return state
 
     def _move_on(self, job_ids: Collection[int]) -> None:
         """Move on those of these jobs that wait for nothing any more."""
@@ -333,6 +330,15 @@ class Joins:
     def _rows(self, name: str) -> QuerySet[Any]:
         rows: QuerySet[Any] = model(name).objects.using(self.connection.alias)
         return rows
+
+
+def _state_of(batch: Any, numbers: Mapping[int, int], *, failed: bool) -> MemberState:
+    """Return how a batch has ended whose members have these states."""
+    if batch.cancelled_at is not None:
+        return MemberState.CANCELLED
+    if not failed and batch.kind in SEQUENCES and numbers.get(MemberState.SKIPPED):
+        return MemberState.SKIPPED
+    return MemberState.FAILED if failed else MemberState.SUCCEEDED
 
 
 def _parts(keys: Collection[int]) -> Iterator[Sequence[int]]:

@@ -20,7 +20,8 @@ class MemberState(IntEnum):
     SUCCEEDED = 1
     FAILED = 2
     CANCELLED = 3
-    #: Its job was deleted before it ran, by somebody who did not want it.
+    #: Its job was deleted before it ran, by somebody who did not want it. That is no failure, but
+    #: what was to follow its success fails.
     DISCARDED = 4
     #: It was to run only after a failure, or after one that was to, and nothing has failed.
     SKIPPED = 5
@@ -32,6 +33,12 @@ FAILURES = (MemberState.FAILED, MemberState.CANCELLED)
 #: What batches are made as, in which each member counts: if one is skipped, so is the whole.
 CHAIN, GROUP, WORKFLOW = "chain", "group", "workflow"
 SEQUENCES = (CHAIN, GROUP)
+
+
+def failures_of(kind: str) -> tuple[MemberState, ...]:
+    """Return the states of members that make a batch of this kind fail. Chains and groups stand for
+    the results of all their members."""
+    return (*FAILURES, MemberState.DISCARDED) if kind in SEQUENCES else FAILURES
 
 
 class RunWhen(IntEnum):
@@ -52,7 +59,7 @@ class RunWhen(IntEnum):
         """Return what the dependency is after this end of the member."""
         if self.is_met_by(state):
             return DependencyState.MET
-        has_failed = self is RunWhen.SUCCESS and state in FAILURES
+        has_failed = self is RunWhen.SUCCESS and state is not MemberState.SKIPPED
         return DependencyState.FAILED if has_failed else DependencyState.UNMET
 
 
@@ -63,7 +70,8 @@ class DependencyState(IntEnum):
     MET = 1
     #: The member has ended otherwise, and this is no failure of what waited.
     UNMET = 2
-    #: The member was to succeed, and has failed or was cancelled. Stored, as it may be retried.
+    #: The member was to succeed, and has failed, was cancelled or discarded. Stored, as it may be
+    #: retried.
     FAILED = 3
 
 

@@ -19,12 +19,16 @@ from . import retry
 
 #: Most rows of one statement.
 MOST = 500
+#: The states of members that do not run again unless they are retried.
+OVER = (*FAILURES, MemberState.DISCARDED)
 
 
 class Failed(NamedTuple):
     """What has failed, or was cancelled, of a batch and of those in it."""
 
     batch_ids: list[int]
+    #: The members whose jobs are gone.
+    discarded: list[int]
     #: The jobs of the members; ``None`` for those that are batches.
     jobs: dict[int, int | None]
 
@@ -69,11 +73,13 @@ def _end_if_done(database: Database, failed: Failed) -> None:
 
 
 def _failed(using: str, batch_id: int) -> Failed:
-    failed = Failed([batch_id], {})
+    failed = Failed([batch_id], [], {})
     for pk in failed.batch_ids:  # Which grows meanwhile.
-        members = BatchMember.objects.using(using).filter(batch_id=pk, state__in=FAILURES)
-        found = dict(members.order_by("pk").values_list("pk", "job_id"))
+        members = BatchMember.objects.using(using).filter(batch_id=pk).order_by("pk")
+        found = dict(members.filter(state__in=FAILURES).values_list("pk", "job_id"))
         failed.jobs.update(found)
+        discarded = members.filter(state=MemberState.DISCARDED)
+        failed.discarded.extend(discarded.values_list("pk", flat=True))
         batches = [member for member, job_id in found.items() if job_id is None]
         for some in _parts(batches):
             nested = JobBatch.objects.using(using).filter(member_id__in=some).order_by("pk")
@@ -109,7 +115,7 @@ def _go_on(database: Database, failed: Failed, retried: Collection[int]) -> None
         members.filter(pk__in=keys).update(state=MemberState.PENDING)
     for some in _parts(retried):
         members.filter(job_id__in=some).update(state=MemberState.PENDING)
-    for some in _parts(failed.jobs):
+    for some in _parts([*failed.jobs, *failed.discarded]):
         rows = Dependency.objects.using(using).filter(parent_id__in=some)
         rows = rows.exclude(state=DependencyState.OPEN)
         again = [pk for pk, job_id in rows.values_list("pk", "job_id") if job_id in jobs]
@@ -151,8 +157,8 @@ def _close_dependencies(database: Database, failed: Failed) -> None:
         joins.resolve(states)
         database.dialect.ring_moved(database.connection, joins)
 
-    for some in _parts(failed.jobs):
-        rows = BatchMember.objects.using(database.alias).filter(pk__in=some, state__in=FAILURES)
+    for some in _parts([*failed.jobs, *failed.discarded]):
+        rows = BatchMember.objects.using(database.alias).filter(pk__in=some, state__in=OVER)
         states = {pk: MemberState(state) for pk, state in rows.values_list("pk", "state")}
         database.in_transaction(partial(resolve, states))
 
