@@ -27,8 +27,8 @@ class Call:
     """A call of a task, for ``enqueue_many``."""
 
     task: Task
-    args: tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    args: tuple[Any, ...] = field(default=(), repr=False)
+    kwargs: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 @overload

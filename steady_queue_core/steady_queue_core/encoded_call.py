@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .arguments import PayloadLimits
@@ -24,10 +24,11 @@ class EncodedCall:
     """A validated call of a task, with its arguments in their stored form."""
 
     task: Task
-    args: Any
-    kwargs: Any
+    # Reports of errors show the variables of frames: not what is passed.
+    args: Any = field(repr=False)
+    kwargs: Any = field(repr=False)
     #: ``args`` and ``kwargs`` in their stored form.
-    arguments: str
+    arguments: str = field(repr=False)
     limit: Limit | None
     #: What the job keeps beyond its columns, as text.
     metadata: str | None = None

@@ -118,6 +118,13 @@ def with_installed(own: MiddlewareChain | None) -> MiddlewareChain | None:
     return MiddlewareChain(_everywhere if own is None else (*_everywhere, *own.members))
 
 
+class QuietCall(partial[Any]):
+    """A call that does not show its arguments: reports of errors show the variables of frames."""
+
+    def __repr__(self) -> str:
+        return f"<call of {getattr(self.func, '__qualname__', type(self.func).__qualname__)}>"
+
+
 class MiddlewareChain:
     """The middleware of a backend, the outermost first."""
 
@@ -135,7 +142,7 @@ class MiddlewareChain:
     ) -> list[TaskResult]:
         """Store ``calls`` by ``store``, through all members."""
         for member in reversed(self.members):
-            store = partial(_enqueue, member, store)
+            store = QuietCall(_enqueue, member, store)
         return store(calls)
 
     def inherited(self, headers: Mapping[str, str]) -> dict[str, str]:
@@ -148,13 +155,13 @@ class MiddlewareChain:
     def execute(self, context: TaskContext, run: Callable[[], Any]) -> Any:
         """Run a function by ``run``, through all members."""
         for member in reversed(self.members):
-            run = partial(member.execute, context, run)
+            run = QuietCall(member.execute, context, run)
         return run()
 
     async def aexecute(self, context: TaskContext, run: Callable[[], Awaitable[Any]]) -> Any:
         """Run a coroutine by ``run``, through all members."""
         for member in reversed(self.members):
-            run = partial(member.aexecute, context, run)
+            run = QuietCall(member.aexecute, context, run)
         return await run()
 
 

@@ -14,7 +14,16 @@ from asgiref.sync import async_to_sync
 from django.core.exceptions import ImproperlyConfigured
 from sentry_sdk.transport import Transport
 
-from steady_queue_core import Discard, Fail, Snooze, call, enqueue_many, recurring, task
+from steady_queue_core import (
+    Discard,
+    Fail,
+    Snooze,
+    call,
+    enqueue_many,
+    limits_concurrency,
+    recurring,
+    task,
+)
 from steady_queue_core.arguments import TaskArgumentError
 from steady_queue_core.compat import framework_signals
 from steady_queue_core.contrib.sentry import failures
@@ -22,7 +31,7 @@ from steady_queue_core.contrib.sentry.check_ins import check_in_of, config_of, s
 from steady_queue_core.contrib.sentry.installation import install_as, remove
 from steady_queue_core.contrib.sentry.options import SentryOptions
 from steady_queue_core.errors import TaskCancelled
-from steady_queue_core.middleware import with_installed
+from steady_queue_core.middleware import Middleware, with_installed
 from steady_queue_core.models import Job
 from steady_queue_core.retries import constant
 from steady_queue_core.schedules import definition as recurring_task
@@ -109,6 +118,45 @@ async def wave() -> str:
 @task(max_attempts=2, backoff=constant(0))
 def fails(password: str = "") -> None:
     raise LookupError("broken on purpose")
+
+
+@task
+def log_in(name: str, password: str) -> None:
+    raise LookupError("broken on purpose")
+
+
+@task
+async def alog_in(name: str, password: str) -> None:
+    raise LookupError("broken on purpose")
+
+
+@task(delivery="transactional")
+def log_in_once(name: str, password: str) -> None:
+    raise LookupError("broken on purpose")
+
+
+@task(takes_context=True)
+def log_in_by_steps(context: Any, name: str, password: str) -> None:
+    context.step("log in", log_in.func, name, password)
+
+
+@limits_concurrency(key=lambda name, password: {}["no key"])
+@task
+def never_logs_in(name: str, password: str) -> None:
+    """Is never enqueued."""
+
+
+class Bystander(Middleware):
+    """Middleware of the project, whose variables are reported with the others."""
+
+    def enqueue(self, calls: Any, proceed: Any) -> Any:
+        return proceed(calls)
+
+    def execute(self, context: Any, proceed: Any) -> Any:
+        return proceed()
+
+    async def aexecute(self, context: Any, proceed: Any) -> Any:
+        return await proceed()
 
 
 @task
@@ -289,6 +337,45 @@ def test_failures_that_no_middleware_meets_are_reported_once_as_well(kept: Kept)
         broken.id: "DeserializationError",
         snoozed.id: "TooManySnoozesError",
     }
+
+
+def told_by_variables(errors: list[Any], text: str) -> list[tuple[str, str, str]]:
+    """Return the modules, functions and names of variables that tell this text."""
+    return [
+        (frame["module"], frame["function"], name)
+        for error in errors
+        for value in error["exception"]["values"]
+        for frame in value["stacktrace"]["frames"]
+        for name, shown in frame.get("vars", {}).items()
+        if text in json.dumps(shown)
+    ]
+
+
+@pytest.mark.parametrize("broken", [log_in, alog_in, log_in_once, log_in_by_steps])
+@real_transactions
+def test_variables_of_the_queues_own_frames_hold_no_arguments(
+    kept: Kept, settings: Any, broken: Any
+) -> None:
+    """As the SDK itself writes them."""
+    settings.TASKS = tasks("default", middleware=[f"{HERE}.Bystander"])
+    Driver().finish(broken.enqueue("ada", "HUNTER2"))
+    assert len(kept.errors) == 1
+    frames = kept.errors[0]["exception"]["values"][-1]["stacktrace"]["frames"]
+    assert frames[-1]["vars"] == {"name": "'ada'", "password": "[Filtered]"}
+    assert any(frame["module"] == HERE and "proceed" in frame["vars"] for frame in frames)
+    assert told_by_variables(kept.errors, "HUNTER2") == []
+    assert "HUNTER2" not in json.dumps(kept.errors)
+
+
+@real_transactions
+def test_variables_of_an_enqueue_that_fails_hold_no_arguments(kept: Kept) -> None:
+    password = "HUNTER2"
+    try:
+        never_logs_in.enqueue("ada", password)
+    except Exception:
+        sentry_sdk.capture_exception()
+    assert len(kept.errors) == 1
+    assert told_by_variables(kept.errors, "HUNTER2") == []
 
 
 @pytest.mark.filterwarnings("ignore:The send_default_pii option is deprecated")

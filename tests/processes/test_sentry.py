@@ -83,6 +83,10 @@ def test_each_failure_is_reported_once_and_sent_before_the_process_ends(
             if kind == "event":
                 mechanism = payload["exception"]["values"][-1]["mechanism"]
                 job_id = int(payload["contexts"]["steady_queue"]["task_id"])
+                frames = payload["exception"]["values"][-1]["stacktrace"]["frames"]
+                own = [each for each in frames if each["module"].startswith("steady_queue_")]
+                assert own
+                assert not any(each.get("vars") for each in own)
                 by_job.setdefault(job_id, []).append((payload["level"], mechanism["handled"]))
     attempts = len(project.attempts_at(failing))
     assert by_job == {

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from inspect import isawaitable, iscoroutine
 from threading import Lock
 from typing import Any, Protocol
@@ -18,6 +17,7 @@ from ..delivery import AT_MOST_ONCE, TRANSACTIONAL
 from ..dialects import StepRecord
 from ..durations import LONGEST
 from ..errors import StepRefusedError
+from ..middleware import QuietCall
 from ..payloads import Scope, step_scope
 from .attempt_payloads import AttemptPayloads
 from .claim_hold import ClaimHold
@@ -109,7 +109,7 @@ class AttemptSteps:
             raise TypeError(
                 f"step {name!r}: its function is a coroutine. Await context.astep() in a coroutine."
             )
-        return self._take(self._begin(name), partial(function, *args, **kwargs))
+        return self._take(self._begin(name), QuietCall(function, *args, **kwargs))
 
     async def astep(self, name: Any, function: Any, args: Any, kwargs: Any) -> Any:
         """Async version of :meth:`step`, which awaits coroutines on the running loop."""
@@ -118,7 +118,7 @@ class AttemptSteps:
         call = self._begin(name)
         if not iscoroutinefunction(function):
             take = sync_to_async(self._take, thread_sensitive=True)
-            return await take(call, partial(function, *args, **kwargs))
+            return await take(call, QuietCall(function, *args, **kwargs))
         with self._running(call):
             value = await self._afind(call)
             if value is MISSING:

@@ -40,6 +40,11 @@ class SteadyQueueTaskResult(GenericTaskResult[P, R], Generic[P, R]):  # type: ig
     def __post_init__(self) -> None:
         """Keep the arguments as they are; the encoder has validated them."""
 
+    def __repr__(self) -> str:
+        """Return what it is the result of, without the arguments: reports of errors show it."""
+        path, name = self.task.module_path, type(self).__name__
+        return f"<{name} {self.id or 'without a job'} of {path}: {self.status}>"
+
     def refresh(self) -> None:
         """Read the result again from where the job is stored."""
         self._take_over(self.task.get_backend().get_result(self.id))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
-from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..compat import Task, task_started
 from ..delivery import TRANSACTIONAL
 from ..dialects import ClaimedJob
 from ..logging import RunningTask, running_task
+from ..middleware import QuietCall
 from ..processes.base.database import DatabaseClock
 from ..processes.base.log_context import attempt_of
 from ..processes.worker.attempt import Attempt, RunResult
@@ -89,7 +89,7 @@ def _call(task: Task, attempt: Attempt) -> Any:
     if chain is None:
         return task.call(*args, **attempt.kwargs)
     if not iscoroutinefunction(task.func):
-        return chain.execute(attempt.context, partial(task.call, *args, **attempt.kwargs))
+        return chain.execute(attempt.context, QuietCall(task.call, *args, **attempt.kwargs))
     return async_to_sync(chain.aexecute)(
-        attempt.context, partial(task.acall, *args, **attempt.kwargs)
+        attempt.context, QuietCall(task.acall, *args, **attempt.kwargs)
     )

@@ -15,7 +15,7 @@ except ImportError as error:
     ) from error
 
 from ...middleware import install, uninstall
-from . import log_records
+from . import log_records, own_frames
 from .middleware import Reporting
 from .options import SentryOptions
 from .receivers import Receivers
@@ -42,6 +42,7 @@ def install_as(options: SentryOptions) -> None:
     install(parts.reporting)
     parts.receivers.connect()
     log_records.leave_out()
+    own_frames.leave_out_variables()
     _installed.append(parts)
 
 

@@ -25,6 +25,7 @@ from ...errors import (
 )
 from ...internal_errors import log_internal_error
 from ...logging import OF_TASKS, get_logger, running_task
+from ...middleware import QuietCall
 from ...tasks.cancellation import as_cancelled, is_requested
 from ...tasks.definition import SteadyQueueTask, find_task, rebuilt
 from ...tasks.metadata import delivery_of
@@ -266,7 +267,7 @@ class Executor:
         if chain is None:
             return function(*attempt.positional_args(), **attempt.kwargs)
         attempt.interpret = partial(self._as_raised, attempt.claim)
-        run = partial(function, *attempt.positional_args(), **attempt.kwargs)
+        run = QuietCall(function, *attempt.positional_args(), **attempt.kwargs)
         return chain.execute(attempt.context, run)
 
     def _run_in_transaction(self, attempt: Attempt, task: Task) -> RunResult:
@@ -340,7 +341,7 @@ class Executor:
                 value = await function(*attempt.positional_args(), **attempt.kwargs)
             else:
                 attempt.interpret = partial(self._as_raised, attempt.claim)
-                run = partial(function, *attempt.positional_args(), **attempt.kwargs)
+                run = QuietCall(function, *attempt.positional_args(), **attempt.kwargs)
                 value = await chain.aexecute(attempt.context, run)
         except BaseException as error:
             return self._failed(attempt, error)
