@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, router
 from django.db.models import Model
 
 from .configured_backends import own_backends
@@ -14,8 +15,9 @@ LABEL = "steady_queue"
 
 
 class SteadyQueueRouter:
-    """Routes the queue's models to the ``database`` of the backends in ``TASKS``, or of the
-    package. Keeps other models out of these databases, except for the default database."""
+    """Routes the queue's models to the ``database`` of the default backend in ``TASKS``, or of the
+    package, and allows their tables in those of all backends. Keeps other models out of these
+    databases, except for the default database."""
 
     def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
         return self._database_for(model, hints)
@@ -32,12 +34,13 @@ class SteadyQueueRouter:
     def allow_migrate(
         self, db: str, app_label: str, model_name: str | None = None, **hints: Any
     ) -> bool | None:
-        databases = _named_databases()
-        if not databases:
+        databases = _databases()
+        named = set(filter(None, databases))
+        if not named:
             return None
         if app_label == LABEL:
-            return db in databases
-        return False if db in databases and db != DEFAULT_DB_ALIAS else None
+            return db in named or (None in databases and db == _unnamed())
+        return False if db in named and db != DEFAULT_DB_ALIAS else None
 
     def _database_for(self, model: type[Model], hints: dict[str, Any]) -> str | None:
         if model._meta.app_label != LABEL:
@@ -45,16 +48,18 @@ class SteadyQueueRouter:
         instance = hints.get("instance")
         if instance is not None and instance._meta.app_label == LABEL and instance._state.db:
             return str(instance._state.db)
-        return next(iter(_named_databases()), None)
+        return next(iter(_databases()), None)
 
 
-def _named_databases() -> list[str]:
-    """Return the databases that the settings name, in the order of ``queue_databases``.
-
-    A backend that names none asks the routers, and so this one.
-    """
+def _databases() -> list[str | None]:
+    """Return the databases of the backends, that of the default backend first; ``None`` for one
+    that names none, and so asks the routers, and this one."""
     try:
-        named = [backend.settings.database for backend in own_backends().values()]
+        return [backend.settings.database for backend in own_backends().values()]
     except ImproperlyConfigured:
         return []  # The system checks report it. The project's own queries must not fail.
-    return list(dict.fromkeys(filter(None, named)))
+
+
+def _unnamed() -> str:
+    """Return the database of a backend that names none."""
+    return str(router.db_for_write(apps.get_model(LABEL, "Job")))

@@ -10,6 +10,7 @@ from django.core.checks import run_checks
 from django.db import router
 
 import steady_queue_core
+from steady_queue_core.configured_backends import queue_databases
 from steady_queue_core.models import Job, Process, ReadyExecution
 from steady_queue_core.routers import SteadyQueueRouter
 
@@ -139,3 +140,40 @@ def test_a_router_that_derives_from_ours_can_ask_as_django_does(separate: Any) -
     assert Ours().allow_migrate("queue", "steady_queue", "job", model=Job) is True
     assert Ours().allow_migrate("default", "steady_queue", "job") is False
     assert Ours().allow_migrate("default", "auth", "user") is None
+
+
+def test_a_second_backend_with_a_database_leaves_the_default_one_where_it_is(
+    separate: Any,
+) -> None:
+    separate.TASKS = {"default": OURS, "other": {**OURS, "OPTIONS": {"database": "archive"}}}
+    assert router.db_for_read(Job) == router.db_for_write(Job) == "default"
+    assert queue_databases() == ["default", "archive"]
+    allowed = {
+        (label, using)
+        for label in ("steady_queue", "auth")
+        for using in ("default", "archive", "elsewhere")
+        if router.allow_migrate(using, label)
+    }
+    assert allowed == {
+        ("steady_queue", "default"),
+        ("steady_queue", "archive"),
+        ("auth", "default"),
+        ("auth", "elsewhere"),
+    }
+    assert "steady_queue.E009" not in [each.id for each in run_checks()]
+
+
+def test_a_backend_that_names_no_database_follows_other_routers(separate: Any) -> None:
+    separate.DATABASE_ROUTERS = [ROUTER, f"{__name__}.Aside"]
+    separate.TASKS = {"default": OURS, "other": {**OURS, "OPTIONS": {"database": "archive"}}}
+    assert queue_databases() == ["aside", "archive"]
+    assert router.allow_migrate("aside", "steady_queue")
+    assert not router.allow_migrate("default", "steady_queue")
+    assert router.allow_migrate("aside", "auth")
+
+
+class Aside:
+    """A router of the project."""
+
+    def db_for_write(self, model: Any, **hints: Any) -> str | None:
+        return "aside" if model._meta.app_label == "steady_queue" else None

@@ -11,6 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.db import connections
 
+from steady_queue_core.checks import check_jobs_left_behind
 from steady_queue_core.dialects.registry import override
 from steady_queue_core.doctor import Finding, access, examine, examine_job, round
 from steady_queue_core.doctor.patient import Patient
@@ -21,6 +22,7 @@ from ..aliases import added_alias
 from ..command_line.invoking import invoke, on_two_databases
 from ..conformance.plugins import hooks_of, plugin, registry_of
 from ..databases.fresh import fresh_alias
+from ..models.everywhere import Jobs
 from ..models.recurrence import tasks
 from ..servers.kinds import KINDS
 from .ward import TASK, Ward
@@ -111,6 +113,29 @@ def test_settings_that_are_wrong(name: str, value: Any, said: str, settings: Any
     assert told.code == 1
     assert told.out.startswith("problem  settings-invalid  ")
     assert said in told.out
+
+
+@pytest.mark.django_db(transaction=True)
+def test_jobs_in_a_database_that_no_backend_names(
+    tmp_path: Path, settings: Any, django_db_blocker: Any
+) -> None:
+    Ward("default")
+    with django_db_blocker.unblock(), fresh_alias("sqlite", tmp_path) as alias:
+        assert examine("default") == []
+        call_command("migrate", "steady_queue", database=alias, verbosity=0)
+        assert check_jobs_left_behind(None, databases=[alias, "default"]) == []
+        Jobs(alias).ready()
+        # A process lives there, of another project or of the database that it is a replica of.
+        assert examine("default") == check_jobs_left_behind(None, databases=[alias]) == []
+        Process.objects.using(alias).all().delete()
+        assert f'Jobs wait in the database "{alias}"' in only(
+            examine("default"), "database-unserved"
+        )
+        [warned] = check_jobs_left_behind(None, databases=[alias, "default"])
+        assert warned.id == "steady_queue.W021"
+        settings.TASKS = tasks("default") | {"old": tasks(alias)["default"]}
+        assert check_jobs_left_behind(None, databases=[alias]) == []
+        assert "database-unserved" not in [each.code for each in examine("default")]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .databases import check_databases, check_dialects, check_routers
+from .databases import check_databases, check_dialects, check_jobs_left_behind, check_routers
 from .known_backends import TAG
 from .schedules import check_recurring_tasks
 from .settings import (
@@ -29,6 +29,7 @@ __all__ = [
     "check_dialects",
     "check_fair_keys",
     "check_framework",
+    "check_jobs_left_behind",
     "check_limits",
     "check_limits_of_shards",
     "check_mode",

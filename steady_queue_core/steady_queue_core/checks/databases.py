@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from django.apps import AppConfig, apps
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning, register
 from django.core.checks import Tags as DjangoTags
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, InterfaceError, connections, router
@@ -82,6 +83,33 @@ def check_databases(
                         f"Database {using!r} could not be examined: {str(error).strip()}",
                         hint="The queue's processes wait until the server is back.",
                         id="steady_queue.E008",
+                    )
+                )
+    return problems
+
+
+@register(TAG, DjangoTags.database)
+def check_jobs_left_behind(
+    app_configs: Sequence[AppConfig] | None,
+    databases: Sequence[str] | None = None,
+    **kwargs: Any,
+) -> list[CheckMessage]:
+    """W021: a database that no backend names has no jobs."""
+    from ..models.left_behind import has_jobs_left_behind
+
+    known = present_databases()
+    problems: list[CheckMessage] = []
+    for using in databases or ():
+        with suppress(DatabaseError, InterfaceError, ImproperlyConfigured):
+            if known and using not in known and has_jobs_left_behind(using):
+                problems.append(
+                    Warning(
+                        f"Jobs wait in the database {using!r}, which no backend in TASKS stores "
+                        "jobs in, and no process of the queue has been alive there for ten "
+                        "minutes.",
+                        hint=f"Add a backend with OPTIONS['database'] = {using!r} until they have "
+                        "run, or discard them.",
+                        id="steady_queue.W021",
                     )
                 )
     return problems

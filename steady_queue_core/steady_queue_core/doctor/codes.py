@@ -15,6 +15,7 @@ OF_QUEUES = (
     "heartbeat-late",
     "queue-paused",
     "queue-unserved",
+    "database-unserved",
     "queue-full",
     "dispatcher-missing",
     "scheduler-missing",

@@ -14,6 +14,7 @@ from . import (
     failures,
     heartbeats,
     job,
+    left_behind,
     limits,
     locks,
     permits,
@@ -47,6 +48,7 @@ EXAMINATIONS = (
     *failures.EXAMINATIONS,
     *clock.EXAMINATIONS,
     *retention.EXAMINATIONS,
+    *left_behind.EXAMINATIONS,
     *stops.EXAMINATIONS,
     *database.EXAMINATIONS,
 )
