@@ -15,10 +15,16 @@ from .errors import error_number
 
 MINIMUM_MYSQL = (8, 4)
 MINIMUM_MARIADB = (10, 6)
+#: What announces itself as MySQL, or speaks its protocol, by what its version or comment says. They
+#: ignore SKIP LOCKED, or lock otherwise: two workers might claim the same job.
+IMITATIONS = (
+    "TiDB", "OceanBase", "Vitess", "PlanetScale", "SingleStore", "MemSQL", "Dolt", "Doris",
+    "StarRocks",
+)  # fmt: skip
 
 # Only MariaDB reads the last comment, and knows the variable, unless it was built without Galera.
 ASK = "SELECT VERSION(), @@max_allowed_packet, @@version_comment /*M! , @@wsrep_on */"
-ASK_WITHOUT_GALERA = "SELECT VERSION(), @@max_allowed_packet, ''"
+ASK_WITHOUT_GALERA = "SELECT VERSION(), @@max_allowed_packet, @@version_comment"
 UNKNOWN_VARIABLE = 1193
 
 
@@ -34,6 +40,8 @@ class Server:
     max_packet: int
     #: Whether it is a node of a Galera cluster, which may abort a transaction at any time.
     is_galera: bool = False
+    #: The name of another product that announces itself as MySQL; empty if it is none.
+    imitation: str = ""
 
     @property
     def display_name(self) -> str:
@@ -53,7 +61,14 @@ class Server:
         return f"AS given ON DUPLICATE KEY UPDATE {column} = given.{column}"
 
     def require_supported(self) -> None:
-        """Raise ``DialectUnsupported`` for a version that lacks what the statements need."""
+        """Raise ``DialectUnsupported`` for a version that lacks what the statements need, and for
+        another product."""
+        if self.imitation:
+            raise DialectUnsupported(
+                f"The server is {self.imitation} ({self.text}), which speaks the protocol of MySQL "
+                "and locks rows otherwise: two workers could run the same job. Keep the queue in a "
+                "database of MySQL, MariaDB, PostgreSQL or SQLite."
+            )
         minimum = MINIMUM_MARIADB if self.is_mariadb else MINIMUM_MYSQL
         if self.version[: len(minimum)] < minimum:
             raise DialectUnsupported(
@@ -66,7 +81,7 @@ class Server:
 def server_of(connection: BaseDatabaseWrapper) -> Server:
     """Return the server of ``connection``; query it once for each connection.
 
-    Raises ``DialectUnsupported`` for a version too old.
+    Raises ``DialectUnsupported`` for a version too old, or another product.
     """
     connection.ensure_connection()
     wrapper: Any = connection
@@ -93,7 +108,9 @@ def parse(text: str, max_packet: int, comment: str = "", wsrep_on: object = None
     found = re.search(r"\d+(?:\.\d+)+", text.removeprefix("5.5.5-"))
     version = tuple(map(int, found.group().split("."))) if found else ()
     is_galera = "wsrep" in comment.lower() if wsrep_on is None else bool(int(str(wsrep_on)))
-    return Server(text, version, "mariadb" in text.lower(), max_packet, is_galera)
+    said = f"{text} {comment}".lower()
+    imitation = next((name for name in IMITATIONS if name.lower() in said), "")
+    return Server(text, version, "mariadb" in text.lower(), max_packet, is_galera, imitation)
 
 
 def correct_django(wrapper: Any, server: Server) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -62,12 +63,28 @@ def prepare_nothing_behind_pooler(connection: BaseDatabaseWrapper) -> None:
 
 
 def require_version(connection: BaseDatabaseWrapper) -> None:
-    """Raise ``DialectUnsupported`` if the server is too old. Runs no query: the driver knows."""
+    """Raise ``DialectUnsupported`` if the server is too old, or another product. Runs no query: the
+    driver knows."""
     wrapper: Any = connection
-    number = wrapper.connection.info.server_version
+    info = wrapper.connection.info
+    if product := imitation(info.parameter_status):
+        raise DialectUnsupported(
+            f"Database {connection.alias!r} is {product}, which speaks the protocol of PostgreSQL "
+            "and locks rows and notifies otherwise. Keep the queue in a database of PostgreSQL, "
+            "MySQL, MariaDB or SQLite."
+        )
+    number = info.server_version
     if number < MINIMUM_VERSION * 10_000:
         raise DialectUnsupported(
             f"Database {connection.alias!r} runs PostgreSQL {number // 10_000}."
             f"{number % 10_000}; Steady Queue needs PostgreSQL {MINIMUM_VERSION} or newer. "
             "Upgrade the server, or give the queue a database of its own on a newer one."
         )
+
+
+def imitation(parameter: Callable[[str], str | None]) -> str:
+    """Return the name of another product that announces itself as PostgreSQL, by what it has said
+    of itself at the start of the session; empty if it is none."""
+    if parameter("crdb_version"):
+        return "CockroachDB"
+    return "YugabyteDB" if "-YB-" in (parameter("server_version") or "") else ""

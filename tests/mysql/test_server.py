@@ -40,6 +40,25 @@ class TestVersions(SimpleTestCase):
         for text in ("8.4.0", "9.7.4", "10.6.0-MariaDB", "11.4.2-MariaDB"):
             server.parse(text, 1).require_supported()
 
+    def test_another_product_is_refused_by_name_whatever_its_version(self) -> None:
+        for text, comment, name in (
+            ("8.0.11-TiDB-v7.5.1", "TiDB Server (Apache License 2.0) Community Edition", "TiDB"),
+            # Its version can be set to anything.
+            ("8.4.3", "TiDB Server (Apache License 2.0) Community Edition", "TiDB"),
+            ("8.4.0-Vitess", "Version: 21.0.0", "Vitess"),
+            ("5.7.25-OceanBase_CE-v4.3.1.0", "OceanBase_CE 4.3.1.0", "OceanBase"),
+        ):
+            with self.assertRaises(DialectUnsupported) as raised:
+                server.parse(text, 1, comment).require_supported()
+            self.assertEqual(
+                str(raised.exception),
+                f"The server is {name} ({text}), which speaks the protocol of MySQL and locks rows "
+                "otherwise: two workers could run the same job. Keep the queue in a database of "
+                "MySQL, MariaDB, PostgreSQL or SQLite.",
+            )
+        for comment in ("MySQL Community Server - GPL", "Percona Server (GPL), Release 2"):
+            server.parse("8.4.3", 1, comment).require_supported()
+
 
 class Servers(ServerCase):
     def test_django_knows_what_it_is_connected_to(self) -> None:
@@ -62,12 +81,18 @@ class Servers(ServerCase):
             self.assertEqual(ask.call_count, 2)
 
     def test_every_operation_refuses_a_server_too_old(self) -> None:
-        old = server.parse("5.7.44-log", 1 << 20)
+        for text, comment, message in (
+            ("5.7.44-log", "", "MySQL 5.7.44 is too old"),
+            ("8.4.3", "TiDB Server", "The server is TiDB"),
+        ):
+            self._refuses(server.parse(text, 1 << 20, comment), message)
+
+    def _refuses(self, old: server.Server, message: str) -> None:
         with mock.patch.object(server, "_ask", return_value=old):
             self.connection.close()
             for operation in (lambda: self.enqueue_many(1), self.claim_nothing,
                               lambda: self.dialect.prepare(self.connection)):  # fmt: skip
-                with self.assertRaisesRegex(DialectUnsupported, "MySQL 5.7.44 is too old"):
+                with self.assertRaisesRegex(DialectUnsupported, message):
                     operation()
             [problem] = self.dialect.checks(self.connection)
             self.assertEqual(problem.id, "steady_queue.E001")

@@ -132,6 +132,28 @@ class TestPreparing(PostgresTestCase):
         assert {"fillfactor=70", "autovacuum_vacuum_scale_factor=0"} <= set(options)
 
 
+class TestImitations(PostgresTestCase):
+    def test_another_product_is_told_by_what_it_says_of_itself(self) -> None:
+        for said, name in (
+            (
+                {"crdb_version": "CockroachDB CCL v23.1.11", "server_version": "13.0.0"},
+                "CockroachDB",
+            ),
+            ({"server_version": "15.2-YB-2.25.0.0-b0"}, "YugabyteDB"),
+            ({"server_version": "15.18 (Debian 15.18-0+deb12u1)"}, ""),
+            ({}, ""),
+        ):
+            assert session.imitation(said.get) == name
+
+    def test_it_is_refused_by_name(self) -> None:
+        with (
+            mock.patch.object(session, "imitation", return_value="CockroachDB"),
+            pytest.raises(DialectUnsupported, match="is CockroachDB, which speaks the protocol"),
+        ):
+            self.dialect.prepare(self.connection)
+        session.require_version(self.connection)
+
+
 class TestReadOnlyServers(OtherAlias):
     """As after a failover, while the old address leads to a standby."""
 
