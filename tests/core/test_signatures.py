@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,7 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steady_queue_core import call, enqueue_many, task
+from steady_queue_core.arguments import DeserializationError, ModelReference
+from steady_queue_core.listings.redaction import Redactor
 from steady_queue_core.models import Job
+from steady_queue_core.tasks import signature as signatures
+from steady_queue_core.tasks.model_arguments import require_permitted_models
 from steady_queue_core.tasks.signature import Signature
 
 from .samples import echo, stock, stubborn
@@ -126,3 +133,55 @@ def test_an_argument_is_known_by_the_name_of_its_parameter() -> None:
     assert found.value_of("b", (), {"b": 3}) == 3
     with pytest.raises(LookupError):
         found.value_of("b", (), {"a": 3})
+
+
+#: A task whose annotation only a type checker knows, as a project writes it for Python 3.14.
+DEFERRED = """
+from typing import TYPE_CHECKING
+
+from django.contrib.auth.models import Group
+from steady_queue_core import task
+
+if TYPE_CHECKING:
+    from nowhere import Order
+
+
+@task(takes_context=True)
+def ship(context, order: Order, group: Group, times: int = 1) -> Order: ...
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="there annotations are evaluated at once")
+def test_annotations_that_only_type_checkers_know_are_left_alone() -> None:
+    module = ModuleType("deferred")
+    exec(DEFERRED, vars(module))
+    assert str(Signature(module.ship.func, True)) == "(order, group, times=1)"
+    models = partial(require_permitted_models, module.ship, kwargs={}, listed=None)
+    models(args=[ModelReference("auth", "user", 1), ModelReference("auth", "group", 1)])
+    with pytest.raises(DeserializationError, match="as 'group'"):
+        models(args=[ModelReference("auth", "user", 1), ModelReference("auth", "user", 1)])
+    assert Redactor().names("tests.core.samples.echo", 1) is not None
+
+
+def test_signatures_are_read_without_evaluating_annotations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on Python 3.14, where ``inspect`` evaluates them unless it is told not to."""
+    known = inspect.signature
+
+    def signature(function: Any, *, annotation_format: str = "value", **options: Any) -> Any:
+        if annotation_format == "value" and inspect.isfunction(function):
+            raise NameError("name 'Order' is not defined")
+        return known(function, **options)
+
+    monkeypatch.setattr(inspect, "signature", signature)
+    with pytest.raises(NameError):
+        Signature(stock.func, False)
+    monkeypatch.setattr(signatures, "_OF_SIGNATURES", {"annotation_format": "forwardref"})
+
+    def ship(context: Any, order: Any) -> None: ...
+
+    assert str(Signature(ship, True)) == "(order)"
+    assert not signatures.takes_any_position(ship)
+    require_permitted_models(stock, [1], {}, None)
+    assert Redactor().names(stock.module_path, 1) is not None

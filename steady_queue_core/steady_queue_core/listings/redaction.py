@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterator, Sequence
+from inspect import Parameter
 from itertools import islice, repeat, zip_longest
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..configuration import Configuration, ConfigurationError
 from ..configuration.options import HIDDEN_ARGUMENTS
 from ..errors import UnregisteredTaskError
 from ..tasks.definition import find_task
-from ..tasks.signature import takes_any_position
+from ..tasks.signature import read_signature, takes_any_position
 
 HIDDEN = "*" * 20
 #: A value that shows whether Django's error page filter hides a name.
@@ -65,7 +65,7 @@ class Redactor:
         as they are known; ``None`` if the task is not registered in this process."""
         try:
             task = find_task(str(task_path))
-            parameters = [*inspect.signature(task.func).parameters.values()]
+            parameters = [*read_signature(task.func).parameters.values()]
             has_secret = any(self.is_secret(each.name) for each in parameters)
             # Such a decorator may put an argument of its own before those that it was given.
             if has_secret and takes_any_position(task.func):
@@ -75,7 +75,7 @@ class Redactor:
         return [*islice(_positional(parameters[bool(task.takes_context) :]), count)]
 
 
-def _positional(parameters: list[inspect.Parameter]) -> Iterator[str]:
+def _positional(parameters: list[Parameter]) -> Iterator[str]:
     for each in parameters:
         if each.kind is each.VAR_POSITIONAL:
             yield from repeat(each.name)

@@ -6,13 +6,12 @@ the rows that a worker reads elsewhere.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin
 from uuid import UUID
 
 from django.apps import apps
@@ -26,6 +25,7 @@ from ..arguments import (
     has_models,
 )
 from ..compat import Task
+from .signature import read_hints, read_signature
 
 #: Types of parameters that accept no model instance.
 PLAIN = (NoneType, bool, int, float, str, bytes, date, time, timedelta, Decimal, UUID)
@@ -77,7 +77,7 @@ def _by_parameter(
     task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any]]:
     try:
-        signature = inspect.signature(task.func)
+        signature = read_signature(task.func)
         bound = signature.bind(*[None] * bool(task.takes_context), *args, **kwargs)
     except (TypeError, ValueError):
         # The function does not accept the arguments: it will not run.
@@ -102,7 +102,7 @@ def _references_in(value: Any) -> Iterator[ModelReference]:
 def _models_of(function: Any, name: str) -> frozenset[type[Model]] | None:
     """Return the models in a parameter's annotation, or ``None`` if it does not restrict them."""
     try:
-        hint = get_type_hints(function)[name]
+        hint = read_hints(function)[name]
     except Exception:  # No annotation, or one that only type checkers can resolve.
         return None
     return _models_in(hint)

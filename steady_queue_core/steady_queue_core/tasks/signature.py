@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ContextDecorator
 from functools import lru_cache
 from inspect import Parameter
-from typing import Any
+from typing import Any, get_type_hints
 
 #: The wrapper of decorators such as ``transaction.atomic``, which passes on all arguments.
 _TRANSPARENT = ContextDecorator()(lambda: None).__code__
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _FIRST = (*_BY_POSITION, Parameter.VAR_POSITIONAL)
 _NAMED = (*_BY_POSITION, Parameter.KEYWORD_ONLY)
+
+
+# Since Python 3.14 annotations are evaluated when they are asked for: those that only type checkers
+# know would raise NameError.
+if sys.version_info >= (3, 14):
+    from annotationlib import Format
+
+    _OF_SIGNATURES: dict[str, Any] = {"annotation_format": Format.FORWARDREF}
+    _OF_HINTS: dict[str, Any] = {"format": Format.FORWARDREF}
+else:
+    _OF_SIGNATURES, _OF_HINTS = dict[str, Any](), dict[str, Any]()
+
+
+def read_signature(function: Callable[..., Any], *, follow_wrapped: bool = True) -> Any:
+    """Return the ``inspect.Signature`` of a function, whatever names its annotations have."""
+    return inspect.signature(function, follow_wrapped=follow_wrapped, **_OF_SIGNATURES)
+
+
+def read_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of a function. May raise anything for what cannot be resolved."""
+    return get_type_hints(function, **_OF_HINTS)
 
 
 class Signature:
@@ -25,7 +47,7 @@ class Signature:
     )  # fmt: skip
 
     def __init__(self, function: Callable[..., Any], takes_context: bool) -> None:
-        whole = inspect.signature(_unwrapped(function), follow_wrapped=False)
+        whole = read_signature(_unwrapped(function), follow_wrapped=False)
         parameters = list(whole.parameters.values())
         first = next((each for each in parameters if each.kind in _FIRST), None)
         #: The name of the parameter for the context, if there is one.
@@ -132,7 +154,7 @@ def signature_of(function: Callable[..., Any], takes_context: bool) -> Signature
 
 def takes_any_position(function: Callable[..., Any]) -> bool:
     """Whether a decorator takes all positional arguments of a function, and may give it others."""
-    outer = inspect.signature(_unwrapped(function), follow_wrapped=False)
+    outer = read_signature(_unwrapped(function), follow_wrapped=False)
     kinds = {each.kind for each in outer.parameters.values()}
     return Parameter.VAR_POSITIONAL in kinds and hasattr(_unwrapped(function), "__wrapped__")
 
