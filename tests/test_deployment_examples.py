@@ -44,6 +44,12 @@ def test_the_queue_takes_these_arguments(file: str, words: list[str]) -> None:
     parser.parse_args(words[3:])  # Exits if it does not.
 
 
+def test_probes_from_outside_of_a_container_are_answered() -> None:
+    for file, words in commands():
+        if "--probe-port" in words:
+            assert words[words.index("--probe-address") + 1] == "0.0.0.0", file
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze")
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     unit = (FOLDER / "steady-queue.service").read_text()

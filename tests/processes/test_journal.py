@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
+import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -159,6 +161,22 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
     assert journal.folder_for(tmp_path / "file" / "below") == tmp_path / "file" / "below"
     (tmp_path / "plain").touch()
     assert journal.folder_for(tmp_path / "plain") is None
+
+
+def test_the_state_directory_of_a_unit_is_used_unless_another_one_is_configured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = tmp_path / "state"
+    state.mkdir(mode=0o755)
+    monkeypatch.setenv("STATE_DIRECTORY", f"{state}:{tmp_path / 'other'}")
+    folder = state / "steady-queue-journals"
+    assert journal.folder_for(None) == folder
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert journal.folder_for(tmp_path / "configured") == tmp_path / "configured"
+    monkeypatch.setenv("STATE_DIRECTORY", "relative")
+    found = journal.folder_for(None)
+    assert found is not None
+    assert found.is_relative_to(tempfile.gettempdir())
 
 
 def test_without_a_folder_a_journal_serves_the_supervisor(tmp_path: Path) -> None:

@@ -54,8 +54,8 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def get(port: int, path: str, method: str = "GET") -> Got:
-    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+def get(port: int, path: str, method: str = "GET", host: str = "127.0.0.1") -> Got:
+    connection = HTTPConnection(host, port, timeout=20)
     try:
         connection.request(method, path)
         answer = connection.getresponse()
@@ -104,6 +104,15 @@ def test_a_healthy_queue_is_alive_and_ready(
     assert supervisor.stop() == 0
     with pytest.raises(ConnectionError):
         get(port, "/livez")
+
+
+def test_probes_are_answered_at_the_address_of_the_command_line(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1))
+    port = free_port()
+    project.start("--probe-port", str(port), "--probe-address", "0.0.0.0")
+    wait_status(port, "/livez", 200)
+    assert get(port, "/livez", host="127.0.0.2").status == 200
+    stop_all(project)
 
 
 def test_an_outage_makes_it_unready_but_not_dead(make_project: MakeProject) -> None:

@@ -91,6 +91,10 @@ class Command(BaseCommand):
             "--probe-port", type=int, help="answer /livez, /readyz and /metrics on this TCP port"
         )
         parser.add_argument(
+            "--probe-address",
+            help="listen for probes at this IP address, such as 0.0.0.0; 127.0.0.1 by default",
+        )
+        parser.add_argument(
             "--heartbeat-file", help="touch this file while the supervisor lives, for probes"
         )
         parser.add_argument(
@@ -176,6 +180,7 @@ class Command(BaseCommand):
                 processes=options["processes"],
                 pidfile=options["pidfile"],
                 probe_port=options["probe_port"],
+                probe_address=options["probe_address"],
                 heartbeat_file=options["heartbeat_file"],
                 mode="async" if options["reload"] else options["mode"],
             )

@@ -175,10 +175,11 @@ class RunJournal:
 def folder_for(configured: Path | None) -> Path | None:
     """Return the folder of the journals, creating it if need be, or ``None`` if it is not safe.
 
-    By default it is a folder of the user's own where the system keeps temporary files.
+    By default it is in the folder that systemd has made for what outlives the service, or is one of
+    the user's own where the system keeps temporary files.
     """
     try:
-        folder = configured or Path(tempfile.gettempdir()) / f"steady-queue-{system.user_id()}"
+        folder = configured or _given_folder() or _temporary_folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.stat(follow_symlinks=configured is not None)
     except OSError:
@@ -186,6 +187,16 @@ def folder_for(configured: Path | None) -> Path | None:
     # Another user may have created a folder of that name first, to plant files in it.
     safe = system.is_owned(found) and system.is_private(found)
     return folder if stat.S_ISDIR(found.st_mode) and safe else None
+
+
+def _given_folder() -> Path | None:
+    """Return the folder in the first ``StateDirectory`` of the unit, if there is one."""
+    given = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
+    return Path(given) / "steady-queue-journals" if given.startswith("/") else None
+
+
+def _temporary_folder() -> Path:
+    return Path(tempfile.gettempdir()) / f"steady-queue-{system.user_id()}"
 
 
 def sweep(folder: Path | None, older_than: float) -> None:

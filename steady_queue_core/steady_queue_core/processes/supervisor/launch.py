@@ -99,6 +99,7 @@ def with_changes(
     processes: int | None,
     pidfile: str | None,
     probe_port: int | None = None,
+    probe_address: str | None = None,
     heartbeat_file: str | None = None,
     mode: str | None = None,
 ) -> ResolvedOptions:
@@ -123,6 +124,7 @@ def with_changes(
     given = {
         "supervisor_pidfile": pidfile,
         "probe_port": probe_port,
+        "probe_address": probe_address,
         "heartbeat_file": heartbeat_file,
     }
     values.update({name: value for name, value in given.items() if value is not None})

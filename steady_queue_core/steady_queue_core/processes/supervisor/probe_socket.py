@@ -26,7 +26,7 @@ def listen(address: str, port: int, former: int | None = None) -> int:
         raise ProbeSocketError(
             f"The probe cannot listen at {address}, port {port}: {error.strerror or error}. Choose "
             "another port with --probe-port or STEADY_QUEUE['probe_port'], or an address of this "
-            "host with 'probe_address'."
+            "host with --probe-address or 'probe_address'."
         ) from error
 
 
