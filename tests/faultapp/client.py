@@ -29,8 +29,8 @@ def enqueue(
     fair_key: str = "",
     backend: str = "default",
 ) -> Any:
-    """Enqueue a task (also ``module:name``, of this app or by a full path) for each list of arguments; return the ids.
-    ``periods``: options of ``using()`` in seconds."""
+    """Enqueue a task (also ``module:name``, of this app or by a full path) for each list of
+    arguments; return the ids. ``periods``: options of ``using()`` in seconds."""
     from django.db import transaction
 
     from steady_queue_core.configured_backends import own_backend

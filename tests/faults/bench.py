@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..processes import proc
 from ..processes.harness import Project
 from ..processes.scenarios import stop_all
 from ..processes.waiting import wait_for
 from ..servers.address import Address
+from .locks import Lock
 from .places import PLACES, Place
 
 T = TypeVar("T")
@@ -35,6 +37,8 @@ QUEUE = {
 }
 #: The others that a job must not harm.
 OTHERS = 3
+#: Seconds that a job takes which runs meanwhile.
+RUNNING = 0.3
 #: Seconds that they may take at the most, on a machine with much else to do.
 PATIENCE = 10.0
 
@@ -56,6 +60,7 @@ class Bench:
         self._switch.write_text("")
         if server is None:
             self.project.migrate()
+        self._storage: Any = self.project.storage
         self.supervisor = self.project.start()
         try:
             self.supervisor.wait_ready()
@@ -78,10 +83,25 @@ class Bench:
                 wrong.append("nothing was raised there")
         if end != place.end:
             wrong.append(f"the job has {end or 'not ended'}, not {place.end}")
-        if gone := self.processes.keys() - self._processes():
-            wrong.append(f"processes have ended: {sorted(gone)}")
-            self.processes = self._processes()
-        return [f"{place.name}, {error}: {each}" for each in wrong], took
+        return [f"{place.name}, {error}: {each}" for each in wrong + self._gone()], took
+
+    def locked_cell(self, lock: Lock) -> tuple[list[str], float]:
+        """Have rows that one job needs locked by somebody else; return the same."""
+        idle = [] if lock.is_running else self.processes
+        with self._frozen(idle):
+            [faulty] = self._enqueue(lock.task, RUNNING if lock.is_running else 0.0, lock.delay)
+            if lock.is_running:
+                self.project.wait_started(faulty)
+            held = self._storage.locked(lock.statement(faulty))
+            with held:
+                others = self._enqueue("work", 0.0, lock.delay, OTHERS)
+                self._thaw(idle)
+                began = time.monotonic() + (lock.delay or 0.0)
+                wrong = self._others(others)
+                took = time.monotonic() - began
+        if (end := self._end_of(faulty)) != "finished":
+            wrong.append(f"the job has {end or 'not ended'}")
+        return [f"{lock.name} is locked: {each}" for each in wrong + self._gone()], took
 
     def traces(self) -> list[str]:
         """Return what all that has left in the processes."""
@@ -117,11 +137,37 @@ class Bench:
         written.write_text(text)
         written.rename(self._switch)
 
-    def _enqueue(self, task: str) -> list[int]:
-        return self.project.enqueue(f"tests.faults.app.tasks:{task}")
+    def _gone(self) -> list[str]:
+        """Return which processes have ended since they were looked at last."""
+        present = self._processes()
+        gone = sorted(self.processes.keys() - present)
+        if gone:
+            self.processes = present
+        return [f"processes have ended: {gone}"] if gone else []
+
+    @contextmanager
+    def _frozen(self, pids: Iterable[int]) -> Iterator[None]:
+        """Stop processes for a moment; they go on at the end at the latest."""
+        for pid in pids:
+            self.supervisor.send(signal.SIGSTOP, pid)
+        try:
+            yield
+        finally:
+            self._thaw(pids)
+
+    def _thaw(self, pids: Iterable[int]) -> None:
+        for pid in pids:
+            self.supervisor.send(signal.SIGCONT, pid)
+
+    def _enqueue(
+        self, task: str, seconds: float | None = None, delay: float | None = None, times: int = 1
+    ) -> list[int]:
+        calls = [[] if seconds is None else [seconds]] * times
+        options = {} if delay is None else {"delay": delay}
+        return self.project.enqueue(f"tests.faults.app.tasks:{task}", *calls, **options)
 
     def _enqueue_others(self) -> list[int]:
-        return self.project.enqueue("work", *[[] for _ in range(OTHERS)])
+        return self._enqueue("work", times=OTHERS)
 
     def _work_well(self) -> None:
         for task in dict.fromkeys(place.task for place in PLACES):
@@ -147,4 +193,7 @@ class Bench:
         return "failed" if failed else "finished" if finished_at else ""
 
     def _processes(self) -> dict[int, tuple[int, int]]:
-        return {pid: (proc.threads(pid), len(proc.open_files(pid))) for pid in self.supervisor.children()}
+        return {
+            pid: (proc.threads(pid), len(proc.open_files(pid)))
+            for pid in self.supervisor.children()
+        }

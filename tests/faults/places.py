@@ -1,4 +1,4 @@
-"""Where code of the project runs in the queue's processes, and how a job ends if it raises there."""
+"""Where code of the project runs in the queue's processes, and how a job ends that raises there."""
 
 from __future__ import annotations
 

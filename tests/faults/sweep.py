@@ -12,6 +12,7 @@ from pathlib import Path
 from ..servers.kinds import KINDS
 from .app.switch import ERRORS
 from .bench import Bench
+from .locks import LOCKS, Lock
 from .places import PLACES, Place
 
 DATABASES = ("sqlite", *KINDS)
@@ -30,6 +31,12 @@ class Report:
     longest: float = 0.0
     wrong: list[str] = field(default_factory=list)
 
+    def add(self, wrong: list[str], took: float) -> None:
+        """Add a cell."""
+        self.wrong += wrong
+        self.longest = max(self.longest, took)
+        self.cells += 1
+
     def __str__(self) -> str:
         return (
             f"{self.database:9} {self.executor:9} {self.cells:5} cells in {self.seconds:5.1f} s, "
@@ -42,9 +49,10 @@ def bench(database: str, executor: str) -> Iterator[Bench]:
     """Set up a project on a database; ``"sqlite"``, or the alias of a server that is named by the
     environment."""
     server = None if database == "sqlite" else KINDS[database].given()
-    with tempfile.TemporaryDirectory() as folder, closing(
-        Bench(Path(folder), server, executor)
-    ) as made:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(Bench(Path(folder), server, executor)) as made,
+    ):
         yield made
 
 
@@ -53,16 +61,17 @@ def sweep(
     executor: str,
     places: Sequence[Place] = PLACES,
     errors: Sequence[str] = tuple(ERRORS),
+    locks: Sequence[Lock] = LOCKS,
 ) -> Report:
     """Run these cells, and look for traces at the end."""
     report, began = Report(database, executor), time.monotonic()
     with bench(database, executor) as made:
         for place in places:
             for error in errors:
-                wrong, took = made.cell(place, error)
-                report.wrong += wrong
-                report.longest = max(report.longest, took)
-                report.cells += 1
+                report.add(*made.cell(place, error))
+        # SQLite has one lock, of the whole file.
+        for lock in locks if database in KINDS else ():
+            report.add(*made.locked_cell(lock))
         report.wrong += made.traces()
     report.seconds = time.monotonic() - began
     return report

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
-from steady_queue_core import Unique, limits_concurrency, task
+from steady_queue_core import Batch, Unique, limits_concurrency, task
 from steady_queue_core.middleware import Middleware
 
+from ...faultapp.effects import record
 from .switch import trip
 
 
@@ -96,3 +98,37 @@ def with_limited_callback() -> None:
 @task(queue_name="faulty", on_success=unique)
 def with_unique_callback() -> None:
     pass
+
+
+def one_key(*args: Any) -> str:
+    return "one"
+
+
+@task(takes_context=True)
+def work(context: Any, seconds: float = 0.0) -> None:
+    """Leave a line in the effect log, and work for a while."""
+    record("start", context)
+    time.sleep(seconds)
+    record("end", context)
+
+
+@limits_concurrency(key=one_key)
+@task(takes_context=True)
+def limited_work(context: Any, seconds: float = 0.0) -> None:
+    work.func(context, seconds)
+
+
+@task(takes_context=True, unique=Unique(key=one_key))
+def unique_work(context: Any, seconds: float = 0.0) -> None:
+    work.func(context, seconds)
+
+
+class Batched:
+    """Enqueues a job alone in a batch, as a task enqueues one."""
+
+    def enqueue(self, seconds: float) -> Any:
+        with Batch("of one"):
+            return work.enqueue(seconds)
+
+
+batched_work = Batched()

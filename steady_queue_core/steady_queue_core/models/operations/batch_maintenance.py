@@ -73,7 +73,10 @@ class BatchMaintenance:
         """Return pending members that have lost their jobs, or batches, to Django's ``delete()``:
         it sets the reference to these to NULL."""
         members = BatchMember.objects.using(self.using).filter(
-            batch_id=batch_id, state=MemberState.PENDING, job=None, nested=None
+            batch_id=batch_id,
+            state=MemberState.PENDING,
+            job__isnull=True,
+            nested__isnull=True,
         )
         return list(members.order_by("pk").values_list("pk", flat=True)[:BATCH])
 
