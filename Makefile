@@ -29,7 +29,7 @@ SOURCES := steady_queue_core steady_queue_postgres steady_queue_mysql steady_que
 	$(wildcard benchmarks examples docs)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment bench guard demo serve quick test test-whole sql soak clusters matrix postgres mysqlclient
+.PHONY: help environment bench guard demo serve quick test test-whole sql soak faults clusters matrix postgres mysqlclient
 .PHONY: browser pictures minimum lint format types pyright contracts clean
 
 help: ## list the targets
@@ -58,6 +58,9 @@ quick: lint contracts ## run what a change touches, in a minute: style, imports,
 
 clusters: $(VENV)/.installed ## break clusters of databases while the queue is at work: make clusters CLUSTERS_ARGS="--fault kill"
 	$(BIN)/python -m tests.clusters $(CLUSTERS_ARGS)
+
+faults: $(VENV)/.installed ## let one of several jobs go wrong in each way on each database, and print what came of it
+	$(BIN)/python -m tests.servers $(BIN)/python -m tests.faults $(FAULTS_ARGS)
 
 soak: $(VENV)/.installed ## search for rare faults for an hour: more runs, kills, and longer outages
 	STEADY_QUEUE_TEST_RUNS=200 STEADY_QUEUE_FAULT_SCALE=5 $(BIN)/python -m pytest --timeout 7200 \
