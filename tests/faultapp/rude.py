@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -125,6 +126,21 @@ async def cancel_everybody() -> None:
     """Cancel all other tasks on the loop, also those that have not started."""
     for other in asyncio.all_tasks() - {asyncio.current_task()}:
         other.cancel()
+
+
+async def _swallow_cancellation() -> None:
+    while True:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(3600)
+
+
+@task
+async def leave_immortal() -> int:
+    """Leave something on the loop that does not end when it is cancelled."""
+    immortal = asyncio.create_task(_swallow_cancellation())
+    await asyncio.sleep(0)
+    assert not immortal.done()
+    return os.getpid()
 
 
 @task

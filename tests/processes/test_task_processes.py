@@ -513,3 +513,21 @@ def test_two_task_processes_compute_on_two_processors(
         f"\n{jobs} jobs: {took[1]:.1f} s with one process, {took[2]:.1f} s with two, "
         f"{took[1] / took[2]:.2f} times as fast"
     )
+
+
+def test_what_a_coroutine_leaves_behind_and_does_not_end_costs_but_its_process(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(in_processes(threads=2, task_modules=["tests.faultapp.rude"]))
+    supervisor = project.start()
+    supervisor.wait_ready(1)
+    immortal = project.enqueue("rude:leave_immortal", [], [])
+    # Their outcomes do not wait for what they have left.
+    wait_for(lambda: project.unfinished() == 0, 10, "the ends of both")
+    project.enqueue("work", *[[0.0]] * 4)
+    project.wait_done(20)
+    stop_all(project)
+    assert {project.state_of(job) for job in immortal} == {"finished"}
+    assert supervisor.errors().count("does not end: its task process does") == 2
+    rows = project.query("SELECT attempts FROM steady_queue_jobs")
+    assert set(rows) == {(1,)}

@@ -12,11 +12,10 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from threading import Thread, get_ident
+from threading import Event, Thread, Timer, get_ident
 from types import FrameType
 from typing import Any
 
-from ...compat import Task
 from ...configuration import Configuration
 from ...dialects import ClaimedJob
 from ...internal_errors import log_internal_error
@@ -26,7 +25,7 @@ from ..base import diagnosis
 from ..base.connections import THREAD_PREFIX, close_own_connections
 from ..base.database import DatabaseClock
 from ..base.forking import accept_signals, flush_output
-from ..base.log_context import named
+from ..base.log_context import about_job, named
 from ..base.posix_signals import (
     STACKS,
     graceful_signals,
@@ -47,6 +46,8 @@ from .wire import read_job, write_outcome
 
 logger = get_logger("steady_queue.worker")
 
+#: Seconds that what a coroutine has left behind may take to end once it is cancelled.
+LEFTOVER_TIME = 2.0
 #: Larger than any job: the worker holds each of them in its memory already.
 LARGEST_JOB = 1 << 40
 
@@ -94,7 +95,7 @@ def serve_tasks(
     work = partial(copy_context().run, server.serve)
     thread = Thread(target=work, name=f"{THREAD_PREFIX}0", daemon=True)
     thread.start()
-    thread.join()
+    server.ended.wait()
     send(task_process_stopped, ProcessLifecycle, **about)
     with suppress(BaseException):
         end_daemons()
@@ -123,18 +124,27 @@ class TaskServer:
             worker, self.clock, fresh_connections=settings.fresh_connections, using=using
         )
         self.recycling = Recycling(settings)
+        #: The event loop of the last coroutine, until what that has left on it has ended.
+        self._runner: asyncio.Runner | None = None
+        #: Set when the process is to end.
+        self.ended = Event()
 
     def serve(self) -> None:
         """Run jobs until no more come."""
-        with suppress(OSError):  # The worker has ended.
-            while (job := self.frames.receive()) is not None:
-                # A copy for each job keeps one task's context variables from the next.
-                context = copy_context()
-                self.frames.send(context.run(self._run, job))
-                context.run(self.executor.tidy)
-                if self.recycling.is_due_after(1):
-                    break
-        close_own_connections()
+        try:
+            with suppress(OSError):  # The worker has ended.
+                while (job := self.frames.receive()) is not None:
+                    # A copy for each job keeps one task's context variables from the next.
+                    context = copy_context()
+                    self.frames.send(context.run(self._run, job))
+                    if self._runner is not None:
+                        context.run(self._end_leftovers, self._runner, job)
+                    context.run(self.executor.tidy)
+                    if self.recycling.is_due_after(1):
+                        break
+            close_own_connections()
+        finally:
+            self.ended.set()
 
     def _run(self, job: bytes) -> bytes:
         claim, began = read_job(job)
@@ -152,22 +162,35 @@ class TaskServer:
         task = self.executor.task_of(claim)
         if not is_coroutine(task):
             return self.executor.run(claim, task)
-        run = self._run_coroutine(claim, task)
-        results: list[RunResult] = []
-        try:
-            # A loop for each job: what a task leaves on it ends with the task.
-            with asyncio.Runner(loop_factory=new_event_loop) as runner:
-                results.append(self._completed(run, runner.get_loop(), claim))
-        except BaseException as error:
-            if not results:
-                raise
-            self._note_interruption(claim, error)  # By an exit of what the task has left behind.
-        return results[0]
+        # A loop for each job: what it leaves there ends with it, once its outcome is sent.
+        self._runner = asyncio.Runner(loop_factory=new_event_loop)
+        return self._completed(self.executor.arun(claim, task), self._runner.get_loop(), claim)
 
-    async def _run_coroutine(self, claim: ClaimedJob, task: Task) -> RunResult:
-        result = await self.executor.arun(claim, task)
-        await self.executor.atidy()
-        return result
+    def _end_leftovers(self, runner: asyncio.Runner, job: bytes) -> None:
+        """Cancel what a coroutine has left behind; end the process if that does not end."""
+        self._runner = None
+        watch = Timer(LEFTOVER_TIME, self._leave, [job])
+        watch.daemon = True
+        loop: Any = runner.get_loop()
+        if not loop.is_closed() and (asyncio.all_tasks(loop) or loop._default_executor is not None):
+            watch.start()
+        try:
+            try:
+                if not loop.is_closed():
+                    loop.run_until_complete(self.executor.atidy())
+            finally:
+                runner.close()
+        except BaseException as error:  # An exit of what the task has left behind.
+            self._note_interruption(read_job(job)[0], error)
+        watch.cancel()
+
+    def _leave(self, job: bytes) -> None:
+        logger.warning(
+            "What the coroutine of job %d has left behind does not end: its task process does",
+            read_job(job)[0].job_id,
+            extra=about_job("worker.leftovers", read_job(job)[0]),
+        )
+        self.ended.set()
 
     def _completed(
         self, run: Coroutine[Any, Any, RunResult], loop: asyncio.AbstractEventLoop, job: ClaimedJob
