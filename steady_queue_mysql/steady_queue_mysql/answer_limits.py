@@ -11,7 +11,7 @@ from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import DatabaseErrorWrapper
 
-from .errors import CONNECTION_LOST, NOT_AVAILABLE
+from .errors import CONNECTION_LOST, is_not_available
 from .session import LOCK_WAIT
 
 #: The longest time to wait for a connection, in seconds.
@@ -49,7 +49,7 @@ class _SessionCloser(DatabaseErrorWrapper):
         traceback: TracebackType | None,
     ) -> None:
         timed_out = kind is not None and kind.__name__ in TIMEOUTS
-        if timed_out or getattr(error, "errno", None) == NOT_AVAILABLE:
+        if timed_out or is_not_available(error):
             if self._wrapper.connection is not None:
                 _close(self._wrapper.connection)
             # A number of its own: that of the cause stands for statements that are too slow.

@@ -36,12 +36,13 @@ LOST = frozenset(
     | {1040, 1129, 1203, 1226}  # it takes no more connections
     | {1047}  # it is not part of its cluster
 )
-#: Error number of MySQL's own driver after an unanswered ping.
-NOT_AVAILABLE = -1
+#: Error number of MySQL's own driver after an unanswered ping, and the classes of that error: all
+#: others that come from the driver itself, such as of text that it cannot encode, have it as well.
+NOT_AVAILABLE, OF_CONNECTIONS = -1, ("OperationalError", "InterfaceError")
 #: A packet larger than ``max_allowed_packet``, reported by the server or by the driver.
 TOO_LARGE = frozenset({1153, 2020})
 #: Values that do not fit a column. Some drivers raise OperationalError, as if worth a retry.
-BAD_VALUES = frozenset({1264, 1265, 1292, 1366, 1406, 3140, 3988})
+BAD_VALUES = frozenset({1264, 1265, 1267, 1292, 1300, 1366, 1406, 3140, 3854, 3988})
 #: Missing values and failed constraints; likewise.
 BROKEN_RULES = frozenset({1048, 1062, 1364, 1690, 3819, 4025})
 
@@ -67,8 +68,13 @@ class StepChanged(OperationalError):
 
 def is_unanswered_ping(error: BaseException) -> bool:
     """Return whether MySQL's own driver has found that there is no connection, by a ping."""
-    found = (error, error.__cause__, error.__context__)
-    return any(getattr(each, "errno", None) == NOT_AVAILABLE for each in found)
+    return any(map(is_not_available, (error, error.__cause__, error.__context__)))
+
+
+def is_not_available(error: BaseException | None) -> bool:
+    """Return whether MySQL's own driver has raised this error as there is no connection."""
+    number = getattr(error, "errno", None)
+    return number == NOT_AVAILABLE and type(error).__name__ in OF_CONNECTIONS
 
 
 def is_deadlock(error: BaseException) -> bool:

@@ -32,6 +32,10 @@ def prepare(connection: BaseDatabaseWrapper, impatient: bool) -> list[str]:
     if is_shared(connection):
         changes.append("its sessions are left as they are: a connection pool gives them to others")
         return changes
+    if wrapper.connection.info.encoding != "utf-8":
+        with connection.cursor() as cursor:
+            cursor.execute("SET client_encoding = 'UTF8'")
+        changes.append("the queue's own connections carry every character")
     isolation = default_isolation(connection)
     if PreparedStatements.of(connection) is None:
         PreparedStatements.begin(connection, isolation)

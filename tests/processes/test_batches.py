@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from .conftest import EVERYWHERE, MakeProject
+from .conftest import EACH_SERVER, EVERYWHERE, MakeProject
 from .harness import SCALE, Project
 from .scenarios import nothing_to_repair, queue, stop_all, swept
+from .storage import ServerDatabase
 from .test_delivery import Troubles
+from .waiting import wait_for
 
 MODULE = ["tests.faultapp.batches"]
 BATCHES = int(40 * SCALE)
@@ -86,3 +88,28 @@ def test_batches_end_once_under_kills(
     assert ended["failed"] == len(ids) // BATCHES * len(range(0, BATCHES, 3))
     assert troubles.killed >= 3
     print(f"\n{troubles.killed} kills, {dict(ended)}")
+
+
+@pytest.mark.parametrize("alias", EACH_SERVER)
+def test_a_batch_that_is_kept_locked_holds_up_no_other_job(
+    alias: str, make_project: MakeProject
+) -> None:
+    """As by whoever adds jobs to it in a request that takes long."""
+    project = make_project(settings_of(processes=1), on=alias)
+    project.start().wait_ready(1)
+    assert isinstance(project.storage, ServerDatabase)
+    project.client.call("make_batches", seconds=1.0, number=1)
+    project.client.call("make_batches", seconds=1.0, number=2)
+    wait_for(lambda: len(project.attempts()) >= 3, 20, "the start of three members")
+    with project.storage.locked("SELECT 1 FROM steady_queue_batches FOR UPDATE"):
+        for _ in range(2):
+            ids = project.enqueue("work", *[[0.0]] * 20)
+            wait_for(
+                lambda ids=ids: {project.state_of(job) for job in ids} == {"finished"},
+                10,
+                "the end of all others",
+            )
+        assert project.query("SELECT id FROM steady_queue_batches WHERE finished_at IS NULL")
+    project.wait_done(30)
+    stop_all(project)
+    assert not project.query("SELECT id FROM steady_queue_batches WHERE finished_at IS NULL")

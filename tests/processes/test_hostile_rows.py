@@ -30,6 +30,10 @@ DAMAGES = {
         "UPDATE steady_queue_jobs SET attempts = 'many', max_attempts = 'more' WHERE id = :id",
         {"finished"},
     ),
+    "a number after which there is none": (
+        "UPDATE steady_queue_jobs SET attempts = 9223372036854775807 WHERE id = :id",
+        {"failed"},
+    ),
     "a rank that is a word": (
         "UPDATE steady_queue_ready_executions SET rank = 'first' WHERE job_id = :id",
         {"finished"},
@@ -138,6 +142,7 @@ def test_a_signed_queue_runs_nothing_that_a_stranger_has_written(
 #: What is done to the row of a job that a worker is running.
 CLAIMED_DAMAGES = {
     "numbers that are words": "attempts = 'many', max_attempts = 'more'",
+    "a number after which there is none": "attempts = 9223372036854775807",
     "an instant that is a word": "enqueued_at = 'yesterday'",
     "an instant that cannot be": "enqueued_at = '2026-99-99 00:00:00'",
     "a task path of bytes": "task_path = x'00ff'",

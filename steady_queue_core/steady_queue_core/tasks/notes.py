@@ -9,7 +9,7 @@ from functools import cached_property
 from threading import Lock
 from typing import Any, Protocol
 
-from django.db import InterfaceError, OperationalError
+from django.db import Error
 
 from ..delivery import TRANSACTIONAL
 from ..dialects import CheckpointChange, ClaimedJob, Ending, Outcome, Sequel, StepRecord
@@ -150,8 +150,8 @@ class AttemptNotes:
             self._note_stored(pending)
 
     def progress(self, done: float, total: float | None, text: str) -> None:
-        """Tell how far the task has come. Raises ``TypeError``, ``ValueError``, ``Preempted``, and
-        errors of the database unless it is away."""
+        """Tell how far the task has come; what cannot be stored now is stored with the outcome.
+        Raises ``TypeError``, ``ValueError`` and ``Preempted``."""
         told = Progress.checked(done, total, text)
         with self._lock:
             self._hold.require()
@@ -163,7 +163,7 @@ class AttemptNotes:
             self._next_at = time.monotonic() + INTERVAL
         try:
             self._save(progress=told)
-        except (OperationalError, InterfaceError):
+        except (Error, UnicodeError):
             logger.info(
                 "The progress of job %d could not be stored; it will be tried again",
                 self._claim.job_id,

@@ -126,9 +126,11 @@ class ProcessRegistration:
     def beat_if_due(self) -> bool:
         """Send a heartbeat if one is due; return ``False`` if we were declared dead. Raises
         ``Unavailable``."""
+        return system.lease_clock() < self._next_beat or self.beat()
+
+    def beat(self) -> bool:
+        """Send a heartbeat; return ``False`` if we were declared dead. Raises ``Unavailable``."""
         began = system.lease_clock()
-        if began < self._next_beat:
-            return True
         alive = self.database.run(
             lambda connection, _: processes.beat(connection.alias, self.identity)
         )

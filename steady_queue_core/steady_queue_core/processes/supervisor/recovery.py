@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from django.db import DataError, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ...configured_backends import own_backend
@@ -33,6 +32,7 @@ from ..base.journal_reader import JournalSnapshot, remove_journal
 from ..base.log_context import about_job
 from ..base.registration import ProcessLocation
 from ..worker import outcomes
+from ..worker.apart import settle_apart
 from ..worker.attempt import Attempt, RunResult
 from ..worker.callbacks import with_callback
 from ..worker.signal_sender import send_signals
@@ -119,16 +119,9 @@ class Rescuer:
                     lambda connection, _: bury(connection.alias, process, estate, reason)
                 )
                 return
-            except (DataError, IntegrityError, ValueError, TypeError, KeyError, AttributeError):
-                log_internal_error(
-                    logger,
-                    "The end of %s could not be stored",
-                    process.name,
-                    extra=about("process.end_lost", lost_process=process.name),
-                )
-            except Unavailable as unavailable:
+            except Exception as error:
                 # A table or a right that is missing must not keep others from being rescued.
-                if not unavailable.refused:
+                if isinstance(error, Unavailable) and not error.refused:
                     raise
                 log_internal_error(
                     logger,
@@ -201,10 +194,12 @@ class Rescuer:
             done = [with_callback(_done(claim, snapshot, death), claim) for claim in batch]
             try:
                 held = self._settle(done)
-            except (DataError, IntegrityError):
-                held = self._settle_one_by_one(batch, done, death.worker)
             except Unavailable as unavailable:
-                held = self._settle_the_free(done, unavailable)
+                if unavailable.lost and not unavailable.refused:
+                    raise
+                done, held = self._settle_apart(batch, done, death.worker, unavailable)
+            except Exception:
+                done, held = self._settle_apart(batch, done, death.worker)
             for claim, each in zip(batch, done, strict=True):
                 if each.outcome.job_id in held:
                     estate.add(claim, each)
@@ -219,54 +214,42 @@ class Rescuer:
             lambda connection, dialect: dialect.settle(connection, [each.outcome for each in done])
         )
 
-    def _settle_the_free(self, done: list[RunResult], unavailable: Unavailable) -> set[int]:
-        """Settle those whose claims nobody has locked: a frozen process keeps one locked while its
-        task is in a transaction that has stored a checkpoint. Raises ``Unavailable`` if there are
-        none."""
+    def _settle_apart(
+        self,
+        batch: list[ClaimedJob],
+        done: list[RunResult],
+        worker: str,
+        unavailable: Unavailable | None = None,
+    ) -> tuple[list[RunResult], set[int]]:
+        """Settle each by itself; return what could be stored of it, and the jobs whose claims
+        held.
+
+        Somebody may have locked some: a frozen process keeps a claim locked while its task is in a
+        transaction that has stored a checkpoint. Raises ``Unavailable`` if there are no others.
+        """
         held: set[int] = set()
-        blocked = 0
-        for each in done:
-            if unavailable.lost or blocked == MOST_BLOCKED:
+        stored, blocked = list(done), 0
+        for number, (claim, each) in enumerate(zip(batch, done, strict=True)):
+            if blocked == MOST_BLOCKED:
                 break
             try:
-                held |= self._settle([each])
+                stored[number], own = settle_apart(each, claim, worker, self._settle_one)
+                held |= own
             except Unavailable as again:
-                unavailable, blocked = again, blocked + 1
-        if not held:
-            raise unavailable
-        return held
-
-    def _settle_one_by_one(
-        self, batch: list[ClaimedJob], done: list[RunResult], worker: str
-    ) -> set[int]:
-        held: set[int] = set()
-        for claim, each in zip(batch, done, strict=True):
-            try:
-                held |= self._settle([each])
-            except (DataError, IntegrityError) as problem:
+                unavailable, blocked = again, MOST_BLOCKED if again.lost else blocked + 1
+            except Exception:
                 log_internal_error(
                     logger,
-                    "The database refused the outcome of job %s",
+                    "Job %s cannot be ended",
                     claim.job_id,
-                    extra=about_job("task.outcome_refused", claim),
+                    extra=about_job("task.not_ended", claim),
                 )
-                refusal = RunResult(outcomes.unreadable(claim, worker, claim.claimed_at, problem))
-                try:
-                    held |= self._settle_refusal(refusal, claim)
-                except (DataError, IntegrityError):
-                    log_internal_error(
-                        logger,
-                        "Job %s cannot be ended",
-                        claim.job_id,
-                        extra=about_job("task.not_ended", claim),
-                    )
-        return held
+        if unavailable is not None and not held:
+            raise unavailable
+        return stored, held
 
-    def _settle_refusal(self, refusal: RunResult, claim: ClaimedJob) -> set[int]:
-        try:
-            return self._settle([with_callback(refusal, claim)])
-        except (DataError, IntegrityError):  # It may be the callback that was refused.
-            return self._settle([refusal])
+    def _settle_one(self, result: RunResult) -> set[int]:
+        return self._settle([result])
 
 
 def _done(claim: ClaimedJob, snapshot: JournalSnapshot | None, death: Death) -> RunResult:

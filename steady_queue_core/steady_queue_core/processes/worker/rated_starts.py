@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from django.db import DataError, IntegrityError
-
 from ...arguments import DEFAULT_LIMITS, TaskArgumentError
 from ...dialects import ClaimedJob, Outcome, Sequel
 from ...internal_errors import log_internal_error
@@ -50,7 +48,7 @@ class RatedStarts:
             )
         except Unavailable:
             return {claim.job_id: outcomes.released(claim) for claim in rated}
-        except (DataError, IntegrityError):
+        except Exception:
             log_internal_error(
                 logger,
                 "Starts of jobs with rate limits were refused",
@@ -86,7 +84,7 @@ class RatedStarts:
             return
         unused = [self._unused.popleft() for _ in range(len(self._unused))]
         # If it cannot be done now, these starts are lost.
-        with suppress(Unavailable, DataError, IntegrityError):
+        with suppress(Exception):
             database.run(
                 lambda connection, dialect: Gate(connection, dialect, lease_clock).give_back(unused)
             )

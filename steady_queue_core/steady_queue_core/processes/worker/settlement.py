@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Sequence
 
-from django.db import DataError, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ...dialects import ClaimedJob, Dialect, Ending, Outcome, QueueSelector
@@ -22,10 +21,12 @@ from ..base.counting import store_statistics
 from ..base.database import Unavailable
 from ..base.registration import ProcessRegistration
 from . import outcomes
+from .apart import settle_apart, within_bounds
 from .attempt import RunResult
 from .callbacks import with_callback
 from .executor import Executor
 from .heirs import Heirs
+from .needed_rows import Row, locked_among, needed_by
 from .set_aside import SetAside
 from .signal_sender import SignalSender
 
@@ -35,6 +36,8 @@ logger = get_logger("steady_queue.worker")
 MOST_UNKNOWN_CLAIMS = 1000
 
 
+#: Seconds until outcomes are stored one by one again, as long as the server refuses all of them.
+APART_PAUSE = 15.0
 #: Seconds until a job is tried again whose unique key is locked by somebody who enqueues.
 BUSY_PAUSE = 0.5
 
@@ -60,8 +63,9 @@ class Settlement:
         self._arrivals: dict[int, float] = {}
         #: Results whose outcomes are to be stored.
         self.waiting: list[RunResult] = []
-        #: Those of jobs with a limit, while a semaphore is locked: others do not wait for it.
+        #: Those that change a row which is locked: others do not wait for it.
         self._aside = SetAside()
+        self._next_apart = 0.0
         #: Claims whose outcome may have been stored just before a connection was lost.
         self._uncertain: set[tuple[int, int]] = set()
         #: When to look for claims in the database that the worker does not know of.
@@ -99,11 +103,16 @@ class Settlement:
             self._settled([result], {result.outcome.job_id} if result.settled else set())
 
     def recall(self) -> None:
-        """Let what was set aside wait again if it is time, or if nothing else is left to store by a
-        process that is to end."""
-        is_left = self._aside and self.context.stopping and not self.waiting
-        if is_left or self._aside.until_due <= 0:
-            self.waiting = [*self._aside.take(), *self.waiting]
+        """Let what was set aside wait again if its rows are free, or if nothing else is left to
+        store by a process that is to end. Raises ``Unavailable``."""
+        if not self._aside:
+            return
+        if self.context.stopping and not self.waiting:
+            self.waiting = self._aside.take()
+        elif self._aside.until_due <= 0:
+            locked = self._locked_among(self._aside.results)
+            again = self._aside.put_locked(self._aside.take(), locked)
+            self.waiting = [*again, *self.waiting]
 
     @property
     def until_recall(self) -> float:
@@ -115,7 +124,8 @@ class Settlement:
 
         Raises ``Unavailable``, and ``Refused`` if the database rejects one of the rows.
         """
-        batch = self.waiting
+        self.waiting = self._aside.put_akin(self.waiting)
+        batch = list(within_bounds(self.waiting))
         ended = self._with_heirs(batch)
 
         def operation(
@@ -137,21 +147,26 @@ class Settlement:
         try:
             held, claimed = self.context.database.run(operation)
         except Unavailable as unavailable:
-            if unavailable.lost:
-                self._uncertain |= {_claim_of(result) for result in batch}
-                self._next_audit = 0.0
-            else:
-                self.waiting = self._aside.put_limited(batch)
-            raise
-        except (DataError, IntegrityError) as error:
+            if not unavailable.lost:
+                self._put_aside(batch)
+                raise
+            self._uncertain |= {_claim_of(result) for result in batch}
+            self._next_audit = 0.0
+            if not unavailable.refused or time.monotonic() < self._next_apart:
+                raise
+            # The server may refuse all of them, or one.
+            self._next_apart = time.monotonic() + APART_PAUSE
+            self._settle_one_by_one(batch)
+            raise Refused from unavailable
+        except Exception as error:
             log_internal_error(
                 logger,
                 "Outcomes or claims were refused; outcomes are stored one by one",
                 extra=about("worker.outcomes_refused"),
             )
-            self._settle_one_by_one()
+            self._settle_one_by_one(batch)
             raise Refused from error
-        self.waiting = []
+        self.waiting = self.waiting[len(batch) :]
         self._aside.note_stored(batch)
         self._settled(batch, held, time.monotonic() - began)
         self.held.update((claim.job_id, claim) for claim in claimed)
@@ -171,7 +186,7 @@ class Settlement:
             if unavailable.lost:
                 self._next_audit = 0.0
             return []
-        except (DataError, IntegrityError):
+        except Exception:
             log_internal_error(
                 logger,
                 "Jobs that follow others were refused",
@@ -195,6 +210,15 @@ class Settlement:
             )
         except Unavailable:
             return {each.job_id: outcomes.released(each) for each in ending}
+        except Exception:
+            log_internal_error(
+                logger,
+                "The unique keys of jobs that were to start could not be freed",
+                extra=about("worker.starts_refused"),
+            )
+            return {
+                each.job_id: outcomes.postponed(each, each.errors, BUSY_PAUSE) for each in ending
+            }
         return {
             each.job_id: outcomes.postponed(each, each.errors, BUSY_PAUSE)
             for each in ending
@@ -211,23 +235,66 @@ class Settlement:
             lambda connection, dialect: dialect.settle(connection, ended)
         )
 
-    def _settle_one_by_one(self) -> None:
-        """Find the outcome that the database refuses, and fail its job instead."""
-        while self.waiting:
-            result = self.waiting[0]
+    def _settle_one_by_one(self, batch: Sequence[RunResult]) -> None:
+        """Store the first results that wait, and let none of them keep others from it. Raises
+        ``Unavailable``."""
+        refused = 0
+        for result in batch:
             try:
-                held = self._settle(result)
-            except (DataError, IntegrityError) as error:
-                claim = self.held[result.outcome.job_id]
-                broken = self.executor.broken(claim, error)
-                result = with_callback(broken, claim)
-                try:
-                    held = self._settle(result)
-                except (DataError, IntegrityError):  # It is the callback that is refused.
-                    result = broken
-                    held = self._settle(result)
-            self._settled([result], held)
+                self._settle_apart(result)
+            except Unavailable as unavailable:
+                if unavailable.refused:
+                    # Of a server that refuses everything, the first outcome tells as much as all.
+                    if not refused and not self._takes_writes():
+                        raise
+                    refused += 1
+                elif unavailable.lost:
+                    raise
+                self._aside.put([result], needed_by(result.outcome))
+            except Exception:
+                log_internal_error(
+                    logger,
+                    "Job %d cannot be ended; it is tried again",
+                    result.outcome.job_id,
+                    extra=about("task.not_ended", task_id=str(result.outcome.job_id)),
+                )
+                self._aside.put([result], needed_by(result.outcome))
             self.waiting.pop(0)
+
+    def _settle_apart(self, result: RunResult) -> None:
+        claim = self.held.get(result.outcome.job_id)
+        if claim is None:
+            stored, held = result, self._settle(result)
+        else:
+            stored, held = settle_apart(result, claim, self.executor.worker, self._settle)
+        self._settled([stored], held)
+
+    def _takes_writes(self) -> bool:
+        """Whether the server takes something else that is written."""
+        try:
+            self.registration.beat()
+        except Unavailable:
+            return False
+        return True
+
+    def _put_aside(self, batch: Sequence[RunResult]) -> None:
+        """Set aside the results of a batch that wait for a lock."""
+        rest = list(self.waiting[len(batch) :])
+        locked = self._locked_among(batch)
+        if locked:
+            self.waiting = [*self._aside.put_locked(batch, locked), *rest]
+        else:
+            self.waiting = [*self._aside.put_sharing(batch), *rest]
+
+    def _locked_among(self, batch: Sequence[RunResult]) -> set[Row]:
+        """Return the locked ones of the rows that these results change, as far as it is known.
+        Raises ``Unavailable``."""
+        if not self.context.database.dialect.info.skips_locked:
+            return set()
+        rows = set[Row]().union(*(needed_by(each.outcome) for each in batch))
+        return self.context.database.run(
+            lambda connection, dialect: locked_among(connection, dialect, rows)
+        )
 
     def _settled(
         self, batch: list[RunResult], held: set[int], seconds: float | None = None
