@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from contextvars import Context, copy_context
+from itertools import islice
 from queue import Empty, SimpleQueue
 from threading import Thread, current_thread
 
 from ...compat import Task
 from ...dialects import ClaimedJob
+from ...internal_errors import log_internal_error
+from ...logging import about, get_logger
 from ..base.connections import close_own_connections
 from ..base.thread_interrupt import TaskInterrupted, interrupt_task
 from .interruptions import Interruptions, Reason
+
+logger = get_logger("steady_queue.worker")
 
 #: Seconds after which jobs that follow each other let others go first. They mostly take less.
 TURN = 0.05
@@ -83,17 +88,42 @@ class ThreadPool:
             self._waiting.put(None)
 
     def _work(self) -> None:
-        thread = current_thread()
-        # An interruption that arrives too late ends the thread: the pool is closing anyway.
-        with suppress(TaskInterrupted):
-            while (work := self._waiting.get()) is not None:
-                self._busy.add(thread)
-                following = self._run_one(*work)
-                if following is not None:
-                    self._run_chain(following)
-                self._busy.discard(thread)
-        self._busy.discard(thread)
+        taken: deque[Work | None] = deque()
+        while True:
+            try:
+                self._serve(taken)
+                break
+            except TaskInterrupted:  # It has arrived too late, and the pool is closing anyway.
+                break
+            except BaseException as error:
+                log_internal_error(
+                    logger,
+                    "A thread of the worker was interrupted between two jobs; it continues",
+                    error=error,
+                    extra=about("worker.thread_interrupted"),
+                )
+            finally:
+                self._busy.discard(current_thread())
         close_own_connections()
+
+    def _serve(self, taken: deque[Work | None]) -> None:
+        """Run jobs until the pool is closed. What is ``taken`` and has not begun stays there if an
+        exception arrives from outside."""
+        # In one call, for a thread that waits here finds an exception as soon as a call returns:
+        # its value would be lost.
+        take = iter(self._waiting.get, taken)
+        while True:
+            if not taken:
+                taken.extend(islice(take, 1))
+            if taken[0] is None:
+                return
+            self._busy.add(current_thread())
+            work = taken.popleft()
+            assert work is not None
+            following = self._run_one(*work)
+            if following is not None:
+                self._run_chain(following)
+            self._busy.discard(current_thread())
 
     def _run_one(self, claim: ClaimedJob, task: Task) -> Work | None:
         # A copy for each job keeps one task's context variables from the next.
