@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,8 @@ from .logging import about, get_logger
 from .project_code import is_meant_for_us
 
 logger = get_logger("steady_queue")
+
+Messenger = Callable[[Callable[[], object]], object]
 
 
 class ProcessLifecycle:
@@ -87,6 +90,15 @@ task_cancelled = Signal()
 task_discarded = Signal()
 
 
+#: Sends the signals of the present context, if that must not wait for receivers.
+_messenger: ContextVar[Messenger | None] = ContextVar("steady_queue_messenger", default=None)
+
+
+def send_through(messenger: Messenger | None) -> None:
+    """Have ``messenger`` call what sends the signals of the present context from now on."""
+    _messenger.set(messenger)
+
+
 def send(signal: Signal, sender: type, **payload: Any) -> None:
     """Send a signal to its receivers, each by itself, whatever the others raise; log those that do.
 
@@ -95,6 +107,13 @@ def send(signal: Signal, sender: type, **payload: Any) -> None:
     """
     if not signal.receivers:
         return
+    if (messenger := _messenger.get()) is not None:
+        messenger(partial(_send_now, signal, sender, payload))
+    else:
+        _send_now(signal, sender, payload)
+
+
+def _send_now(signal: Signal, sender: type, payload: Mapping[str, Any]) -> None:
     dispatcher: Any = signal
     functions, coroutines = dispatcher._live_receivers(sender)
     for receiver in functions:

@@ -99,3 +99,38 @@ def test_the_worker_claims_no_more_than_its_receivers_can_take_and_catches_up(
     assert supervisor.stop() == 0
     assert time.monotonic() - began < 5
     assert "not sent" not in supervisor.errors()
+
+
+SLOW_SUPERVISOR = """
+    import time
+
+    from steady_queue_core.signals import process_restarted, task_lost
+
+    def slow(**kwargs):
+        time.sleep(SECONDS)
+
+    task_lost.connect(slow, weak=False)
+    process_restarted.connect(slow, weak=False)
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.5, 3600.0])
+def test_no_worker_waits_for_receivers_in_the_supervisor(
+    make_project: MakeProject, seconds: float
+) -> None:
+    text = textwrap.dedent(SLOW_SUPERVISOR).replace("SECONDS", str(seconds))
+    settings = queue(processes=1, threads=20, task_modules=["receiver"])
+    project = make_project(settings, files={"receiver.py": text})
+    supervisor = project.start()
+    for _ in range(2):
+        [worker] = supervisor.wait_ready(1)
+        jobs = project.enqueue("work", *[[60.0]] * 20)
+        for job in jobs:
+            project.wait_started(job)
+        supervisor.send(signal.SIGKILL, worker)
+        wait_for(lambda former=worker: supervisor.workers() not in ([], [former]), 5, "another")
+        project.enqueue("work", [0.0])
+        wait_for(lambda jobs=jobs: project.state_of(jobs[-1] + 1) == "finished", 5, "a job")
+        wait_for(lambda jobs=jobs: project.state_of(jobs[0]) == "failed", 5, "a lost job")
+    assert supervisor.stop(signal.SIGTERM, 20) == 0
+    assert "signals of the supervisor were not sent" in supervisor.errors()

@@ -43,7 +43,8 @@ class Fleet:
         self.children = ManagedProcesses(options, using, launcher)
         self.workers = WorkerCount(self.specs)
         self.outgoing = OutgoingProcesses(self.children, options.drain_timeout)
-        self.maintenance = Maintenance(options, using, self.children, name, drain)
+        self.maintenance = Maintenance(options, using, self.children, name, drain, wake)
+        self.children.tell = self.maintenance.herald.tell
         self.thread = MaintenanceThread(self.maintenance, tick, wake)
         #: Whether its children have been started, or adopted.
         self.has_begun = False
@@ -146,8 +147,12 @@ class Fleet:
 
 
 def pause(fleets: Sequence[Fleet]) -> bool:
-    """Ask the maintenance of all fleets to rest; return whether it does. May be repeated."""
+    """Ask the maintenance of all fleets to rest; return whether it does, and whether nobody is in
+    the way of a fork. May be repeated."""
     threads = [each.thread for each in fleets]
+    heralds = [each.maintenance.herald for each in fleets]
+    for herald in heralds:
+        herald.ask_to_pause()
     with ExitStack() as held:
         for each in threads:
             held.enter_context(each.lock)
@@ -162,5 +167,5 @@ def pause(fleets: Sequence[Fleet]) -> bool:
             if not each.was_late:
                 each.start()
         return False
-    rests = [each.has_paused for each in threads]
+    rests = [each.has_paused for each in threads] + [each.has_paused for each in heralds]
     return all(rests)

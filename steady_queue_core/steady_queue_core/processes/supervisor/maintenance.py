@@ -28,6 +28,7 @@ from ..scheduler import mirror
 from .deferred_work import DeferredWork
 from .drain import Drain
 from .ends import Reason
+from .herald import Herald
 from .managed_process import ManagedProcess
 from .managed_processes import ManagedProcesses
 from .pruning import Pruner
@@ -64,13 +65,15 @@ class Maintenance:
         children: ManagedProcesses,
         name: str,
         drain: Drain | None = None,
+        wake: Callable[[], None] = lambda: None,
     ) -> None:
         self.options, self.children, self.drain = options, children, drain
         self.database = QueueDatabase(
             using, quiet=options.silence_polling, timeouts=ResponseTimeouts(options)
         )
         self.statistics = Collector() if options.statistics else None
-        self.rescuer = Rescuer(self.database, self._note_lost)
+        self.herald = Herald(wake)
+        self.rescuer = Rescuer(self.database, self._note_lost, self.herald.tell)
         self.pruner = Pruner(self.database, self.rescuer, options.process_alive_threshold)
         self.sweep = StatelessSweep(self.database, self.rescuer)
         self.deferred = DeferredWork()
@@ -177,6 +180,11 @@ class Maintenance:
 
         self.deferred.add(rescue)
         return snapshot
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is something to do that nobody else can."""
+        return bool(self.deferred) or self.herald.is_getting_on
 
     def _note_lost(self, claim: ClaimedJob) -> None:
         if self.statistics is not None:

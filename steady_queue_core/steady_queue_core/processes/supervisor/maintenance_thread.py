@@ -13,6 +13,7 @@ from collections.abc import Callable
 from threading import Event, Lock, Thread
 
 from ...logging import about, get_logger
+from ...signals import send_through
 from ..base import system
 from ..base.connection_setup import as_control_thread
 from ..base.database import Unavailable
@@ -109,6 +110,7 @@ class MaintenanceThread:
 
     def _work(self) -> None:
         try:
+            send_through(self.maintenance.herald.tell)
             with as_control_thread():
                 self.maintenance.set_process_name()
                 while self._begin_round():

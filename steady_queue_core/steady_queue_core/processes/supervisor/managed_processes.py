@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from ...configuration import ResolvedOptions
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ...signals import ProcessLifecycle, process_restarted, send
 from .held_interpreters import HeldInterpreters
+from .herald import Message
 from .managed_process import FROZEN, HELD, STOP, Launcher, ManagedProcess, ProcessSpec
 from .restarts import PlannedStart, Restarts
 
@@ -37,6 +39,8 @@ class ManagedProcesses:
         #: Whether tasks of an ended child may still hang in this process.
         self.left_tasks = False
         self._held = HeldInterpreters()
+        #: Sends signals.
+        self.tell: Callable[[Message], object] = lambda message: message()
 
     def __iter__(self) -> Iterator[ManagedProcess]:
         return iter(list(self._by_name.values()))
@@ -78,7 +82,7 @@ class ManagedProcesses:
         """Start a planned child; announce it if it replaces another."""
         child = self.start(planned.spec, supervisor_id, planned.replaces)
         if child is not None and planned.replaces is not None:
-            _announce_restart(planned.replaces, child)
+            self.tell(partial(_announce_restart, planned.replaces, child))
 
     def adopt(self, child: ManagedProcess) -> None:
         """Take over a child of former code."""

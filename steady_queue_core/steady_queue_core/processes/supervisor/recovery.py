@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -39,6 +40,7 @@ from ..worker.signal_sender import send_signals
 from ..worker.time_limits import longest_of
 from ..worker.time_outs import given_up
 from .ends import Estate, Reason, bury
+from .herald import Message
 
 logger = get_logger("steady_queue.supervisor")
 
@@ -72,9 +74,11 @@ class Rescuer:
         self,
         database: QueueDatabase,
         note_lost: Callable[[ClaimedJob], object] = lambda claim: None,
+        tell: Callable[[Message], object] = lambda message: message(),
     ) -> None:
-        """``note_lost`` is told of each claim whose attempt was lost with its process."""
-        self.database, self._note_lost = database, note_lost
+        """``note_lost`` is told of each claim whose attempt was lost with its process, and ``tell``
+        sends signals."""
+        self.database, self._note_lost, self.tell = database, note_lost, tell
         #: Rescued processes. A claim of theirs that shows up later was never started: its
         #: statement was still running when they died.
         self.rescued: deque[int] = deque(maxlen=MAX_REMEMBERED)
@@ -203,7 +207,7 @@ class Rescuer:
             for claim, each in zip(batch, done, strict=True):
                 if each.outcome.job_id in held:
                     estate.add(claim, each)
-                    send_signals(each)
+                    self.tell(partial(send_signals, each))
                     if each.lost_process is not None:
                         self._note_lost(claim)
             if not held:

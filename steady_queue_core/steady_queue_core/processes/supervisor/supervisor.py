@@ -325,9 +325,10 @@ class Supervisor:
             return False
         if self.threads:
             self._stop_requested = self.is_to_restart = True  # Once the threads have ended.
-        elif busy := [fleet for fleet in self.fleets if fleet.maintenance.deferred]:
+        elif busy := [fleet for fleet in self.fleets if fleet.maintenance.is_busy]:
             for fleet in busy:
                 fleet.thread.call()  # Only we know how these processes have ended.
+                fleet.maintenance.herald.start()
         elif pause(self.fleets):
             self._give_place(restart)
             self._start_maintenance()
@@ -357,6 +358,7 @@ class Supervisor:
     def _start_maintenance(self) -> None:
         for fleet in self.fleets:
             fleet.thread.start()
+            fleet.maintenance.herald.start()
 
     def _state(self, restart: LiveRestart) -> Handover:
         """Return what the new code has to know; the maintenance rests. Raises ``OSError``."""
@@ -428,10 +430,14 @@ class Supervisor:
         deadline = max(self._deadline, time.monotonic() + grace)
         for fleet in self.fleets:
             fleet.thread.leave()
+
+        def may_wait() -> bool:
+            return time.monotonic() < deadline and (was_at_once or not self._stop_at_once)
+
         for fleet in self.fleets:
-            fleet.thread.finish(
-                lambda: time.monotonic() < deadline and (was_at_once or not self._stop_at_once)
-            )
+            fleet.thread.finish(may_wait)
+        for fleet in self.fleets:
+            fleet.maintenance.herald.finish(may_wait)
 
     @property
     def _unit(self) -> str:
