@@ -105,7 +105,7 @@ class Herald:
             logger.warning(
                 "%d signals of the supervisor were not sent: receivers took too long",
                 left,
-                extra=about("supervisor.signals_dropped", signals=left),
+                extra=about("supervisor.signals_dropped", jobs=left),
             )
 
     def _work(self) -> None:
