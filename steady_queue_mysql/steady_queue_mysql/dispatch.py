@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import Dispatched, tables
@@ -13,10 +12,9 @@ from steady_queue_core.dialects import Dispatched, tables
 from .batches import Statement, execute_all
 from .clock import NOW_SQL
 from .enqueue import INSERT_BLOCKED, INSERT_READY
-from .errors import is_contention
 from .inline_tables import SQL, Value, chunks, insert_rows, text_length, with_ids
-from .permits import admit_joined, discarding_refused, lock, locked_by_others
-from .transactions import Transaction, is_in_transaction, run_in_transaction
+from .permits import admit_joined, discarding_refused, lock
+from .transactions import Transaction, run_in_transaction
 
 # Seconds until the earliest job is due; negative if it is overdue. Reads one entry of the index.
 NEXT_DUE = Statement(
@@ -27,7 +25,7 @@ NEXT_DUE = Statement(
 PICK_DUE = f"""
 SELECT job_id, queue_name, `rank`, token, concurrency_key
 FROM {tables.SCHEDULED} FORCE INDEX (steady_queue_scheduled_due)
-WHERE due_at <= {NOW_SQL} {{which}}
+WHERE due_at <= {NOW_SQL}
 ORDER BY due_at, `rank`, job_id LIMIT {{limit}} FOR UPDATE SKIP LOCKED"""
 
 DELETE_SCHEDULED = f"""
@@ -46,33 +44,12 @@ def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
 
 def _move(connection: BaseDatabaseWrapper, limit: int) -> int:
     """Move due jobs; return how many."""
-    try:
-        return run_in_transaction(connection, lambda transaction: _move_all(transaction, limit))
-    except DatabaseError as error:
-        if is_in_transaction(connection) or not is_contention(connection, error):
-            raise
-    # A transaction keeps a semaphore locked. Other jobs need not wait for it.
-    return run_in_transaction(connection, lambda transaction: _move_others(transaction, limit))
+    return run_in_transaction(connection, lambda transaction: _move_due(transaction, limit))
 
 
-def _move_all(transaction: Transaction, limit: int) -> int:
-    [due] = transaction.execute([_pick(limit)])
+def _move_due(transaction: Transaction, limit: int) -> int:
+    [due] = transaction.execute([Statement(PICK_DUE.format(limit=int(limit)))])
     return _moved(transaction, due.rows)
-
-
-def _move_others(transaction: Transaction, limit: int) -> int:
-    """Move the jobs whose semaphores are not locked."""
-    unlimited, limited = transaction.execute(
-        [_pick(limit, f"AND concurrency_key IS {kind}") for kind in ("NULL", "NOT NULL")]
-    )
-    busy = locked_by_others(transaction, {key for *_, key in limited.rows})
-    return _moved(
-        transaction, [*unlimited.rows, *(row for row in limited.rows if row[-1] not in busy)]
-    )
-
-
-def _pick(limit: int, which: str = "") -> Statement:
-    return Statement(PICK_DUE.format(which=which, limit=int(limit)))
 
 
 def _moved(transaction: Transaction, due: Sequence[tuple[Any, ...]]) -> int:

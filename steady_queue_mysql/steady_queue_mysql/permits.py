@@ -19,7 +19,6 @@ from .transactions import Transaction, run_in_transaction
 LOCK = f"""
 SELECT `key`, `limit` FROM {tables.SEMAPHORES} FORCE INDEX (PRIMARY)
 WHERE `key` IN ({{keys}}) ORDER BY `key` FOR UPDATE"""
-EXISTING = f"SELECT `key` FROM {tables.SEMAPHORES} WHERE `key` IN ({{keys}})"
 SET_LIMITS = f"""
 INSERT INTO {tables.SEMAPHORES} (`key`, value, `limit`) VALUES {{rows}} {{overwriting}}"""
 # With a lock, to see what is newer than the snapshot of a caller's transaction.
@@ -97,15 +96,6 @@ def create(transaction: Transaction, missing: Collection[str]) -> dict[str, int]
 def lock(keys: Iterable[str]) -> Statement:
     """Return a statement that locks semaphores; ``limits_of`` reads its result."""
     return _of_keys(LOCK, keys)
-
-
-def locked_by_others(transaction: Transaction, keys: Collection[str]) -> set[str]:
-    """Lock the semaphores that can be locked at once; return the keys of the others."""
-    if not keys:
-        return set()
-    locking, existing = _of_keys(f"{LOCK} SKIP LOCKED", keys), _of_keys(EXISTING, keys)
-    locked, known = transaction.execute([locking, existing])
-    return {str(key) for (key,) in known.rows} - limits_of(locked).keys()
 
 
 def limits_of(locked: Result) -> dict[str, int]:

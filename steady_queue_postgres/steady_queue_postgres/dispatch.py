@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import Dispatched, tables
 
 from .clock import NOW_SQL, seconds
 from .conflicts import REPLACE_BLOCKED, REPLACE_READY
-from .errors import is_contention
 from .permits import admit, discard_refused
 from .prepared import fetch, fetch_named
 from .transactions import planned_transaction
@@ -22,8 +20,8 @@ due AS MATERIALIZED (
 
 # A row that is due but still scheduled is locked by another dispatcher: then the next job is due in
 # 0 s. Jobs with a limit stay scheduled: admitting them takes a transaction.
-_DISPATCH = f"""
-WITH {_DUE}, moved AS (
+DISPATCH = f"""
+WITH {_DUE.format(which="")}, moved AS (
   DELETE FROM {tables.SCHEDULED}
   WHERE ctid = ANY(ARRAY(SELECT tid FROM due WHERE concurrency_key IS NULL))
   RETURNING job_id, queue_name, "rank", token
@@ -39,12 +37,10 @@ SELECT (SELECT count(*) FROM moved) AS moved,
             THEN 0
             ELSE (SELECT {seconds(f"min(due_at) - {NOW_SQL}")} FROM {tables.SCHEDULED}
                   WHERE due_at > {NOW_SQL}) END AS next_due_in"""
-DISPATCH = _DISPATCH.format(which="")
-DISPATCH_UNLIMITED = _DISPATCH.format(which="AND concurrency_key IS NULL")
 
-_BLOCK = f"""
+BLOCK = f"""
 WITH {_DUE.format(which="AND concurrency_key IS NOT NULL")}, moved AS (
-  DELETE FROM {tables.SCHEDULED} WHERE ctid = ANY(ARRAY(SELECT tid FROM due {{of_which}}))
+  DELETE FROM {tables.SCHEDULED} WHERE ctid = ANY(ARRAY(SELECT tid FROM due))
   RETURNING job_id, queue_name, "rank", token, concurrency_key
 ), blocked AS (
   INSERT INTO {tables.BLOCKED} (job_id, queue_name, "rank", token, created_at, concurrency_key)
@@ -52,16 +48,6 @@ WITH {_DUE.format(which="AND concurrency_key IS NOT NULL")}, moved AS (
   {REPLACE_BLOCKED}
 )
 SELECT job_id, concurrency_key FROM moved"""
-BLOCK = _BLOCK.format(of_which="")
-# Those whose semaphores are there, and locked by another transaction, stay scheduled.
-BLOCK_OTHERS = _BLOCK.format(
-    of_which=f"""
-    WHERE concurrency_key NOT IN (SELECT "key" FROM {tables.SEMAPHORES}
-                                  WHERE "key" IN (SELECT concurrency_key FROM due))
-          OR concurrency_key IN (SELECT "key" FROM {tables.SEMAPHORES}
-                                 WHERE "key" IN (SELECT concurrency_key FROM due)
-                                 FOR UPDATE SKIP LOCKED)"""
-)
 
 NEXT_DUE = f"SELECT {seconds(f'min(due_at) - {NOW_SQL}')} FROM {tables.SCHEDULED}"
 
@@ -70,22 +56,14 @@ def dispatch(connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
     [row] = fetch_named(connection, DISPATCH, {"limit": max(0, limit)})
     if not row["limited"]:
         return Dispatched(row["moved"], row["next_due_in"])
-    try:
-        moved = row["moved"] + _dispatch_limited(connection, BLOCK, row["limited"])
-    except DatabaseError as error:
-        if connection.in_atomic_block or not is_contention(error):
-            raise
-        # A transaction keeps a semaphore locked. Other jobs need not wait for it.
-        [others] = fetch_named(connection, DISPATCH_UNLIMITED, {"limit": limit})
-        moved = row["moved"] + others["moved"]
-        moved += _dispatch_limited(connection, BLOCK_OTHERS, limit)
+    moved = row["moved"] + _dispatch_limited(connection, row["limited"])
     [(next_due_in,)] = fetch(connection, NEXT_DUE, {})
     return Dispatched(moved, next_due_in and max(0.0, next_due_in))
 
 
-def _dispatch_limited(connection: BaseDatabaseWrapper, statement: str, limit: int) -> int:
+def _dispatch_limited(connection: BaseDatabaseWrapper, limit: int) -> int:
     with planned_transaction(connection):
-        blocked = fetch(connection, statement, {"limit": limit})
+        blocked = fetch(connection, BLOCK, {"limit": limit})
         admit(connection, sorted({key for _, key in blocked}))
         discard_refused(connection, [job_id for job_id, _ in blocked])
     return len(blocked)

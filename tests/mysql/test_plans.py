@@ -63,7 +63,7 @@ class Plans(ServerCase):
 
     def test_a_dispatch_reads_the_index_that_has_the_order(self) -> None:
         for size in self.each_size():
-            sql = dispatch.PICK_DUE.format(which="", limit=1000)
+            sql = dispatch.PICK_DUE.format(limit=1000)
             [access] = self.plan(Statement(sql))
             self.assertEqual(access["key"], "steady_queue_scheduled_due", (size, access))
             self.assertNotIn("filesort", access["extra"] or "")

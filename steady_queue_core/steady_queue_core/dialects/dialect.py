@@ -20,7 +20,7 @@ from django.db.transaction import on_commit
 
 from ..errors import DialectUnsupported
 from ..retention import Period
-from . import batches
+from . import apart, batches
 from .contention import until_free
 from .job_key import JobKey
 from .joins import BatchClosed, Joins
@@ -528,6 +528,13 @@ class Dialect:
         )
 
     def dispatch(self, connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
+        """Move due jobs to ready. A job for which somebody has locked a row holds up no other."""
+        joins = connection.in_atomic_block or not connection.get_autocommit()
+        if limit <= 0 or joins or not self.info.skips_locked:
+            return self._dispatch_together(connection, limit)
+        return apart.dispatch(connection, self, limit, self._dispatch_together)
+
+    def _dispatch_together(self, connection: BaseDatabaseWrapper, limit: int) -> Dispatched:
         turns = Turns.of(connection, self)
         if turns is None or limit <= 0 or not turns.any_is_due(limit):
             return self._dispatch(connection, limit)

@@ -131,6 +131,12 @@ class Turns:
         keys = {row.concurrency_key for row in rows if row.concurrency_key is not None}
         self.of_ready([row.pk for row in rows if row.concurrency_key is None], keys)
 
+    def key_of(self, queue_name: str, rank: int, metadata: object) -> Key | None:
+        """Return the key that a job shares in, by its metadata, if its queue is fair."""
+        if not self._is_fair(queue_name):
+            return None
+        return Level(queue_name, rank), FairKey.read(metadata) or ""
+
     def _due(self, limit: int) -> QuerySet[Any]:
         due = self._rows("ScheduledExecution").filter(
             due_at__lte=self._dialect.now(self._connection)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from django.db.models import QuerySet
 
 from ...dialects import portable
+from ...dialects.apart import LONG_AGO
 from ...dialects.database import Database
 from ...dialects.portable.permits import unblock
 from ..execution import BlockedExecution, ScheduledExecution
@@ -17,8 +17,6 @@ from ..semaphore import lock_semaphores
 #: The states of jobs that wait for a permit, or until they are due. In this order: a scheduled job
 #: that is dispatched and then blocked by its limit is not also unblocked.
 STATES = (BlockedExecution, ScheduledExecution)
-#: Earlier than any due time, so that rows with it are dispatched first.
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def run_now(jobs: QuerySet[Any], job_ids: Sequence[int]) -> int:
