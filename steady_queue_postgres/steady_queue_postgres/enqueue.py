@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
+from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import EnqueuedJob, NewJob
@@ -21,8 +22,9 @@ from .enqueue_sql import (
     ENQUEUE_ONE_AND_NOTIFY,
     ENQUEUE_WAITING,
 )
+from .errors import is_limit
 from .prepared import fetch
-from .wakeup import is_due_with_enqueue, note_sent
+from .wakeup import is_due_with_enqueue, note_refused, note_sent
 
 #: What jobs that are inserted by one statement mostly have in common.
 _SHARED = ("queue_name", "rank", "task_path", "backend_name", "max_attempts")
@@ -60,10 +62,20 @@ def _enqueue_alike(
     else:
         statements = ENQUEUE_ALIKE, ENQUEUE_ALIKE_AND_NOTIFY
         arguments = json.dumps([job.arguments for job in jobs])
-    notifies = is_due_with_enqueue(connection)
-    [row] = fetch(connection, statements[notifies], {**shared, "arguments": arguments})
-    if notifies:
-        note_sent(connection)
+    alone, with_notification = statements
+    values = {**shared, "arguments": arguments}
+    if is_due_with_enqueue(connection):
+        try:
+            [row] = fetch(connection, with_notification, values)
+        except DatabaseError as error:
+            if not is_limit(error):
+                raise
+            # Nobody takes notifications off their queue. The jobs need none.
+            note_refused(connection, error)
+        else:
+            note_sent(connection)
+            return row
+    [row] = fetch(connection, alone, values)
     return row
 
 

@@ -8,6 +8,8 @@ from django.db import DatabaseError, InterfaceError, OperationalError
 #: statement timeout, as set by an administrator.
 CONFLICTS = frozenset({"40001", "40P01"})
 CONTENTION = CONFLICTS | {"55P03", "57014"}
+#: A limit of the server, such as that of the notifications that wait for their listeners.
+LIMIT = "54000"
 
 #: The server ends or refuses a session: shutdown, crash, start, timeouts of idle sessions and of
 #: transactions, and too many connections. Not 25006, a read-only server: it answers.
@@ -19,6 +21,11 @@ LOST_CLASS = "08"
 def is_contention(error: BaseException) -> bool:
     """Return whether another attempt may succeed once other transactions have ended."""
     return isinstance(error, DatabaseError) and _sqlstate(error) in CONTENTION
+
+
+def is_limit(error: BaseException) -> bool:
+    """Return whether a limit of the server is exceeded."""
+    return isinstance(error, DatabaseError) and _sqlstate(error) == LIMIT
 
 
 def is_conflict(error: BaseException) -> bool:

@@ -27,13 +27,15 @@ from steady_queue_core.dialects import Wakeup, get_logger
 
 from .answer_limits import limit_silence
 from .pooler import is_declared, is_pooled
+from .transactions import is_in_transaction
 
 logger = get_logger("steady_queue.postgres")
 
 #: Channels belong to the database, whatever the schema.
 CHANNEL = "steady_queue_ready"
 PG_NOTIFY = f"pg_notify('{CHANNEL}', '')"
-NOTIFY = f"SELECT {PG_NOTIFY}"
+# Inside a caller's transaction, whose commit would fail if the queue of notifications were full.
+NOTIFY = f"SELECT {PG_NOTIFY} WHERE pg_notification_queue_usage() < 0.9"
 #: Outside a transaction: the notification means nothing after a crash, so that its commit need not
 #: wait for the disk.
 NOTIFY_ASYNCHRONOUSLY = f"SELECT set_config('synchronous_commit', 'off', true), {PG_NOTIFY}"
@@ -52,6 +54,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 15.0
 TEST_INTERVAL, TEST_TIMEOUT = 60.0, 5.0
 
 _notified_at: dict[str, float] = {}
+#: The databases that took no notification the last time.
+_refusing: set[str] = set()
 
 
 def can_listen(connection: BaseDatabaseWrapper) -> bool:
@@ -69,7 +73,7 @@ def listen(connection: BaseDatabaseWrapper) -> Wakeup | None:
 def is_due_with_enqueue(connection: BaseDatabaseWrapper) -> bool:
     """Return whether a statement that enqueues in a transaction of its own should notify, too."""
     connection.validate_thread_sharing()  # Before anything that might connect.
-    if connection.in_atomic_block or not connection.get_autocommit():
+    if is_in_transaction(connection):
         return False
     return time.monotonic() - _notified_at.get(connection.alias, -PAUSE) >= PAUSE
 
@@ -77,6 +81,18 @@ def is_due_with_enqueue(connection: BaseDatabaseWrapper) -> bool:
 def note_sent(connection: BaseDatabaseWrapper) -> None:
     """Record that listeners have been notified."""
     _notified_at[connection.alias] = time.monotonic()
+    _refusing.discard(connection.alias)
+
+
+def note_refused(connection: BaseDatabaseWrapper, error: Exception) -> None:
+    """Record that listeners could not be notified, and tell it the first time."""
+    _notified_at[connection.alias] = time.monotonic()
+    if connection.alias not in _refusing:
+        _refusing.add(connection.alias)
+        # The jobs are stored: workers find them by polling.
+        logger.warning(
+            "Workers could not be notified of new jobs: %s", error, extra={"event": "wakeup.failed"}
+        )
 
 
 def notify(connection: BaseDatabaseWrapper) -> None:
@@ -84,15 +100,13 @@ def notify(connection: BaseDatabaseWrapper) -> None:
     now = time.monotonic()
     if now - _notified_at.get(connection.alias, -INTERVAL) < INTERVAL:
         return
-    _notified_at[connection.alias] = now
     try:
         with connection.cursor() as cursor:
-            cursor.execute(NOTIFY if connection.in_atomic_block else NOTIFY_ASYNCHRONOUSLY)
+            cursor.execute(NOTIFY if is_in_transaction(connection) else NOTIFY_ASYNCHRONOUSLY)
     except (DatabaseError, InterfaceError) as error:
-        # The jobs are stored: workers find them by polling.
-        logger.warning(
-            "Workers could not be notified of new jobs: %s", error, extra={"event": "wakeup.failed"}
-        )
+        note_refused(connection, error)
+    else:
+        note_sent(connection)
 
 
 class Listener:

@@ -7,14 +7,22 @@ from contextlib import closing
 from unittest import mock
 
 from django.db import OperationalError
-from django.db.transaction import atomic
+from django.db.transaction import atomic, rollback, set_autocommit
 
-from steady_queue_postgres import wakeup
+from steady_queue_core.dialects.conformance.base import new_job
+from steady_queue_postgres import enqueue, wakeup
 from steady_queue_postgres.wakeup import CHANNEL, Listener
 
 from .cases import PostgresTestCase
 
 LISTENERS = "SELECT pid FROM pg_stat_activity WHERE query = %s AND datname = current_database()"
+
+#: Fails as NOTIFY does while too many notifications wait for a listener.
+FULL = """
+CREATE FUNCTION refuse_notification() RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'too many notifications in the NOTIFY queue' USING ERRCODE = '54000';
+END $$"""
 
 
 class TestListener(PostgresTestCase):
@@ -91,6 +99,31 @@ class TestNotifying(PostgresTestCase):
         with atomic(using=self.using):
             self.dialect.ring(self.connection, ["mail"])
             assert self.query("SHOW synchronous_commit") == [("on",)]
+
+    def test_a_notification_leaves_the_settings_of_a_transaction_begun_by_hand(self) -> None:
+        set_autocommit(False, using=self.using)
+        try:
+            self.enqueue(new_job())
+            self.dialect.ring(self.connection, ["mail"])
+            assert self.query("SHOW synchronous_commit") == [("on",)]
+        finally:
+            rollback(using=self.using)
+            set_autocommit(True, using=self.using)
+
+    def test_a_full_queue_of_notifications_refuses_no_job(self) -> None:
+        """It is told once."""
+        self.query(FULL)
+        self.addCleanup(self.query, "DROP FUNCTION refuse_notification()")
+        wakeup._refusing.clear()
+        self.enterContext(mock.patch.object(wakeup, "PAUSE", 0.0))
+        for name in ("ENQUEUE_ONE_AND_NOTIFY", "ENQUEUE_ALIKE_AND_NOTIFY"):
+            full = getattr(enqueue, name).replace(wakeup.PG_NOTIFY, "refuse_notification()")
+            self.enterContext(mock.patch.object(enqueue, name, full))
+        with self.assertLogs("steady_queue.postgres", "WARNING") as logs:
+            self.enqueue(new_job())
+            self.enqueue(new_job(), new_job())
+        assert self.rows("Job").count() == 3
+        assert len(logs.records) == 1
 
     def test_an_enqueue_after_a_pause_brings_its_notification_along(self) -> None:
         with self.statements() as sent:
