@@ -13,7 +13,7 @@ from .batches import Result, Statement
 from .clock import NOW_SQL, microseconds, to_text
 from .errors import StepChanged
 from .inline_tables import SQL, Value, chunks, insert_rows
-from .permits import admitting, counting, discarding_refused, set_limits
+from .permits import Opened, admitting_new, discarding_refused, open_semaphores
 from .server import server_of
 from .transactions import Transaction, run_in_transaction
 
@@ -76,14 +76,11 @@ def _enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[EnqueuedJ
         if job.limit is not None and not job.waits and _due(job, present) is None
     }
     # Locked first: a transaction that admits blocked jobs would wait for the rows of this one.
-    statements = [TAKE_TIME]
-    if limits:
-        statements.append(set_limits(server_of(transaction.connection), limits))
+    opening = open_semaphores(server_of(transaction.connection), limits) if limits else []
+    statements = [TAKE_TIME, *opening]
     inserted = list(chunks(jobs, lambda job: len(job.arguments or "") + len(job.metadata or "")))
     for chunk in inserted:
         statements += insertions(chunk, [_due(job, present) for job in chunk])
-    if limits:
-        statements.append(counting(limits))
     # On Galera the ids are looked at before the commit.
     is_last = not limits and not server_of(transaction.connection).is_galera
     results = transaction.execute(statements, last=is_last)
@@ -94,7 +91,8 @@ def _enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[EnqueuedJ
         raise
     if not limits:
         return enqueued
-    admission = admitting(transaction, limits, results[-1])
+    opened = Opened.of(results[len(opening)], limits)
+    admission = admitting_new(transaction, opened, _by_key(jobs, enqueued, present))
     refused = {
         new.job_id
         for new, job in zip(enqueued, jobs, strict=True)
@@ -103,6 +101,17 @@ def _enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[EnqueuedJ
     }  # fmt: skip
     transaction.execute([*admission.statements, *discarding_refused(sorted(refused))], last=True)
     return [new._replace(job_id=None) if new.job_id in refused else new for new in enqueued]
+
+
+def _by_key(
+    jobs: Sequence[NewJob], enqueued: Sequence[EnqueuedJob], present: datetime | None
+) -> dict[str, list[int]]:
+    """Return the jobs that need permits now, by their keys, in the order in which they get them."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for job, new in zip(jobs, enqueued, strict=True):
+        if job.limit is not None and new.job_id is not None and _due(job, present) is None:
+            found.setdefault(job.limit.key, []).append((job.rank, new.job_id))
+    return {key: [job_id for _, job_id in sorted(places)] for key, places in found.items()}
 
 
 def _enqueued(

@@ -21,7 +21,7 @@ from .batches import Result, Statement, execute_all
 from .claim import claimed_job, inserting
 from .claim_sql import Row, named
 from .inline_tables import chunks, with_ids
-from .permits import UNBLOCK, counting, limits_of, lock
+from .permits import UNBLOCK, counting_now, limits_of, lock
 from .transactions import Transaction, run_in_transaction
 
 # Read without a lock and a transaction: most keys have nobody waiting.
@@ -86,7 +86,7 @@ def _follow(
     job_ids = [claim.job_id for chain in chains for claim in chain.holders]
     held = with_ids(HELD.replace("{process}", str(int(process.id))), job_ids)
     picks = [_pick(chain, limit) for chain in chains]
-    results = transaction.execute([sql.PAUSED, counting(limits), *held, *picks])
+    results = transaction.execute([sql.PAUSED, counting_now(transaction, limits), *held, *picks])
     intact = _intact(chains, limits, results[: 2 + len(held)])
     followers = [
         follower

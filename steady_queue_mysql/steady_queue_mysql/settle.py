@@ -21,7 +21,7 @@ from .batches import Result, Statement
 from .claim import Claim
 from .clock import NOW_SQL, microseconds, to_text
 from .inline_tables import Value, chunks, text_length, with_table
-from .permits import admitting, counting, create, limits_of, lock
+from .permits import admitting, counting_now, create, limits_of, lock
 from .transactions import Transaction, run_in_transaction
 
 # By job and token: a claim that is no longer held matches nothing, in any of the statements.
@@ -123,7 +123,7 @@ def _settle_limited(
 ) -> tuple[set[int], list[Statement]]:
     """End claims and their permits; return which were held, and statements that admit others."""
     locked, *results, counted = transaction.execute(
-        [lock(keys), *settlement(outcomes), counting(keys)]
+        [lock(keys), *settlement(outcomes), counting_now(transaction, keys)]
     )
     limits = limits_of(locked)
     limits |= create(transaction, keys - limits.keys())

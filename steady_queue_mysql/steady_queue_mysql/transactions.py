@@ -49,6 +49,11 @@ class Transaction:
         self.joined = is_in_transaction(connection)
         self._open = False
 
+    @property
+    def sees_past(self) -> bool:
+        """Whether only locking reads see what others have committed since it began."""
+        return self.joined and sees_past(self.connection)
+
     def execute(self, statements: Sequence[Statement], *, last: bool = False) -> list[Result]:
         """Execute ``statements``, beginning the transaction if need be; ``last`` commits it."""
         if self.joined:

@@ -8,13 +8,15 @@ from datetime import timedelta
 from functools import partial
 from threading import Event
 from typing import Any
+from unittest import mock
 
 from django.db.transaction import atomic
 
 from steady_queue_core.dialects import QueueSelector
-from steady_queue_core.dialects.conformance.base import new_job
+from steady_queue_core.dialects.conformance.base import limited_job, new_job
 from steady_queue_mysql.batches import Statement
 from steady_queue_mysql.claim import Claim
+from steady_queue_mysql.permits import counting
 from steady_queue_mysql.transactions import READ_COMMITTED, Transaction
 
 from ..dialects.kept_semaphores import KeptSemaphores
@@ -148,6 +150,48 @@ class Locks(KeptSemaphores, ServerCase):
         finally:
             transaction.rollback()
             self.connection.close()
+
+    def test_a_caller_that_enqueues_locks_only_its_own_keys(self) -> None:
+        """Whatever the isolation of its transaction: none of the gaps beside them."""
+        self.sql("SET SESSION innodb_lock_wait_timeout = 1")
+        self.addCleanup(self.connection.close)
+        self.enqueue(*[limited_job(key) for key in "dg"])
+        self.settle(*[self.finished(claim) for claim in self.claim()])
+        for level in ("read committed", "repeatable read"):
+            with self.connected_with(level):
+                ours, theirs = [limited_job(key) for key in "bdf"], [*"aceg"]
+                with self.holding(lambda jobs=ours: self.enqueue(*jobs)):
+                    self.enqueue(*[limited_job(key) for key in theirs])
+                    self.elsewhere(lambda: self.settle(*map(self.finished, self.claim())))
+
+    def test_callers_with_other_keys_do_not_deadlock(self) -> None:
+        def enqueue() -> None:
+            with atomic(using=self.using):
+                self.enqueue(*[limited_job(key) for key in "bdf"])
+
+        jobs = [limited_job(key) for key in "ace"]
+        with self.connected_with("repeatable read"), self.holding(lambda: self.enqueue(*jobs)):
+            self.begin(enqueue).result(timeout=5)
+
+    @contextmanager
+    def connected_with(self, level: str) -> Iterator[None]:
+        options = self.connection.settings_dict["OPTIONS"]
+        with mock.patch.dict(options, isolation_level=level):
+            yield
+
+    def test_a_count_of_permits_reads_the_keys_alone(self) -> None:
+        self.sql(
+            "INSERT INTO steady_queue_permits (job_id, `key`) WITH RECURSIVE n AS ("
+            "SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 900) "
+            "SELECT 1000000 + i, CONCAT('k', i % 7) FROM n"
+        )
+        self.addCleanup(self.sql, "DELETE FROM steady_queue_permits")
+        self.sql("ANALYZE TABLE steady_queue_permits")
+        keys = [f"k{number}" for number in range(600)]
+        statement = counting(keys)
+        counted = dict(self.sql(statement.sql, *statement.values))
+        self.assertEqual(list(counted), sorted(keys))
+        self.assertEqual(sum(counted.values()), 900)
 
 
 on_each_server(globals(), Locks)

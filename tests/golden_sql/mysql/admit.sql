@@ -10,11 +10,11 @@ WHERE `key` IN ('key')
 ORDER BY `key`
 FOR UPDATE;
 
-SELECT `key`, count(*)
-FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-WHERE `key` IN ('key')
-GROUP BY `key`
-FOR UPDATE;
+(
+  SELECT 'key' AS `key`, count(*)
+  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+  WHERE `key` = 'key'
+);
 
 SELECT job_id, concurrency_key
 FROM steady_queue_blocked_executions FORCE INDEX (steady_queue_blocked_release)

@@ -23,11 +23,11 @@ FOR UPDATE SKIP LOCKED;
 
 SELECT queue_name FROM steady_queue_pauses;
 
-SELECT `key`, count(*)
-FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-WHERE `key` IN ('key')
-GROUP BY `key`
-FOR UPDATE;
+(
+  SELECT 'key' AS `key`, count(*)
+  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+  WHERE `key` = 'key'
+);
 
 SELECT c.job_id, c.token
 FROM (SELECT :job_1 AS id) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id

@@ -66,11 +66,11 @@ INSERT INTO steady_queue_semaphores (`key`, value, `limit`)
 VALUES ('key', 0, 1) AS given
 ON DUPLICATE KEY UPDATE `limit` = given.`limit`;
 
-SELECT `key`, count(*)
-FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-WHERE `key` IN ('key')
-GROUP BY `key`
-FOR UPDATE;
+(
+  SELECT 'key' AS `key`, count(*)
+  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+  WHERE `key` = 'key'
+);
 
 SELECT job_id, concurrency_key
 FROM steady_queue_blocked_executions FORCE INDEX (steady_queue_blocked_release)

@@ -148,8 +148,14 @@ START TRANSACTION;
 SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 INSERT INTO steady_queue_semaphores (`key`, value, `limit`)
-VALUES ('key', 0, 1) AS given
-ON DUPLICATE KEY UPDATE `limit` = given.`limit`;
+VALUES ('key', -1, 1) AS given
+ON DUPLICATE KEY UPDATE `key` = given.`key`;
+
+SELECT `key`, value, `limit`
+FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
+WHERE `key` IN ('key')
+ORDER BY `key`
+FOR UPDATE;
 
 INSERT INTO steady_queue_jobs (
   queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
@@ -169,18 +175,11 @@ REPLACE INTO steady_queue_blocked_executions (
 )
 VALUES (LAST_INSERT_ID() + 0 * @steady_queue_step, 'default', 0, 0, @steady_queue_now, 'key');
 
-SELECT `key`, count(*)
-FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-WHERE `key` IN ('key')
-GROUP BY `key`
-FOR UPDATE;
-
-SELECT job_id, concurrency_key
-FROM steady_queue_blocked_executions FORCE INDEX (steady_queue_blocked_release)
-WHERE concurrency_key = 'key'
-ORDER BY `rank`, job_id
-LIMIT 1
-FOR UPDATE;
+(
+  SELECT 'key' AS `key`, count(*)
+  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+  WHERE `key` = 'key'
+);
 
 REPLACE INTO steady_queue_permits (job_id, `key`)
 SELECT b.job_id, b.concurrency_key
@@ -208,8 +207,14 @@ START TRANSACTION;
 SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 INSERT INTO steady_queue_semaphores (`key`, value, `limit`)
-VALUES ('key', 0, 2) AS given
-ON DUPLICATE KEY UPDATE `limit` = given.`limit`;
+VALUES ('key', -1, 2) AS given
+ON DUPLICATE KEY UPDATE `key` = given.`key`;
+
+SELECT `key`, value, `limit`
+FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
+WHERE `key` IN ('key')
+ORDER BY `key`
+FOR UPDATE;
 
 INSERT INTO steady_queue_jobs (
   queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
@@ -239,18 +244,11 @@ VALUES (LAST_INSERT_ID() + 0 * @steady_queue_step, 'default', 0, 0, @steady_queu
   (LAST_INSERT_ID() + 1 * @steady_queue_step, 'default', 0, 0, @steady_queue_now, 'key'),
   (LAST_INSERT_ID() + 2 * @steady_queue_step, 'default', 0, 0, @steady_queue_now, 'key');
 
-SELECT `key`, count(*)
-FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-WHERE `key` IN ('key')
-GROUP BY `key`
-FOR UPDATE;
-
-SELECT job_id, concurrency_key
-FROM steady_queue_blocked_executions FORCE INDEX (steady_queue_blocked_release)
-WHERE concurrency_key = 'key'
-ORDER BY `rank`, job_id
-LIMIT 2
-FOR UPDATE;
+(
+  SELECT 'key' AS `key`, count(*)
+  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+  WHERE `key` = 'key'
+);
 
 REPLACE INTO steady_queue_permits (job_id, `key`)
 SELECT b.job_id, b.concurrency_key
@@ -284,8 +282,14 @@ START TRANSACTION;
 SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 INSERT INTO steady_queue_semaphores (`key`, value, `limit`)
-VALUES ('key', 0, 1) AS given
-ON DUPLICATE KEY UPDATE `limit` = given.`limit`;
+VALUES ('key', -1, 1) AS given
+ON DUPLICATE KEY UPDATE `key` = given.`key`;
+
+SELECT `key`, value, `limit`
+FROM steady_queue_semaphores FORCE INDEX (PRIMARY)
+WHERE `key` IN ('key')
+ORDER BY `key`
+FOR UPDATE;
 
 INSERT INTO steady_queue_jobs (
   queue_name, task_path, backend_name, `rank`, arguments, max_attempts, attempts, token,
@@ -305,13 +309,11 @@ REPLACE INTO steady_queue_blocked_executions (
 )
 VALUES (LAST_INSERT_ID() + 0 * @steady_queue_step, 'default', 0, 0, @steady_queue_now, 'key');
 
-SELECT `key`, count(*)
-FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-WHERE `key` IN ('key')
-GROUP BY `key`
-FOR UPDATE;
-
--- SELECT job_id, concurrency_key ... as under "a job with a limit"
+(
+  SELECT 'key' AS `key`, count(*)
+  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+  WHERE `key` = 'key'
+);
 
 REPLACE INTO steady_queue_permits (job_id, `key`)
 SELECT b.job_id, b.concurrency_key

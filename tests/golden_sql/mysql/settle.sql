@@ -52,11 +52,11 @@ DELETE c
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token;
 
-SELECT `key`, count(*)
-FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-WHERE `key` IN ('key')
-GROUP BY `key`
-FOR UPDATE;
+(
+  SELECT 'key' AS `key`, count(*)
+  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+  WHERE `key` = 'key'
+);
 
 SELECT job_id, concurrency_key
 FROM steady_queue_blocked_executions FORCE INDEX (steady_queue_blocked_release)
@@ -125,11 +125,11 @@ DELETE c
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token;
 
-SELECT `key`, count(*)
-FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-WHERE `key` IN ('key')
-GROUP BY `key`
-FOR UPDATE;
+(
+  SELECT 'key' AS `key`, count(*)
+  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+  WHERE `key` = 'key'
+);
 
 -- SELECT job_id, concurrency_key ... as under "finished, with a limit"
 
@@ -209,11 +209,11 @@ DELETE c
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token;
 
-SELECT `key`, count(*)
-FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-WHERE `key` IN ('key')
-GROUP BY `key`
-FOR UPDATE;
+(
+  SELECT 'key' AS `key`, count(*)
+  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+  WHERE `key` = 'key'
+);
 
 -- SELECT job_id, concurrency_key ... as under "finished, with a limit"
 
@@ -303,11 +303,11 @@ DELETE c
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token;
 
-SELECT `key`, count(*)
-FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-WHERE `key` IN ('key')
-GROUP BY `key`
-FOR UPDATE;
+(
+  SELECT 'key' AS `key`, count(*)
+  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+  WHERE `key` = 'key'
+);
 
 -- SELECT job_id, concurrency_key ... as under "finished, with a limit"
 
@@ -395,11 +395,11 @@ DELETE c
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token;
 
-SELECT `key`, count(*)
-FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-WHERE `key` IN ('key')
-GROUP BY `key`
-FOR UPDATE;
+(
+  SELECT 'key' AS `key`, count(*)
+  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+  WHERE `key` = 'key'
+);
 
 -- SELECT job_id, concurrency_key ... as under "finished, with a limit"
 
@@ -468,11 +468,11 @@ DELETE c
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token;
 
-SELECT `key`, count(*)
-FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-WHERE `key` IN ('key')
-GROUP BY `key`
-FOR UPDATE;
+(
+  SELECT 'key' AS `key`, count(*)
+  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+  WHERE `key` = 'key'
+);
 
 UPDATE steady_queue_semaphores FORCE INDEX (PRIMARY)
 SET value = CASE `key` WHEN 'key' THEN 0 END
@@ -520,11 +520,11 @@ DELETE c
 FROM (SELECT :job_1 AS id, :token AS token) AS given STRAIGHT_JOIN steady_queue_claimed_executions c FORCE INDEX (PRIMARY) ON c.job_id = given.id
   AND c.token = given.token;
 
-SELECT `key`, count(*)
-FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
-WHERE `key` IN ('key')
-GROUP BY `key`
-FOR UPDATE;
+(
+  SELECT 'key' AS `key`, count(*)
+  FROM steady_queue_permits FORCE INDEX (steady_queue_permits_key)
+  WHERE `key` = 'key'
+);
 
 UPDATE steady_queue_semaphores FORCE INDEX (PRIMARY)
 SET value = CASE `key` WHEN 'key' THEN 0 END

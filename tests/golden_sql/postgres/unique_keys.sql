@@ -132,7 +132,8 @@ SELECT "steady_queue_jobs"."id" AS "pk",
   "steady_queue_jobs"."concurrency_key" AS "concurrency_key",
   "steady_queue_jobs"."metadata" AS "metadata"
 FROM "steady_queue_jobs"
-WHERE "steady_queue_jobs"."id" IN (:job_1);
+WHERE "steady_queue_jobs"."id" IN (:job_1)
+ORDER BY 1 ASC;
 
 SELECT "steady_queue_scheduled_executions"."created_at",
   "steady_queue_scheduled_executions"."job_id",
@@ -172,7 +173,7 @@ UPDATE "steady_queue_jobs"
 SET "queue_name" = 'mail', "task_path" = 'conformance.tasks.work',
   "backend_name" = 'default', "rank" = 0, "arguments" = '{}',
   "metadata" = '{"unique":{"__sq_tuple__":["a","finished",{"__sq_timedelta__":[0,0,0]},"replace"]}}',
-  "max_attempts" = 1, "enqueued_at" = ':time', "scheduled_at" = NULL,
+  "max_attempts" = 1, "token" = 1, "enqueued_at" = ':time', "scheduled_at" = NULL,
   "concurrency_key" = NULL, "concurrency_limit" = NULL, "concurrency_duration" = NULL,
   "concurrency_discards" = false
 WHERE "steady_queue_jobs"."id" = :job_1;
@@ -180,7 +181,7 @@ WHERE "steady_queue_jobs"."id" = :job_1;
 INSERT INTO "steady_queue_ready_executions" (
   "created_at", "job_id", "queue_name", "rank", "token", "turn"
 )
-VALUES (':time', :job_1, 'mail', 0, 0, :job_1.0)
+VALUES (':time', :job_1, 'mail', 0, 1, :job_1.0)
 RETURNING "steady_queue_ready_executions"."turn";
 
 COMMIT;
