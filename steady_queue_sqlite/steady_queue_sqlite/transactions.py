@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import OperationalError
+from django.db import Error, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 from django.db.transaction import Atomic
@@ -40,7 +40,8 @@ def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
             # A caller's deferred transaction becomes the writer now, before the first read:
             # otherwise what is read could be out of date by the time of the write.
             cursor.execute(BECOME_WRITER)
-        yield
+        with _doomed_by_errors(connection):
+            yield
         return
     atomic = Atomic(connection.alias, savepoint=False, durable=False)
     with lock_file(connection):
@@ -51,6 +52,17 @@ def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
             atomic.__exit__(type(error), error, error.__traceback__)
             raise
         atomic.__exit__(None, None, None)
+
+
+@contextmanager
+def _doomed_by_errors(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """Let Django refuse to commit the caller's transaction after an error: it may have carried out
+    a part of what was asked for; and SQLite ends a transaction by itself when the disk is full."""
+    try:
+        yield
+    except Error:
+        connection.needs_rollback = True
+        raise
 
 
 def lock_rows(connection: BaseDatabaseWrapper, rows: QuerySet[Any], wait: bool) -> QuerySet[Any]:

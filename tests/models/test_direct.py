@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.core.exceptions import SynchronousOnlyOperation
-from django.db import DatabaseError, OperationalError, connections
+from django.db import DatabaseError, OperationalError, connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 from steady_queue_core.dialects import NewJob, dialect_for, tables
@@ -99,3 +100,25 @@ def test_another_thread_may_not_use_the_connection(using: str) -> None:
     thread.start()
     thread.join()
     assert "thread" in str(errors[0])
+
+
+@pytest.mark.django_db(transaction=True, databases=["default"])
+def test_a_full_disk_lets_nothing_of_the_callers_transaction_be_committed() -> None:
+    """SQLite has undone all of it by itself; what comes later would be stored alone."""
+    wrapper: Any = connections["default"]
+    enqueue("default")
+    large = replace(JOB, arguments=f'"{"x" * 500_000}"')
+    with wrapper.cursor() as cursor:
+        pages = cursor.execute("PRAGMA page_count").fetchone()[0]
+        cursor.execute(f"PRAGMA max_page_count = {pages + 200}")
+    try:
+        with transaction.atomic():
+            enqueue("default")
+            with pytest.raises(DatabaseError, match="full"):
+                dialect_for("default").enqueue(wrapper, [large] * 20)
+            with pytest.raises(transaction.TransactionManagementError):
+                enqueue("default")
+    finally:
+        with wrapper.cursor() as cursor:
+            cursor.execute("PRAGMA max_page_count = 1073741823")
+    assert stored("default") == 1
