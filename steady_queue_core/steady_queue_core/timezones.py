@@ -7,6 +7,9 @@ from datetime import UTC, datetime, timedelta
 from django.conf import settings
 from django.utils import timezone
 
+#: What is between has a date in every time zone, whichever a database or a reader has.
+EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+LATEST = datetime(9999, 12, 31, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
@@ -36,3 +39,14 @@ def to_utc(value: datetime) -> datetime:
     if timezone.is_naive(value):
         value = timezone.make_aware(value, timezone.get_default_timezone())
     return value.astimezone(UTC)
+
+
+def to_due_time(value: datetime) -> datetime:
+    """Return an instant from the project, which is to be stored, as an aware datetime in UTC.
+
+    Raises ``OverflowError`` for one that is outside the years 1 to 9999 in some time zone.
+    """
+    instant = to_utc(value)
+    if not EARLIEST <= instant < LATEST:
+        raise OverflowError
+    return instant

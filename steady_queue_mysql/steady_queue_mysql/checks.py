@@ -9,7 +9,7 @@ from django.core.checks import CheckMessage, Error, Warning
 from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import DialectUnsupported, tables
+from steady_queue_core.dialects import DialectUnsupported, portable, tables
 
 from .errors import DENIED, error_number
 from .galera import check_galera, is_serving
@@ -60,7 +60,7 @@ def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
     if server.is_galera and not is_serving(connection):
         return cluster  # It would refuse whatever else is asked.
     return [
-        *_of_settings(connection),
+        *portable.check_zone(connection, id="steady_queue.E301"),
         *_of_variables(connection, server),
         *cluster,
         *_of_tables(connection, server),
@@ -72,16 +72,6 @@ def _of_cluster(connection: BaseDatabaseWrapper, server: Server) -> list[CheckMe
     if server.is_galera:
         return list(check_galera(connection))
     return [] if server.is_mariadb else list(check_group(connection))
-
-
-def _of_settings(connection: BaseDatabaseWrapper) -> Iterator[CheckMessage]:
-    zone = connection.settings_dict.get("TIME_ZONE")
-    if zone not in (None, "UTC"):
-        yield Error(
-            f"TIME_ZONE of database {connection.alias!r} is {zone!r}; the queue keeps UTC there.",
-            hint="Remove TIME_ZONE from that database, or give the queue a database of its own.",
-            id="steady_queue.E301",
-        )
 
 
 def _of_variables(connection: BaseDatabaseWrapper, server: Server) -> Iterator[CheckMessage]:

@@ -8,7 +8,7 @@ import sqlite3
 from django.core.checks import CheckMessage, Warning
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from steady_queue_core.dialects import DialectUnsupported
+from steady_queue_core.dialects import DialectUnsupported, portable
 
 from .lock_file import database_path
 
@@ -28,7 +28,12 @@ def require_version() -> str:
 
 
 def run(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
-    """Warn about a database that other processes cannot see, or cannot write to."""
+    """Tell what is wrong with a database: its zone, or that other processes cannot see it, or
+    cannot write to it."""
+    return [*portable.check_zone(connection, id="steady_queue.E103"), *_of_file(connection)]
+
+
+def _of_file(connection: BaseDatabaseWrapper) -> list[CheckMessage]:
     path = database_path(connection)
     if path is None:
         if _made_for_tests(connection):

@@ -416,8 +416,8 @@ def test_what_is_due_already_is_ready_at_once(past: datetime | timedelta) -> Non
 
 
 @pytest.mark.django_db
-def test_the_last_year_can_be_stored() -> None:
-    due = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
+def test_the_last_year_can_be_stored_but_its_last_day() -> None:
+    due = datetime(9999, 12, 30, 23, 59, 59, 999999, tzinfo=UTC)
     result = echo.using(run_after=due).enqueue()
     assert echo.get_result(result.id).task.run_after == due
 
@@ -431,6 +431,8 @@ def test_the_last_year_can_be_stored() -> None:
         (5, "must be a datetime, not of type int"),
         (datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))), "outside the years 1 to 9999"),
         (datetime.min.replace(tzinfo=timezone(timedelta(hours=1))), "outside the years 1 to 9999"),
+        (datetime(9999, 12, 31, tzinfo=UTC), "outside the years 1 to 9999 in some time zone"),
+        (datetime(1, 1, 1, 23, tzinfo=UTC), "outside the years 1 to 9999 in some time zone"),
         (timedelta.max, "is more than 3650 days"),
         (timedelta.min, "is more than 3650 days"),
     ],

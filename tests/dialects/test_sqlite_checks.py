@@ -39,3 +39,10 @@ def test_a_folder_that_cannot_be_written_to_is_warned_of(
 
     monkeypatch.setattr(os, "access", refuse)
     assert ids(tmp_path / "db.sqlite3", monkeypatch) == ["steady_queue.W102"]
+
+
+def test_a_zone_of_the_database_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(connection.settings_dict, "TIME_ZONE", "Asia/Tokyo")
+    assert ids(tmp_path / "db.sqlite3", monkeypatch) == ["steady_queue.E103"]
+    monkeypatch.setitem(connection.settings_dict, "TIME_ZONE", "UTC")
+    assert ids(tmp_path / "db.sqlite3", monkeypatch) == []

@@ -11,7 +11,7 @@ from ..configuration.queues import LONGEST_NAME, name_objection
 from ..delivery import require_deliverable
 from ..durations import LONGEST
 from ..time_limits import require_time_limit
-from ..timezones import to_utc
+from ..timezones import to_due_time
 from .callbacks import require_callbacks
 from .definition import rebuilt
 from .metadata import NONE, JobMetadata
@@ -84,11 +84,11 @@ def require_datetime(task: Task) -> None:
 def _check_due(task: Task) -> None:
     if task.run_after is not None:
         try:
-            to_utc(task.run_after)
+            to_due_time(task.run_after)
         except OverflowError:
             raise InvalidTask(
                 f"run_after {task.run_after.isoformat()} is not valid: it lies outside the years "
-                "1 to 9999 in UTC."
+                "1 to 9999 in some time zone."
             ) from None
     delay = getattr(task, "delay", None)
     if delay is not None and abs(delay) > LONGEST:

@@ -8,7 +8,7 @@ They rely on nothing else, so expect several statements where a tuned hook needs
 from __future__ import annotations
 
 from .claim import claim, claimed_job
-from .clock import aware, current_time, keeps_zones, now, storable
+from .clock import aware, check_zone, current_time, keeps_zones, now, storable
 from .dispatch import dispatch
 from .enqueue import due_at, enqueue
 from .errors import is_contention, is_lost_connection
@@ -29,6 +29,7 @@ __all__ = [
     "Span",
     "admit",
     "aware",
+    "check_zone",
     "claim",
     "claim_followers",
     "claimed_job",

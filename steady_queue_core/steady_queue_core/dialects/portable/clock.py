@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from django.conf import settings
+from django.core.checks import CheckMessage, Error
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression
 from django.db.models.functions import Now
@@ -43,6 +45,17 @@ def now(connection: BaseDatabaseWrapper) -> Expression:
 def keeps_zones(connection: BaseDatabaseWrapper) -> bool:
     """Return whether columns of times have time zones."""
     return "with time zone" in connection.data_types["DateTimeField"]
+
+
+def check_zone(connection: BaseDatabaseWrapper, *, id: str) -> Iterator[CheckMessage]:
+    """Object to a zone in which Django stores the times of a database without zones."""
+    zone = connection.settings_dict.get("TIME_ZONE")
+    if zone not in (None, "UTC"):
+        yield Error(
+            f"TIME_ZONE of database {connection.alias!r} is {zone!r}; the queue keeps UTC there.",
+            hint="Remove TIME_ZONE from that database, or give the queue a database of its own.",
+            id=id,
+        )
 
 
 def current_time(connection: BaseDatabaseWrapper, expression: Expression) -> datetime:

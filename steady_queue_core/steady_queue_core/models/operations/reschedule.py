@@ -13,7 +13,7 @@ from django.utils import timezone
 from ...dialects import portable
 from ...dialects.database import Database
 from ...dialects.portable.models import moved
-from ...timezones import to_utc
+from ...timezones import to_due_time
 from ..execution import (
     BlockedExecution,
     Execution,
@@ -35,15 +35,17 @@ def due_at(database: Database, run_after: object) -> datetime:
         raise TypeError(f"run_after must be a datetime or a timedelta, not {run_after!r}.")
     try:
         if isinstance(run_after, timedelta):
-            return database.current_time() + run_after
+            return to_due_time(database.current_time() + run_after)
         if settings.USE_TZ and timezone.is_naive(run_after):
             raise ValueError(
                 f"run_after is a naive datetime, {run_after.isoformat()}: give it a time zone, as "
                 "timezone.now() has one."
             )
-        return to_utc(run_after)
+        return to_due_time(run_after)
     except OverflowError:
-        raise ValueError(f"run_after lies outside the years 1 to 9999: {run_after}.") from None
+        raise ValueError(
+            f"run_after lies outside the years 1 to 9999 in some time zone: {run_after}."
+        ) from None
 
 
 def reschedule(jobs: QuerySet[Any], job_ids: Sequence[int], due: datetime) -> list[int]:
