@@ -234,6 +234,22 @@ def test_a_process_that_is_gone_keeps_no_permit_for_longer_than_the_duration(usi
     assert jobs.ids(ReadyExecution) == [second]
 
 
+@on_every_server
+def test_a_semaphore_that_is_kept_locked_holds_up_the_repair_of_no_other(using: str) -> None:
+    jobs = Limited(using)
+    for key in ("kept", "free"):
+        jobs.enqueue(2, key=key)
+    Permit.objects.using(using).all().delete()
+
+    def keep() -> None:
+        lock_semaphores(Database.of(using), ["kept"])
+
+    with threads.holding(using, keep, 20) as end:
+        assert threads.start(using, lambda: SemaphoreMaintenance(using).do()).result(8) == 1
+        end(commit=True)
+    assert SemaphoreMaintenance(using).do() == 1
+
+
 @on_every_database
 def test_what_strangers_have_done_to_limits_is_repaired(using: str) -> None:
     jobs = Limited(using)

@@ -12,7 +12,7 @@ from ...dialects import portable
 from ...dialects.database import Database
 from ..execution import BlockedExecution, ClaimedExecution, ReadyExecution
 from ..process import Process
-from ..semaphore import Permit, Semaphore, lock_semaphores
+from ..semaphore import Permit, Semaphore
 
 #: Keys per transaction: while it runs, their jobs can neither start nor end.
 BATCH = 100
@@ -34,7 +34,7 @@ class SemaphoreMaintenance:
         jobs that were admitted."""
         admitted = sum(self._revoke(keys) for keys in _batches(self._expired().values()))
         for keys in _batches(self._miscounted()):
-            admitted += self.database.admit(sorted(keys))
+            admitted += self._recount(keys)
         for keys in _batches(self._idle().values_list("pk", flat=True)):
             self._delete_idle(keys)
         if admitted:
@@ -43,10 +43,22 @@ class SemaphoreMaintenance:
 
     def _revoke(self, keys: Collection[str]) -> int:
         with self.database.transaction():
-            lock_semaphores(self.database, keys)
+            keys = self._lock(keys)
             expired = self._expired(keys)  # Again: their jobs may have ended meanwhile.
             Permit.objects.using(self.using).filter(pk__in=list(expired))._raw_delete(self.using)
-            return self.database.admit(sorted(keys))
+            return self.database.admit(keys)
+
+    def _recount(self, keys: Collection[str]) -> int:
+        with self.database.transaction():
+            return self.database.admit(self._lock(keys))
+
+    def _lock(self, keys: Collection[str]) -> list[str]:
+        """Lock semaphores; return the keys without those that somebody else has locked, which are
+        looked at the next time: the others need not wait for them."""
+        rows = Semaphore.objects.using(self.using).filter(pk__in=keys).order_by("pk")
+        known = set(rows.values_list("pk", flat=True))
+        locked = {row.pk for row in self.database.lock_rows(rows, wait=False)}
+        return [key for key in sorted(keys) if key in locked or key not in known]
 
     def _expired(self, keys: Collection[str] | None = None) -> dict[int, str]:
         """Return the keys of permits that no longer count, by job: the job is neither ready nor
