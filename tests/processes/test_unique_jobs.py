@@ -40,6 +40,22 @@ def live(project: Project, where: str = "finished_at IS NULL") -> Counter[str]:
     return Counter((each["args"] if isinstance(each, dict) else each[0])[0] for each in found)
 
 
+def test_a_job_that_does_not_start_keeps_its_key(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1, threads=1, shutdown_timeout=0.1, task_modules=MODULE))
+    # Short ones first, so that the worker claims ahead of its thread.
+    project.enqueue("unique:in_line", *[[f"short {number}", 0.002] for number in range(40)])
+    project.start().wait_ready(1)
+    calls = [[f"short {number}", 0.002] for number in range(40, 80)]
+    calls += [["long", 60.0], ["x"], ["y"], ["z"]]
+    jobs = project.enqueue("unique:in_line", *calls)
+    project.wait_started(jobs[40])
+    wait_for(lambda: all("ready" in project.state_of(job) for job in jobs[41:]), 5)
+    assert owners(project) == dict(zip("xyz", jobs[41:], strict=True))
+    started = "SELECT count(*) FROM steady_queue_jobs WHERE started_at IS NOT NULL"
+    assert project.query(started) == [(81,)]
+    stop_all(project)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("where", EVERYWHERE)
 @pytest.mark.parametrize(

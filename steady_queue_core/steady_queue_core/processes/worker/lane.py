@@ -163,6 +163,23 @@ class Lanes:
                 left -= share * len(holders)
                 yield holders, share
 
+    def late_with_keys(self, work: list[Work]) -> list[ClaimedJob]:
+        """Return the jobs of ``work`` that have a unique key until they start, and have no place to
+        start at once. Their lanes then hold fewer jobs beyond those that run."""
+        # Most jobs have no metadata.
+        if not any(claim.metadata is not None and claim.ends_key_at_start for claim, _ in work):
+            return []
+        late = []
+        places = {lane: lane.throughput.size - lane.held for lane in (self.threads, self.loop)}
+        for claim, task in work:
+            lane = self._lane_of(task)
+            if places[lane] > 0 or not claim.ends_key_at_start:
+                places[lane] -= 1
+            else:
+                late.append(claim)
+                self.prefetch.observe_stall(lane.throughput)
+        return late
+
     def follow(self, work: list[Work], claimed_from: float) -> None:
         """Run jobs after those that they follow, which are submitted next."""
         for _, task in work:

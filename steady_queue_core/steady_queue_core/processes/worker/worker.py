@@ -302,7 +302,7 @@ class Worker:
         self.clock.set(claimed[0].claimed_at)
         self.executor.expiry_clock.note_claim(claimed[0].claimed_at, asked_at)
         self.executor.audience.look_again()
-        if work := self._without_keys(self._permitted(self._work_of(claimed))):
+        if work := self._without_keys(self._permitted(self._in_time(self._work_of(claimed)))):
             self._follow(work, left)
             self.lanes.submit(work)
 
@@ -322,6 +322,15 @@ class Worker:
             except Exception as error:
                 self.settlement.add(self.executor.broken(claim, error))
         return work
+
+    def _in_time(self, work: list[Work]) -> list[Work]:
+        """Give those jobs back that would lose their unique keys now and start later; return the
+        others."""
+        late = self.lanes.late_with_keys(work)
+        if not late:
+            return work
+        self._release(late)
+        return [each for each in work if each[0] not in late]
 
     def _permitted(self, work: list[Work]) -> list[Work]:
         """Ask for the starts of jobs with rate limits; return the work that may start."""
