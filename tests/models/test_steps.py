@@ -926,6 +926,49 @@ def test_steps_that_are_gathered_keep_their_order(using: str) -> None:
 
 
 @on_every_database
+@pytest.mark.parametrize("end", ["failure", "sleep", "return"])
+def test_no_step_goes_on_behind_the_end_of_its_attempt(using: str, end: str) -> None:
+    begun, ended = threading.Event(), list[str]()
+
+    async def slowly() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)
+            ended.append("cancelled")
+
+    def in_a_thread() -> None:
+        begun.set()
+        time.sleep(0.02)
+        ended.append("let go on")
+
+    async def end_attempt(context: Any) -> None:
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        if end == "failure":
+            raise RuntimeError
+        if end == "sleep":
+            await context.asleep("nap", 60)
+
+    async def run(context: Any) -> None:
+        steps = context.astep("slow", slowly), context.astep("thread", in_a_thread)
+        found.append([asyncio.ensure_future(each) for each in steps])
+        await end_attempt(context)
+
+    async def gather(context: Any) -> None:
+        steps = context.astep("slow", slowly), context.astep("thread", in_a_thread)
+        await asyncio.gather(*steps, end_attempt(context))
+
+    script.append(run if end == "return" else gather)
+    driver, result = Driver(using), work_in_a_coroutine.enqueue()
+    [claim] = driver.claim()
+    driver.run(claim)
+    assert sorted(ended) == ["cancelled", "let go on"]
+    assert result.id
+    assert names(using) == ["thread"]
+
+
+@on_every_database
 @pytest.mark.parametrize("grouped", [True, False])
 def test_sleeps_that_are_gathered_begin_together(using: str, grouped: bool) -> None:
     async def run(context: Any) -> None:

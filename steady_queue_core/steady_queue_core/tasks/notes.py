@@ -19,6 +19,7 @@ from ..payloads import checkpoint_scope
 from ..progress import Progress
 from .attempt_payloads import AttemptPayloads
 from .claim_hold import ClaimHold
+from .running_steps import RunningSteps
 from .steps import AttemptSteps, StepStore
 
 logger = get_logger("steady_queue.worker")
@@ -92,6 +93,11 @@ class AttemptNotes:
                     self._hold, self._backend, lambda: self._store, self._now, self._delivery
                 )
             return self._steps
+
+    @property
+    def running_steps(self) -> RunningSteps | None:
+        """The steps that are being taken, if the attempt has any."""
+        return None if self._steps is None else self._steps.running
 
     @property
     def is_lost(self) -> bool:

@@ -22,6 +22,7 @@ from ..payloads import Scope, step_scope
 from .attempt_payloads import AttemptPayloads
 from .claim_hold import ClaimHold
 from .durable_sleep import DurableSleep, end_of_sleep
+from .running_steps import RunningSteps
 from .step_order import StepOrder, checked_name, taken_twice
 
 NO_STEPS = (
@@ -86,6 +87,8 @@ class AttemptSteps:
         self._payloads, self._store = AttemptPayloads(backend), store
         self._now, self._delivery = now, delivery
         self._lock, self._loading = Lock(), Lock()
+        #: Those that are being taken.
+        self.running = RunningSteps()
         self._calls: dict[str, Call] = {}
         #: What the attempts before have stored; ``None``: nobody has looked.
         self._order = StepOrder([]) if hold.claim.is_first else None
@@ -118,8 +121,9 @@ class AttemptSteps:
         call = self._begin(name)
         if not iscoroutinefunction(function):
             take = sync_to_async(self._take, thread_sensitive=True)
-            return await take(call, QuietCall(function, *args, **kwargs))
-        with self._running(call):
+            with self.running.awaited():
+                return await take(call, QuietCall(function, *args, **kwargs))
+        with self.running.awaited(), self._running(call):
             value = await self._afind(call)
             if value is MISSING:
                 value = await function(*args, **kwargs)
@@ -135,7 +139,7 @@ class AttemptSteps:
     async def asleep(self, name: Any, delay: Any) -> None:
         """Async version of :meth:`sleep`."""
         call, until = self._begin_sleep(name, delay)
-        with self._running(call):
+        with self.running.awaited(), self._running(call):
             self._sleep(call, await self._afind(call), until)
 
     # --- calls
@@ -164,7 +168,8 @@ class AttemptSteps:
     @contextmanager
     def _running(self, call: Call) -> Iterator[None]:
         try:
-            yield
+            with self.running.running():
+                yield
         finally:
             call.is_running = False
 

@@ -300,6 +300,16 @@ class Attempt:
         object.__setattr__(self.task_result, "_return_value", value)
         return RunResult(outcome, self.task_result, self.backend)
 
+    def await_steps(self) -> None:
+        """Wait for the steps that other threads of the task take."""
+        if self._notes is not None and (steps := self._notes.running_steps) is not None:
+            steps.await_ends()
+
+    async def stop_steps(self) -> None:
+        """End the steps that run beside the coroutine, which has ended."""
+        if self._notes is not None and (steps := self._notes.running_steps) is not None:
+            await steps.stop()
+
     def forget_end(self) -> None:
         """Forget what the result of a task says that has returned, but was rolled back."""
         self._task_result = None

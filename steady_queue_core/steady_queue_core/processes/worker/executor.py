@@ -264,11 +264,26 @@ class Executor:
     def _call(self, attempt: Attempt, task: Task) -> Any:
         """Call the function of a task, through the middleware of its backend if there is any."""
         function, chain = _function_of(task), attempt.backend.middleware
-        if chain is None:
-            return function(*attempt.positional_args(), **attempt.kwargs)
-        attempt.interpret = partial(self._as_raised, attempt.claim)
-        run = QuietCall(function, *attempt.positional_args(), **attempt.kwargs)
-        return chain.execute(attempt.context, run)
+        try:
+            if chain is None:
+                return function(*attempt.positional_args(), **attempt.kwargs)
+            attempt.interpret = partial(self._as_raised, attempt.claim)
+            run = QuietCall(function, *attempt.positional_args(), **attempt.kwargs)
+            return chain.execute(attempt.context, run)
+        finally:
+            attempt.await_steps()
+
+    async def _acall(self, attempt: Attempt, task: Task) -> Any:
+        """Async version of :meth:`_call`."""
+        function, chain = _coroutine_function_of(task), attempt.backend.middleware
+        try:
+            if chain is None:
+                return await function(*attempt.positional_args(), **attempt.kwargs)
+            attempt.interpret = partial(self._as_raised, attempt.claim)
+            run = QuietCall(function, *attempt.positional_args(), **attempt.kwargs)
+            return await chain.aexecute(attempt.context, run)
+        finally:
+            await attempt.stop_steps()
 
     def _run_in_transaction(self, attempt: Attempt, task: Task) -> RunResult:
         """Run a task and settle its job in one transaction."""
@@ -336,13 +351,7 @@ class Executor:
             if task.takes_context and attempt.notes.may_have_checkpoint:
                 # Looked up now: a coroutine cannot await it.
                 await sync_to_async(attempt.notes.load)()
-            function, chain = _coroutine_function_of(task), attempt.backend.middleware
-            if chain is None:
-                value = await function(*attempt.positional_args(), **attempt.kwargs)
-            else:
-                attempt.interpret = partial(self._as_raised, attempt.claim)
-                run = QuietCall(function, *attempt.positional_args(), **attempt.kwargs)
-                value = await chain.aexecute(attempt.context, run)
+            value = await self._acall(attempt, task)
         except BaseException as error:
             return self._failed(attempt, error)
         else:
