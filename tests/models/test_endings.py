@@ -70,6 +70,11 @@ def fails(reason: str) -> NoReturn:
 
 
 @task(max_attempts=5, backoff=constant(0))
+def returns(value: str) -> object:
+    return {"object": object(), "nan": float("nan"), "large": "x" * 2**20}[value]
+
+
+@task(max_attempts=5, backoff=constant(0))
 async def fails_in_a_coroutine(reason: str) -> NoReturn:
     raise Fail(reason)
 
@@ -264,6 +269,7 @@ def ends_wrongly(name: str) -> NoReturn:
         ("Again", "no delay"),
     ],
 )
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("using", ["default"])
 @pytest.mark.django_db(transaction=True)
 def test_an_ending_that_cannot_be_used_is_a_failure_that_says_why(
@@ -302,3 +308,12 @@ def test_a_damaged_row_of_metadata_counts_as_none(using: str) -> None:
         result = snoozes.using(metadata={"order": 17}).enqueue(0)
         Job.objects.using(using).filter(pk=result.id).update(metadata=text)
         assert driver.finish(result).return_value == (1, {})
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("using", ["default"])
+@pytest.mark.parametrize("value", ["object", "nan", "large"])
+def test_work_whose_result_cannot_be_stored_is_not_done_once_more(using: str, value: str) -> None:
+    result = Driver(using).finish(returns.enqueue(value))
+    assert (result.status, result.attempts) == (TaskResultStatus.FAILED, 1)
+    assert "return value" in result.errors[0].traceback

@@ -505,6 +505,14 @@ def test_values_that_cannot_be_stored_are_refused(using: str) -> None:
     assert called == ["1", "2", "3", 4]
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("using", ["default"])
+def test_a_step_whose_value_cannot_be_stored_is_not_taken_once_more(using: str) -> None:
+    script[:] = [lambda context: context.step("charge", give, object(), by="1")]
+    result = Driver(using).finish(work.enqueue())
+    assert (result.status.name, result.attempts, called) == ("FAILED", 1, ["1"])
+
+
 @on_every_database
 @pytest.mark.parametrize("text", ["{", "", '{"a":NaN}', "[1", "~z::!!!"])
 def test_a_row_that_does_not_decode_fails_the_job(using: str, text: str) -> None:

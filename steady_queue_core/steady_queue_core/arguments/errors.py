@@ -10,6 +10,9 @@ class TaskArgumentError(TypeError, ValueError):
     wrong type, a NaN the wrong value.
     """
 
+    #: Whether it stands for the result of work that is done, which another attempt would repeat.
+    is_of_result = False
+
 
 class DeserializationError(Exception):
     """Stored text cannot be turned back into the values it stands for.

@@ -17,11 +17,16 @@ class AttemptPayloads:
 
     def encode(self, value: Any, what: str) -> str:
         """Return a value as text. Raises ``TaskArgumentError``, which says ``what`` it is."""
-        text = arguments.encode(value, limits=self._limits, root=what)
-        if arguments.has_models(text):
-            raise TaskArgumentError(
-                f"{what} cannot be stored: there is a model instance in it. Pass its primary key."
-            )
+        try:
+            text = arguments.encode(value, limits=self._limits, root=what)
+            if arguments.has_models(text):
+                raise TaskArgumentError(
+                    f"{what} cannot be stored: there is a model instance in it. Pass its primary "
+                    "key."
+                )
+        except TaskArgumentError as error:
+            error.is_of_result = True
+            raise
         return text
 
     def seal(self, text: str, scope: Scope) -> str:

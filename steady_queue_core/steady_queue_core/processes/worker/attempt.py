@@ -58,7 +58,8 @@ EMPTY = "{}"
 #: Bytes that endings and crashes may add to the metadata of a job.
 MOST_ADDED = 2**20
 #: Endings of an attempt after which no other one follows: the arguments, or the code, will be no
-#: better the next time, nobody wants it, or nobody knows what it has done.
+#: better the next time, nobody wants it, or nobody knows what it has done. So it is with a result
+#: that cannot be stored: the work is done.
 FINAL = (
     DeserializationError,
     TaskCancelled,
@@ -283,6 +284,7 @@ class Attempt:
             if self.backend.payload_codec is not None:
                 text = self.backend.payload_codec.seal(text, self._result_scope())
         except TaskArgumentError as error:
+            error.is_of_result = True
             return self.failed(error, now())
         outcome = outcomes.finished(
             self.claim,
@@ -573,6 +575,8 @@ class Attempt:
 
     def _new_delay(self, error: BaseException) -> float | None:
         if isinstance(error, FINAL) or self.metadata.delivery == AT_MOST_ONCE:
+            return None
+        if isinstance(error, TaskArgumentError) and error.is_of_result:
             return None
         if isinstance(error, Retry) and error.delay is not None:
             return error.delay
