@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import logging
 from datetime import timedelta
 from typing import Any, NoReturn
+from weakref import WeakSet
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.db import connections
 
 from steady_queue_core import limits_concurrency, task
@@ -328,3 +332,45 @@ def test_a_call_is_discarded_until_the_one_before_it_has_ended(using: str) -> No
     assert not second.discarded
     assert driver.finish(second).status == TaskResultStatus.SUCCESSFUL
     assert str(claim.job_id) == first.id
+
+
+class Held:
+    """Something large that a task has in hand."""
+
+
+#: What tasks had in hand, as far as it lives.
+held: WeakSet[Held] = WeakSet()
+
+
+@task(max_attempts=2, backoff=constant(0))
+def fails_with_much(how: str) -> None:
+    much = Held()
+    held.add(much)
+    try:
+        raise LookupError(how)
+    except LookupError as error:
+        if how == "chained":
+            raise RuntimeError from error
+        kept = error
+        if how == "known to itself":
+            raise kept  # noqa: B904 - what it leaves is to be seen
+
+
+@task(max_attempts=2, backoff=constant(0))
+async def fails_with_much_in_a_coroutine(how: str) -> None:
+    await asyncio.gather(asyncio.sleep(0), sync_to_async(fails_with_much.func)(how))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("using", ["default"])
+@pytest.mark.parametrize("how", ["chained", "known to itself"])
+@pytest.mark.parametrize("failing", [fails_with_much, fails_with_much_in_a_coroutine])
+def test_what_a_failed_task_had_in_hand_is_let_go(using: str, how: str, failing: Any) -> None:
+    driver, result = Driver(using), failing.enqueue(how)
+    gc.collect()
+    gc.disable()
+    try:
+        driver.finish(result)
+        assert (len(result.errors), len(held)) == (2, 0)
+    finally:
+        gc.enable()

@@ -22,6 +22,7 @@ from ...tasks.task_signals import send_task_signal
 from ..base.connections import tidy_connections
 from ..base.log_context import milliseconds
 from .attempt import RunResult
+from .error_frames import forget_frames
 from .follow_up_signals import has_follow_ups, tell_of_follow_ups
 from .forked_copies import end_if_copy
 from .losses import tell_of_loss
@@ -103,10 +104,10 @@ class SignalSender:
 
     def _work(self) -> None:
         while (batch := self._batches.get()) is not None:
-            for result in batch:
-                if self._given_up:
-                    return
-                self._send(result)
+            while batch and not self._given_up:
+                self._send(batch.pop(0))
+            if self._given_up:
+                return
             tidy_connections()
 
     def _send(self, result: RunResult) -> None:
@@ -140,6 +141,7 @@ def send_signals(result: RunResult) -> None:
         _send(task_result, result)
     finally:
         running_task.reset(former)
+        forget_frames(result.error)
 
 
 def _send(task_result: TaskResult, result: RunResult) -> None:
@@ -151,12 +153,15 @@ def _send(task_result: TaskResult, result: RunResult) -> None:
     if result.error is None:
         send_task_signal(task_finished, sender, task_result)
         return
+    trace = result.error.__traceback__
     try:
         raise result.error
     except BaseException:
         # Receivers (Django's own logs it) look at the exception that is being handled.
         send_task_signal(task_finished, sender, task_result)
         _report(result, result.error, task_result)
+    finally:
+        result.error.__traceback__ = trace  # Without this frame, which knows the error.
 
 
 def _report(result: RunResult, error: BaseException, task_result: TaskResult) -> None:

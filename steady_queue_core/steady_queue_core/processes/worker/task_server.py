@@ -37,6 +37,7 @@ from ..base.posix_signals import (
 from ..base.system import set_title
 from .attempt import RunResult
 from .event_loop import new_event_loop
+from .error_frames import forget_frames
 from .executor import Executor, is_coroutine
 from .forked_copies import end_daemons, end_if_copy
 from .frames import Frames
@@ -156,6 +157,7 @@ class TaskServer:
         except BaseException as error:
             result = self.executor.broken(claim, error)
         self.runs.clear()
+        forget_frames(result.error)
         return write_outcome(result.outcome, settled=result.settled)
 
     def _result_of(self, claim: ClaimedJob) -> RunResult:
