@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import multiprocessing
 import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -161,3 +164,27 @@ async def occupy_queries(context: Any, seconds: float) -> None:
     await Note.objects.acount()
     record("start", context)
     await sync_to_async(time.sleep)(seconds)
+
+
+@cache
+def _pool() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork"))
+
+
+@task
+def use_shared_pool() -> list[int]:
+    """Start processes that are shared by all jobs, and leave word of the exit."""
+    atexit.unregister(_tell_of_exit)
+    atexit.register(_tell_of_exit)
+    found = list(_pool().map(_slow_pid, range(2)))
+    print("said by a task")  # Starting a process has flushed the output.
+    return found
+
+
+def _slow_pid(number: int) -> int:
+    time.sleep(0.05)  # So that the other one has a process of its own.
+    return os.getpid()
+
+
+def _tell_of_exit() -> None:
+    print("said at the exit")

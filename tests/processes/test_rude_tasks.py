@@ -111,6 +111,30 @@ def test_processes_that_a_task_starts_end_when_they_are_told_to(
     wait_for(lambda: not proc.in_session(supervisor.pid), 10, "the end of all processes")
 
 
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+@pytest.mark.parametrize("how", ["stopped", "recycled", "quit"])
+def test_what_a_process_has_left_for_its_exit_is_done(
+    make_project: MakeProject, executor: str, how: str
+) -> None:
+    settings = queue(processes=1, threads=1, task_modules=["tests.faultapp.rude"])
+    recycling = {"recycle_after": 1} if how == "recycled" else {}
+    settings["workers"][0] |= {"executor": executor, **recycling}
+    project = make_project(settings)
+    supervisor = project.start()
+    supervisor.wait_ready()
+    [job] = project.enqueue("rude:use_shared_pool")
+    project.wait_done()
+    [*pool] = value_of(project, job)
+    if how == "recycled":
+        wait_for(lambda: not any(map(proc.alive, pool)), 10, "the end of the pool")
+    assert supervisor.stop(signal.SIGQUIT if how == "quit" else signal.SIGTERM) == 0
+    said = supervisor.output()
+    assert said.count("said by a task") == 1
+    if how != "quit":
+        assert said.count("said at the exit") == 1
+        assert not any(map(proc.alive, pool))
+
+
 @pytest.mark.parametrize("on", EVERYWHERE)
 def test_the_copy_of_a_worker_that_a_task_forks_ends_with_the_task(
     make_project: MakeProject, on: str

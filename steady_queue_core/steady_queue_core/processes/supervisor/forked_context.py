@@ -15,6 +15,7 @@ from types import FrameType
 from ..base import system
 from ..base.context import ProcessContext
 from ..base.forking import accept_signals
+from ..base.own_exit import flush_soon
 from ..base.posix_signals import (
     REOPEN,
     STACKS,
@@ -159,6 +160,7 @@ class ForkedContext(ProcessContext):
 
 def exit_now(code: int) -> None:
     """End the process without unwinding, and with it the daemons that its tasks have started."""
-    with suppress(BaseException):
-        end_daemons()
+    for each in (end_daemons, flush_soon):
+        with suppress(BaseException):
+            each()
     os._exit(code)

@@ -9,14 +9,16 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from ...configuration import ResolvedOptions
 from ...errors import ProcessExitError
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ..base.connection_setup import close_connections, prepare_only
-from ..base.forking import describe_exit, flush_output, fork
+from ..base.forking import describe_exit, fork
 from ..base.journal import RunJournal, folder_for
+from ..base.own_exit import disown_exit, do_own_exit
 from ..base.registration import new_name
 from .forked_context import ForkedContext, exit_now
 from .managed_process import ManagedProcess, ProcessSpec
@@ -113,6 +115,7 @@ class ForkLauncher:
             # Nothing that happens here may unwind into the supervisor's code.
             code = 1
             try:
+                disown_exit()
                 os.close(read_end)
                 for sibling in self._children():
                     sibling.close()
@@ -145,8 +148,8 @@ class ForkLauncher:
                 )
             finally:
                 with suppress(BaseException):
+                    do_own_exit(partial(exit_now, code))
                     logging.shutdown()
-                    flush_output()
                 exit_now(code)
         os.close(write_end)
         child = ForkedProcess(spec, name, pid, journal, report_pipe=read_end)

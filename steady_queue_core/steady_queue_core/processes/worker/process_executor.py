@@ -13,7 +13,6 @@ from ...dialects import ClaimedJob, Ending, Outcome
 from ...errors import ProcessExitError, ReportedTaskError
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
-from ...signals import task_process_stopped
 from ...tasks.cancellation import as_cancelled, is_requested
 from ...tasks.metadata import JobMetadata
 from ...tasks.outbox import MOST_BYTES, MOST_CALLS
@@ -35,7 +34,7 @@ logger = get_logger("steady_queue.worker")
 LARGEST_ERRORS = 4 << 20
 #: Bytes of the jobs that a task may leave to its outcome, and of what is sent beside their texts.
 LARGEST_FOLLOW_UPS = MOST_BYTES + MOST_CALLS * 4096
-#: Most seconds that the receivers of ``task_process_stopped`` have when the worker stops.
+#: Most seconds that task processes without a job have to end when the worker stops.
 FAREWELL_TIME = 2.0
 #: New processes in a row that may end before they have received their first job.
 MOST_STILLBORN = 3
@@ -133,15 +132,14 @@ class ProcessExecutor:
         return process
 
     def dismiss(self, deadline: float) -> None:
-        """Let the processes end that have no job, if somebody wants to be told of it there: until
-        ``deadline``, by the monotonic clock, but not for long."""
-        if task_process_stopped.receivers:
-            latest = min(deadline, time.monotonic() + FAREWELL_TIME)
-            idle = [each for each in self._all if each not in self._at_work.values()]
-            for process in idle:
-                process.dismiss()
-            for process in idle:
-                process.await_end(latest)
+        """Let the processes end that have no job, with what their tasks have left to be done then:
+        until ``deadline``, by the monotonic clock, but not for long."""
+        latest = min(deadline, time.monotonic() + FAREWELL_TIME)
+        idle = [each for each in self._all if each not in self._at_work.values()]
+        for process in idle:
+            process.dismiss()
+        for process in idle:
+            process.await_end(latest)
 
     @property
     def _largest(self) -> int:

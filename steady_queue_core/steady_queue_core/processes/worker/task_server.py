@@ -26,6 +26,7 @@ from ..base.connections import THREAD_PREFIX, close_own_connections
 from ..base.database import DatabaseClock
 from ..base.forking import accept_signals, flush_output
 from ..base.log_context import about_job, named
+from ..base.own_exit import disown_exit, do_own_exit
 from ..base.posix_signals import (
     STACKS,
     graceful_signals,
@@ -36,8 +37,8 @@ from ..base.posix_signals import (
 )
 from ..base.system import set_title
 from .attempt import RunResult
-from .event_loop import new_event_loop
 from .error_frames import forget_frames
+from .event_loop import new_event_loop
 from .executor import Executor, is_coroutine
 from .forked_copies import end_daemons, end_if_copy
 from .frames import Frames
@@ -63,6 +64,7 @@ def serve_tasks(
     signals.
     """
 
+    disown_exit()
     runs: dict[int, str] = {}
 
     def stop(signum: int, frame: FrameType | None) -> None:
@@ -99,6 +101,7 @@ def serve_tasks(
     server.ended.wait()
     send(task_process_stopped, ProcessLifecycle, **about)
     with suppress(BaseException):
+        do_own_exit(partial(os._exit, 0))
         end_daemons()
         logging.shutdown()
         flush_output()
@@ -158,6 +161,7 @@ class TaskServer:
             result = self.executor.broken(claim, error)
         self.runs.clear()
         forget_frames(result.error)
+        flush_output()  # The process may be killed before its next job.
         return write_outcome(result.outcome, settled=result.settled)
 
     def _result_of(self, claim: ClaimedJob) -> RunResult:
