@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import SynchronousOnlyOperation
 from django.db import DatabaseError, OperationalError, connections, transaction
+from django.test import SimpleTestCase
 from django.test.utils import CaptureQueriesContext
 
 from steady_queue_core.dialects import NewJob, dialect_for, tables
@@ -54,6 +55,22 @@ def test_it_waits_for_a_writer() -> None:
     ending.join()
     other.close()
     assert stored("default") == 1
+
+
+@on_every_database
+def test_who_is_not_to_use_the_database_enqueues_nothing(using: str) -> None:
+    class Guarded(SimpleTestCase):
+        pass
+
+    connections[using].ensure_connection()
+    Guarded.setUpClass()
+    try:
+        with pytest.raises(AssertionError, match="are not allowed in SimpleTestCase"):
+            enqueue(using)
+    finally:
+        Guarded.doClassCleanups()
+        Guarded.tearDownClass()
+    assert stored(using) == 0
 
 
 @on_every_database

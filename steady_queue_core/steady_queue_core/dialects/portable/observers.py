@@ -9,8 +9,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 
 def is_watched(connection: BaseDatabaseWrapper, *own: Callable[..., Any]) -> bool:
-    """Return whether statements are logged, or pass through an ``execute_wrapper`` that is not
-    among ``own``. Otherwise a dialect may use the cursor of the driver, which takes less time."""
-    if connection.queries_logged:
+    """Return whether statements are logged, pass through an ``execute_wrapper`` that is not among
+    ``own``, or are refused, as in a ``SimpleTestCase``. Otherwise a dialect may use the cursor of
+    the driver, which takes less time."""
+    if connection.queries_logged or "cursor" in vars(connection):  # Something stands in for it.
         return True
     return any(wrapper not in own for wrapper in connection.execute_wrappers)
