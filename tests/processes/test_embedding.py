@@ -67,6 +67,20 @@ def test_the_calling_process_is_left_as_it_was(make_project: MakeProject) -> Non
     assert said.splitlines()[-2:] == ["same", "0 1"]
 
 
+def test_a_process_of_the_caller_is_left_to_the_caller(make_project: MakeProject) -> None:
+    said = run(
+        make_project(queue(processes=1)),
+        """
+        import subprocess
+        child = subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
+        work.enqueue(0.5)
+        drain()
+        print(child.wait())
+        """,
+    )
+    assert said.splitlines()[-1] == "3"
+
+
 def test_within_a_transaction_it_is_refused(make_project: MakeProject) -> None:
     project = make_project(queue(processes=1))
     said = run(

@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -160,19 +160,23 @@ class ForkLauncher:
         """Return the children that have ended, and how; as PID 1, also reap adopted processes."""
         by_pid = {child.pid: child for child in self._children()}
         ended: list[tuple[ManagedProcess, str]] = []
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return ended
-            if pid == 0:
-                return ended
-            child = by_pid.get(pid)
-            if child is None:
-                self._note_other(pid, os.waitstatus_to_exitcode(status))
-            else:
-                child.exit_code = os.waitstatus_to_exitcode(status)
-                ended.append((child, describe_exit(child.exit_code)))
+        # Other processes are somebody else's to reap, who wants to know how they have ended.
+        for sought in [-1] if os.getpid() == 1 else list(by_pid):
+            for pid, code in _ended(sought):
+                child = by_pid.get(pid)
+                if child is None:
+                    self._note_other(pid, code)
+                else:
+                    child.exit_code = code
+                    ended.append((child, describe_exit(code)))
+        return ended
+
+
+def _ended(sought: int) -> Iterator[tuple[int, int]]:
+    """Reap the process ``sought`` if it has ended, or all that have (-1); yield pids and codes."""
+    with suppress(ChildProcessError):
+        while (found := os.waitpid(sought, os.WNOHANG))[0]:
+            yield found[0], os.waitstatus_to_exitcode(found[1])
 
 
 def _report(descriptor: int, report: bytes) -> None:
