@@ -6,6 +6,7 @@ import asyncio
 import atexit
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -188,3 +189,14 @@ def _slow_pid(number: int) -> int:
 
 def _tell_of_exit() -> None:
     print("said at the exit")
+
+
+@task
+def read_terminal() -> list[Any]:
+    found: list[Any] = [signal.getsignal(signal.SIGTTIN) is signal.SIG_IGN, sys.stdin.readline()]
+    try:
+        with open("/dev/tty") as terminal:
+            found.append(terminal.readline())
+    except OSError as error:
+        found.append(type(error).__name__)
+    return found

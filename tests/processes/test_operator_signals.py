@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import re
 import signal
+import sys
 
 import pytest
 
@@ -25,6 +28,27 @@ OWN_HANDLER = """
     from pathlib import Path
 
     signal.signal(signal.SIGUSR1, lambda *_: (BASE_DIR / "own").touch())
+"""
+
+
+#: Becomes a supervisor in the background of the terminal ``argv[1]``, and reads from it.
+IN_BACKGROUND = """
+import os, signal, sys, time
+
+terminal = os.open(sys.argv[1], os.O_RDWR)
+leader = os.getpid()
+ready, done = os.pipe()
+if os.fork() == 0:
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    os.setpgid(0, 0)
+    os.tcsetpgrp(terminal, os.getpid())
+    os.write(done, b".")
+    while os.getppid() == leader:
+        time.sleep(0.05)
+    os._exit(0)
+os.read(ready, 1)
+os.dup2(terminal, 0)
+os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
@@ -158,3 +182,24 @@ def test_a_worker_more_is_replaced_when_it_dies_and_gone_after_a_restart(
     wait_for(lambda: "All processes are in place" in supervisor.errors(), 30, "the succession")
     wait_for(lambda: len(supervisor.workers()) == 1, 15, "one worker, as the settings have it")
     stop_all(project)
+
+
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_a_task_that_reads_the_terminal_stops_nobody_and_adds_no_worker(
+    make_project: MakeProject, executor: str
+) -> None:
+    settings = queue(processes=1, threads=1, task_modules=["tests.faultapp.rude"])
+    settings["workers"][0]["executor"] = executor
+    project = make_project(settings)
+    master, slave = pty.openpty()
+    name = os.ttyname(slave)
+    os.close(slave)
+    supervisor = project.start(under=[sys.executable, "-c", IN_BACKGROUND, name])
+    supervisor.wait_ready()
+    [job] = project.enqueue("rude:read_terminal")
+    project.wait_done()
+    found = project.query("SELECT return_value FROM steady_queue_jobs WHERE id = ?", job)
+    assert found == [('[true,"","OSError"]',)]
+    assert "One worker more" not in supervisor.errors()
+    stop_all(project)
+    os.close(master)

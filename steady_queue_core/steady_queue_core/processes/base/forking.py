@@ -42,6 +42,15 @@ def hold_signals() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, OWN_SIGNALS)
 
 
+def leave_input() -> None:
+    """Let the standard input be empty: it is the parent's."""
+    with suppress(OSError, ValueError, AttributeError):  # There may be none.
+        number = sys.stdin.fileno()
+        empty = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(empty, number)
+        os.close(empty)
+
+
 def flush_output() -> None:
     """Flush the standard output and standard error."""
     for stream in (sys.stdout, sys.stderr):

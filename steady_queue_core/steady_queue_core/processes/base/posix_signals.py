@@ -61,6 +61,14 @@ def leave_alone(signum: int, frame: FrameType | None) -> None:
     inherit this."""
 
 
+def leave_terminal() -> None:
+    """Have reads from a terminal in whose background this process is fail, here and in what it
+    starts. Otherwise the system would send TTIN to the whole group: it stops all who do not heed
+    it, and the supervisor takes it for a request."""
+    for each in unclaimed(MORE, FEWER):
+        signal.signal(each, signal.SIG_IGN)
+
+
 def is_quit(signum: int) -> bool:
     """Whether a signal asks for an immediate stop."""
     return signum == getattr(signal, "SIGQUIT", None)

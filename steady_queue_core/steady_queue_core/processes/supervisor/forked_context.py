@@ -14,7 +14,7 @@ from types import FrameType
 
 from ..base import system
 from ..base.context import ProcessContext
-from ..base.forking import accept_signals
+from ..base.forking import accept_signals, leave_input
 from ..base.own_exit import flush_soon
 from ..base.posix_signals import (
     REOPEN,
@@ -23,6 +23,7 @@ from ..base.posix_signals import (
     hangup_signals,
     install,
     leave_alone,
+    leave_terminal,
     unclaimed,
 )
 from ..worker.forked_copies import end_daemons
@@ -60,6 +61,8 @@ class ForkedContext(ProcessContext):
     def run_spec(self, spec: ProcessSpec) -> int:
         """Do the work of ``spec`` in the forked process; return its exit code."""
         self.install_signals()
+        leave_terminal()
+        leave_input()
         accept_signals()
         if not system.signal_on_parent_death(self.parent):
             return 1
