@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -200,3 +200,28 @@ def read_terminal() -> list[Any]:
     except OSError as error:
         found.append(type(error).__name__)
     return found
+
+
+@cache
+def _thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1)
+
+
+@task
+def begin_in_thread() -> None:
+    _thread().submit(_begin).result()
+
+
+@task
+def note_in_thread(text: str) -> None:
+    _thread().submit(note.func, text).result()
+
+
+@task
+async def abegin_in_thread() -> None:
+    await asyncio.to_thread(_begin)
+
+
+@task
+async def anote_in_thread(text: str) -> None:
+    await asyncio.to_thread(note.func, text)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from contextvars import Context, copy_context
 from threading import Thread
 from typing import Any
 
@@ -14,9 +17,14 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from steady_queue_core.logging import RunningTask, running_task
+from steady_queue_core.processes.base import connections as connections_module
 from steady_queue_core.processes.base import execute_wrappers
 from steady_queue_core.processes.base.connection_setup import preparing_connections
-from steady_queue_core.processes.base.connections import tidy_connections, watch_connections
+from steady_queue_core.processes.base.connections import (
+    running_coroutine,
+    tidy_connections,
+    watch_connections,
+)
 from steady_queue_core.processes.worker.task_transaction import TaskTransaction
 
 from ..models.everywhere import on_every_database
@@ -269,6 +277,71 @@ def test_wrappers_that_each_connection_gets_are_kept(monkeypatch: pytest.MonkeyP
     finally:
         connection_created.disconnect(watch)
         del connections["default"]
+
+
+@on_every_database
+@pytest.mark.parametrize("is_in_context", [True, False])
+def test_what_is_left_in_a_thread_of_an_executor_reaches_nothing_else_there(
+    using: str, is_in_context: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = copy_context().run if is_in_context else Context().run
+    with ThreadPoolExecutor(1) as pool:
+        for leave in (
+            lambda: execute(using, "BEGIN", INSERT),
+            lambda: transaction.atomic(using).__enter__() or execute(using, INSERT),
+            lambda: connections[using].ensure_connection() or connections[using].connection.close(),
+        ):
+            pool.submit(run, leave).result()
+            assert pool.submit(run, pauses, using).result() == 0
+            pool.submit(run, execute, using, INSERT).result()
+            assert pauses(using) == 1
+            execute(using, f"DELETE FROM {TABLE}")
+        # Nobody knows how many threads there are: as after a request of Django's, none is kept.
+        assert pool.submit(lambda: is_open(connections[using])).result() is False
+    who = "Task shop.tasks.sell #7" if is_in_context else "The thread "
+    [first, second, third] = [record.getMessage() for record in caplog.records]
+    assert first.startswith(who)
+    assert "left a transaction open" in first
+    assert "left a transaction open" in second
+    assert "left a closed connection" in third
+
+
+def test_a_transaction_of_a_running_coroutine_ends_with_its_work_in_a_thread() -> None:
+    task = RunningTask("shop.tasks.sell", "7", 1)
+    with ThreadPoolExecutor(1) as pool, running_coroutine(task):
+        pool.submit(copy_context().run, execute, "default", "BEGIN", INSERT).result()
+        assert pool.submit(pauses, "default").result() == 0
+
+
+def test_connections_of_threads_that_have_ended_are_closed() -> None:
+    left: list[Any] = []
+
+    def connect() -> None:
+        connection.ensure_connection()
+        left.append(connections["default"])
+
+    thread = Thread(target=connect)
+    thread.start()
+    thread.join()
+    assert left[0].connection is not None
+    tidy_connections()
+    assert left[0].connection is None
+
+
+def test_threads_of_others_in_the_process_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections_module, "is_shared", threading.Event())
+    connections_module.is_shared.set()
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            pool.submit(Context().run, execute, "default", "SELECT 1").result()
+            tidy_connections()
+            assert pool.submit(lambda: is_open(connections["default"])).result() is True
+        finally:
+            pool.submit(connections.close_all).result()
+
+
+def is_open(wrapper: BaseDatabaseWrapper) -> bool:
+    return wrapper.connection is not None
 
 
 @on_every_database

@@ -58,6 +58,26 @@ def test_what_a_task_leaves_of_its_connection_takes_no_other_job_along(
     assert [supervisor.errors().count(line) for line in left] == [1, 1, 1]
 
 
+@pytest.mark.parametrize("options", [{}, {"supervisor_mode": "async"}], ids=["fork", "async"])
+def test_what_a_task_leaves_in_threads_of_its_own_takes_no_other_job_along(
+    make_project: MakeProject, options: dict[str, Any]
+) -> None:
+    project = rude_project(make_project, "default", **options)
+    supervisor = project.start()
+    written = set()
+    for prefix in ("", "a"):
+        project.enqueue(f"rude:{prefix}begin_in_thread")
+        project.wait_done()
+        texts = [f"{prefix} {number}" for number in range(5)]
+        project.enqueue(f"rude:{prefix}note_in_thread", *[[text] for text in texts])
+        project.wait_done()
+        written |= set(texts)
+    assert failures(project) == []
+    assert notes(project) == written
+    assert supervisor.stop() == 0
+    assert supervisor.errors().count("left a transaction open") == 2
+
+
 def test_coroutines_that_end_leave_the_transaction_of_one_that_runs_alone(
     make_project: MakeProject,
 ) -> None:

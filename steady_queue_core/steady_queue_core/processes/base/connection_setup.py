@@ -11,7 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from ...dialects import dialect_for
-from .connections import THREAD_PREFIX, close_own_connections
+from .connections import THREAD_PREFIX, close_own_connections, is_shared
 
 
 class _ThreadRole(threading.local):
@@ -68,6 +68,8 @@ def preparing_connections(
     uid = _uid(using)
     connection_created.connect(prepare, weak=False, dispatch_uid=uid)
     _prepared.add(using)
+    if not all_threads:
+        is_shared.set()
     try:
         connections[using].close()  # The next one, when needed, is prepared.
         yield

@@ -7,7 +7,10 @@ import threading
 import time
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -19,14 +22,20 @@ from django.db.backends.signals import connection_created
 from ...logging import RunningTask, about, get_logger, running_task
 from .driver_state import is_closed, is_in_transaction, settings_of
 from .execute_wrappers import add_wrapper, has_left_wrappers
+from .pool_work import serves_all_coroutines, work_of_thread
 
 logger = get_logger("steady_queue.worker")
 
 #: The prefix of the names of a worker's own threads.
 THREAD_PREFIX = "steady-queue-"
 
-#: ``any``: whether the current thread has ever connected to a database.
+#: ``any``: whether the current thread has ever connected to a database; ``work``: the latest piece
+#: of work after which its connections are tidied up, if it is a thread of an executor.
 _connected = threading.local()
+#: Set where the process has other work than the queue's, and tasks are told by their context.
+is_shared = threading.Event()
+#: Set where a task never gets a connection that another one has used.
+_wants_fresh = threading.Event()
 #: Set when another thread, such as those of sync_to_async(), has connected to a database.
 _served_coroutines = threading.Event()
 #: Set while a call waits for such a thread, to tidy up after all that have ended by then.
@@ -34,6 +43,8 @@ _waits_to_tidy = threading.Event()
 #: The connections that were opened, of all threads.
 _opened: WeakSet[BaseDatabaseWrapper] = WeakSet()
 _opening = threading.Lock()
+#: Those that were opened by tasks, in threads that are not the queue's.
+_elsewhere: WeakSet[BaseDatabaseWrapper] = WeakSet()
 #: The session settings of each connection when it was opened.
 _first_settings: WeakKeyDictionary[BaseDatabaseWrapper, dict[str, object]] = WeakKeyDictionary()
 #: Running coroutine tasks: they share the connections of one thread.
@@ -50,6 +61,8 @@ def tidy_connections(*, fresh: bool = False) -> None:
     Django checks its health before the next task's first query if ``CONN_HEALTH_CHECKS`` says so,
     or if a request would have opened a new connection.
     """
+    if _elsewhere:
+        _close_of_ended_threads()
     if not hasattr(_connected, "any"):
         return
     for connection in connections.all(initialized_only=True):
@@ -119,8 +132,12 @@ def connections_of(thread: int) -> list[BaseDatabaseWrapper]:
         return [each for each in _opened if getattr(each, "_thread_ident", None) == thread]
 
 
-def watch_connections() -> None:
-    """Record the settings of each new connection, and whether it serves coroutines."""
+def watch_connections(*, fresh: bool = False) -> None:
+    """Record the settings of each new connection, and whether it serves coroutines. Those that
+    tasks open in threads of executors are tidied up after each piece of work there, and are not
+    kept if ``fresh`` ones are wanted."""
+    if fresh:
+        _wants_fresh.set()
     connection_created.connect(_note_connection, dispatch_uid="steady_queue_note_connection")
 
 
@@ -128,13 +145,17 @@ def _note_connection(connection: BaseDatabaseWrapper, **kwargs: object) -> None:
     _connected.any = True
     with _opening:
         _opened.add(connection)
-    thread = threading.current_thread()
-    if thread is not threading.main_thread() and not thread.name.startswith(THREAD_PREFIX):
+    if not _is_own(threading.current_thread()):
         _served_coroutines.set()
         _openers[connection] = None
+        _tidy_after_work(connection)
         add_wrapper(connection, _note_opener)
     with suppress(Exception):  # Settings that the driver does not report are not restored.
         _first_settings[connection] = settings_of(connection)
+
+
+def _is_own(thread: threading.Thread) -> bool:
+    return thread is threading.main_thread() or thread.name.startswith(THREAD_PREFIX)
 
 
 def _note_opener(
@@ -142,12 +163,38 @@ def _note_opener(
 ) -> Any:
     if str(sql).lstrip()[:5].upper() in ("BEGIN", "START"):
         _openers[context["connection"]] = running_task.get()
+    _tidy_after_work(context["connection"])
     return execute(sql, params, many, context)
+
+
+def _tidy_after_work(connection: BaseDatabaseWrapper) -> None:
+    """Tidy up once the calling thread has done its present piece of work, if that is a task's."""
+    present: Future[Any] | None = getattr(_connected, "work", None)
+    if present is not None and not present.done():
+        return
+    if (is_shared.is_set() and running_task.get() is None) or serves_all_coroutines():
+        return
+    _elsewhere.add(connection)
+    _connected.work = work_of_thread()
+    if _connected.work is not None:
+        tidy = partial(copy_context().run, tidy_connections, fresh=_wants_fresh.is_set())
+        _connected.work.add_done_callback(lambda work: tidy())
+
+
+def _close_of_ended_threads() -> None:
+    alive = {thread.ident for thread in threading.enumerate()}
+    for connection in list(_elsewhere):
+        wrapper: Any = connection
+        if wrapper._thread_ident not in alive and not wrapper.allow_thread_sharing:
+            _elsewhere.discard(connection)
+            with suppress(Exception):
+                wrapper._close()
+            wrapper.connection = None
 
 
 def _tidy(connection: BaseDatabaseWrapper, fresh: bool) -> None:
     opener = _openers.get(connection)
-    if opener in _coroutines:
+    if opener in _coroutines and connection not in _elsewhere:
         return
     if connection.in_atomic_block or connection.closed_in_transaction:
         if connection.in_atomic_block:
@@ -196,8 +243,10 @@ def _is_used_up(connection: BaseDatabaseWrapper) -> bool:
         if not connection.is_usable():
             return True
         connection.errors_occurred = False
-    # Django's default age of 0 means one request, and a worker has no requests.
-    close_at = connection.close_at if settings["CONN_MAX_AGE"] else None
+    # Django's default age of 0 means one request, and a worker has no requests. But nobody knows
+    # how many threads tasks have.
+    keeps = not settings["CONN_MAX_AGE"] and connection not in _elsewhere
+    close_at = None if keeps else connection.close_at
     return close_at is not None and time.monotonic() >= close_at
 
 
@@ -252,7 +301,10 @@ def _log_closed(connection: BaseDatabaseWrapper) -> None:
 
 
 def _subject(task: RunningTask | None) -> str:
-    return f"Task {task.task} #{task.task_id}" if task else "A signal receiver"
+    if task is not None:
+        return f"Task {task.task} #{task.task_id}"
+    thread = threading.current_thread()
+    return "A signal receiver" if _is_own(thread) else f"The thread {thread.name!r}"
 
 
 def _about(event: str, connection: BaseDatabaseWrapper, task: RunningTask | None) -> dict[str, Any]:

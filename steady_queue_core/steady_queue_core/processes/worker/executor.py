@@ -108,7 +108,7 @@ class Executor:
         self._tasks: dict[tuple[str, str, int, str], Task] = {}
         #: Paths of unknown tasks that have been logged.
         self._unknown: set[str] = set()
-        watch_connections()
+        watch_connections(fresh=fresh_connections)
 
     def task_of(self, claim: ClaimedJob) -> Task:
         """Return the task of a job as it was enqueued. Raises ``UnregisteredTaskError``."""
