@@ -9,7 +9,8 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +18,13 @@ from typing import NamedTuple
 import pytest
 
 from steady_queue_core.processes.base.pulse import Pulse
+from steady_queue_core.processes.probe.server import (
+    MOST_LONG,
+    MOST_REQUESTS,
+    Answer,
+    ProbeServer,
+    Route,
+)
 
 from . import proc
 from .conftest import EVERYWHERE, MakeProject
@@ -113,6 +121,49 @@ def test_probes_are_answered_at_the_address_of_the_command_line(make_project: Ma
     wait_status(port, "/livez", 200)
     assert get(port, "/livez", host="127.0.0.2").status == 200
     stop_all(project)
+
+
+@contextmanager
+def served(routes: dict[str, Route]) -> Iterator[int]:
+    """Answer for these paths at a port."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listening:
+        server = ProbeServer(listening.fileno(), routes)
+        serving = threading.Thread(target=server.serve_forever, args=[0.05])
+        serving.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            server.shutdown()
+            serving.join()
+            server.server_close()
+
+
+def test_slow_connections_keep_no_probe_from_its_answer() -> None:
+    with served({"/livez": lambda accept: Answer.of([])}) as port, ExitStack() as stack:
+        for _ in range(MOST_REQUESTS * 2):
+            slow = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+            slow.sendall(b"GET /livez HT")
+        assert [get(port, "/livez").status for _ in range(28)] == [200] * 28
+
+
+def test_answers_that_take_time_keep_the_sign_of_life_from_nobody() -> None:
+    done = threading.Event()
+
+    def wait(accept: str | None) -> Answer:
+        done.wait(20)
+        return Answer.of([])
+
+    routes = {"/livez": lambda accept: Answer.of([]), "/readyz": wait}
+    with served(routes) as port, ThreadPoolExecutor(MOST_REQUESTS) as pool:
+        asked = [pool.submit(get, port, "/readyz") for _ in range(MOST_REQUESTS)]
+        wait_for(
+            lambda: sum(each.done() for each in asked) == MOST_REQUESTS - MOST_LONG, 10, "some"
+        )
+        assert get(port, "/livez").status == 200
+        done.set()
+        assert sorted(each.result().status for each in asked) == [200] * MOST_LONG + [503] * (
+            MOST_REQUESTS - MOST_LONG
+        )
 
 
 def test_an_outage_makes_it_unready_but_not_dead(make_project: MakeProject) -> None:

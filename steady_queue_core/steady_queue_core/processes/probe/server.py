@@ -18,8 +18,13 @@ from ...project_code import contained
 
 logger = get_logger("steady_queue.process")
 
-#: Most requests that are answered at once; more are turned away.
+#: Most connections at once; for another one, that is cut off which has been sending its request for
+#: longest.
 MOST_REQUESTS = 16
+#: Most requests at once whose answers take time; more are turned away.
+MOST_LONG = 8
+#: Seconds that a connection may wait for another one to end.
+PATIENCE = 0.5
 #: Seconds that a request may take in all, its answer included.
 TIME_LIMIT = 15.0
 
@@ -40,6 +45,8 @@ class Answer(NamedTuple):
 
 #: Called with the Accept header of the request.
 Route = Callable[[str | None], Answer]
+#: The path that is answered at once, however many others are asked for.
+AT_ONCE = "/livez"
 
 
 class ProbeServer(ThreadingHTTPServer):
@@ -54,14 +61,28 @@ class ProbeServer(ThreadingHTTPServer):
         self.socket.close()
         self.socket = listening
         self.routes = routes
+        self.long = BoundedSemaphore(MOST_LONG)
         self._free = BoundedSemaphore(MOST_REQUESTS)
+        #: The connections that have not sent their whole request, the oldest first.
+        self._sending: dict[socket.socket, None] = {}
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a new thread, unless there are too many."""
-        if not self._free.acquire(blocking=False):
+        """Answer in a new thread, in place of a slow client if there are too many."""
+        if not self._free.acquire(blocking=False) and not self._make_room():
             self.shutdown_request(request)
             return
+        self._sending[request] = None
         super().process_request(request, client_address)
+
+    def _make_room(self) -> bool:
+        for slow in list(self._sending)[:1]:
+            self.has_sent(slow)
+            _cut_off(slow)
+        return self._free.acquire(timeout=PATIENCE)
+
+    def has_sent(self, request: socket.socket) -> None:
+        """Take note that a client has sent its request, or will not."""
+        self._sending.pop(request, None)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Answer, within the time limit however slowly the client sends and reads."""
@@ -72,6 +93,7 @@ class ProbeServer(ThreadingHTTPServer):
             super().process_request_thread(request, client_address)
         finally:
             timer.cancel()
+            self.has_sent(request)
             self._free.release()
 
     def await_answers(self, seconds: float) -> None:
@@ -98,6 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(with_body=False)
 
     def _answer(self, *, with_body: bool) -> None:
+        self.server.has_sent(self.connection)
         status, body, content_type = self._found()
         self.send_response(status)
         self.send_header("Content-Type", content_type)
@@ -108,10 +131,21 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def _found(self) -> Answer:
-        route = self.server.routes.get(self.path.partition("?")[0])
+        path = self.path.partition("?")[0]
+        route = self.server.routes.get(path)
         if route is None:
             known = ", ".join(self.server.routes)
             return Answer(404, f"There are {known}.\n".encode(), "text/plain; charset=utf-8")
+        if path == AT_ONCE:
+            return self._told_by(route)
+        if not self.server.long.acquire(blocking=False):
+            return Answer.of(["too many requests at once"])
+        try:
+            return self._told_by(route)
+        finally:
+            self.server.long.release()
+
+    def _told_by(self, route: Route) -> Answer:
         try:
             return contained(route, self.headers.get("Accept"))
         except Exception as error:
