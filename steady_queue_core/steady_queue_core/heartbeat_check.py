@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import stat
 import sys
 import time
 from collections.abc import Sequence
 
 #: Seconds without a beat after which a supervisor counts as dead, unless told otherwise.
 MAX_AGE = 30.0
+#: Seconds that the time of the file may lie in the future: clocks are set.
+MOST_AHEAD = 5.0
 
 
 def is_asked_for(arguments: Sequence[str]) -> bool:
@@ -39,9 +42,24 @@ def run(arguments: Sequence[str]) -> int:
 
 def _problem(path: str, max_age: float) -> str:
     try:
-        age = time.time() - os.stat(path).st_mtime
+        found = os.lstat(path)
     except (OSError, ValueError) as error:
         return f"the heartbeat file {path!r} cannot be read: {error}"
+    if not stat.S_ISREG(found.st_mode):
+        return f"the heartbeat file {path!r} is not a regular file"
+    if not _is_believed(found.st_uid):
+        return (
+            f"the heartbeat file {path!r} belongs to the user with the id {found.st_uid}: ask as "
+            "the user of the supervisor, or as root"
+        )
+    age = time.time() - found.st_mtime
     if age > max_age:
         return f"the supervisor last touched {path!r} {age:.0f} s ago"
+    if age < -MOST_AHEAD:
+        return f"the time of {path!r} lies {-age:.0f} s in the future"
     return ""
+
+
+def _is_believed(owner: int) -> bool:
+    """Whether a file of this user is one of the supervisor, as far as the system knows."""
+    return not hasattr(os, "geteuid") or os.geteuid() in (0, owner)

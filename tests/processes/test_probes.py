@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
+from steady_queue_core.cli import main
 from steady_queue_core.processes.base.pulse import Pulse
 from steady_queue_core.processes.probe.server import (
     MOST_LONG,
@@ -25,6 +26,7 @@ from steady_queue_core.processes.probe.server import (
     ProbeServer,
     Route,
 )
+from steady_queue_core.processes.supervisor.heartbeat_file import HeartbeatFile
 
 from . import proc
 from .conftest import EVERYWHERE, MakeProject
@@ -362,6 +364,52 @@ def test_a_heartbeat_file_that_is_a_link_is_not_followed(make_project: MakeProje
     stop_all(project)
     assert not (project.folder / "elsewhere").exists()
     assert supervisor.errors().count("cannot be written") == 1
+
+
+def test_a_heartbeat_file_that_is_a_pipe_holds_nobody_up(make_project: MakeProject) -> None:
+    project = make_project(queue(processes=1))
+    os.mkfifo(project.folder / "beat")
+    supervisor = project.start("--heartbeat-file", str(project.folder / "beat"))
+    supervisor.wait_ready()
+    wait_for(lambda: "cannot be written" in supervisor.errors(), 10, "the complaint")
+    stop_all(project)
+    assert (project.folder / "beat").is_fifo()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_heartbeat_file_of_another_user_is_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "beat"
+    path.touch(mode=0o666)
+    os.chown(path, 65534, -1)
+    os.utime(path, (1, 1))
+    file = HeartbeatFile(path)
+    file.touch()
+    file.remove()
+    assert path.stat().st_mtime == 1
+
+
+def test_the_check_believes_only_a_present_file_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def check(path: Path) -> str:
+        status = main(["health", "--heartbeat-file", str(path)])
+        said = capsys.readouterr().err
+        assert bool(said) == bool(status)
+        return said
+
+    beat, link, pipe = (tmp_path / name for name in ("beat", "link", "pipe"))
+    beat.touch()
+    link.symlink_to(beat)
+    os.mkfifo(pipe)
+    assert check(beat) == ""
+    assert "is not a regular file" in check(link)
+    assert "is not a regular file" in check(pipe)
+    ahead = time.time() + 3600
+    os.utime(beat, (ahead, ahead))
+    assert "in the future" in check(beat)
+    os.utime(beat)
+    monkeypatch.setattr(os, "geteuid", lambda: beat.stat().st_uid + 1000)
+    assert "belongs to the user with the id" in check(beat)
 
 
 class ServiceManager:
