@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.db import connections
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -210,7 +211,9 @@ def test_the_page_lists_every_metric(settings: Any) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.urls("tests.metrics_urls")
-def test_the_view_is_for_tokens_and_staff(settings: Any, django_user_model: Any) -> None:
+def test_the_view_is_for_tokens_and_staff_who_may_see_the_overview(
+    settings: Any, django_user_model: Any
+) -> None:
     only(settings, "default")
     client = Client()
     refused = client.get("/metrics/")
@@ -230,7 +233,13 @@ def test_the_view_is_for_tokens_and_staff(settings: Any, django_user_model: Any)
     assert client.get("/metrics/").status_code == 403
     user.is_staff = True
     user.save()
+    assert client.get("/metrics/").status_code == 403
+    user.user_permissions.add(Permission.objects.get(codename="view_overview"))
     assert client.get("/metrics/").status_code == 200
+    user.is_active = False
+    user.save()
+    client.force_login(user)
+    assert client.get("/metrics/").status_code != 200
 
 
 @pytest.mark.django_db

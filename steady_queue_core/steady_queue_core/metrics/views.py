@@ -1,4 +1,4 @@
-"""The view of the metrics, for scrapers with a token and for staff."""
+"""The view of the metrics, for scrapers with a token and for staff who may see the overview."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from ..errors import PrometheusMissing
 from .exposition import metrics_text
 
 BEARER = "bearer"
+#: That of the overview in the admin, which tells the same.
+PERMISSION = "steady_queue.view_overview"
 PLAIN = "text/plain; charset=utf-8"
 
 
@@ -39,11 +41,12 @@ def _is_allowed(request: HttpRequest) -> bool:
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
     if token and scheme.lower() == BEARER:
         return constant_time_compare(given.strip(), token)
-    return _is_staff(getattr(request, "user", None))
+    return _may_see(getattr(request, "user", None))
 
 
-def _is_staff(user: Any) -> bool:
-    return bool(user is not None and user.is_active and user.is_staff)
+def _may_see(user: Any) -> bool:
+    is_staff = user is not None and user.is_active and user.is_staff
+    return bool(is_staff and user.has_perm(PERMISSION))
 
 
 def _refusal(request: HttpRequest) -> HttpResponse:
