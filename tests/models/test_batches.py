@@ -577,6 +577,46 @@ def test_batches_are_cleared_with_their_members(using: str) -> None:
 
 
 @on_every_database
+def test_a_batch_is_kept_until_its_callbacks_have_ended(using: str) -> None:
+    with Batch(on_finish=call(tell, "finish"), on_success=call(tell, "success")) as batch:
+        work.enqueue(1)
+    driver = Driver(using)
+    [claim] = driver.claim()
+    driver.settle(driver.run(claim))
+    soon = Database.of(using).current_time() + HOUR
+    assert FinishedBatches(using, soon).clear(10) == 0
+    first, second = driver.claim()
+    driver.settle(driver.run(first))
+    assert FinishedBatches(using, soon).clear(10) == 0
+    driver.settle(driver.run(second))
+    assert sorted(names()) == ["finish", "success"]
+    # What a row says of others is nothing to go by.
+    others = JobBatch.objects.using(using).create(
+        kind="batch", backend_name="default", created_at=soon - HOUR, finished_at=soon - 2 * HOUR,
+        callbacks='{"enqueued":[0,true,"1",null]}',
+    )  # fmt: skip
+    assert FinishedBatches(using, soon).clear(10) == 2
+    assert not JobBatch.objects.using(using).filter(pk__in=[batch.id, others.pk]).exists()
+
+
+@on_every_database
+def test_a_batch_that_is_retried_is_kept_until_all_its_callbacks_have_ended(using: str) -> None:
+    with Batch(on_finish=call(tell, "finish")) as batch:
+        work.enqueue(1, "fail")
+    driver = Driver(using)
+    for _ in range(2):
+        [claim] = [each for each in driver.claim() if not each.link.is_callback]
+        driver.settle(driver.run(claim))
+        assert batch.retry() == 1
+    Job.objects.using(using).filter(membership__batch=batch.id).cancel()
+    soon = Database.of(using).current_time() + HOUR
+    assert FinishedBatches(using, soon).clear(10) == 0
+    assert Job.objects.using(using).filter(finished_at=None).count() == 3
+    Job.objects.using(using).filter(finished_at=None).update(finished_at=soon)
+    assert FinishedBatches(using, soon).clear(10) == 1
+
+
+@on_every_database
 def test_bad_batches_are_refused(using: str) -> None:
     with pytest.raises(TypeError, match="on_success must be a task, or a call"):
         Batch(on_success="tell")  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,6 +21,11 @@ _OTHERS = {
     MemberState.SUCCEEDED: (ON_FAILURE,),
     MemberState.SKIPPED: (ON_SUCCESS, ON_FAILURE),
 }
+
+#: Under which name the ids of the jobs are stored beside the callbacks.
+_ENQUEUED = "enqueued"
+#: They were measured before, and the ids add a few bytes.
+_UNLIMITED = PayloadLimits(max_bytes=2**40, max_depth=arguments.DEFAULT_LIMITS.max_depth + 2)
 
 #: When jobs with a limit are due: the dispatcher gives out permits.
 SOON = timedelta(milliseconds=2)
@@ -58,6 +63,26 @@ def jobs_at_end(batch: Any, state: MemberState) -> list[NewJob]:
         )
         for job in jobs
     ]
+
+
+def with_enqueued(callbacks: str, job_ids: Collection[int]) -> str:
+    """Return what is stored of callbacks together with the ids of these jobs, which they have
+    become; the batch is kept until they have ended."""
+    stored: Any = arguments.decode(callbacks, resolve_models=False)
+    known = [*enqueued_ids(callbacks), *job_ids]
+    return arguments.encode({**stored, _ENQUEUED: known}, limits=_UNLIMITED, root="callbacks")
+
+
+def enqueued_ids(callbacks: object) -> list[int]:
+    """Return the ids of the jobs that the callbacks of a batch have become."""
+    try:
+        stored: Any = arguments.decode(str(callbacks), resolve_models=False)
+    except DeserializationError:
+        return []
+    found = stored.get(_ENQUEUED) if isinstance(stored, dict) else None
+    if not isinstance(found, list):
+        return []
+    return [each for each in found if type(each) is int and 0 < each < 2**63]
 
 
 def _values(job: NewJob) -> dict[str, Any]:

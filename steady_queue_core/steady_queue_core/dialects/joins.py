@@ -22,7 +22,7 @@ from django.db.models.functions import Abs
 
 from . import tables
 from .batches import MOST_JOBS
-from .callbacks import jobs_at_end
+from .callbacks import jobs_at_end, with_enqueued
 from .membership import (
     SEQUENCES,
     UNMET_STATES,
@@ -223,15 +223,22 @@ class Joins:
         counted = self._members.filter(batch_id=batch.pk).order_by().values_list("state")
         numbers = dict(self._present.of(counted.annotate(Count("pk"))))
         failed = sum(numbers.get(state, 0) for state in failures_of(batch.kind))
+        state = _state_of(batch, numbers, failed=bool(failed))
+        changes = self._insert_callbacks(batch, state)
         present = storable(self.dialect.current_time(self.connection))
         self._batches.filter(pk=batch.pk).update(
-            finished_at=present, total=sum(numbers.values()), failed=failed
+            finished_at=present, total=sum(numbers.values()), failed=failed, **changes
         )
-        state = _state_of(batch, numbers, failed=bool(failed))
-        if batch.callbacks is not None and (jobs := jobs_at_end(batch, state)):
-            self.dialect.insert_jobs(self.connection, jobs)
-            self.queue_names |= dict.fromkeys(job.queue_name for job in jobs)
         return state
+
+    def _insert_callbacks(self, batch: Any, state: MemberState) -> dict[str, str]:
+        """Insert the callbacks of a batch that ends so; return what changes of its row."""
+        if batch.callbacks is None or not (jobs := jobs_at_end(batch, state)):
+            return {}
+        stored = self.dialect.insert_jobs(self.connection, jobs)
+        self.queue_names |= dict.fromkeys(job.queue_name for job in jobs)
+        job_ids = [new.job_id for new in stored if new.job_id is not None]
+        return {"callbacks": with_enqueued(batch.callbacks, job_ids)}
 
     def _move_on(self, job_ids: Collection[int]) -> None:
         """Move on those of these jobs that wait for nothing any more."""

@@ -168,12 +168,6 @@ WHERE `steady_queue_batch_members`.`batch_id` = :batch
 GROUP BY 1
 ORDER BY NULL;
 
-SELECT UTC_TIMESTAMP(6);
-
-UPDATE `steady_queue_batches`
-SET `finished_at` = ':time', `total` = 1, `failed` = 0
-WHERE `steady_queue_batches`.`id` = :batch;
-
 SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 INSERT INTO steady_queue_jobs (
@@ -202,6 +196,13 @@ VALUES (
     LAST_INSERT_ID() + 1 * @steady_queue_step, 'on_finish', 0, 0, @steady_queue_now,
     LAST_INSERT_ID() + 1 * @steady_queue_step
   );
+
+SELECT UTC_TIMESTAMP(6);
+
+UPDATE `steady_queue_batches`
+SET `finished_at` = ':time', `total` = 1, `failed` = 0,
+  `callbacks` = '{"on_success":{"queue_name":"on_success","rank":0,"task_path":"conformance.tasks.work","backend_name":"default","arguments":"{}","max_attempts":1},"on_failure":{"queue_name":"on_failure","rank":0,"task_path":"conformance.tasks.work","backend_name":"default","arguments":"{}","max_attempts":1},"on_finish":{"queue_name":"on_finish","rank":0,"task_path":"conformance.tasks.work","backend_name":"default","arguments":"{}","max_attempts":1},"enqueued":[:job_2,:job_3]}'
+WHERE `steady_queue_batches`.`id` = :batch;
 
 COMMIT;
 
@@ -234,12 +235,6 @@ UPDATE steady_queue_batch_members SET state = 1 WHERE state = 0 AND job_id IN (:
 
 -- SELECT `steady_queue_batch_members`.`state` AS `state`, ... as under "the last member"
 
-SELECT UTC_TIMESTAMP(6);
-
-UPDATE `steady_queue_batches`
-SET `finished_at` = ':time', `total` = 1, `failed` = 0
-WHERE `steady_queue_batches`.`id` = :batch;
-
 SET @steady_queue_now = UTC_TIMESTAMP(6), @steady_queue_step = @@auto_increment_increment;
 
 -- INSERT INTO steady_queue_jobs ( ... as under "the last member"
@@ -248,6 +243,13 @@ SELECT LAST_INSERT_ID(), @steady_queue_step, @@auto_increment_increment,
   CAST(@steady_queue_now AS DATETIME(6));
 
 -- REPLACE INTO steady_queue_ready_executions (job_id, queue_name, `rank`, token, created_at, turn) ... as under "the last member"
+
+SELECT UTC_TIMESTAMP(6);
+
+UPDATE `steady_queue_batches`
+SET `finished_at` = ':time', `total` = 1, `failed` = 0,
+  `callbacks` = '{"on_success":{"queue_name":"on_success","rank":0,"task_path":"conformance.tasks.work","backend_name":"default","arguments":"{}","max_attempts":1},"on_failure":{"queue_name":"on_failure","rank":0,"task_path":"conformance.tasks.work","backend_name":"default","arguments":"{}","max_attempts":1},"on_finish":{"queue_name":"on_finish","rank":0,"task_path":"conformance.tasks.work","backend_name":"default","arguments":"{}","max_attempts":1},"enqueued":[:job_2,:job_3]}'
+WHERE `steady_queue_batches`.`id` = :batch;
 
 SELECT 1 FROM steady_queue_ready_executions LIMIT 1;
 

@@ -346,12 +346,6 @@ FROM "steady_queue_batch_members"
 WHERE "steady_queue_batch_members"."batch_id" = :batch
 GROUP BY 1;
 
-SELECT STATEMENT_TIMESTAMP();
-
-UPDATE "steady_queue_batches"
-SET "finished_at" = ':time', "total" = 1, "failed" = 0
-WHERE "steady_queue_batches"."id" = :batch;
-
 PREPARE steady_queue_1 AS
 WITH given AS (
   SELECT *,
@@ -403,6 +397,13 @@ EXECUTE steady_queue_1 (
 );
 
 EXECUTE steady_queue_restore;
+
+SELECT STATEMENT_TIMESTAMP();
+
+UPDATE "steady_queue_batches"
+SET "finished_at" = ':time', "total" = 1, "failed" = 0,
+  "callbacks" = '{"on_success":{"queue_name":"on_success","rank":0,"task_path":"conformance.tasks.work","backend_name":"default","arguments":"{}","max_attempts":1},"on_failure":{"queue_name":"on_failure","rank":0,"task_path":"conformance.tasks.work","backend_name":"default","arguments":"{}","max_attempts":1},"on_finish":{"queue_name":"on_finish","rank":0,"task_path":"conformance.tasks.work","backend_name":"default","arguments":"{}","max_attempts":1},"enqueued":[:job_2,:job_3]}'
+WHERE "steady_queue_batches"."id" = :batch;
 
 COMMIT;
 
@@ -487,12 +488,6 @@ FROM "steady_queue_batch_members"
 WHERE "steady_queue_batch_members"."batch_id" = :batch
 GROUP BY 1;
 
-SELECT STATEMENT_TIMESTAMP();
-
-UPDATE "steady_queue_batches"
-SET "finished_at" = ':time', "total" = 1, "failed" = 0
-WHERE "steady_queue_batches"."id" = :batch;
-
 PREPARE steady_queue_2 AS
 WITH given AS (
   SELECT *,
@@ -544,6 +539,13 @@ EXECUTE steady_queue_2 (
 );
 
 EXECUTE steady_queue_restore;
+
+SELECT STATEMENT_TIMESTAMP();
+
+UPDATE "steady_queue_batches"
+SET "finished_at" = ':time', "total" = 1, "failed" = 0,
+  "callbacks" = '{"on_success":{"queue_name":"on_success","rank":0,"task_path":"conformance.tasks.work","backend_name":"default","arguments":"{}","max_attempts":1},"on_failure":{"queue_name":"on_failure","rank":0,"task_path":"conformance.tasks.work","backend_name":"default","arguments":"{}","max_attempts":1},"on_finish":{"queue_name":"on_finish","rank":0,"task_path":"conformance.tasks.work","backend_name":"default","arguments":"{}","max_attempts":1},"enqueued":[:job_2,:job_3]}'
+WHERE "steady_queue_batches"."id" = :batch;
 
 PREPARE steady_queue_3 AS
 WITH picked AS MATERIALIZED (

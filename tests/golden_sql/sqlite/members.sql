@@ -188,12 +188,6 @@ FROM "steady_queue_batch_members"
 WHERE "steady_queue_batch_members"."batch_id" = :batch
 GROUP BY 1;
 
-SELECT (STRFTIME('%Y-%m-%d %H:%M:%f', 'NOW') || '000');
-
-UPDATE "steady_queue_batches"
-SET "finished_at" = ':time', "total" = 1, "failed" = 0
-WHERE "steady_queue_batches"."id" = :batch;
-
 DELETE FROM steady_queue_pauses WHERE 0;
 
 SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
@@ -229,6 +223,13 @@ INSERT OR REPLACE INTO steady_queue_ready_executions (
   job_id, queue_name, "rank", token, created_at, turn
 )
 VALUES (:job_3, 'on_finish', 0, 0, ':time', :job_3);
+
+SELECT (STRFTIME('%Y-%m-%d %H:%M:%f', 'NOW') || '000');
+
+UPDATE "steady_queue_batches"
+SET "finished_at" = ':time', "total" = 1, "failed" = 0,
+  "callbacks" = '{"on_success":{"queue_name":"on_success","rank":0,"task_path":"conformance.tasks.work","backend_name":"default","arguments":"{}","max_attempts":1},"on_failure":{"queue_name":"on_failure","rank":0,"task_path":"conformance.tasks.work","backend_name":"default","arguments":"{}","max_attempts":1},"on_finish":{"queue_name":"on_finish","rank":0,"task_path":"conformance.tasks.work","backend_name":"default","arguments":"{}","max_attempts":1},"enqueued":[:job_2,:job_3]}'
+WHERE "steady_queue_batches"."id" = :batch;
 
 COMMIT;
 
@@ -274,12 +275,6 @@ FROM "steady_queue_batch_members"
 WHERE "steady_queue_batch_members"."batch_id" = :batch
 GROUP BY 1;
 
-SELECT (STRFTIME('%Y-%m-%d %H:%M:%f', 'NOW') || '000');
-
-UPDATE "steady_queue_batches"
-SET "finished_at" = ':time', "total" = 1, "failed" = 0
-WHERE "steady_queue_batches"."id" = :batch;
-
 DELETE FROM steady_queue_pauses WHERE 0;
 
 SELECT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000');
@@ -299,6 +294,13 @@ INSERT OR REPLACE INTO steady_queue_ready_executions (
   job_id, queue_name, "rank", token, created_at, turn
 )
 VALUES (:job_3, 'on_finish', 0, 0, ':time', :job_3);
+
+SELECT (STRFTIME('%Y-%m-%d %H:%M:%f', 'NOW') || '000');
+
+UPDATE "steady_queue_batches"
+SET "finished_at" = ':time', "total" = 1, "failed" = 0,
+  "callbacks" = '{"on_success":{"queue_name":"on_success","rank":0,"task_path":"conformance.tasks.work","backend_name":"default","arguments":"{}","max_attempts":1},"on_failure":{"queue_name":"on_failure","rank":0,"task_path":"conformance.tasks.work","backend_name":"default","arguments":"{}","max_attempts":1},"on_finish":{"queue_name":"on_finish","rank":0,"task_path":"conformance.tasks.work","backend_name":"default","arguments":"{}","max_attempts":1},"enqueued":[:job_2,:job_3]}'
+WHERE "steady_queue_batches"."id" = :batch;
 
 SELECT 1 FROM steady_queue_ready_executions LIMIT 1;
 

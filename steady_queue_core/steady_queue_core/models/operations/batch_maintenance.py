@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
 
 from ...dialects import DependencyState, MemberState, portable
+from ...dialects.callbacks import enqueued_ids
 from ...dialects.database import Database
 from ..batch import BatchMember, Dependency, JobBatch
 from ..execution import FailedExecution, WaitingExecution
+from ..job import Job
 from .clear import Sweep
 
 #: Most rows that are repaired in one transaction.
@@ -151,10 +153,18 @@ class FinishedBatches(Sweep):
             pk=OuterRef("member_id"), batch__isnull=False, batch__finished_at=None
         )
         chosen = chosen.filter(~Exists(going_on))
-        found = list(chosen.values_list("pk", flat=True))
+        awaited = dict(chosen.exclude(callbacks=None).values_list("pk", "callbacks"))
+        kept = self._awaited(awaited) if awaited else set()
+        found = [pk for pk in chosen.values_list("pk", flat=True) if pk not in kept]
         for pk in found:
             self._delete_batch(pk)
         return len(found)
+
+    def _awaited(self, callbacks: Mapping[int, str]) -> set[int]:
+        """Return the batches of which a callback has not ended: it may ask for its batch."""
+        owners = {job_id: pk for pk, text in callbacks.items() for job_id in enqueued_ids(text)}
+        pending = Job.objects.using(self.using).filter(pk__in=list(owners), finished_at=None)
+        return {owners[job_id] for job_id in pending.values_list("pk", flat=True)}
 
     def _delete_batch(self, pk: int) -> None:
         members = BatchMember.objects.using(self.using).filter(batch_id=pk).order_by("pk")
