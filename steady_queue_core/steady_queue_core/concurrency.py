@@ -69,8 +69,8 @@ def limits_concurrency(
     ``duration`` after its start and after each heartbeat of its process; the default is the
     setting ``default_concurrency_control_period``.
 
-    Apply it above ``@task``. Raises ``ValueError`` or ``TypeError`` for invalid values, while the
-    module is imported.
+    Apply it above ``@task``, once. Raises ``ValueError`` or ``TypeError`` for invalid values, while
+    the module is imported.
     """
     limit = ConcurrencyLimit(
         key=checked_key(key, "@limits_concurrency"),

@@ -22,6 +22,11 @@ def declaring(name: str, field: str, limit: object) -> Callable[[TaskT], TaskT]:
             )
         if not hasattr(task, field):
             return task  # Another backend, such as Django's own in tests, knows no limits.
+        if getattr(task, field) is not None:
+            raise ValueError(
+                f"{name} decorates {task.module_path} a second time: a task has one such limit. "
+                "Leave one of them out, or combine what they count by in one key."
+            )
         changes: dict[str, Any] = {field: limit}
         return replace(task, **changes)
 

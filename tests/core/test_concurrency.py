@@ -12,7 +12,7 @@ from django.core.checks import run_checks
 from django.db import transaction
 
 import steady_queue_core
-from steady_queue_core import call, enqueue_many, limits_concurrency, task
+from steady_queue_core import call, enqueue_many, limits_concurrency, limits_rate, task
 from steady_queue_core.compat import InvalidTask, TaskResultStatus
 from steady_queue_core.models import (
     BlockedExecution,
@@ -199,6 +199,18 @@ def test_a_limit_that_cannot_be_used_is_refused_at_once(given: Any, message: str
 def test_only_tasks_can_be_limited(decorated: Any) -> None:
     with pytest.raises(TypeError, match=r"put it above @task\(\), not below"):
         limits_concurrency(key="a")(decorated)
+
+
+def test_a_second_limit_of_a_kind_is_refused_by_name() -> None:
+    rate = limits_rate(to=1, per=HOUR)
+    both = rate(limited(key="a"))
+    assert (both.concurrency.key, both.rate.to) == ("a", 1)
+    for decorator, name in ((limits_concurrency(key="b"), "concurrency"), (rate, "rate")):
+        with pytest.raises(
+            ValueError, match=f"@limits_{name} decorates .* a second time"
+        ) as raised:
+            decorator(both)
+        assert "tests.core.test_concurrency.work" in str(raised.value)
 
 
 @pytest.mark.django_db

@@ -60,8 +60,8 @@ def limits_rate(
     group and key share their limit. A job that finds no place is scheduled for the next one that is
     free, and uses up no attempt by that.
 
-    Apply it above ``@task``. Raises ``ValueError`` or ``TypeError`` for invalid values, while the
-    module is imported.
+    Apply it above ``@task``, once. Raises ``ValueError`` or ``TypeError`` for invalid values, while
+    the module is imported.
     """
     limit = RateLimit(
         to=_checked_count("to", to, least=1),
