@@ -72,7 +72,13 @@ from .tasks.signature import require_fit
 from .tasks.task_result import SteadyQueueTaskResult
 from .tasks.task_signals import Audience, send_task_signal
 from .tasks.unique_calls import key_of_call
-from .tasks.validation import ValidTasks, require_datetime, require_valid, with_any_context
+from .tasks.validation import (
+    ValidTasks,
+    require_datetime,
+    require_shared_module,
+    require_valid,
+    with_any_context,
+)
 from .timezones import from_utc, to_utc
 
 if TYPE_CHECKING:
@@ -395,6 +401,8 @@ class SteadyQueueBackend(BaseTaskBackend):
         """Validate a call and return it in its stored form."""
         if not (task in self._valid and _validates_like_us(self)):
             self.validate_task(task)
+            if self.stores_jobs:
+                require_shared_module(task)
             require_callbacks(task, self)
             self._valid.add(task)
         require_declared(task)

@@ -618,3 +618,29 @@ def test_a_backend_remembers_a_bounded_number_of_tasks(monkeypatch: pytest.Monke
     for priority in range(10):
         dataclasses.replace(echo, priority=priority).enqueue()
         assert len(backend._valid) <= 3
+
+
+@pytest.mark.parametrize(
+    "module", ["__main__", "builtins", "django.core.management.commands.shell"]
+)
+@real_transactions
+def test_a_task_of_a_script_or_a_shell_is_refused_unless_its_module_is_declared(
+    settings: Any, module: str
+) -> None:
+    def script() -> None: ...
+
+    script.__module__ = module
+    script.__qualname__ = "script"
+    made = task(script)
+    with pytest.raises(InvalidTask) as raised:
+        made.enqueue()
+    assert str(raised.value) == (
+        f"{module}.script cannot be enqueued: {module} is another module in a worker, which would "
+        "not find it. Define it in the tasks.py of an installed app. If workers are started from "
+        f"the same file, name {module!r} in STEADY_QUEUE['task_modules']."
+    )
+    with pytest.raises(InvalidTask):
+        enqueue_many([call(made)])
+    settings.STEADY_QUEUE = {"task_modules": [module]}
+    made.enqueue()
+    assert Job.objects.get().task_path == f"{module}.script"

@@ -6,6 +6,7 @@ from datetime import datetime
 from inspect import iscoroutinefunction
 
 from ..compat import InvalidTask, Task
+from ..configuration import Configuration
 from ..configuration.errors import describe
 from ..configuration.queues import LONGEST_NAME, name_objection
 from ..delivery import require_deliverable
@@ -16,6 +17,11 @@ from .callbacks import require_callbacks
 from .definition import rebuilt
 from .metadata import NONE, JobMetadata
 from .signature import signature_of
+
+#: The modules of functions that are defined in a script, or in a shell.
+_OF_ONE_PROCESS = (
+    "__main__", "__mp_main__", "__console__", "builtins", "django.core.management.commands.shell",
+)  # fmt: skip
 
 #: Most tasks that a backend remembers as valid.
 MOST_VALID = 1_000
@@ -71,6 +77,18 @@ def require_valid(task: Task, default_delivery: object = None) -> None:
         max_snoozes=own.max_snoozes,
     )
     require_callbacks(task)
+
+
+def require_shared_module(task: Task) -> None:
+    """Raise ``InvalidTask`` for a task of a script or a shell, which workers do not have, unless
+    its module is declared in the settings. Raises ``ConfigurationError``."""
+    module = task.func.__module__
+    if module in _OF_ONE_PROCESS and module not in Configuration.load().task_modules:
+        raise InvalidTask(
+            f"{task.module_path} cannot be enqueued: {module} is another module in a worker, which "
+            "would not find it. Define it in the tasks.py of an installed app. If workers are "
+            f"started from the same file, name {module!r} in STEADY_QUEUE['task_modules']."
+        )
 
 
 def require_datetime(task: Task) -> None:
