@@ -169,6 +169,10 @@ def test_a_stream_that_takes_ascii_only_is_given_that(workspace: Path) -> None:
     told = run(workspace, environ | {"PYTHONIOENCODING": "ascii"}, "status")
     assert (told.code, told.err) == (0, "")
     assert "paused: post-b\\xfcro" in told.lines
+    # As Prometheus reads a backslash.
+    metrics = run(workspace, environ | {"PYTHONIOENCODING": "ascii"}, "metrics")
+    assert (metrics.code, metrics.err) == (0, "")
+    assert 'queue="post-b\\\\xfcro"' in metrics.out
 
 
 def test_notes_are_not_printed_in_red(probe: type[Probe]) -> None:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 
 from ..errors import PrometheusMissing
 from ..metrics import metrics_text
-from .context import Context
+from .context import Context, Output
 from .exit_codes import DONE
 from .refusal import Refusal
 from .subcommand import Subcommand
@@ -30,5 +30,19 @@ class Metrics(Subcommand):
             text, _ = metrics_text(names=context.options["names"])
         except PrometheusMissing as error:
             raise Refusal(str(error)) from error
-        context.stdout.write(text.decode())
+        _write(context.stdout, text.decode())
         return DONE
+
+
+def _write(stream: Output, text: str) -> None:
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:  # A stream that takes ASCII only.
+        stream.write("".join(map(_escaped, text)))
+
+
+def _escaped(character: str) -> str:
+    """Return a character in ASCII, as what Prometheus reads as its escape."""
+    if character.isascii():
+        return character
+    return "\\" + character.encode("ascii", "backslashreplace").decode()
