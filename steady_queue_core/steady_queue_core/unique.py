@@ -104,7 +104,7 @@ class _Given:
 
     key: object
 
-    def __call__(self, *args: object, **kwargs: object) -> object:
+    def __call__(self, /, *args: object, **kwargs: object) -> object:
         return self.key
 
 

@@ -15,7 +15,7 @@ from django.db import transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steady_queue_core import call, enqueue_many, task
+from steady_queue_core import Unique, call, enqueue_many, limits_concurrency, task
 from steady_queue_core.arguments import DeserializationError, ModelReference
 from steady_queue_core.listings.redaction import Redactor
 from steady_queue_core.models import Job
@@ -23,7 +23,8 @@ from steady_queue_core.tasks import signature as signatures
 from steady_queue_core.tasks.model_arguments import require_permitted_models
 from steady_queue_core.tasks.signature import Signature
 
-from .samples import echo, stock, stubborn
+from .driver import Driver
+from .samples import echo, real_transactions, stock, stubborn
 
 
 @task
@@ -185,3 +186,50 @@ def test_signatures_are_read_without_evaluating_annotations(
     assert not signatures.takes_any_position(ship)
     require_permitted_models(stock, [1], {}, None)
     assert Redactor().names(stock.module_path, 1) is not None
+
+
+@task
+def serve(self: int, items: Any = (), name: str = "") -> list[Any]:
+    return [self, *items, name]
+
+
+@task
+async def aserve(self: int, items: Any = ()) -> list[Any]:
+    return [self, *items]
+
+
+@limits_concurrency(key=lambda self, **named: f"of {self}")
+@task(unique=Unique(key=lambda self, **named: f"of {self} {named}"))
+def serve_alone(self: int, items: Any = ()) -> list[Any]:
+    return [self, *items]
+
+
+@real_transactions
+def test_parameters_may_have_the_names_of_ours() -> None:
+    results = [
+        serve.enqueue(self=1, items=[2]),
+        async_to_sync(partial(aserve.aenqueue, self=1, items=[2]))(),
+        serve_alone.using(unique_key="a").enqueue(self=1, items=[2]),
+        serve_alone.enqueue(self=1, items=[2]),
+    ]
+    group = serve.map([1, 3], items=[2]).enqueue()
+    Driver().work()
+    for result in results:
+        result.refresh()
+        assert result.return_value[:2] == [1, 2]
+    group.refresh()
+    assert group.values() == [[1, 2, ""], [3, 2, ""]]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("with_middleware", [False, True])
+def test_the_testing_kit_calls_such_functions_as_well(settings: Any, with_middleware: bool) -> None:
+    options = {"middleware": ["steady_queue_core.middleware.Middleware"]} if with_middleware else {}
+    settings.TASKS = {
+        "default": {
+            "BACKEND": "steady_queue_core.testing.ImmediateBackend", "QUEUES": [],
+            "OPTIONS": options,
+        }
+    }  # fmt: skip
+    assert serve.enqueue(self=1, items=[2]).return_value == [1, 2, ""]
+    assert aserve.enqueue(self=1, items=[2]).return_value == [1, 2]

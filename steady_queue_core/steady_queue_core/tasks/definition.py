@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
+from functools import partial
 from importlib import import_module
 from pickle import PicklingError
 from types import ModuleType
@@ -222,7 +223,7 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
         found: Task = rebuilt(self, run_after=timezone.now() + self.delay, delay=None)
         return found
 
-    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> SteadyQueueTaskResult[P, R]:
+    def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> SteadyQueueTaskResult[P, R]:
         """Store the call as a job; return its pending result."""
         backend: Any = self.get_backend()
         result: Any
@@ -233,17 +234,19 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
             result = foreign.enqueue(backend, self, args, kwargs, SteadyQueueTaskResult)
         return cast("SteadyQueueTaskResult[P, R]", result)
 
-    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> SteadyQueueTaskResult[P, R]:
+    async def aenqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> SteadyQueueTaskResult[P, R]:
         """Async version of :meth:`enqueue`."""
         backend: Any = self.get_backend()
         result: SteadyQueueTaskResult[P, R]
         if runs_ours(backend):
             result = await backend.aenqueue(self, list(args), kwargs)
         else:
-            result = await sync_to_async(self.enqueue, thread_sensitive=True)(*args, **kwargs)
+            result = await sync_to_async(
+                partial(self.enqueue, *args, **kwargs), thread_sensitive=True
+            )()
         return result
 
-    def map(self, items: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+    def map(self, items: Iterable[Any], /, *args: Any, **kwargs: Any) -> Any:
         """Return a group of calls of this task, one for each item, which is its first argument;
         the others are the same for all. Enqueue it, or collect its results with ``|``.
 
@@ -254,8 +257,8 @@ class SteadyQueueTask(GenericTask[P, R], Generic[P, R]):
 
     if TYPE_CHECKING:
         # Not every Django has types for these.
-        def call(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
-        async def acall(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+        def call(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+        async def acall(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
         def get_result(self, result_id: str) -> SteadyQueueTaskResult[P, R]: ...
         async def aget_result(self, result_id: str) -> SteadyQueueTaskResult[P, R]: ...
 

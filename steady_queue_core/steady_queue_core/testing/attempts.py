@@ -85,11 +85,10 @@ def _transaction_of(attempt: Attempt) -> AbstractContextManager[None]:
 
 def _call(task: Task, attempt: Attempt) -> Any:
     """Call the task, through the middleware of its backend if there is any."""
-    chain, args = attempt.backend.middleware, attempt.positional_args()
-    if chain is None:
-        return task.call(*args, **attempt.kwargs)
+    chain = attempt.backend.middleware
+    run = QuietCall(task.func, *attempt.positional_args(), **attempt.kwargs)
     if not iscoroutinefunction(task.func):
-        return chain.execute(attempt.context, QuietCall(task.call, *args, **attempt.kwargs))
-    return async_to_sync(chain.aexecute)(
-        attempt.context, QuietCall(task.acall, *args, **attempt.kwargs)
-    )
+        return run() if chain is None else chain.execute(attempt.context, run)
+    if chain is None:
+        return async_to_sync(run)()
+    return async_to_sync(chain.aexecute)(attempt.context, run)

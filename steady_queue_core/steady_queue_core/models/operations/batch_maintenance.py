@@ -160,7 +160,7 @@ class FinishedBatches(Sweep):
             self._delete_batch(pk)
         return len(found)
 
-    def _awaited(self, callbacks: Mapping[int, str]) -> set[int]:
+    def _awaited(self, callbacks: Mapping[int, object]) -> set[int]:
         """Return the batches of which a callback has not ended: it may ask for its batch."""
         owners = {job_id: pk for pk, text in callbacks.items() for job_id in enqueued_ids(text)}
         pending = Job.objects.using(self.using).filter(pk__in=list(owners), finished_at=None)
