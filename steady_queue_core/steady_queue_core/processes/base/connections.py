@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
-from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -177,8 +176,8 @@ def _tidy_after_work(connection: BaseDatabaseWrapper) -> None:
     _elsewhere.add(connection)
     _connected.work = work_of_thread()
     if _connected.work is not None:
-        tidy = partial(copy_context().run, tidy_connections, fresh=_wants_fresh.is_set())
-        _connected.work.add_done_callback(lambda work: tidy())
+        context, fresh = copy_context(), _wants_fresh.is_set()
+        _connected.work.add_done_callback(lambda work: context.run(tidy_connections, fresh=fresh))
 
 
 def _close_of_ended_threads() -> None:
