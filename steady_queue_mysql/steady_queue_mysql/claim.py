@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC
+from typing import TypeVar
 
-from django.db import IntegrityError
+from django.db import DatabaseError, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from steady_queue_core.dialects import ClaimedJob, ProcessIdentity, QueueSelector, portable
@@ -15,12 +16,18 @@ from . import claim_sql as sql
 from .batches import Result, Statement, execute_all
 from .claim_sql import Row, named
 from .clock import read, to_text
+from .errors import is_contention
 from .inline_tables import chunks, insert_rows, with_ids, with_table
 from .listing import filled, listing
 from .paused_scan import PausedScan
 from .scan_position import MAX_NEWEST, OLDEST, ScanPosition, any_new, in_order, newest
 from .server import server_of
 from .transactions import Transaction, is_in_transaction, run_in_transaction
+
+T = TypeVar("T")
+
+#: How many locked jobs a claim goes around.
+MOST_LOCKED = 100
 
 
 def claim(
@@ -32,7 +39,23 @@ def claim(
     def work(transaction: Transaction) -> list[ClaimedJob]:
         return Claim(transaction, process, selector, limit).run([])[1]
 
-    return run_in_transaction(connection, work)
+    try:
+        return run_in_claim(connection, work)
+    except DatabaseError as error:
+        if is_in_transaction(connection) or not is_contention(connection, error):
+            raise
+        # The jobs that are locked are left out now.
+        return run_in_claim(connection, work)
+
+
+def run_in_claim(connection: BaseDatabaseWrapper, work: Callable[[Transaction], T]) -> T:
+    """Run ``work``, which claims jobs, in a transaction; note if that has met a lock."""
+    try:
+        return run_in_transaction(connection, work)
+    except DatabaseError as error:
+        if is_contention(connection, error):
+            portable.LockedJobs.of(connection).note_wait()
+        raise
 
 
 def _finds_any(connection: BaseDatabaseWrapper) -> bool:
@@ -57,7 +80,10 @@ class Claim:
         limit: int,
     ) -> None:
         self.transaction, self.process = transaction, process
-        self.selector, self.limit = selector, limit
+        self.selector, self.limit, self.wanted = selector, limit, limit
+        self._goes_around_locked = portable.LockedJobs.of(transaction.connection).are_expected
+        if self._goes_around_locked:
+            self.limit += MOST_LOCKED
         # A caller's transaction may see the past: it neither uses nor moves the position.
         connection, joined = transaction.connection, transaction.joined
         self.position = ScanPosition() if joined else ScanPosition.of(connection)
@@ -72,6 +98,8 @@ class Claim:
         the jobs."""
         pick = self._pick_newest if self.position.is_usable else self._pick_from_beginning
         results, rows = pick([*before, sql.registered(self.process), sql.PAUSED])
+        if rows and self._goes_around_locked:
+            rows = self._free(rows)[: self.wanted]
         return results[: len(before)], self._take(rows) if rows else []
 
     def _pick_newest(self, before: Sequence[Statement]) -> tuple[list[Result], list[Row]]:
@@ -183,6 +211,14 @@ class Claim:
             # A stray ready row, of a job that is running, has prevented the claim of all of them.
             running = self._running(rows)
             return self._move(rows, [row for row in current if row["job_id"] not in running])
+
+    def _free(self, rows: Sequence[Row]) -> list[Row]:
+        """Leave out the jobs that somebody keeps locked, and those that are gone."""
+        share = server_of(self.transaction.connection).lock_to_share
+        statements = with_ids(sql.FREE.replace("{share}", share), [row["job_id"] for row in rows])
+        results = self.transaction.execute(statements)
+        free = {job_id for result in results for (job_id,) in result.rows}
+        return [row for row in rows if row["job_id"] in free]
 
     def _move(self, rows: Sequence[Row], wanted: Sequence[Row]) -> list[ClaimedJob]:
         statements = with_ids(sql.DELETE_READY, [row["job_id"] for row in rows])

@@ -57,6 +57,10 @@ READ_AGAIN = f"""
 SELECT j.id, {_JOB}, j.finished_at IS NULL
 FROM {{given}} STRAIGHT_JOIN {tables.JOBS} j FORCE INDEX (PRIMARY)
 ON j.id = given.id LOCK IN SHARE MODE"""
+# Referring to a job takes this lock, too.
+FREE = f"""
+SELECT j.id FROM {{given}} STRAIGHT_JOIN {tables.JOBS} j FORCE INDEX (PRIMARY)
+ON j.id = given.id {{share}} SKIP LOCKED"""
 RUNNING = f"""
 SELECT c.job_id FROM {{given}} STRAIGHT_JOIN {tables.CLAIMED} c FORCE INDEX (PRIMARY)
 ON c.job_id = given.id"""

@@ -53,6 +53,11 @@ class Server:
         """The collation that compares by code point and does not ignore trailing spaces."""
         return "utf8mb4_nopad_bin" if self.is_mariadb else "utf8mb4_0900_bin"
 
+    @property
+    def lock_to_share(self) -> str:
+        """The clause that locks what is read against changes; ``SKIP LOCKED`` may follow it."""
+        return "LOCK IN SHARE MODE" if self.is_mariadb else "FOR SHARE"
+
     def overwriting(self, column: str) -> str:
         """Return the clause that makes an INSERT overwrite ``column`` of existing rows."""
         if self.is_mariadb:  # It has no alias for the inserted row.

@@ -9,7 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from .server import server_of
 
 #: Seconds that control threads wait for a row lock. The server's default is 50.
-LOCK_WAIT = 3
+LOCK_WAIT = 1
 #: What carries every character.
 CHARSET = "utf8mb4"
 #: Seconds without a statement after which the server ends such a session: its process may be cut

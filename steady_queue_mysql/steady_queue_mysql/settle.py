@@ -18,7 +18,7 @@ from steady_queue_core.dialects import (
 )
 
 from .batches import Result, Statement
-from .claim import Claim
+from .claim import Claim, run_in_claim
 from .clock import NOW_SQL, microseconds, to_text
 from .inline_tables import Value, chunks, text_length, with_table
 from .permits import admitting, counting_now, create, limits_of, lock
@@ -115,7 +115,7 @@ def settle_and_claim(
         held, admission = _settle_limited(transaction, outcomes, keys)
         return held, claim.run(admission)[1]
 
-    return run_in_transaction(connection, work)
+    return run_in_claim(connection, work)
 
 
 def _settle_limited(

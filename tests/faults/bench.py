@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,8 +37,6 @@ QUEUE = {
 }
 #: The others that a job must not harm.
 OTHERS = 3
-#: Seconds that a job takes which runs meanwhile.
-RUNNING = 0.3
 #: Seconds that they may take at the most, on a machine with much else to do.
 PATIENCE = 10.0
 
@@ -56,7 +54,7 @@ class Bench:
     def __init__(self, folder: Path, server: Address | None, executor: str) -> None:
         queue = {**QUEUE, "workers": [{**WORKER, "executor": executor}]}
         self.project = Project(folder, None, queue, EXTRA, server=server)
-        self._switch, self._met = folder / "fault", folder / "met"
+        self._switch, self._met, self._go = (folder / name for name in ("fault", "met", "go"))
         self._switch.write_text("")
         if server is None:
             self.project.migrate()
@@ -89,16 +87,17 @@ class Bench:
         """Have rows that one job needs locked by somebody else; return the same."""
         idle = [] if lock.is_running else self.processes
         with self._frozen(idle):
-            [faulty] = self._enqueue(lock.task, RUNNING if lock.is_running else 0.0, lock.delay)
+            [faulty] = self._enqueue(lock.task, [lock.is_running], lock.delay)
             if lock.is_running:
                 self.project.wait_started(faulty)
-            held = self._storage.locked(lock.statement(faulty))
-            with held:
-                others = self._enqueue("work", 0.0, lock.delay, OTHERS)
+            with self._storage.locked(lock.statement(faulty)):
+                self._go.touch()
+                others = self._enqueue("work", [], lock.delay, OTHERS)
                 self._thaw(idle)
                 began = time.monotonic() + (lock.delay or 0.0)
                 wrong = self._others(others)
                 took = time.monotonic() - began
+        self._go.unlink()
         if (end := self._end_of(faulty)) != "finished":
             wrong.append(f"the job has {end or 'not ended'}")
         return [f"{lock.name} is locked: {each}" for each in wrong + self._gone()], took
@@ -160,9 +159,13 @@ class Bench:
             self.supervisor.send(signal.SIGCONT, pid)
 
     def _enqueue(
-        self, task: str, seconds: float | None = None, delay: float | None = None, times: int = 1
+        self,
+        task: str,
+        call: Sequence[Any] = (),
+        delay: float | None = None,
+        times: int = 1,
     ) -> list[int]:
-        calls = [[] if seconds is None else [seconds]] * times
+        calls = [list(call)] * times
         options = {} if delay is None else {"delay": delay}
         return self.project.enqueue(f"tests.faults.app.tasks:{task}", *calls, **options)
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import NamedTuple
-
-from ..servers.kinds import KINDS
 
 
 class Lock(NamedTuple):
@@ -19,8 +16,6 @@ class Lock(NamedTuple):
     delay: float | None = None
     #: Whether the job runs already when the rows are locked; else nobody has claimed it yet.
     is_running: bool = False
-    #: Databases on which it still holds up others, until it is released.
-    holds_up_others_on: Collection[str] = ()
 
     def statement(self, job: int) -> str:
         where = f" WHERE {self.column} = {job}" if self.column else ""
@@ -28,9 +23,9 @@ class Lock(NamedTuple):
 
 
 LOCKS = [
-    Lock("a ready job", "work", "jobs", "id", holds_up_others_on=KINDS),
+    Lock("a ready job", "work", "jobs", "id"),
     Lock("its place in the queue", "work", "ready_executions", "job_id"),
-    Lock("a job that is due", "work", "jobs", "id", 0.2, holds_up_others_on=KINDS),
+    Lock("a job that is due", "work", "jobs", "id", 0.2),
     Lock("its place among those that are due", "work", "scheduled_executions", "job_id", 0.2),
     Lock("a running job", "work", "jobs", "id", is_running=True),
     Lock("its claim", "work", "claimed_executions", "job_id", is_running=True),
@@ -39,7 +34,7 @@ LOCKS = [
     Lock("its unique key", "unique_work", "unique_keys", is_running=True),
     Lock("its batch", "batched_work", "batches", is_running=True),
     Lock("its membership", "batched_work", "batch_members", is_running=True),
-    Lock("its worker", "work", "processes", is_running=True, holds_up_others_on={"postgres"}),
+    Lock("its worker", "work", "processes", is_running=True),
     Lock("statistics", "work", "statistics", is_running=True),
     Lock("schedules", "work", "recurring_tasks", is_running=True),
 ]

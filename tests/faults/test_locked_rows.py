@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 
 from ..processes.conftest import EACH_SERVER
-from .locks import LOCKS
 from .sweep import sweep
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database", EACH_SERVER)
 def test_a_lock_holds_up_one_job_at_the_most(database: str) -> None:
-    locks = [lock for lock in LOCKS if database not in lock.holds_up_others_on]
-    report = sweep(database, "threads", places=(), locks=locks)
+    report = sweep(database, "threads", places=())
     print(report)
     assert not report.wrong, "\n".join(report.wrong)

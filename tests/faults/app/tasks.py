@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from django.conf import settings
+
 from steady_queue_core import Batch, Unique, limits_concurrency, task
 from steady_queue_core.middleware import Middleware
 
@@ -105,30 +107,32 @@ def one_key(*args: Any) -> str:
 
 
 @task(takes_context=True)
-def work(context: Any, seconds: float = 0.0) -> None:
-    """Leave a line in the effect log, and work for a while."""
+def work(context: Any, waits: bool = False) -> None:
+    """Leave a line in the effect log; wait until the file ``go`` tells to go on."""
     record("start", context)
-    time.sleep(seconds)
+    deadline = time.monotonic() + 20
+    while waits and time.monotonic() < deadline and not (settings.BASE_DIR / "go").exists():
+        time.sleep(0.01)
     record("end", context)
 
 
 @limits_concurrency(key=one_key)
 @task(takes_context=True)
-def limited_work(context: Any, seconds: float = 0.0) -> None:
-    work.func(context, seconds)
+def limited_work(context: Any, waits: bool = False) -> None:
+    work.func(context, waits)
 
 
 @task(takes_context=True, unique=Unique(key=one_key))
-def unique_work(context: Any, seconds: float = 0.0) -> None:
-    work.func(context, seconds)
+def unique_work(context: Any, waits: bool = False) -> None:
+    work.func(context, waits)
 
 
 class Batched:
     """Enqueues a job alone in a batch, as a task enqueues one."""
 
-    def enqueue(self, seconds: float) -> Any:
+    def enqueue(self, waits: bool) -> Any:
         with Batch("of one"):
-            return work.enqueue(seconds)
+            return work.enqueue(waits)
 
 
 batched_work = Batched()

@@ -11,9 +11,9 @@ from django.db.models import Exists, OuterRef, QuerySet
 from ...dialects import DependencyState, MemberState, portable
 from ...dialects.callbacks import enqueued_ids
 from ...dialects.database import Database
+from ...dialects.portable.models import model
 from ..batch import BatchMember, Dependency, JobBatch
 from ..execution import FailedExecution, WaitingExecution
-from ..job import Job
 from .clear import Sweep
 
 #: Most rows that are repaired in one transaction.
@@ -163,7 +163,9 @@ class FinishedBatches(Sweep):
     def _awaited(self, callbacks: Mapping[int, object]) -> set[int]:
         """Return the batches of which a callback has not ended: it may ask for its batch."""
         owners = {job_id: pk for pk, text in callbacks.items() for job_id in enqueued_ids(text)}
-        pending = Job.objects.using(self.using).filter(pk__in=list(owners), finished_at=None)
+        pending = (
+            model("Job").objects.using(self.using).filter(pk__in=list(owners), finished_at=None)
+        )
         return {owners[job_id] for job_id in pending.values_list("pk", flat=True)}
 
     def _delete_batch(self, pk: int) -> None:
