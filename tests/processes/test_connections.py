@@ -43,6 +43,7 @@ SETTINGS = {
 @pytest.fixture(autouse=True)
 def a_task_runs() -> Iterator[None]:
     watch_connections()
+    connections_module.is_shared.clear()
     # The first test of a process finds a connection that was made before.
     connection_created.send(type(connection), connection=connections["default"])
     token = running_task.set(RunningTask("shop.tasks.sell", "7", 1))

@@ -168,12 +168,14 @@ def _note_opener(
 
 def _tidy_after_work(connection: BaseDatabaseWrapper) -> None:
     """Tidy up once the calling thread has done its present piece of work, if that is a task's."""
+    if (is_shared.is_set() and running_task.get() is None) or serves_all_coroutines():
+        return
+    if connection not in _elsewhere:
+        with _opening:
+            _elsewhere.add(connection)
     present: Future[Any] | None = getattr(_connected, "work", None)
     if present is not None and not present.done():
         return
-    if (is_shared.is_set() and running_task.get() is None) or serves_all_coroutines():
-        return
-    _elsewhere.add(connection)
     _connected.work = work_of_thread()
     if _connected.work is not None:
         context, fresh = copy_context(), _wants_fresh.is_set()
@@ -182,13 +184,17 @@ def _tidy_after_work(connection: BaseDatabaseWrapper) -> None:
 
 def _close_of_ended_threads() -> None:
     alive = {thread.ident for thread in threading.enumerate()}
-    for connection in list(_elsewhere):
-        wrapper: Any = connection
-        if wrapper._thread_ident not in alive and not wrapper.allow_thread_sharing:
-            _elsewhere.discard(connection)
-            with suppress(Exception):
-                wrapper._close()
-            wrapper.connection = None
+    with _opening:
+        ended: list[Any] = [each for each in _elsewhere if _thread_of(each) not in alive]
+        _elsewhere.difference_update(ended)
+    for connection in ended:
+        with suppress(Exception):
+            connection._close()
+        connection.connection = None
+
+
+def _thread_of(connection: Any) -> int:
+    return int(connection._thread_ident)
 
 
 def _tidy(connection: BaseDatabaseWrapper, fresh: bool) -> None:

@@ -32,10 +32,9 @@ def has_left_wrappers(connection: BaseDatabaseWrapper) -> bool:
     if not found:
         return False
     if connection.alias not in _lasting:
-        _lasting[connection.alias] = set()
-        with suppress(Exception):
+        with suppress(Exception):  # Nothing is known while there is no database.
             _lasting[connection.alias] = _names_on_new_connection(connection.alias)
-    return not found <= _lasting[connection.alias]
+    return not found <= _lasting.get(connection.alias, found)
 
 
 def _names(connection: BaseDatabaseWrapper) -> set[str]:

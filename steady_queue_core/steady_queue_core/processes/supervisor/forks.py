@@ -16,7 +16,7 @@ from ...errors import ProcessExitError
 from ...internal_errors import log_internal_error
 from ...logging import about, get_logger
 from ..base.connection_setup import close_connections, prepare_only
-from ..base.forking import describe_exit, fork
+from ..base.forking import describe_exit, flush_output, fork
 from ..base.journal import RunJournal, folder_for
 from ..base.own_exit import disown_exit, do_own_exit
 from ..base.registration import new_name
@@ -150,6 +150,7 @@ class ForkLauncher:
                 with suppress(BaseException):
                     do_own_exit(partial(exit_now, code))
                     logging.shutdown()
+                    flush_output()
                 exit_now(code)
         os.close(write_end)
         child = ForkedProcess(spec, name, pid, journal, report_pipe=read_end)

@@ -24,7 +24,7 @@ from ...errors import (
     UnregisteredTaskError,
 )
 from ...internal_errors import log_internal_error
-from ...logging import OF_TASKS, get_logger, running_task
+from ...logging import OF_TASKS, about, get_logger, running_task
 from ...middleware import QuietCall
 from ...tasks.cancellation import as_cancelled, is_requested
 from ...tasks.definition import SteadyQueueTask, find_task, rebuilt
@@ -259,7 +259,15 @@ class Executor:
     def tidy(self) -> None:
         """Remove what the job of the calling thread has left on its connections. To be called once
         its outcome is noted: this may ask the database."""
-        tidy_connections(fresh=self.fresh_connections)
+        try:
+            tidy_connections(fresh=self.fresh_connections)
+        except Exception as error:  # It would end a thread that other jobs need.
+            log_internal_error(
+                logger,
+                "Connections were not tidied up",
+                error=error,
+                extra=about("worker.connection_broken"),
+            )
 
     def _call(self, attempt: Attempt, task: Task) -> Any:
         """Call the function of a task, through the middleware of its backend if there is any."""
