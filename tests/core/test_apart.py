@@ -62,6 +62,15 @@ def test_a_job_of_which_nothing_is_taken_is_told_of(error: Exception) -> None:
         stored(failed(), lambda each: True, error)
 
 
+def test_what_has_succeeded_fails_only_for_its_data() -> None:
+    """A right that is missing, for example, is no fault of the job."""
+    result = RunResult(Outcome(Ending.FINISHED, 1, 1, "default", 0, return_value="1"))
+    with pytest.raises(Unavailable):
+        stored(result, lambda each: each.has_succeeded, REFUSED)
+    outcome = stored(result, lambda each: each.has_succeeded, DataError("no"))
+    assert outcome.ending is Ending.FAILED
+
+
 def test_an_outage_is_no_refusal() -> None:
     tried = []
 

@@ -40,9 +40,9 @@ class DeferredWork:
                 contained(self._work[0])
             except Unavailable as unavailable:
                 self._retry_at = time.monotonic() + unavailable.pause
-                if unavailable.lost:
+                if unavailable.lost and not unavailable.refused:
                     break
-                # It is put behind the others, which may need other rows.
+                # It is put behind the others, which may need other rows, and be accepted.
                 self._work.rotate(-1)
                 held_up += 1
                 continue

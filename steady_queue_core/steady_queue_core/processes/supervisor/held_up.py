@@ -48,7 +48,7 @@ class HeldUp:
             try:
                 contained(rescue, process)
             except Unavailable as unavailable:
-                if unavailable.lost:
+                if unavailable.lost and not unavailable.refused:
                     raise
                 known[process.name] = time.monotonic()
                 waited += known[process.name] - began

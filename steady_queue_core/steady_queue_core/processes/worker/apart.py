@@ -54,6 +54,8 @@ def _versions(
     plain = in_ascii(result)
     if plain is not result:
         yield plain
+    if result.outcome.has_succeeded and isinstance(problems[0], Unavailable):
+        return  # It is not known to be the fault of the job: what has succeeded has not failed.
     failure = outcomes.unreadable(claim, worker, claim.claimed_at, _cause_of(problems[0]))
     failed = in_ascii(RunResult(failure))
     with_its_callback = with_callback(failed, claim)
