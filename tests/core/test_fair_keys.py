@@ -215,7 +215,7 @@ class Ended:
 def test_the_callback_of_a_batch_keeps_its_key() -> None:
     jobs = {"on_finish": new_job(send, "a"), "on_success": new_job(keyless)}
     batch = Ended(encoded(jobs, arguments.DEFAULT_LIMITS))
-    found = jobs_at_end(batch, failed=False)
+    found = jobs_at_end(batch, MemberState.COMPLETED)
     assert [job.fair_key for job in found] == ["", "a"]
     assert [FairKey.read(job.metadata) for job in found] == ["", "a"]
 
@@ -224,10 +224,10 @@ def test_the_callback_of_a_batch_keeps_its_key() -> None:
 def test_the_callback_of_a_damaged_batch_is_left_out(key: Any) -> None:
     stored = encoded({"on_finish": new_job(send, "a")}, arguments.DEFAULT_LIMITS)
     assert stored is not None
-    assert len(jobs_at_end(Ended(stored), failed=False)) == 1
+    assert len(jobs_at_end(Ended(stored), MemberState.COMPLETED)) == 1
     damaged = stored.replace('"fair_key":"a"', f'"fair_key":{json.dumps(key)}')
     assert damaged != stored
-    assert jobs_at_end(Ended(damaged), failed=False) == []
+    assert jobs_at_end(Ended(damaged), MemberState.COMPLETED) == []
 
 
 @pytest.mark.parametrize("key", ["a", ""])

@@ -25,10 +25,6 @@ SUCCESS, FAILURE, ANY = RUN_WHEN = ("success", "failure", "finished")
 NAP = -1
 
 
-def failures_of(kind: str) -> tuple[str, ...]:
-    return (*FAILURES, DISCARDED) if kind in SEQUENCES else FAILURES
-
-
 @dataclass
 class BatchWanted(Wanted):
     """A job of a batch as somebody enqueues it."""
@@ -372,10 +368,10 @@ class BatchLedger(Ledger):
         if PENDING in states:
             return set()
         batch.finished_at = self.now
-        failures = failures_of(batch.kind)
-        batch.total, batch.failed = len(states), sum(each in failures for each in states)
+        batch.total, batch.failed = len(states), sum(each in FAILURES for each in states)
         state = self._state_of(batch, states)
-        chosen = ({SUCCEEDED: "success", SKIPPED: ""}.get(state, "failure"), "finish")
+        ends = {SUCCEEDED: "success", DISCARDED: "success", SKIPPED: ""}
+        chosen = (ends.get(state, "failure"), "finish")
         self.telling += [(batch_id, name) for name in chosen if name in batch.told]
         member = self.members.get(batch.member or 0)
         if member is None or member.state != PENDING:
@@ -387,9 +383,12 @@ class BatchLedger(Ledger):
     def _state_of(self, batch: Batch, states: Collection[str]) -> str:
         if batch.is_cancelled:
             return CANCELLED
-        if not batch.failed and SKIPPED in states and batch.kind in SEQUENCES:
-            return SKIPPED
-        return FAILED_MEMBER if batch.failed else SUCCEEDED
+        if batch.failed:
+            return FAILED_MEMBER
+        for state in (DISCARDED, SKIPPED):
+            if state in states and batch.kind in SEQUENCES:
+                return state
+        return SUCCEEDED
 
     def _move_on(self, job_ids: Collection[int]) -> None:
         for entry in self.of(WAITING):

@@ -13,6 +13,7 @@ from steady_queue_core.models import BatchMember, Dependency, Job, JobBatch, Ste
 
 from .batch_ledger import (
     DEPENDENCIES,
+    FAILURES,
     NAP,
     OPEN,
     PENDING,
@@ -20,7 +21,6 @@ from .batch_ledger import (
     STATES,
     WAITING,
     BatchLedger,
-    failures_of,
 )
 from .ledger import Ledger
 from .tables import PLACES, Tables, differing
@@ -114,12 +114,12 @@ class BatchTables(Tables):
             pk: (batch, STATES[state])
             for pk, batch, state in self.read(BatchMember, "pk", "batch_id", "state")
         }
-        rows = self.read(JobBatch, "pk", "kind", "started_at", "finished_at", "total", "failed")
-        for pk, kind, started_at, finished_at, *counts in rows:
+        rows = self.read(JobBatch, "pk", "started_at", "finished_at", "total", "failed")
+        for pk, started_at, finished_at, *counts in rows:
             states = [state for batch, state in members.values() if batch == pk]
             is_over = started_at is not None and PENDING not in states
             assert (finished_at is not None) is is_over, f"batch {pk}: {states}"
-            counted = [len(states), sum(each in failures_of(kind) for each in states)]
+            counted = [len(states), sum(each in FAILURES for each in states)]
             assert counts == (counted if is_over else [None, None]), pk
         for job, parent, how in self.read(Dependency, "job_id", "parent_id", "state"):
             state = members[parent][1] if how == DEPENDENCIES.index(OPEN) else PENDING

@@ -39,7 +39,7 @@ def test_every_batch_ends_with_its_last_job(
 
 # --- what the machine finds
 
-finish, keys_of, slept = Joins._finish, discarding.keys_of, Attempt._slept
+finish, lock_keys, slept = Joins._finish, discarding.lock_keys, Attempt._slept
 
 
 def nothing(*args: Any, **kwargs: Any) -> None:
@@ -59,8 +59,9 @@ def waits_for_nothing(self: Joins, job_ids: Any) -> Any:
     return self._dependencies.none()
 
 
-def without_members(jobs: Any, job_ids: Any) -> Any:
-    return keys_of(jobs, job_ids)._replace(members=[])
+def without_members(*args: Any) -> Any:
+    keys, locked = lock_keys(*args)
+    return keys._replace(members=[]), locked
 
 
 def counted_as_an_attempt(self: Attempt, sleep: Any, ended_at: Any) -> Any:
@@ -72,8 +73,8 @@ WRONGS: dict[str, AbstractContextManager[Any]] = {
     "a batch ends twice": mock.patch.object(Joins, "_finish", ends_twice),
     "a batch ends before its last job": mock.patch.object(Joins, "_ending", ends_at_once),
     "a settlement forgets the members": mock.patch.object(Dialect, "_end_members", nothing),
-    "a discard forgets the members": mock.patch.object(discarding, "keys_of", without_members),
-    "a cancel forgets the members": mock.patch.object(cancelling, "keys_of", without_members),
+    "a discard forgets the members": mock.patch.object(discarding, "lock_keys", without_members),
+    "a cancel forgets the members": mock.patch.object(cancelling, "lock_keys", without_members),
     "what waits is left behind": mock.patch.object(Joins, "_move_on", nothing),
     "what waits for several waits for one": mock.patch.object(Joins, "_open", waits_for_nothing),
     "what waits for a failure goes on after a success": mock.patch.object(

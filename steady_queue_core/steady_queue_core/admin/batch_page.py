@@ -15,6 +15,7 @@ from ..batches.nodes import Node
 from ..batches.picture import MOST_NODES, Picture, read_picture
 from ..dialects import MemberState
 from ..dialects.callbacks import NAMES
+from ..dialects.membership import FAILURES
 from ..listings.counts import BoundedCount, count_each
 from ..listings.keyset import Order
 from ..listings.listing import split_page
@@ -23,7 +24,7 @@ from ..models import BatchMember
 from . import databases, texts
 from .base import QueueAdmin
 from .batch_columns import created, finished, kind, progress, status
-from .batch_tally import Tally, added, parts_of
+from .batch_tally import ENDED_WELL, Tally, added
 from .detail import Drawing, Fields, Section, Table, Text
 from .graph_svg import graph_svg
 from .job_texts import stored_section
@@ -47,7 +48,7 @@ class BatchPage:
     def sections(self, *, with_metadata: bool) -> list[Section]:
         """Return them; metadata only if the user may see them."""
         counts = self._counts()
-        self.row.tally = _tally(self.row.kind, counts)
+        self.row.tally = _tally(counts)
         metadata = stored_section("Metadata", self.row.metadata) if with_metadata else None
         found = [self._fields(), metadata, _callbacks(self.row.callbacks)]
         return [each for each in [*found, *self._members(counts)] if each is not None]
@@ -144,12 +145,12 @@ class BatchPage:
         return "?" + urlencode({name: value for name, value in kept.items() if value})
 
 
-def _tally(kind: str, counts: dict[MemberState, BoundedCount]) -> Tally:
-    def sum_of(states: tuple[MemberState, ...]) -> BoundedCount:
+def _tally(counts: dict[MemberState, BoundedCount]) -> Tally:
+    def sum_of(*states: MemberState) -> BoundedCount:
         found = [counts[state] for state in states]
         return BoundedCount(sum(each.number for each in found), all(each.exact for each in found))
 
-    return Tally.of(*map(sum_of, parts_of(kind)))
+    return Tally.of(counts[MemberState.PENDING], sum_of(*ENDED_WELL), sum_of(*FAILURES))
 
 
 def _callbacks(stored: object) -> Section | None:

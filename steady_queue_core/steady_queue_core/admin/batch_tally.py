@@ -9,16 +9,13 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from ..dialects import MemberState
-from ..dialects.membership import failures_of
+from ..dialects.membership import FAILURES
 from ..listings.counts import BoundedCount, count_each
 from ..models import BatchMember
 
-
-def parts_of(kind: str) -> tuple[tuple[MemberState, ...], ...]:
-    """Return the states of members of a batch that have not ended, have ended well, have failed."""
-    failures = failures_of(kind)
-    ended = [state for state in MemberState if state is not MemberState.PENDING]
-    return (MemberState.PENDING,), tuple(s for s in ended if s not in failures), failures
+ENDED_WELL = tuple(
+    state for state in MemberState if state is not MemberState.PENDING and state not in FAILURES
+)
 
 
 class Tally(NamedTuple):
@@ -50,10 +47,11 @@ def tally_each(using: str, batches: Sequence[Any], cap: int | None = None) -> li
     """Return the tallies of batches, in one statement: those of ended ones are stored with them."""
     going_on = [batch for batch in batches if batch.finished_at is None]
     members = BatchMember.objects.using(using).order_by()
+    parts = ((MemberState.PENDING,), ENDED_WELL, FAILURES)
     selections = [
         members.filter(batch_id=batch.pk, state__in=states)
         for batch in going_on
-        for states in parts_of(batch.kind)
+        for states in parts
     ]
     counts = iter(count_each(using, selections, cap=cap))
     counted = {batch.pk: Tally.of(next(counts), next(counts), next(counts)) for batch in going_on}

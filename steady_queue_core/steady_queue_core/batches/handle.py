@@ -15,7 +15,7 @@ from ..arguments import DeserializationError
 from ..compat import TaskResult
 from ..dialects import MemberState, portable
 from ..dialects.database import Database
-from ..dialects.membership import failures_of
+from ..dialects.membership import FAILURES
 from ..errors import BatchDoesNotExist
 from ..models import BatchMember, JobBatch
 from ..models.job import RESULT, Job
@@ -154,9 +154,8 @@ class BatchHandle:
 
     @property
     def failed(self) -> int:
-        """The number of members that have failed or were cancelled; in chains and groups, also of
-        those that were discarded."""
-        return sum(self._counted.get(state, 0) for state in failures_of(self._stored.kind))
+        """The number of members that have failed or were cancelled."""
+        return sum(self._counted.get(state, 0) for state in FAILURES)
 
     @property
     def completed(self) -> int:

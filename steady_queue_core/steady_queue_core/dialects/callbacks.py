@@ -19,6 +19,7 @@ NAMES = (ON_SUCCESS, ON_FAILURE, ON_FINISH)
 #: Those that are for other ends than a success, and than none of either.
 _OTHERS = {
     MemberState.SUCCEEDED: (ON_FAILURE,),
+    MemberState.DISCARDED: (ON_FAILURE,),
     MemberState.SKIPPED: (ON_SUCCESS, ON_FAILURE),
 }
 

@@ -24,12 +24,12 @@ from . import tables
 from .batches import MOST_JOBS
 from .callbacks import jobs_at_end, with_enqueued
 from .membership import (
+    FAILURES,
     SEQUENCES,
     UNMET_STATES,
     DependencyState,
     MemberState,
     RunWhen,
-    failures_of,
 )
 from .operations import Operations
 from .portable import aware, storable
@@ -222,7 +222,7 @@ class Joins:
         """Write the end of a batch, and insert its callbacks."""
         counted = self._members.filter(batch_id=batch.pk).order_by().values_list("state")
         numbers = dict(self._present.of(counted.annotate(Count("pk"))))
-        failed = sum(numbers.get(state, 0) for state in failures_of(batch.kind))
+        failed = sum(numbers.get(state, 0) for state in FAILURES)
         state = _state_of(batch, numbers, failed=bool(failed))
         changes = self._insert_callbacks(batch, state)
         present = storable(self.dialect.current_time(self.connection))
@@ -343,9 +343,12 @@ def _state_of(batch: Any, numbers: Mapping[int, int], *, failed: bool) -> Member
     """Return how a batch has ended whose members have these states."""
     if batch.cancelled_at is not None:
         return MemberState.CANCELLED
-    if not failed and batch.kind in SEQUENCES and numbers.get(MemberState.SKIPPED):
-        return MemberState.SKIPPED
-    return MemberState.FAILED if failed else MemberState.SUCCEEDED
+    if failed:
+        return MemberState.FAILED
+    for state in (MemberState.DISCARDED, MemberState.SKIPPED):
+        if batch.kind in SEQUENCES and numbers.get(state):
+            return state
+    return MemberState.SUCCEEDED
 
 
 def _parts(keys: Collection[int]) -> Iterator[Sequence[int]]:

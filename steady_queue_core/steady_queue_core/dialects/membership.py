@@ -30,15 +30,10 @@ class MemberState(IntEnum):
 #: The states of members that make a batch fail.
 FAILURES = (MemberState.FAILED, MemberState.CANCELLED)
 
-#: What batches are made as, in which each member counts: if one is skipped, so is the whole.
+#: What batches are made as, in which each member counts: if one is skipped, so is the whole, and
+#: likewise if one is discarded.
 CHAIN, GROUP, WORKFLOW = "chain", "group", "workflow"
 SEQUENCES = (CHAIN, GROUP)
-
-
-def failures_of(kind: str) -> tuple[MemberState, ...]:
-    """Return the states of members that make a batch of this kind fail. Chains and groups stand for
-    the results of all their members."""
-    return (*FAILURES, MemberState.DISCARDED) if kind in SEQUENCES else FAILURES
 
 
 class RunWhen(IntEnum):
