@@ -15,6 +15,7 @@ from steady_queue_core.call_keys import LONGEST_KEY
 from steady_queue_core.compat import InvalidTask, task_backends
 from steady_queue_core.dialects import FairKey, FollowUp, NewJob
 from steady_queue_core.dialects.callbacks import encoded, jobs_at_end
+from steady_queue_core.dialects.membership import MemberState
 from steady_queue_core.processes.worker.follow_up_wire import read_follow_ups, write_follow_up
 from steady_queue_core.tasks.metadata import JobMetadata
 
@@ -215,7 +216,7 @@ class Ended:
 def test_the_callback_of_a_batch_keeps_its_key() -> None:
     jobs = {"on_finish": new_job(send, "a"), "on_success": new_job(keyless)}
     batch = Ended(encoded(jobs, arguments.DEFAULT_LIMITS))
-    found = jobs_at_end(batch, MemberState.COMPLETED)
+    found = jobs_at_end(batch, MemberState.SUCCEEDED)
     assert [job.fair_key for job in found] == ["", "a"]
     assert [FairKey.read(job.metadata) for job in found] == ["", "a"]
 
@@ -224,10 +225,10 @@ def test_the_callback_of_a_batch_keeps_its_key() -> None:
 def test_the_callback_of_a_damaged_batch_is_left_out(key: Any) -> None:
     stored = encoded({"on_finish": new_job(send, "a")}, arguments.DEFAULT_LIMITS)
     assert stored is not None
-    assert len(jobs_at_end(Ended(stored), MemberState.COMPLETED)) == 1
+    assert len(jobs_at_end(Ended(stored), MemberState.SUCCEEDED)) == 1
     damaged = stored.replace('"fair_key":"a"', f'"fair_key":{json.dumps(key)}')
     assert damaged != stored
-    assert jobs_at_end(Ended(damaged), MemberState.COMPLETED) == []
+    assert jobs_at_end(Ended(damaged), MemberState.SUCCEEDED) == []
 
 
 @pytest.mark.parametrize("key", ["a", ""])

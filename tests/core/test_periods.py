@@ -17,6 +17,8 @@ from ..models.recurrence import tasks
 
 PATH = "tests.core.test_periods.greet"
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+#: The last instant that has a date in each time zone.
+LATEST = datetime.max - timedelta(days=1)
 SOME_DAY = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
@@ -160,7 +162,7 @@ def test_without_use_tz_a_naive_time_is_local(settings: Any) -> None:
         (SOME_DAY + HOUR, SOME_DAY),
         (SOME_DAY, HOUR),
         (3650 * DAY, SOME_DAY),
-        (datetime.max.replace(tzinfo=UTC), 3650 * DAY),
+        (LATEST.replace(tzinfo=UTC), 3650 * DAY),
     ],
 )
 def test_a_job_that_would_expire_before_it_is_due_is_refused(run_after: Any, expires: Any) -> None:
@@ -181,7 +183,7 @@ def test_a_job_that_would_expire_before_it_is_due_is_refused(run_after: Any, exp
         (SOME_DAY, SOME_DAY + HOUR),
         (HOUR, SOME_DAY),
         (datetime(2020, 1, 1, tzinfo=UTC), HOUR),
-        (datetime.max.replace(tzinfo=UTC), "never"),
+        (LATEST.replace(tzinfo=UTC), "never"),
     ],
 )
 def test_a_job_that_is_due_before_it_expires_is_stored(run_after: Any, expires: Any) -> None:
