@@ -272,7 +272,7 @@ class BatchLedger(Ledger):
         old = [
             batch for batch in self.batches.values()
             if batch.finished_at is not None and batch.finished_at < self.now - hours
-            and not self._is_awaited(batch)
+            and not self._is_awaited(batch) and not self._is_being_told(batch)
         ]  # fmt: skip
         for batch in old:
             for member in self._members(batch.batch_id):
@@ -280,6 +280,15 @@ class BatchLedger(Ledger):
                 self.waits.pop(member.job or 0, None)
             del self.batches[batch.batch_id]
         return len(old)
+
+    def _is_being_told(self, batch: Batch) -> bool:
+        """Whether a callback of a batch has not ended."""
+        callbacks = [
+            entry for entry in self.jobs.values()
+            if isinstance(entry.wanted, BatchWanted)
+            and entry.wanted.is_callback and entry.wanted.batch == batch.batch_id
+        ]  # fmt: skip
+        return any(entry.state not in (FINISHED, FAILED) for entry in callbacks)
 
     def _is_awaited(self, batch: Batch) -> bool:
         """Whether a batch is one of the results of another one that goes on."""

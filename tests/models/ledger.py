@@ -362,6 +362,7 @@ class Ledger:
         failed = [entry for entry in self.of(FAILED) if entry.job_id in job_ids]
         for entry in failed:
             entry.attempts, entry.asked, entry.kept_until = 0, False, None
+            entry.token += 1  # So that no claim takes it for the job that it was.
             entry.state = READY if entry.wanted.key is None else BLOCKED
         self.admit(entry.wanted.key for entry in failed if entry.wanted.key is not None)
         return len(failed)

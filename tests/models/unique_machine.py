@@ -94,6 +94,7 @@ class UniqueLedger(Ledger):
                 old.add(entry.wanted.key)
                 self.held(entry.wanted.key).discard(job_id)
             entry.wanted, entry.enqueued_at = each, self.now
+            entry.token += 1  # So that no claim takes it for the job that it was.
             entry.state = READY if each.key is None else BLOCKED
             if each.due is not None:
                 entry.state, entry.due_at = SCHEDULED, self.now + each.due

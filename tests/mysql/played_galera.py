@@ -103,7 +103,8 @@ class AbortOfPing(Abort):
         try:
             self.strike()
         except OperationalError:
-            cause = OSError(-1, "")  # Its number is the ``errno`` of that driver, too.
+            # As that driver has it.
+            cause = type("OperationalError", (Exception,), {"errno": -1})()
             raise OperationalError("MySQL Connection not available.") from cause
 
 
