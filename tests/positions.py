@@ -1,4 +1,4 @@
-"""How far claims on a connection have read."""
+"""What claims on a connection remember."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 def forget_positions(connection: BaseDatabaseWrapper) -> None:
     """Let the next claim look at all jobs: where other tests have left many dead rows, a dialect
-    may pass over jobs that have become ready again until it looks at all of them anyway."""
-    for name in ("steady_queue_claimers", "steady_queue_bookmarks"):
-        connection.__dict__.pop(name, None)
+    may pass over jobs that have become ready again until it looks at all of them anyway. And where
+    they have kept jobs locked, it goes around such jobs for a while."""
+    for name in ("claimers", "bookmarks", "locked_jobs"):
+        connection.__dict__.pop(f"steady_queue_{name}", None)

@@ -19,7 +19,7 @@ from .cursors import client_side_cursor, quick_cursor
 PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 
 #: Milliseconds that a control thread, which tries again by itself, waits for locks.
-LOCK_TIMEOUT = 1_000
+LOCK_TIMEOUT = 2_000
 #: Milliseconds that such a thread may be silent in a transaction before the server ends it: its
 #: process may be cut off, and the process that takes over needs the locks.
 IDLE_TIMEOUT = 8_000

@@ -110,7 +110,7 @@ class GoldenCase(ConformanceCase):
 
     def _begin_session(self, in_worker: bool) -> None:
         self.connection.close()
-        for name in ("bookmark", "bookmarks", "claimers"):
+        for name in ("bookmark", "bookmarks", "claimers", "locked_jobs", "held_up"):
             vars(self.connection).pop(f"steady_queue_{name}", None)
         if in_worker:
             self.dialect.prepare(self.connection, impatient=True)

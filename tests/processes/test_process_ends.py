@@ -102,6 +102,7 @@ def test_a_supervisor_that_is_killed_with_its_processes_is_told_of_by_the_next(
     [job] = project.enqueue("work", [60.0])
     project.wait_started(job)
     children = {*first.children(), first.pid}
+    first.send_tree(signal.SIGSTOP)  # So that none sees the end of another.
     first.send_tree(signal.SIGKILL)
     first.wait_exit()
     project.start().wait_ready(1)

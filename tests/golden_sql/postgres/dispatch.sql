@@ -5,7 +5,7 @@ SELECT set_config('enable_seqscan', 'off', true),
   set_config('enable_bitmapscan', 'off', true),
   set_config('enable_nestloop', 'off', true),
   set_config('plan_cache_mode', 'force_generic_plan', true),
-  set_config('jit', 'off', true), set_config('lock_timeout', '1000ms', true),
+  set_config('jit', 'off', true), set_config('lock_timeout', '2000ms', true),
   set_config('idle_in_transaction_session_timeout', '8000ms', true);
 
 PREPARE steady_queue_0 AS

@@ -190,7 +190,7 @@ COMMIT;
 
 BEGIN;
 
-SELECT set_config('lock_timeout', '1000ms', true),
+SELECT set_config('lock_timeout', '2000ms', true),
   set_config('idle_in_transaction_session_timeout', '8000ms', true);
 
 PREPARE steady_queue_settings AS
@@ -198,7 +198,7 @@ SELECT set_config('enable_seqscan', 'off', true),
   set_config('enable_bitmapscan', 'off', true),
   set_config('enable_nestloop', 'off', true),
   set_config('plan_cache_mode', 'force_generic_plan', true),
-  set_config('jit', 'off', true), set_config('lock_timeout', '1000ms', true),
+  set_config('jit', 'off', true), set_config('lock_timeout', '2000ms', true),
   set_config('idle_in_transaction_session_timeout', '8000ms', true);
 
 PREPARE steady_queue_0 AS
@@ -257,7 +257,7 @@ COMMIT;
 
 BEGIN;
 
-SELECT set_config('lock_timeout', '1000ms', true),
+SELECT set_config('lock_timeout', '2000ms', true),
   set_config('idle_in_transaction_session_timeout', '8000ms', true);
 
 -- PREPARE steady_queue_settings AS ... as under "the end of a job"
@@ -291,7 +291,7 @@ COMMIT;
 
 BEGIN;
 
-SELECT set_config('lock_timeout', '1000ms', true),
+SELECT set_config('lock_timeout', '2000ms', true),
   set_config('idle_in_transaction_session_timeout', '8000ms', true);
 
 SELECT "steady_queue_claimed_executions"."job_id" AS "pk",

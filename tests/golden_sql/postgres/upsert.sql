@@ -2,7 +2,7 @@
 
 BEGIN;
 
-SELECT set_config('lock_timeout', '1000ms', true),
+SELECT set_config('lock_timeout', '2000ms', true),
   set_config('idle_in_transaction_session_timeout', '8000ms', true);
 
 INSERT INTO "steady_queue_pauses" ("created_at", "queue_name")

@@ -78,7 +78,7 @@ class ConformanceCase(InspectingCase):
         self._numbers = count()
         self.followers = set()
         # Ids start over in emptied tables: anything remembered about earlier jobs is wrong.
-        for name in ("scan_position", "bookmarks", "claimers"):
+        for name in ("scan_position", "bookmarks", "claimers", "locked_jobs", "held_up"):
             vars(self.connection).pop(f"steady_queue_{name}", None)
 
     def tearDown(self) -> None:
