@@ -22,6 +22,7 @@ from steady_queue_core.models import (
     RecurringExecution,
     RecurringTask,
     Retention,
+    ScheduledExecution,
     Semaphore,
     UniqueKey,
 )
@@ -342,8 +343,12 @@ def test_the_ends_of_the_calendar_are_shown(
     using: str, zone: str, scene: Scene, settings: Any
 ) -> None:
     settings.TIME_ZONE = zone
-    last = datetime(9999, 12, 30, 23, 59, 59, tzinfo=UTC)
-    job = int(add.using(run_after=last).enqueue(1, 2).id)
+    last = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    # Such a time is refused, but may be in the table.
+    job = int(add.using(run_after=timedelta(days=1)).enqueue(1, 2).id)
+    stored = portable.storable(last)
+    ScheduledExecution.objects.using(using).filter(pk=job).update(due_at=stored)
+    Job.objects.using(using).filter(pk=job).update(scheduled_at=stored)
     Process.objects.using(using).update(last_heartbeat_at=portable.storable(last))
     visitor = Visitor(*EVERYTHING)
     shown = texts.moment(last)

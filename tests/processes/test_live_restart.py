@@ -112,8 +112,8 @@ def test_restarts_under_load_lose_nothing_and_leave_no_gap(
     end, restarts = time.monotonic() + lasting, 0
     known = set(first)
     while time.monotonic() < end:
-        if project.count("ready_executions") < 1000:
-            project.enqueue("work", *calls[:1000])
+        if project.count("ready_executions") < 500:
+            project.enqueue("work", *calls[:500])
         due = time.monotonic() + 3.0
         supervisor.send(signal.SIGHUP)
         known.update(wait_new(supervisor, known, 2))
