@@ -155,7 +155,7 @@ def found(settings: Any, monkeypatch: Any, tasks: list[Task], **options: Any) ->
     """Return the warnings about these tasks, which are those of a sharded backend."""
     settings.TASKS = tasks_in("default", "other", **options)
     monkeypatch.setattr(registry, "_registered", {each.module_path: each for each in tasks})
-    told = run_checks(tags=["steady_queue"])
+    told = run_checks(tags=["steady_queue"], databases=[])
     return [f"{each.id}: {each.msg}" for each in told if each.id[-4:] in ("W018", "W019", "W020")]
 
 
@@ -211,7 +211,9 @@ def test_limits_that_each_shard_counts_by_itself_are_warned_of(
     settings.TASKS["default"]["OPTIONS"]["shards"] = ["east"]
     settings.TASKS = {**settings.TASKS}
     monkeypatch.setattr(registry, "_registered", {path: limits_concurrency(**fixed)(limited())})
-    assert "steady_queue.W020" not in {each.id for each in run_checks(tags=["steady_queue"])}
+    assert "steady_queue.W020" not in {
+        each.id for each in run_checks(tags=["steady_queue"], databases=[])
+    }
 
 
 def test_the_checks_of_tasks_look_at_each_shard(
@@ -233,5 +235,5 @@ def test_checks_of_tasks_leave_wrong_settings_to_others(
         settings.TASKS["default"]["OPTIONS"] = options
         settings.TASKS = {**settings.TASKS}
         monkeypatch.setattr(registry, "_registered", {"x": greet})
-        told = [each.id for each in run_checks(tags=["steady_queue"])]
+        told = [each.id for each in run_checks(tags=["steady_queue"], databases=[])]
         assert not {"steady_queue.W019", "steady_queue.W020"} & set(told)
