@@ -199,7 +199,7 @@ def test_the_overview_has_something_in_each_section(browser: Browser) -> None:
         missing.difference_update({each for each in missing if re.search(SECTIONS[each], text)})
         return not missing
 
-    until(has_all, also=missing)
+    until(has_all, seconds=60, also=missing)
 
 
 @pytest.mark.parametrize(
