@@ -19,6 +19,7 @@ from .clock import read, to_text
 from .errors import is_contention
 from .inline_tables import chunks, insert_rows, with_ids, with_table
 from .listing import filled, listing
+from .locked_jobs import LockedJobs
 from .paused_scan import PausedScan
 from .scan_position import MAX_NEWEST, OLDEST, ScanPosition, any_new, in_order, newest
 from .server import server_of
@@ -54,7 +55,7 @@ def run_in_claim(connection: BaseDatabaseWrapper, work: Callable[[Transaction], 
         return run_in_transaction(connection, work)
     except DatabaseError as error:
         if is_contention(connection, error):
-            portable.LockedJobs.of(connection).note_wait()
+            LockedJobs.of(connection).note_wait()
         raise
 
 
@@ -81,7 +82,7 @@ class Claim:
     ) -> None:
         self.transaction, self.process = transaction, process
         self.selector, self.limit, self.wanted = selector, limit, limit
-        self._goes_around_locked = portable.LockedJobs.of(transaction.connection).are_expected
+        self._goes_around_locked = LockedJobs.of(transaction.connection).are_expected
         if self._goes_around_locked:
             self.limit += MOST_LOCKED
         # A caller's transaction may see the past: it neither uses nor moves the position.

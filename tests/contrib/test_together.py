@@ -141,4 +141,4 @@ def test_each_kind_of_error_is_logged_once(
     def leave() -> None:
         raise SystemExit
 
-    assert leave() is None  # type: ignore[func-returns-value]
+    assert leave() is None  # type: ignore[func-returns-value]  # None stands for its failure

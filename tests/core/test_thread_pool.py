@@ -30,7 +30,7 @@ def test_a_stray_exception_between_two_jobs_ends_no_thread_and_loses_no_job(
             time.sleep(0.02)  # It waits for a job.
             assert thread.ident is not None
             raise_in(thread.ident, kind)
-            pool.submit([(number, None)])  # type: ignore[list-item]
+            pool.submit([(number, None)])  # type: ignore[list-item]  # any work
             wait_for(lambda number=number: ran[number:] == [number], 5, "the job")
         assert ran == list(range(5))
         assert pool.running == 0

@@ -99,6 +99,16 @@ class Locks(KeptSemaphores, ServerCase):
         finally:
             self.sql("SET SESSION innodb_lock_wait_timeout = DEFAULT")
 
+    def test_a_job_that_is_kept_locked_holds_up_the_claim_of_no_other(self) -> None:
+        kept, *others = self.enqueue_many(3)
+        self.be_impatient()
+        lock = f"SELECT 1 FROM steady_queue_jobs WHERE id = {kept} FOR UPDATE"
+        with self.holding(lambda: self.execute(lock)):
+            claimed = [claim.job_id for claim in self.claim()]
+            self.assertLessEqual({*others}, {*claimed})
+        claimed += [claim.job_id for claim in self.claim()]
+        self.assertEqual(sorted(claimed), [kept, *others])
+
     def test_a_second_dispatcher_gets_jobs_while_a_first_holds_its_own(self) -> None:
         hour = timedelta(hours=1)
         ids = self.enqueue(*[new_job(delay=hour) for _ in range(20)])

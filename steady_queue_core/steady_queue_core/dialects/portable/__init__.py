@@ -14,7 +14,6 @@ from .enqueue import due_at, enqueue
 from .errors import is_contention, is_lost_connection
 from .followers import claim_followers
 from .listing import count_ready, excluded_ranges, list_queues, paused_queues, prefix_end
-from .locked_jobs import LockedJobs
 from .observers import is_watched
 from .permits import admit
 from .scan_position import MANY_PAUSED, Bookmarks, Span
@@ -27,7 +26,6 @@ __all__ = [
     "FIRST_TOKEN",
     "MANY_PAUSED",
     "Bookmarks",
-    "LockedJobs",
     "Span",
     "admit",
     "aware",

@@ -13,10 +13,9 @@ PERIOD = 60.0
 class LockedJobs:
     """Remembers that a claim has waited for a lock in vain.
 
-    A claim passes over ready rows that are locked, and then refers to their jobs. Whoever keeps one
-    of these locked, as by ``select_for_update()``, holds up the claim of all others. To look for
-    such locks costs a claim more than all the rest, so it is done only for a while after one was
-    met.
+    A claim passes over ready rows that are locked, and then reads their jobs as of now. Whoever
+    keeps one of these locked, as by ``select_for_update()``, holds up the claim of all others. To
+    look for such locks takes another statement, so it is done only for a while after one was met.
     """
 
     def __init__(self) -> None:
