@@ -189,17 +189,6 @@ def kill_own_worker(context: Any, seconds: float) -> int:
     return context.token
 
 
-@task(takes_context=True)
-def compute(context: Any, rounds: int) -> int:
-    """Keep a processor busy, in Python."""
-    record("start", context)
-    total = 0
-    for number in range(rounds):
-        total += number * number
-    record("end", context)
-    return context.token
-
-
 @task(takes_context=True, max_attempts=2, backoff=constant(0))
 def leave_open_copy(context: Any, seconds: float) -> int:
     """Fork a process that goes on, then end the one that was to run the job; only once."""

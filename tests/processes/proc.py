@@ -101,15 +101,13 @@ def processor_time(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def busy_processors(pid: int) -> set[int]:
-    """Return the processors that threads of a process run on, or are about to."""
-    found = set()
+def is_busy(pid: int) -> bool:
+    """Tell whether a thread of a process computes, or would if it had a processor."""
+    states = set()
     for name in os.listdir(f"/proc/{pid}/task"):
         with suppress(FileNotFoundError), open(f"/proc/{pid}/task/{name}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-            if fields[0] == "R":
-                found.add(int(fields[36]))
-    return found
+            states.add(file.read().rpartition(")")[2].split()[0])
+    return "R" in states
 
 
 def threads(pid: int) -> int:
