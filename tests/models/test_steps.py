@@ -43,6 +43,8 @@ from .everywhere import on_every_database, on_every_server
 from .recurrence import tasks
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+#: Is not over before it is looked at, even where another program has the processor meanwhile.
+NAP = 0.1
 VALUE = {"row": 17, "at": HOUR, "names": ("Åsa", "\\", "'x' %s")}
 
 #: What a test lets the task do in each attempt.
@@ -407,7 +409,7 @@ def test_a_step_that_goes_where_none_was_stored_is_an_error(using: str) -> None:
 @on_every_database
 def test_a_sleep_that_has_become_a_step_is_an_error(using: str) -> None:
     def rest(context: Any) -> None:
-        context.sleep("a", 0.001)
+        context.sleep("a", NAP)
 
     script[:] = [rest, taking("a")]
     driver = Driver(using)
@@ -595,7 +597,7 @@ def test_values_are_sealed(using: str, settings: Any) -> None:
 
     def run(context: Any) -> None:
         found.append(context.step("a", give, "x" * 1000, by="a"))
-        context.sleep("b", 0.001)
+        context.sleep("b", NAP)
 
     script[:] = [run, run]
     driver, result = Driver(using), work.enqueue()
@@ -669,7 +671,7 @@ def test_a_sleep_outlasts_the_transaction_that_it_ends(using: str) -> None:
     def run(context: Any) -> None:
         with atomic(using=using):
             context.step("a", give, 1)
-            context.sleep("b", 0.001)
+            context.sleep("b", NAP)
 
     script[:] = [run, run]
     driver, result = Driver(using), work.enqueue()
@@ -836,7 +838,7 @@ def test_bad_delays_are_refused(using: str) -> None:
 def test_sleeps_are_not_bounded_by_max_snoozes(using: str) -> None:
     def run(context: Any) -> None:
         for number in range(3):
-            context.sleep(f"nap {number}", 0.001)
+            context.sleep(f"nap {number}", NAP)
 
     script[:] = [run] * 4
     driver, result = Driver(using), work_once.using(max_snoozes=0).enqueue()
@@ -886,7 +888,7 @@ def test_coroutines_take_steps(using: str) -> None:
         found.append(await context.astep("a", agive, VALUE["at"]))
         found.append(await context.astep("b", give, 2))
         found.append(await context.astep("c", sync_to_async(give), 3))
-        await context.asleep("d", 0.001)
+        await context.asleep("d", NAP)
         for name, arguments in {"step": ["x", give, 1], "sleep": ["x", 1]}.items():
             with pytest.raises(SynchronousOnlyOperation, match=f"await context.a{name}"):
                 getattr(context, name)(*arguments)
@@ -982,10 +984,10 @@ def test_sleeps_that_are_gathered_begin_together(using: str, grouped: bool) -> N
     async def run(context: Any) -> None:
         if grouped:
             async with asyncio.TaskGroup() as group:
-                group.create_task(context.asleep("a", 0.01))
-                group.create_task(context.asleep("b", 0.001))
+                group.create_task(context.asleep("a", 2 * NAP))
+                group.create_task(context.asleep("b", NAP))
         else:
-            await asyncio.gather(context.asleep("a", 0.01), context.asleep("b", 0.001))
+            await asyncio.gather(context.asleep("a", 2 * NAP), context.asleep("b", NAP))
         found.append("over")
 
     script[:] = [run] * 5

@@ -124,11 +124,16 @@ def test_each_transactional_task_takes_effect_exactly_once(
 ) -> None:
     jobs = int(1000 * SCALE)
     project = make_project(delivering(), **where)
-    ids = project.enqueue("delivery:insert", *durations(jobs, 0.03))
+    ids: list[int] = []
+
+    def more() -> None:
+        ids.extend(project.enqueue("delivery:insert", *durations(jobs, 0.03)))
+
+    more()
     supervisor = project.start()
     supervisor.wait_ready(2)
     troubles = Troubles(project, supervisor, seed=3, pause=1.0)
-    troubles.make_until_done(120 + jobs / 10, cuts=True)
+    troubles.make_until_done(120 + jobs / 10, cuts=True, kills=3, more=more)
     stop_all(project)
     snapshot = project.snapshot()
     assert {row.states for row in snapshot.jobs.values()} == {("finished",)}

@@ -175,6 +175,7 @@ EMBEDDED = """
 import django, os, signal, subprocess, threading, time
 django.setup()
 from django.db import connection, transaction
+from steady_queue_core.compat import task_started
 from steady_queue_core.embedding import EmbeddedQueue
 from steady_queue_core.models import ClaimedExecution, Job, Process
 from tests.faultapp.tasks import awork, spin, work
@@ -184,6 +185,9 @@ def wait_for(condition):
     while not condition():
         assert time.monotonic() < end, condition
         time.sleep(0.01)
+
+started = []
+task_started.connect(lambda **told: started.append(told["task_result"].id), weak=False)
 
 def done():
     return not Job.objects.filter(finished_at=None).exists()
@@ -260,9 +264,7 @@ def test_embedded_a_stop_lets_tasks_end_or_breaks_them_off(make_project: MakePro
         queue.start()
         queue.start()
         short, long = work.enqueue(0.7), spin.enqueue(4.0)
-        wait_for(lambda: os.path.getsize(os.environ["STEADY_QUEUE_EFFECT_LOG"]) > 0)
-        wait_for(lambda: ClaimedExecution.objects.count() == 2)
-        time.sleep(0.1)
+        wait_for(lambda: len(started) == 2)
         print(queue.stop(timeout=0.1), queue.running)
         print(queue.stop(), queue.running)
         time.sleep(3.0)  # Nothing goes on that somebody else may have begun by now.
@@ -283,7 +285,7 @@ def test_embedded_the_queue_is_stopped_when_python_exits(make_project: MakeProje
         """
         EmbeddedQueue().start()
         work.enqueue(1.0)
-        wait_for(lambda: ClaimedExecution.objects.exists())
+        wait_for(lambda: started)
         """,
     )
     assert project.count("processes") == 0
@@ -299,7 +301,7 @@ def test_embedded_tasks_can_do_everything_until_they_have_ended(make_project: Ma
         queue = EmbeddedQueue()
         queue.start()
         in_own_transaction.enqueue("kept", 0.5)
-        wait_for(lambda: ClaimedExecution.objects.exists())
+        wait_for(lambda: started)
         # It outlives the main thread, and the queue does not wait for it.
         threading.Thread(target=wait_for, args=[lambda: not queue.running]).start()
         """,
