@@ -20,7 +20,7 @@ OF_DATABASES = {
     "conformance", "databases", "dialects", "golden_sql", "mysql", "postgres", "servers",
 }  # fmt: skip
 #: Folders whose tests run on one database.
-ON_ONE = {"admin", "command_line", "doctor", "million", "overview", "processes"}
+ON_ONE = {"admin", "command_line", "doctor", "faults", "million", "overview", "processes"}
 #: Names of modules whose tests wait for each other's locks.
 LOCKS = re.compile(r"/test_\w*(?:races|deadlocks|locked|unique_jobs)")
 SQLITE = ("default", "sqlite")

@@ -48,12 +48,23 @@ def situation(site: Site, visitor: Visitor) -> Situation:
 @on_every_page
 def test_a_page_is_well(place: Place, situation: Situation, tab: Tab) -> None:
     found = _walk(tab, place, situation)
-    found += audit(tab, *SIZES)
+    tab.resize(WIDE)
+    found += audit(tab)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.thorough
+@on_every_page
+def test_a_page_is_well_in_the_dark_and_narrow(
+    place: Place, situation: Situation, tab: Tab
+) -> None:
+    place.visit(tab, situation)
+    tab.resize(NARROW)
+    found = audit(tab, *SIZES)
     tab.darken()
     found += [f"dark: {each}" for each in audit(tab, *COLOURS)]
     tab.darken(False)
     tab.resize(WIDE)
-    found += audit(tab)
     assert not found, "\n".join(found)
 
 
