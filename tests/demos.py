@@ -10,9 +10,10 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 #: Runs the command line after the statements that each test puts before it.
@@ -26,6 +27,7 @@ def start(
     *arguments: str,
     before: str = "",
     program: Sequence[str] = (),
+    environment: Mapping[str, str] = MappingProxyType({}),
     **options: Any,
 ) -> subprocess.Popen[str]:
     """Start a demo whose project is in ``folder``, by a ``program`` or the code of the suite."""
@@ -35,7 +37,7 @@ def start(
     return subprocess.Popen(
         [*(program or (sys.executable, "-c", f"{before}\n{MAIN}")), "demo", *arguments],
         cwd=folder,
-        env=environ | {"TMPDIR": str(folder)},
+        env=environ | {"TMPDIR": str(folder), **environment},
         text=True,
         **(streams | options),
     )

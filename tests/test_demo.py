@@ -80,6 +80,20 @@ def test_all_goes_as_planned_and_nothing_is_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_leaves_no_process")
+def test_the_project_of_the_terminal_does_not_matter(tmp_path: Path) -> None:
+    other = tmp_path / "other" / "mysite"
+    other.mkdir(parents=True)
+    (other / "__init__.py").touch()
+    (other / "settings.py").write_text("INSTALLED_APPS = ['not.there']")
+    of_other = {"DJANGO_SETTINGS_MODULE": "mysite.settings", "PYTHONPATH": str(other.parent)}
+
+    output, errors = start(tmp_path, environment=of_other).communicate(timeout=60)
+
+    assert "  OK in " in output, output + errors
+    assert errors == ""
+
+
+@pytest.mark.usefixtures("_leaves_no_process")
 def test_what_differs_from_the_plan_is_named_and_makes_it_fail(tmp_path: Path) -> None:
     demo = start(tmp_path, "--keep", before=SABOTAGE)
 

@@ -309,7 +309,7 @@ def test_with_an_empty_list_any_queue_is_accepted(name: str) -> None:
 
 def test_the_context_is_the_first_argument_whatever_its_name() -> None:
     assert task(takes_context=True)(plain).takes_context
-    with pytest.raises(InvalidTask, match="has no first argument for it") as refused:
+    with pytest.raises(InvalidTask, match="does not have a first argument of 'context'") as refused:
         task(takes_context=True)(without_arguments)
     code = without_arguments.__code__
     place = f"{without_arguments.__module__}.without_arguments ({code.co_filename}:"

@@ -9,6 +9,7 @@ import pytest
 from ..models.everywhere import on_every_database
 from ..models.recurrence import tasks
 from . import causes_of_jobs, causes_of_queues, causes_of_waits
+from .pasting import understood
 from .ward import CAUSES, HOUR, Cause, Ward, diagnosis
 
 #: These modules fill the table.
@@ -26,6 +27,8 @@ def test_the_cause_is_named_first(using: str, cause: Cause, settings: Any) -> No
     assert cause.said in first.text
     assert cause.advised in first.remedy
     assert first.database == using
+    for each in (first, *others):
+        understood(each.remedy)
     assert "not-examined" not in [each.code for each in others], others
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
@@ -56,6 +57,7 @@ class Project:
             [sys.executable, "-m", "django", "startproject", "mysite", "."],
             cwd=self.folder,
             check=True,
+            env=_without_project(os.environ),
         )
         backport = ["django_tasks"] if django.VERSION < (6, 0) else []
         apps = ["steady_queue_core", self.app, *backport]
@@ -97,3 +99,11 @@ class Project:
 
     def _text_of(self, *names: str) -> str:
         return files(__package__).joinpath(*names).read_text(encoding="utf-8")
+
+
+def _without_project(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without the project that it may be of, which would be set up, or
+    might have taken the name. Django is found where this process has it."""
+    of_project = {"DJANGO_SETTINGS_MODULE", "PYTHONPATH"}
+    rest = {name: value for name, value in environment.items() if name not in of_project}
+    return rest | {"PYTHONPATH": str(Path(django.__file__).parents[1])}

@@ -45,7 +45,7 @@ class SteadyQueueTaskError(TaskError):  # type: ignore[misc]  # The stubs miss f
                 "first, or use exception_class_path: a row never decides what is imported."
             )
         if not (issubclass(type(found), type) and issubclass(found, BaseException)):
-            raise ValueError(f"{path!r} does not name an exception.")
+            raise ValueError(f"{path!r} does not reference a valid exception.")
         return found  # type: ignore[no-any-return]  # Checked above.
 
 

@@ -131,6 +131,9 @@ def with_any_context(task: Task) -> Task:
     if signature is None or signature.context == "context":
         return task
     if signature.context is None:
-        raise InvalidTask("Task takes context but its function has no first argument for it.")
+        raise InvalidTask(
+            "Task takes context but does not have a first argument of 'context'. "
+            "It may have any other name."
+        )
     plain: Task = rebuilt(task, takes_context=False)
     return plain
