@@ -272,7 +272,7 @@ def test_the_class_of_an_error_is_looked_up_and_not_imported() -> None:
             class_of(path)
     assert not {"this", "antigravity"} & {*sys.modules}
     for path in ("builtins.int", "os.path", "os.system", f"{__name__}.Outer"):
-        with pytest.raises(ValueError, match="does not name an exception"):
+        with pytest.raises(ValueError, match="does not reference a valid exception"):
             class_of(path)
 
 
