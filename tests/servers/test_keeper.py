@@ -134,7 +134,9 @@ class TestLong{number}:
 
 
 @pytest.mark.server("postgres")
-@pytest.mark.parametrize("workers", [1, 2], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "workers", [pytest.param(1, marks=pytest.mark.thorough), 2], ids=["alone", "xdist"]
+)
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGKILL], ids=["interrupt", "kill"])
 def test_no_server_outlives_a_session_that_is_cut_short(
     tmp_path: Path, signum: signal.Signals, workers: int
