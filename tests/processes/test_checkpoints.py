@@ -51,6 +51,12 @@ def row_of(project: Project, job_id: int) -> tuple[Any, ...] | None:
     return rows[0] if rows else None
 
 
+def resumed(project: Project) -> bool:
+    """Tell whether a job has gone on in a later attempt."""
+    tokens = [{token for _, token, _ in told} for told in steps_of(project).values()]
+    return any(len(each) > 1 for each in tokens)
+
+
 def resumed_where_it_ended(project: Project, job_id: int, steps: int) -> int:
     """Check that each attempt went on where the one before had come; return their number."""
     done: dict[int, list[int]] = {}
@@ -88,6 +94,9 @@ def test_each_attempt_resumes_where_the_one_before_was_killed(
     supervisor.wait_ready(2)
     troubles = Troubles(project, supervisor, seed=3, pause=0.7)
     troubles.make_until_done(120, kills=2, more=more)
+    while not resumed(project):  # The kills have met workers that were at no job.
+        more()
+        troubles.make_until_done(120)
     stop_all(project)
     attempts = [resumed_where_it_ended(project, job_id, steps) for job_id in ids]
     assert troubles.killed >= 2
