@@ -11,11 +11,8 @@ from steady_queue_core.management.commands.steady_queue import Command
 COMMAND = re.compile(r"python manage\.py steady_queue (.*?)[.;,]?(?:(?<=[.;,])\s|$)")
 
 
-def understood(remedy: str) -> list[str]:
-    """Return the commands of a remedy, each of which its parser understands. Raises
-    ``CommandError`` for others."""
-    found = COMMAND.findall(remedy)
+def require_pasteable(remedy: str) -> None:
+    """Raise ``CommandError`` for a command that its parser does not understand."""
     parser = Command().create_parser("manage.py", "steady_queue")
-    for each in found:
+    for each in COMMAND.findall(remedy):
         parser.parse_args(shlex.split(each))
-    return found

@@ -9,7 +9,7 @@ import pytest
 from ..models.everywhere import on_every_database
 from ..models.recurrence import tasks
 from . import causes_of_jobs, causes_of_queues, causes_of_waits
-from .pasting import understood
+from .pasting import require_pasteable
 from .ward import CAUSES, HOUR, Cause, Ward, diagnosis
 
 #: These modules fill the table.
@@ -28,7 +28,7 @@ def test_the_cause_is_named_first(using: str, cause: Cause, settings: Any) -> No
     assert cause.advised in first.remedy
     assert first.database == using
     for each in (first, *others):
-        understood(each.remedy)
+        require_pasteable(each.remedy)
     assert "not-examined" not in [each.code for each in others], others
 
 

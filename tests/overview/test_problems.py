@@ -23,7 +23,7 @@ from steady_queue_core.overview import registered
 from steady_queue_core.statistics.spans import RECENT_HOUR
 
 from ..admin.places import tasks_in
-from ..doctor.pasting import understood
+from ..doctor.pasting import require_pasteable
 from ..doctor.ward import HOUR, MINUTE
 from ..models.everywhere import on_every_database
 from .planting import Garden
@@ -215,7 +215,7 @@ def test_a_situation_is_told_first_with_the_page_that_helps(
     settings.PATCH = monkeypatch
     planted.plant(garden, settings)
     for problem in garden.look().problems:
-        understood(problem.finding.remedy)
+        require_pasteable(problem.finding.remedy)
     code, page, key = garden.problems[0]
     assert (code, page) == (planted.code, planted.page)
     assert key == planted.key or (planted.key == "..." and int(key) > 0)

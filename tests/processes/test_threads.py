@@ -71,7 +71,7 @@ def test_jobs_that_a_dead_worker_had_not_started_run_elsewhere(make_project: Mak
     supervisor = project.start()
     # Short ones first, so that the worker claims ahead of its thread.
     project.enqueue("work", *[[0.002]] * 60)
-    [killer] = project.enqueue("kill_own_worker", [1.0])
+    [killer] = project.enqueue("kill_own_worker", [10.0])
     others = project.enqueue("work", *[[0.4]] * 6)
     project.wait_done(30)
     assert supervisor.stop() == 0
